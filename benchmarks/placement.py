@@ -1,0 +1,24 @@
+"""Where the workers run: left to the scheduler, or each held on a core."""
+
+import os
+
+PINNED = "pinned"
+UNPINNED = "unpinned"
+
+
+def placements() -> list[str]:
+    """Return the placements this machine can measure; pinning needs two cores."""
+    return [PINNED, UNPINNED] if len(os.sched_getaffinity(0)) > 1 else [UNPINNED]
+
+
+def take_place(placement: str, *, producing: bool, index: int) -> None:
+    """Move the calling thread to its core: producers get one half of the cores, consumers the other.
+
+    With one producer and one consumer that is a core each.
+    """
+    if placement != PINNED:
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    half = len(cores) // 2
+    mine = cores[:half] if producing else cores[half:]
+    os.sched_setaffinity(0, {mine[index % len(mine)]})

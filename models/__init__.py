@@ -1,0 +1,1 @@
+"""Executable models of penstock's algorithms, searched exhaustively. See README.md."""

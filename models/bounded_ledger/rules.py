@@ -1,0 +1,115 @@
+"""Which algorithm is searched, and how big the world is.
+
+`ledger` is the algorithm; every other variant breaks exactly one of its rules.
+A search that cannot fail proves nothing: each broken variant must be caught.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from models.bounded_ledger.words import LINES_MAX
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of the algorithm; a variant switches one off."""
+
+    intents_are_kept: bool = True
+    intent_before_claim: bool = True
+    intent_cleared_after_publish: bool = True
+    intent_cleared_after_release: bool = True
+    head_published_last: bool = True
+    head_released_first: bool = True
+    live_lines_are_respected: bool = True
+    positions_read_before_scan: bool = True
+    only_claimed_positions: bool = True
+    continuations_go_with_head: bool = True
+    adopter_stores_intent: bool = True
+    adopter_compares_on_release: bool = True
+    recoverer_compares_on_tombstone: bool = True
+    reuse_checks_positions: bool = True
+    reuse_checks_adopted: bool = True
+
+
+LEDGER = "ledger"
+
+VARIANTS: dict[str, Rules] = {
+    LEDGER: Rules(),
+    "plain": Rules(intents_are_kept=False),
+    "intent-after-claim": Rules(intent_before_claim=False),
+    "clear-before-publish": Rules(intent_cleared_after_publish=False),
+    "clear-before-release": Rules(intent_cleared_after_release=False),
+    "head-first-publish": Rules(head_published_last=False),
+    "head-last-release": Rules(head_released_first=False),
+    "no-live-check": Rules(live_lines_are_respected=False),
+    "scan-before-positions": Rules(positions_read_before_scan=False),
+    "no-position-check": Rules(only_claimed_positions=False),
+    "free-under-head": Rules(continuations_go_with_head=False),
+    "adopt-without-intent": Rules(adopter_stores_intent=False),
+    "adopter-plain-release": Rules(adopter_compares_on_release=False),
+    "tombstone-without-compare": Rules(recoverer_compares_on_tombstone=False),
+    "reuse-unrecovered": Rules(reuse_checks_positions=False),
+    "reuse-adopted": Rules(reuse_checks_adopted=False),
+}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The size of the world.
+
+    Lines 0 … producers-1 put `items` items each, the other lines get.
+    Item n of a producer has `item_slots[n % len(item_slots)]` slots.
+    """
+
+    capacity: int = 2
+    producers: int = 1
+    items: int = 1
+    consumers: int = 1
+    kills: int = 1
+    item_slots: tuple[int, ...] = (1,)
+    rejoins: int = 0
+    variant: str = LEDGER
+
+    def __post_init__(self) -> None:
+        for name in ("capacity", "producers", "items", "consumers"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1: {name}={getattr(self, name)}")
+        for name in ("kills", "rejoins"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must not be negative: {name}={getattr(self, name)}")
+        if self.lines > LINES_MAX:
+            raise ValueError(f"at most {LINES_MAX} participants: {self.lines}")
+        if not self.item_slots or min(self.item_slots) < 1 or max(self.item_slots) > self.capacity:
+            raise ValueError(
+                "an item must have from 1 to capacity slots: "
+                f"item_slots={self.item_slots}, capacity={self.capacity}"
+            )
+        if self.variant not in VARIANTS:
+            raise ValueError(f"no such variant: {self.variant!r}; try {', '.join(VARIANTS)}")
+
+    @property
+    def lines(self) -> int:
+        return self.producers + self.consumers
+
+    @cached_property
+    def rules(self) -> Rules:
+        return VARIANTS[self.variant]
+
+    def first_item(self, producer: int) -> int:
+        """Items are numbered: those of producer 0, of producer 1, …, then of rejoined ones."""
+        return producer * self.items
+
+    def is_last(self, item: int) -> bool:
+        return (item + 1) % self.items == 0
+
+    def slots_of(self, item: int) -> int:
+        return self.item_slots[item % self.items % len(self.item_slots)]
+
+    def __str__(self) -> str:
+        slots = ",".join(map(str, self.item_slots))
+        return (
+            f"{self.variant} C={self.capacity} P={self.producers}x{self.items} "
+            f"G={self.consumers} K={self.kills} slots={slots} rejoin={self.rejoins}"
+        )

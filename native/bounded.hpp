@@ -1,0 +1,324 @@
+// Bounded queue: a ring of slots, each with a generation that says whose turn it is.
+//
+// Shape      position:     pop_position ──► … ──► push_position          (both only rise)
+//            generation of the slot of position p, capacity C:
+//              p                 free: p may be pushed here        ┐ a push waits for p,
+//              p+1               published: p may be popped        │ a pop waits for p+1 and leaves p+C:
+//              p+C               free for the next lap             ┘ seed, points 3 to 6
+//              tombstone(p)      its producer died: to be skipped
+//              adopted(p, who)   its consumer died: `who` delivers it instead
+//            An item of k slots holds k consecutive positions: the head carries its length,
+//            the others their distance to the head.
+// Roles      any number of producers and consumers, threads or processes.
+// Invariants I1  a position is claimed by exactly one compare-and-swap of push_position, and one of
+//                pop_position; a claim of k positions is one compare-and-swap.
+//            I2  only the claimer of p writes the slot, and only while its generation is p; it then
+//                publishes p+1. Only the popper of p reads it, and only while it is p+1 (or adopted by it).
+//            I3  the slots of one item are published head last and released head first: a published head
+//                means a whole item, a released head means a delivered one.
+//            I4  positions never fall or wrap (63 bits: 292 years at 1 ns an item), so a compare-and-swap
+//                that succeeds saw no ABA, and what was read under it was still true.
+//            I5  every claim is declared in the ledger first.
+// Progress   lock-free claims: a failed compare-and-swap means that another one succeeded. A slot in
+//            mid-copy delays whoever needs that slot next, and nobody else; the dead are recovered.
+// Source     D. Vyukov's bounded MPMC queue; the ledger is ours (ledger.hpp, bounded_recovery.hpp).
+//
+// Memory orders come in pairs:
+//   P1  publish():  release store p+1        with acquire load in pop: the item's bytes
+//   P2  release():  release store p+C        with acquire load in push: our reads of them are over
+//   P3  claims:     acq_rel compare-and-swap with acquire load of the position in recovery: the intent (L1)
+#pragma once
+
+#include "ledger.hpp"
+
+namespace penstock {
+
+enum class Outcome : std::uint8_t {
+  done,
+  full,     // no room for it now
+  empty,    // nothing published, nothing claimed
+  busy,     // the next slot is claimed and not yet published: its producer is in mid-copy, or dead
+  closed,   // shut down: nothing more will come (pop) or go (push)
+  corrupt,  // the shared words contradict each other
+};
+
+namespace generation {
+
+// 0 | position or position+1 : 63      10 | position+1 : 62      11 | who : 14 | position : 48
+inline constexpr std::uint64_t special_bit = std::uint64_t{1} << 63;
+inline constexpr std::uint64_t adopted_bits = std::uint64_t{3} << 62;
+inline constexpr std::uint64_t adopted_position_mask = (std::uint64_t{1} << 48) - 1;
+
+[[nodiscard]] constexpr std::uint64_t free(std::uint64_t p) noexcept { return p; }
+[[nodiscard]] constexpr std::uint64_t published(std::uint64_t p) noexcept { return p + 1; }
+[[nodiscard]] constexpr std::uint64_t tombstone(std::uint64_t p) noexcept {
+  return special_bit | ((p + 1) & ~adopted_bits);
+}
+[[nodiscard]] constexpr std::uint64_t adopted(std::uint64_t p, std::uint32_t who) noexcept {
+  return adopted_bits | std::uint64_t{who} << 48 | (p & adopted_position_mask);
+}
+[[nodiscard]] constexpr bool is_adopted(std::uint64_t g, std::uint64_t p) noexcept {
+  return g >= adopted_bits && (g & adopted_position_mask) == (p & adopted_position_mask);
+}
+[[nodiscard]] constexpr std::uint32_t adopter(std::uint64_t g) noexcept {
+  return static_cast<std::uint32_t>(g >> 48) & (participants_limit - 1);
+}
+
+}  // namespace generation
+
+// What the length word of a slot says.
+struct Length {
+  static constexpr std::uint32_t continuation_bit = 1u << 31;
+  std::uint32_t word;
+  [[nodiscard]] constexpr bool is_continuation() const noexcept { return word & continuation_bit; }
+  [[nodiscard]] constexpr std::uint32_t distance() const noexcept { return word & ~continuation_bit; }
+};
+inline constexpr std::uint64_t item_bytes_limit = Length::continuation_bit - 1;
+
+// Private copy of where things are: what a peer could overwrite is never trusted again.
+struct Ring {
+  std::atomic<std::uint64_t>* push_position = nullptr;
+  std::atomic<std::uint64_t>* pop_position = nullptr;
+  std::atomic<std::uint64_t>* generations = nullptr;
+  std::atomic<std::uint32_t>* lengths = nullptr;  // nullptr: every item is one slot
+  std::byte* payload = nullptr;
+  std::uint64_t capacity = 0;
+  std::uint64_t mask = 0;
+  std::uint64_t slot_bytes = 0;
+
+  [[nodiscard]] std::atomic<std::uint64_t>& generation_of(std::uint64_t position) const noexcept {
+    return generations[index_of(position, mask)];
+  }
+  [[nodiscard]] std::atomic<std::uint32_t>& length_of(std::uint64_t position) const noexcept {
+    return lengths[index_of(position, mask)];
+  }
+  [[nodiscard]] std::uint64_t slots_for(std::uint64_t bytes) const noexcept {
+    return bytes <= slot_bytes ? 1 : (bytes + slot_bytes - 1) / slot_bytes;
+  }
+  // The longest claim: the whole ring, or what an intent can name.
+  [[nodiscard]] std::uint64_t claim_limit() const noexcept {
+    return capacity < Intent::count_limit ? capacity : Intent::count_limit;
+  }
+};
+
+// A claimed or claimable range of positions.
+struct Span {
+  std::uint64_t position = 0;
+  std::uint64_t slots = 0;
+};
+
+// Is g what the slot of `position` may hold while the lap before is not yet over?
+[[nodiscard]] inline bool is_previous_lap(const Ring& ring, std::uint64_t g, std::uint64_t position) noexcept {
+  if (position < ring.capacity) return false;
+  const std::uint64_t before = position - ring.capacity;
+  return g == generation::free(before) || g == generation::published(before) ||
+         g == generation::tombstone(before) || generation::is_adopted(g, before);
+}
+
+// Push, step 1: claim up to `wanted` consecutive free positions.
+// fit(ready) says how many of the free ones to take: all of an item or none, all that there are of a batch.
+template <class Ledger, class Fit>
+[[nodiscard]] Outcome claim_push(const Ring& ring, Ledger ledger, std::uint64_t wanted, Fit fit,
+                                 Span& span) noexcept {
+  for (;;) {
+    // relaxed: only a hint until the compare-and-swap below confirms it
+    std::uint64_t position = ring.push_position->load(std::memory_order_relaxed);
+    PENSTOCK_FAILPOINT("push.read_position");
+    if (position & closed_bit) [[unlikely]] return Outcome::closed;
+    std::uint64_t ready = 0;
+    std::uint64_t seen = 0;
+    for (; ready < wanted; ++ready) {
+      // acquire P2: the popper of the lap before has finished reading
+      seen = ring.generation_of(position + ready).load(std::memory_order_acquire);
+      if (seen != generation::free(position + ready)) break;
+    }
+    PENSTOCK_FAILPOINT("push.read_generations");
+    const std::uint64_t slots = fit(ready);
+    if (slots == 0) [[unlikely]] {
+      // A generation beyond its position means that our position is old: then it has moved (I1).
+      if (ring.push_position->load(std::memory_order_relaxed) != position) continue;
+      return is_previous_lap(ring, seen, position + ready) ? Outcome::full : Outcome::corrupt;
+    }
+    ledger.declare(Side::push, position, slots);  // keeps I5
+    // acq_rel P3: carries the intent out (L1). keeps I1
+    if (ring.push_position->compare_exchange_strong(position, position + slots, std::memory_order_acq_rel,
+                                                    std::memory_order_relaxed)) [[likely]] {
+      PENSTOCK_FAILPOINT("push.claimed");
+      span = {position, slots};
+      return Outcome::done;
+    }
+    ledger.clear();
+  }
+}
+
+// Push, step 3 (step 2 is the copy): give the slots of one item to the consumers. keeps I3: head last
+inline void publish(const Ring& ring, Span span) noexcept {
+  for (std::uint64_t i = span.slots; i-- > 0;) {
+    PENSTOCK_FAILPOINT("push.before_publish");
+    // release P1: publishes the slot's bytes and length
+    ring.generation_of(span.position + i).store(generation::published(span.position + i), std::memory_order_release);
+    PENSTOCK_FAILPOINT("push.published");
+  }
+}
+
+// The same for a batch of one-slot items: in order, so that consumers can start.
+inline void publish_each(const Ring& ring, Span span) noexcept {
+  for (std::uint64_t i = 0; i < span.slots; ++i) {
+    PENSTOCK_FAILPOINT("push.before_publish");
+    ring.generation_of(span.position + i).store(generation::published(span.position + i), std::memory_order_release);
+    PENSTOCK_FAILPOINT("push.published");
+  }
+}
+
+// Pop, step 3: give the slots back to the producers. keeps I3: head first
+inline void release(const Ring& ring, Span span) noexcept {
+  for (std::uint64_t i = 0; i < span.slots; ++i) {
+    PENSTOCK_FAILPOINT("pop.before_release");
+    // release P2: our reads of the slot are over
+    ring.generation_of(span.position + i)
+        .store(generation::free(span.position + i + ring.capacity), std::memory_order_release);
+    PENSTOCK_FAILPOINT("pop.released");
+  }
+}
+
+// Pop, step 1b: take exactly what was peeked. False: somebody else was faster, or the queue was closed.
+template <class Ledger>
+[[nodiscard]] bool claim_pop(const Ring& ring, Ledger ledger, Span span) noexcept {
+  ledger.declare(Side::pop, span.position, span.slots);  // keeps I5
+  std::uint64_t expected = span.position;
+  // acq_rel P3. Success also proves that the lengths read since were the item's own: whoever rewrites
+  // them has popped this position first, and that compare-and-swap would come after ours.
+  if (ring.pop_position->compare_exchange_strong(expected, span.position + span.slots, std::memory_order_acq_rel,
+                                                 std::memory_order_relaxed)) [[likely]] {
+    PENSTOCK_FAILPOINT("pop.claimed");
+    return true;
+  }
+  ledger.clear();
+  return false;
+}
+
+// An item seen at the front, not yet claimed.
+struct Peeked {
+  Span span;
+  std::uint64_t bytes = 0;
+  std::uint64_t skipped = 0;  // slots that the dead had left before it: producers have room again
+};
+
+// What stands at `position`, whose slot is published and has a length word?
+// False: the length cannot be, and the queue is corrupt unless the position has moved.
+[[nodiscard]] inline bool read_length(const Ring& ring, std::uint64_t position, Peeked& peeked,
+                                      bool& orphan) noexcept {
+  // relaxed: written before the release P1 that we acquired; validated by claim_pop
+  const Length length{ring.length_of(position).load(std::memory_order_relaxed)};
+  orphan = length.is_continuation();
+  peeked.bytes = orphan ? 0 : length.word;
+  peeked.span = {position, orphan ? 1 : ring.slots_for(length.word)};
+  return peeked.span.slots <= ring.claim_limit();
+}
+
+// Pop, step 1a: find the item at the front. Skips what the dead have left there.
+template <class Ledger>
+[[nodiscard]] Outcome peek(const Ring& ring, Ledger ledger, Peeked& peeked) noexcept {
+  peeked.skipped = 0;
+  for (;;) {
+    const std::uint64_t position = ring.pop_position->load(std::memory_order_relaxed);  // a hint, as in push
+    PENSTOCK_FAILPOINT("pop.read_position");
+    if (position & closed_bit) [[unlikely]] return Outcome::closed;
+    // acquire P1: the item's bytes and length
+    const std::uint64_t seen = ring.generation_of(position).load(std::memory_order_acquire);
+    PENSTOCK_FAILPOINT("pop.read_generation");
+    bool skip = false;
+    if (seen == generation::published(position)) [[likely]] {
+      if (ring.lengths == nullptr) {
+        peeked.span = {position, 1};
+        peeked.bytes = ring.slot_bytes;
+        return Outcome::done;
+      }
+      if (read_length(ring, position, peeked, skip)) [[likely]] {
+        if (!skip) return Outcome::done;
+      } else {
+        // A read-modify-write sees the last position: if it is still ours, so was the length (see claim_pop).
+        std::uint64_t expected = position;
+        if (ring.pop_position->compare_exchange_strong(expected, position, std::memory_order_acq_rel,
+                                                       std::memory_order_relaxed))
+          return Outcome::corrupt;
+        continue;
+      }
+    } else if (seen == generation::tombstone(position)) {
+      skip = true;
+    }
+    if (skip) {
+      if (claim_pop(ring, ledger, {position, 1})) {
+        release(ring, {position, 1});
+        ledger.clear();
+        ++peeked.skipped;
+      }
+      continue;
+    }
+    if (ring.pop_position->load(std::memory_order_relaxed) != position) continue;
+    // acquire P3: who claimed this slot has declared it; recovery relies on it
+    const std::uint64_t word = ring.push_position->load(std::memory_order_acquire);
+    const std::uint64_t pushed = word & ~closed_bit;
+    if (seen == generation::free(position) || is_previous_lap(ring, seen, position)) {
+      if (pushed == position) return word & closed_bit ? Outcome::closed : Outcome::empty;
+      if (ring.generation_of(position).load(std::memory_order_acquire) != seen) continue;
+      if (ring.pop_position->load(std::memory_order_relaxed) != position) continue;
+      const bool plausible = seen == generation::free(position) && pushed - position <= ring.capacity;
+      return plausible ? Outcome::busy : Outcome::corrupt;
+    }
+    return Outcome::corrupt;
+  }
+}
+
+// How many one-slot items from `position` on are ready, at most `limit`?
+[[nodiscard]] inline std::uint64_t count_ready(const Ring& ring, std::uint64_t position,
+                                               std::uint64_t limit) noexcept {
+  std::uint64_t ready = 0;
+  while (ready < limit && ring.generation_of(position + ready).load(std::memory_order_acquire) ==  // acquire P1
+                              generation::published(position + ready))
+    ++ready;
+  return ready;
+}
+
+// Cheap answers for somebody who waits: worth another try? They touch one line that is not ours.
+[[nodiscard]] inline bool looks_poppable(const Ring& ring) noexcept {
+  const std::uint64_t position = ring.pop_position->load(std::memory_order_relaxed);
+  if (position & closed_bit) return true;
+  const std::uint64_t seen = ring.generation_of(position).load(std::memory_order_relaxed);
+  return seen == generation::published(position) || seen == generation::tombstone(position);
+}
+
+[[nodiscard]] inline bool looks_pushable(const Ring& ring, std::uint64_t slots) noexcept {
+  const std::uint64_t position = ring.push_position->load(std::memory_order_relaxed);
+  if (position & closed_bit) return true;
+  for (std::uint64_t i = slots; i-- > 0;)  // the last one first: it is the last to be released
+    if (ring.generation_of(position + i).load(std::memory_order_relaxed) != generation::free(position + i)) return false;
+  return true;
+}
+
+// Gets end at once: shut down with `immediate`.
+[[nodiscard]] inline bool is_discarded(const Ring& ring) noexcept {
+  return ring.pop_position->load(std::memory_order_relaxed) & closed_bit;
+}
+
+// A snapshot: the pop position first, so that the difference is never negative while others work.
+[[nodiscard]] inline std::uint64_t slots_in_use(const Ring& ring) noexcept {
+  const std::uint64_t popped = ring.pop_position->load(std::memory_order_acquire);
+  const std::uint64_t pushed = ring.push_position->load(std::memory_order_acquire) & ~closed_bit;
+  if (popped & closed_bit || pushed < popped) return 0;
+  return pushed - popped < ring.capacity ? pushed - popped : ring.capacity;
+}
+
+// Items between the positions. With long items or tombstones about, heads have to be counted.
+[[nodiscard]] inline std::uint64_t count_items(const Ring& ring, bool walk) noexcept {
+  const std::uint64_t slots = slots_in_use(ring);
+  if (!walk || ring.lengths == nullptr) return slots;
+  const std::uint64_t first = ring.pop_position->load(std::memory_order_acquire) & ~closed_bit;
+  std::uint64_t items = 0;
+  for (std::uint64_t p = first; p != first + slots; ++p)
+    items += ring.generation_of(p).load(std::memory_order_acquire) == generation::published(p) &&  // acquire P1
+             !Length{ring.length_of(p).load(std::memory_order_relaxed)}.is_continuation();
+  return items;
+}
+
+}  // namespace penstock

@@ -1,0 +1,190 @@
+// Recovery of a bounded ring: what the dead claimed and did not finish.
+//
+// Shape      read the positions → read every line's intent, ask who is dead → compare-and-swap slots.
+// Roles      whoever cannot go on. Producers and consumers bury; only consumers adopt.
+// Invariants B1  the positions are read before the lines: who claimed what they cover has declared it (L1).
+//            B2  a slot is touched only if a dead line names it and no live line does (L3).
+//            B3  each change is a compare-and-swap from the exact generation that was judged. If its owner
+//                lived and went on, the generation has moved and the swap fails (L2).
+//            B4  adoption is declared before it is made, like every claim: a dead adopter is found as well.
+// Progress   lock-free; a pass costs a load a line, one fcntl for each line that names anything, and the
+//            slots that the dead named.
+// Source     searched exhaustively in models/bounded_ledger.py, kills of the recoverer included.
+#pragma once
+
+#include "bounded.hpp"
+#include "roster.hpp"
+
+namespace penstock {
+
+struct RecoveryCounters {
+  std::atomic<std::uint64_t>* tombstones;
+  std::atomic<std::uint64_t>* adopted;
+};
+
+class Recovery {
+ public:
+  Recovery(const Ring& ring, Roster& roster, RecoveryCounters counters) noexcept
+      : ring_(ring), roster_(roster), counters_(counters) {}
+
+  struct Found {
+    bool changed = false;    // a slot was buried or freed: try again
+    bool adoptable = false;  // `peeked` was claimed by a dead consumer and can be delivered by try_adopt
+    bool unclaimed = false;  // the front is claimed and nobody, alive or dead, says so: corrupt
+    Peeked peeked;
+    std::uint64_t seen = 0;
+  };
+
+  // One pass over the table.
+  [[nodiscard]] Found run() noexcept {
+    Found found;
+    // acquire P3, B1
+    const std::uint64_t pushed = ring_.push_position->load(std::memory_order_acquire) & ~closed_bit;
+    const std::uint64_t popped_word = ring_.pop_position->load(std::memory_order_acquire);
+    const std::uint64_t popped = popped_word & ~closed_bit;
+    PENSTOCK_FAILPOINT("recover.read_positions");
+    bool front_is_named = false;
+    const std::uint32_t used = roster_.used();
+    for (std::uint32_t line = 0; line < used; ++line) {
+      const Intent intent = read_intent(line);
+      if (intent.side == Side::none) continue;
+      front_is_named |= intent.covers(Side::push, popped);
+      if (intent.count == 0 || intent.count > ring_.capacity || roster_.is_alive(line)) continue;
+      PENSTOCK_FAILPOINT("recover.found_dead");
+      bury_or_find(intent, pushed, popped, found);
+      if (!found.adoptable) roster_.tidy(line, [this](std::uint32_t i) { return is_settled(i); });
+    }
+    found.unclaimed = !front_is_named && !found.changed && popped < pushed &&
+                      ring_.generation_of(popped).load(std::memory_order_acquire) == generation::free(popped) &&
+                      ring_.pop_position->load(std::memory_order_relaxed) == popped_word;
+    return found;
+  }
+
+  // Take over what run() found. The caller then copies, release()s and clears, as after claim_pop.
+  [[nodiscard]] bool try_adopt(SharedLedger ledger, const Found& found) noexcept {
+    const Span span = found.peeked.span;
+    ledger.declare(Side::pop, span.position, span.slots);  // B4
+    std::uint64_t expected = found.seen;
+    PENSTOCK_FAILPOINT("recover.before_adopt");
+    // B3; acquire P1 on success: the item's bytes
+    if (ring_.generation_of(span.position)
+            .compare_exchange_strong(expected, generation::adopted(span.position, ledger.number()),
+                                     std::memory_order_acq_rel, std::memory_order_relaxed)) {
+      PENSTOCK_FAILPOINT("recover.adopted");
+      counters_.adopted->fetch_add(1, std::memory_order_relaxed);  // a statistic
+      return true;
+    }
+    ledger.clear();
+    return false;
+  }
+
+  // Is nothing outstanding that this line names? Asked with the line's lock held, so its owner is dead
+  // and the positions read here are later than its last claim.
+  [[nodiscard]] bool is_settled(std::uint32_t line) const noexcept {
+    const Intent intent = read_intent(line);
+    if (intent.count > ring_.capacity) return true;  // not written by us
+    const std::uint64_t pushed = ring_.push_position->load(std::memory_order_acquire) & ~closed_bit;
+    const std::uint64_t popped = ring_.pop_position->load(std::memory_order_acquire) & ~closed_bit;
+    const std::uint64_t first = whole_position(intent, intent.side == Side::push ? pushed : popped);
+    for (std::uint64_t p = first; p != first + intent.count; ++p) {
+      const std::uint64_t seen = ring_.generation_of(p).load(std::memory_order_acquire);
+      if (intent.side == Side::push && p < pushed && seen == generation::free(p)) return false;
+      if (intent.side == Side::pop && p < popped && is_held(seen, p)) return false;
+    }
+    return true;
+  }
+
+ private:
+  [[nodiscard]] static bool is_held(std::uint64_t seen, std::uint64_t p) noexcept {
+    return seen == generation::published(p) || seen == generation::tombstone(p) || generation::is_adopted(seen, p);
+  }
+
+  [[nodiscard]] Intent read_intent(std::uint32_t line) const noexcept {
+    // acquire L2: if the owner has gone on, its slots' generations are seen too
+    return Intent::unpack(roster_.lines()[line].intent.load(std::memory_order_acquire));
+  }
+
+  // The full position that the 40 bits of an intent mean, near a position of now.
+  [[nodiscard]] static std::uint64_t whole_position(Intent intent, std::uint64_t near) noexcept {
+    const std::uint64_t ahead = (intent.position - near) & Intent::position_mask;
+    const std::uint64_t half = (Intent::position_mask >> 1) + 1;
+    if (ahead < half) return near + ahead;
+    const std::uint64_t behind = Intent::position_mask + 1 - ahead;
+    return near >= behind ? near - behind : near + ahead;
+  }
+
+  // Does a live line name p? Asked after the positions were read (B1).
+  [[nodiscard]] bool is_live(Side side, std::uint64_t p) noexcept {
+    const std::uint32_t used = roster_.used();
+    for (std::uint32_t line = 0; line < used; ++line)
+      if (read_intent(line).covers(side, p) && roster_.is_alive(line)) return true;
+    return false;
+  }
+
+  void bury_or_find(Intent intent, std::uint64_t pushed, std::uint64_t popped, Found& found) noexcept {
+    const std::uint64_t limit = intent.side == Side::push ? pushed : popped;
+    const std::uint64_t first = whole_position(intent, limit);
+    for (std::uint64_t p = first; p != first + intent.count && p < limit; ++p) {
+      if (intent.side == Side::push)
+        bury(p, found);
+      else
+        settle_popped(p, found);
+    }
+  }
+
+  // A claimed slot whose producer died before it published.
+  void bury(std::uint64_t p, Found& found) noexcept {
+    if (ring_.generation_of(p).load(std::memory_order_acquire) != generation::free(p) || is_live(Side::push, p)) return;
+    if (swap(p, generation::free(p), generation::tombstone(p))) {
+      found.changed = true;
+      counters_.tombstones->fetch_add(1, std::memory_order_relaxed);  // a statistic
+    }
+  }
+
+  // A slot that a dead consumer had claimed: free it if nothing in it is owed to anybody, else note it.
+  void settle_popped(std::uint64_t p, Found& found) noexcept {
+    const std::uint64_t seen = ring_.generation_of(p).load(std::memory_order_acquire);
+    if (!is_held(seen, p) || is_live(Side::pop, p)) return;
+    if (seen == generation::tombstone(p)) {
+      found.changed |= swap(p, seen, generation::free(p + ring_.capacity));
+      return;
+    }
+    if (generation::is_adopted(seen, p) && !names_the_dead(seen)) return;
+    Peeked peeked{{p, 1}, ring_.slot_bytes, 0};
+    bool orphan = false;
+    if (ring_.lengths != nullptr && !read_length(ring_, p, peeked, orphan)) return;
+    if (!orphan) {
+      if (!found.adoptable) found = {found.changed, true, false, peeked, seen};
+    } else if (!head_is_held(p)) {
+      found.changed |= swap(p, seen, generation::free(p + ring_.capacity));
+    }
+  }
+
+  // The rest of a long item goes with its head as long as the head is there (I3).
+  [[nodiscard]] bool head_is_held(std::uint64_t p) const noexcept {
+    const Length length{ring_.length_of(p).load(std::memory_order_relaxed)};
+    const std::uint64_t head = p - length.distance();
+    return is_held(ring_.generation_of(head).load(std::memory_order_acquire), head) &&
+           !(ring_.generation_of(head).load(std::memory_order_acquire) == generation::tombstone(head));
+  }
+
+  [[nodiscard]] bool names_the_dead(std::uint64_t seen) noexcept {
+    const std::uint32_t who = generation::adopter(seen);
+    return who >= roster_.used() || !roster_.is_alive(who);
+  }
+
+  [[nodiscard]] bool swap(std::uint64_t p, std::uint64_t from, std::uint64_t to) noexcept {
+    PENSTOCK_FAILPOINT("recover.before_swap");
+    // B3; release P2 / P1: whoever takes the slot next sees all that its last owner did
+    const bool swapped = ring_.generation_of(p).compare_exchange_strong(from, to, std::memory_order_acq_rel,
+                                                                        std::memory_order_relaxed);
+    PENSTOCK_FAILPOINT("recover.swapped");
+    return swapped;
+  }
+
+  const Ring& ring_;
+  Roster& roster_;
+  RecoveryCounters counters_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,83 @@
+// The ledger: each participant writes down what it is about to claim before it claims it.
+//
+// Shape      one word a participant, in a cache line that only its owner writes:
+//              | side : 2 | count : 22 | position (low bits) : 40 |      0: claims nothing
+// Roles      the owner declares and clears; anybody reads.
+// Invariants L1  declare() comes before the compare-and-swap that claims; that is a release, and who
+//                sees the moved position (acquire) sees this intent or a later one of the same owner.
+//            L2  clear(), or the next declare(), comes after the stores that give the slots on: release,
+//                so who sees the line cleared (acquire) sees the slots' new generations.
+//            L3  so: a slot that is claimed, not given on, and named by no live line has a dead owner.
+//            Stale intents of the dead harm nobody: only what no live line names is ever recovered.
+// Progress   wait-free: one plain store each.
+// Source     positions wrap at 2^40 here. A false match of a live line only delays a recovery; a false
+//            match of a dead one is harmless by L3.
+#pragma once
+
+#include "failpoint.hpp"
+#include "layout.hpp"
+
+namespace penstock {
+
+enum class Side : std::uint64_t { none = 0, push = 1, pop = 2 };
+
+struct Intent {
+  Side side = Side::none;
+  std::uint64_t position = 0;  // modulo 2^40
+  std::uint64_t count = 0;
+
+  static constexpr int position_bits = 40;
+  static constexpr std::uint64_t position_mask = (std::uint64_t{1} << position_bits) - 1;
+  static constexpr std::uint64_t count_limit = (std::uint64_t{1} << 22) - 1;
+
+  [[nodiscard]] constexpr std::uint64_t packed() const noexcept {
+    return static_cast<std::uint64_t>(side) << 62 | count << position_bits | (position & position_mask);
+  }
+
+  [[nodiscard]] static constexpr Intent unpack(std::uint64_t word) noexcept {
+    return {static_cast<Side>(word >> 62), word & position_mask, word >> position_bits & count_limit};
+  }
+
+  [[nodiscard]] constexpr bool covers(Side asked, std::uint64_t asked_position) const noexcept {
+    return side == asked && ((asked_position - position) & position_mask) < count;
+  }
+};
+static_assert(Intent::unpack(Intent{Side::pop, 77, 5}.packed()).covers(Side::pop, 81));
+static_assert(!Intent::unpack(Intent{Side::pop, 77, 5}.packed()).covers(Side::pop, 82));
+
+// The policy for shared memory: a line of the participant table.
+class SharedLedger {
+ public:
+  static constexpr bool is_shared = true;
+
+  SharedLedger() noexcept = default;
+  SharedLedger(ParticipantLine* line, std::uint32_t number) noexcept : line_(line), number_(number) {}
+
+  void declare(Side side, std::uint64_t position, std::uint64_t count) noexcept {
+    PENSTOCK_FAILPOINT("ledger.before_declare");
+    // relaxed: the claim's release compare-and-swap that follows carries it out (L1)
+    line_->intent.store(Intent{side, position, count}.packed(), std::memory_order_relaxed);
+    PENSTOCK_FAILPOINT("ledger.after_declare");
+  }
+
+  void clear() noexcept {
+    PENSTOCK_FAILPOINT("ledger.before_clear");
+    line_->intent.store(0, std::memory_order_release);  // release L2; acquire in the recovery's scan
+    PENSTOCK_FAILPOINT("ledger.after_clear");
+  }
+
+  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
+
+ private:
+  ParticipantLine* line_ = nullptr;
+  std::uint32_t number_ = 0;
+};
+
+// The policy within one process: nobody survives a crash, so nobody needs to know.
+struct NoLedger {
+  static constexpr bool is_shared = false;
+  static void declare(Side, std::uint64_t, std::uint64_t) noexcept {}
+  static void clear() noexcept {}
+};
+
+}  // namespace penstock

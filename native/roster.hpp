@@ -1,0 +1,273 @@
+// The roster: which line of the participant table is whose, and who is dead.
+//
+// Shape      a line a thread. Its process holds an open-file-description (OFD) lock on the line's byte.
+// Roles      a process joins lines for its threads through one roster a handle; anybody asks is_alive().
+// Invariants R1  a line is written only by the holder of its lock.
+//            R2  a line is taken over only when nothing that its dead owner declared is outstanding.
+//            R3  the kernel drops the lock when the process dies, however it dies, and not before.
+// Progress   joining takes a mutex of this process; a queue operation takes none.
+// Source     OFD locks, fcntl(2). kill(pid, 0) calls a zombie alive and pids are reused; POSIX locks are
+//            dropped by any close of the file; robust mutexes are honoured for 2,048 entries only.
+//
+// fork: parent and child share the open file description, and with it the locks. So the child opens the
+// file anew in a pthread_atfork handler and starts with no lines: what it inherited stays its parent's.
+#pragma once
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "layout.hpp"
+
+namespace penstock {
+
+// Small numbers for threads, given back at a thread's end, so that a queue's lines can be found by index.
+namespace thread_number {
+
+inline constexpr std::uint32_t limit = 1024;
+inline std::mutex mutex;
+inline bool taken[limit];
+
+struct Holder {
+  std::uint32_t number = limit;
+  Holder() noexcept {
+    const std::lock_guard lock(mutex);
+    for (std::uint32_t i = 0; i < limit && number == limit; ++i)
+      if (!taken[i]) taken[number = i] = true;
+  }
+  ~Holder() {
+    if (number == limit) return;
+    const std::lock_guard lock(mutex);
+    taken[number] = false;
+  }
+};
+
+[[gnu::tls_model("initial-exec")]] inline thread_local std::uint32_t cached_plus_one = 0;
+
+[[gnu::noinline]] inline std::uint32_t take() noexcept {
+  static thread_local Holder holder;
+  cached_plus_one = holder.number + 1;
+  return holder.number;
+}
+
+// `limit` when the process has more threads than that.
+[[nodiscard]] inline std::uint32_t mine() noexcept {
+  const std::uint32_t cached = cached_plus_one;
+  return cached != 0 ? cached - 1 : take();
+}
+
+}  // namespace thread_number
+
+namespace ofd {
+
+inline bool lock(int fd, std::uint32_t line, short type) noexcept {
+  struct flock request {};
+  request.l_type = type;
+  request.l_whence = SEEK_SET;
+  request.l_start = lock_byte(line);
+  request.l_len = 1;
+  return fcntl(fd, F_OFD_SETLK, &request) == 0;
+}
+
+// Does another open file description hold it? When the kernel cannot say: yes, to be safe.
+inline bool is_locked_elsewhere(int fd, std::uint32_t line) noexcept {
+  struct flock request {};
+  request.l_type = F_WRLCK;
+  request.l_whence = SEEK_SET;
+  request.l_start = lock_byte(line);
+  request.l_len = 1;
+  return fcntl(fd, F_OFD_GETLK, &request) != 0 || request.l_type != F_UNLCK;
+}
+
+// The same file under a new open file description, even when it has no name any more.
+inline int reopen(int fd) noexcept {
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  return open(path, O_RDWR | O_CLOEXEC);
+}
+
+}  // namespace ofd
+
+struct Identity {
+  std::uint64_t boot_id[2] = {};
+  std::uint64_t start_ticks = 0;
+};
+
+class Roster {
+ public:
+  enum class Joined : std::uint8_t { yes, table_full, too_many_threads, lost_by_fork };
+
+  // The descriptor must be the only one of its open file description; the roster closes it.
+  Roster(int fd, ParticipantLine* lines, std::uint32_t count, std::atomic<std::uint32_t>* used,
+         Identity identity) noexcept
+      : fd_(fd), lines_(lines), count_(count), used_(used), identity_(identity) {
+    enlist();
+  }
+
+  ~Roster() {
+    delist();
+    leave();
+  }
+
+  Roster(const Roster&) = delete;
+  Roster& operator=(const Roster&) = delete;
+
+  // The calling thread's line number plus one; 0: it has none yet, call join().
+  [[nodiscard]] std::uint32_t mine_plus_one() const noexcept {
+    const std::uint32_t thread = thread_number::mine();
+    return thread < thread_number::limit ? line_of_thread_[thread].load(std::memory_order_relaxed) : 0;
+  }
+
+  // is_settled(line): nothing that the line's dead owner declared is outstanding. Called with its lock held.
+  template <class IsSettled>
+  [[nodiscard]] Joined join(IsSettled is_settled) noexcept {
+    const std::uint32_t thread = thread_number::mine();
+    if (thread == thread_number::limit) return Joined::too_many_threads;
+    const std::lock_guard lock(mutex_);
+    if (fd_ < 0) return Joined::lost_by_fork;
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      if (!lock_if_settled(i, is_settled)) continue;
+      write_identity(lines_[i]);
+      raise_used(i + 1);
+      owned_[i].store(true, std::memory_order_release);
+      line_of_thread_[thread].store(i + 1, std::memory_order_relaxed);
+      return Joined::yes;
+    }
+    return Joined::table_full;
+  }
+
+  [[nodiscard]] bool is_alive(std::uint32_t line) const noexcept {
+    if (owned_[line].load(std::memory_order_acquire)) return true;  // the kernel hides our own locks from us
+    return fd_ < 0 || ofd::is_locked_elsewhere(fd_, line);
+  }
+
+  // Clear a dead owner's line once nothing of it is outstanding, so that later scans are short.
+  template <class IsSettled>
+  void tidy(std::uint32_t line, IsSettled is_settled) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (fd_ >= 0 && lock_if_settled(line, is_settled)) ofd::lock(fd_, line, F_UNLCK);
+  }
+
+  // Lines in use, dead ones not yet recovered included. The shared word is only believed within the table.
+  [[nodiscard]] std::uint32_t used() const noexcept {
+    const std::uint32_t used = used_->load(std::memory_order_acquire);
+    return used < count_ ? used : count_;
+  }
+
+  [[nodiscard]] ParticipantLine* lines() const noexcept { return lines_; }
+
+  void leave() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (fd_ >= 0) close(fd_);  // drops every lock of this description
+    fd_ = -1;
+    forget_lines();
+  }
+
+ private:
+  // R2: lock the line, and keep it only if its last owner left nothing behind.
+  template <class IsSettled>
+  [[nodiscard]] bool lock_if_settled(std::uint32_t i, IsSettled is_settled) noexcept {
+    if (owned_[i].load(std::memory_order_relaxed) || !ofd::lock(fd_, i, F_WRLCK)) return false;
+    if (lines_[i].intent.load(std::memory_order_acquire) != 0) {
+      if (!is_settled(i)) {
+        ofd::lock(fd_, i, F_UNLCK);
+        return false;
+      }
+      lines_[i].intent.store(0, std::memory_order_release);  // keeps R1: we hold the lock
+    }
+    return true;
+  }
+
+  void write_identity(ParticipantLine& line) noexcept {
+    line.pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
+    line.thread.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
+    line.start_ticks.store(identity_.start_ticks, std::memory_order_relaxed);
+    line.boot_id[0].store(identity_.boot_id[0], std::memory_order_relaxed);
+    line.boot_id[1].store(identity_.boot_id[1], std::memory_order_relaxed);
+  }
+
+  void raise_used(std::uint32_t least) noexcept {
+    std::uint32_t used = used_->load(std::memory_order_relaxed);
+    // release: a claim by this line comes later, and a scan that sees the claim must look this far
+    while (used < least &&
+           !used_->compare_exchange_weak(used, least, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+    }
+  }
+
+  void forget_lines() noexcept {
+    for (auto& line : line_of_thread_) line.store(0, std::memory_order_relaxed);
+    for (auto& owned : owned_) owned.store(false, std::memory_order_relaxed);
+  }
+
+  // Every roster of this process, for the fork handlers.
+  static inline std::mutex registry_mutex_;
+  static inline Roster* registry_ = nullptr;
+  Roster* next_ = nullptr;
+
+  void enlist() noexcept {
+    static const int installed = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    (void)installed;
+    const std::lock_guard lock(registry_mutex_);
+    next_ = registry_;
+    registry_ = this;
+  }
+
+  void delist() noexcept {
+    const std::lock_guard lock(registry_mutex_);
+    for (Roster** at = &registry_; *at != nullptr; at = &(*at)->next_) {
+      if (*at == this) {
+        *at = next_;
+        return;
+      }
+    }
+  }
+
+  static void before_fork() noexcept {
+    registry_mutex_.lock();
+    for (Roster* roster = registry_; roster != nullptr; roster = roster->next_) roster->mutex_.lock();
+    thread_number::mutex.lock();
+  }
+
+  static void after_fork_in_parent() noexcept {
+    thread_number::mutex.unlock();
+    for (Roster* roster = registry_; roster != nullptr; roster = roster->next_) roster->mutex_.unlock();
+    registry_mutex_.unlock();
+  }
+
+  // Only async-signal-safe calls: other threads of the parent may have held any lock of the C library.
+  static void after_fork_in_child() noexcept {
+    const std::uint32_t survivor = thread_number::cached_plus_one;
+    for (std::uint32_t i = 0; i < thread_number::limit; ++i) thread_number::taken[i] = i + 1 == survivor;
+    new (&thread_number::mutex) std::mutex;
+    for (Roster* roster = registry_; roster != nullptr; roster = roster->next_) {
+      roster->start_anew();
+      new (&roster->mutex_) std::mutex;
+    }
+    new (&registry_mutex_) std::mutex;
+  }
+
+  void start_anew() noexcept {
+    forget_lines();
+    if (fd_ < 0) return;
+    const int fresh = ofd::reopen(fd_);
+    close(fd_);  // the parent's locks stay: it still has the description
+    fd_ = fresh;
+  }
+
+  int fd_;
+  ParticipantLine* lines_;
+  std::uint32_t count_;
+  std::atomic<std::uint32_t>* used_;
+  Identity identity_;
+  std::mutex mutex_;
+  std::atomic<std::uint32_t> line_of_thread_[thread_number::limit] = {};
+  std::atomic<bool> owned_[participants_limit] = {};
+};
+
+}  // namespace penstock

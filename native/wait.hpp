@@ -1,0 +1,90 @@
+// Waiting: spin a little, then sleep on a futex that other processes can wake.
+//
+// Shape      one 32-bit word a side: | wake-up count : 31 | somebody may sleep : 1 |
+// Roles      any number of sleepers and wakers, in any process.
+// Invariants W1  a sleeper sets bit 0, then looks at the queue again, then sleeps on the exact word it set.
+//            W2  a waker publishes, then looks at bit 0 (a seq_cst fence lies between the two, on both sides).
+//            W3  who clears bit 0 also counts up, so a sleeper that saw the old word does not fall asleep.
+//            W4  a woken sleeper sets bit 0 again: others may still sleep. It wakes the next one if it
+//                leaves something behind. So one wake-up costs one system call, and the chain goes on.
+// Progress   a kill between publish and wake loses the wake-up: every sleep ends after park_limit.
+// Source     the eventcount of Vyukov, on raw FUTEX_WAIT without FUTEX_PRIVATE: std::atomic::wait of
+//            libstdc++ uses private futexes, which never wake another process.
+#pragma once
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "failpoint.hpp"
+#include "layout.hpp"
+
+namespace penstock {
+
+inline constexpr std::int64_t park_limit_ns = 100'000'000;
+
+[[nodiscard]] inline std::int64_t monotonic_ns() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+class Event {
+ public:
+  explicit Event(std::atomic<std::uint32_t>* word) noexcept : word_(word) {}
+
+  // After a publish. One fence, and usually one load of a line that nobody writes.
+  void notify() noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // W2, pairs with the fence in announce()
+    if (word_->load(std::memory_order_relaxed) & sleeping) wake_one();
+  }
+
+  // Before a sleep: from here on a publish will wake us. Look at the queue again after this.
+  [[nodiscard]] std::uint32_t announce() noexcept {
+    const std::uint32_t ticket = word_->fetch_or(sleeping, std::memory_order_relaxed) | sleeping;
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // W1, pairs with the fence in notify()
+    return ticket;
+  }
+
+  // Sleep until woken, or until limit_ns has passed, or a signal came. Spurious returns are fine.
+  void park(std::uint32_t ticket, std::int64_t limit_ns) noexcept {
+    PENSTOCK_FAILPOINT("wait.before_park");
+    const timespec limit{.tv_sec = limit_ns / 1'000'000'000, .tv_nsec = limit_ns % 1'000'000'000};
+    syscall(SYS_futex, word_, FUTEX_WAIT, ticket, &limit, nullptr, 0);
+    PENSTOCK_FAILPOINT("wait.after_park");
+    word_->fetch_or(sleeping, std::memory_order_relaxed);  // W4
+  }
+
+  void wake_one() noexcept {
+    std::uint32_t seen = word_->load(std::memory_order_relaxed);
+    while (seen & sleeping) {
+      // W3: relaxed, since the word publishes nothing; the woken one reads the queue itself
+      if (word_->compare_exchange_weak(seen, (seen + 2) & ~sleeping, std::memory_order_relaxed)) {
+        PENSTOCK_FAILPOINT("wait.before_wake");
+        syscall(SYS_futex, word_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+        return;
+      }
+    }
+  }
+
+  void wake_all() noexcept {
+    word_->fetch_add(2, std::memory_order_relaxed);  // W3
+    syscall(SYS_futex, word_, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);
+  }
+
+ private:
+  static constexpr std::uint32_t sleeping = 1;
+  std::atomic<std::uint32_t>* word_;
+};
+
+// Cores that this thread may run on: with more workers than that, spinning only delays the others.
+[[nodiscard]] inline int usable_cores() noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+}  // namespace penstock

@@ -1,0 +1,127 @@
+"""Queues for asyncio: one helper thread waits, the event loop takes.
+
+A queue's futex cannot be watched by an event loop. So a thread waits until there may be something,
+and tells the loop; the coroutine itself then tries again. The thread takes nothing, so a cancelled
+``aget`` loses nothing. It runs only while somebody waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from typing import Any, Protocol
+
+from penstock.errors import Empty, Full, PenstockError, ShutDown
+
+__all__ = ["Bridge"]
+
+PATIENCE_SECONDS = 0.1  # a helper looks up this often, to see whether anybody still waits
+
+
+class Waitable(Protocol):
+    """What a bridge needs of a queue."""
+
+    def put_nowait(self, item: Any) -> None: ...
+    def get_nowait(self) -> Any: ...
+    def _wait_ready(self, for_items: bool, seconds: float) -> None: ...
+
+
+class Bridge:
+    """The asyncio side of one queue handle."""
+
+    def __init__(self, queue: Waitable) -> None:
+        self._queue = queue
+        self._items = Side(queue, for_items=True)
+        self._room = Side(queue, for_items=False)
+
+    async def get(self, timeout: float | None = None) -> Any:
+        try:
+            async with asyncio.timeout(timeout):
+                while True:
+                    try:
+                        return self._queue.get_nowait()
+                    except Empty:
+                        await self._items.changed()
+        except TimeoutError:
+            raise Empty from None
+
+    async def put(self, item: Any, timeout: float | None = None) -> None:
+        try:
+            async with asyncio.timeout(timeout):
+                while True:
+                    try:
+                        return self._queue.put_nowait(item)
+                    except Full:
+                        await self._room.changed()
+        except TimeoutError:
+            raise Full from None
+
+
+class Side:
+    """Those who wait for items, or for room: a line of futures and the thread that serves it."""
+
+    def __init__(self, queue: Waitable, *, for_items: bool) -> None:
+        self._queue = queue
+        self._for_items = for_items
+        self._mutex = threading.Lock()
+        self._line: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
+        self._is_served = False
+
+    async def changed(self) -> None:
+        """Wait until it is worth another try."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        with self._mutex:
+            self._line.append((loop, future))
+            if not self._is_served:
+                self._is_served = True
+                threading.Thread(target=self._serve, name="penstock-aio", daemon=True).start()
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():
+                self._wake_next()  # the news was for somebody: pass it on
+            raise
+
+    def _serve(self) -> None:
+        while self._anybody():
+            try:
+                self._queue._wait_ready(self._for_items, PATIENCE_SECONDS)
+            except (ShutDown, PenstockError):
+                self._wake_all()  # each finds out for itself
+                continue
+            self._wake_next()
+
+    def _anybody(self) -> bool:
+        with self._mutex:
+            while self._line and self._line[0][1].done():
+                self._line.popleft()
+            self._is_served = bool(self._line)
+            return self._is_served
+
+    def _wake_next(self) -> None:
+        with self._mutex:
+            while self._line:
+                loop, future = self._line.popleft()
+                if not future.done() and _tell(loop, future):
+                    return
+
+    def _wake_all(self) -> None:
+        with self._mutex:
+            while self._line:
+                _tell(*self._line.popleft())
+
+
+def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> bool:
+    """False: the loop is closed, and with it the future's coroutine."""
+    try:
+        loop.call_soon_threadsafe(_resolve, future)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

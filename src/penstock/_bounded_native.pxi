@@ -1,0 +1,201 @@
+# What _bounded.pyx uses of native/, declared for Cython.
+
+cdef extern from "<cstddef>" namespace "std" nogil:
+    cdef cppclass byte:
+        pass
+
+cdef extern from "<stdlib.h>" nogil:
+    void* aligned_alloc(size_t, size_t)
+
+cdef extern from "<atomic>" namespace "std" nogil:
+    cdef cppclass atomic[T]:
+        T load()
+
+cdef extern from "Python.h":
+    ctypedef int (*visitproc)(PyObject*, void*) noexcept
+    ctypedef int (*traverseproc)(PyObject*, visitproc, void*) noexcept
+    ctypedef int (*inquiry)(PyObject*) noexcept
+    ctypedef struct PyTypeObject:
+        traverseproc tp_traverse
+        inquiry tp_clear
+
+cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
+    const uint64_t closed_bit
+    const uint64_t item_bytes_limit
+    const int64_t park_limit_ns
+    int64_t monotonic_ns()
+
+    cdef enum class Outcome:
+        done, full, empty, busy, closed, corrupt
+
+    cdef enum class Joined "penstock::Roster::Joined":
+        yes, table_full, too_many_threads, lost_by_fork
+    const uint32_t thread_limit "penstock::thread_number::limit"
+
+    cdef struct BoundedOffsets:
+        uint64_t item_text, control, participants, generations, lengths, payload, total
+
+    cdef struct Identity:
+        uint64_t boot_id[2]
+        uint64_t start_ticks
+
+    cdef cppclass Ring:
+        atomic[uint64_t]* push_position
+        atomic[uint64_t]* pop_position
+        uint64_t capacity
+        uint64_t slot_bytes
+        uint64_t slots_for(uint64_t) const
+        uint64_t claim_limit() const
+
+    cdef struct Span:
+        uint64_t position, slots
+
+    cdef struct Peeked:
+        Span span
+        uint64_t bytes
+        uint64_t skipped
+
+    cdef struct Buffer:
+        const void* data
+        uint64_t bytes
+
+    cdef cppclass SharedLedger:
+        SharedLedger()
+
+    cdef cppclass Event:
+        void notify()
+        void wake_all()
+
+    cdef cppclass Found "penstock::Recovery::Found":
+        Found()
+        bint changed, adoptable, unclaimed
+        Peeked peeked
+
+    cdef cppclass Recovery:
+        Found run()
+        bint try_adopt(SharedLedger, const Found&)
+
+    cdef cppclass BoundedControl:
+        atomic[uint32_t] has_long_items
+        atomic[uint64_t] tombstones
+        atomic[uint64_t] adopted
+
+    cdef cppclass SpinPolicy:
+        SpinPolicy()
+
+    cdef cppclass SharedQueue:
+        SharedQueue(byte*, const BoundedOffsets&, uint64_t, uint64_t, uint32_t, int, Identity)
+        const Ring& ring() const
+        BoundedControl& control() const
+        Recovery& recovery()
+        Event items() const
+        Event room() const
+        bint find_ledger(SharedLedger&) const
+        Joined join()
+        bint recovery_is_due(Outcome)
+        bint make_room(SharedLedger)
+        void note_long_items()
+        uint32_t count_alive()
+        void wait_for_items(int64_t)
+        void wait_for_room(uint64_t, int64_t)
+
+    cdef cppclass LocalQueue:
+        LocalQueue(byte*, uint64_t)
+        @staticmethod
+        BoundedOffsets offsets(uint64_t)
+        const Ring& ring() const
+        Event items() const
+        Event room() const
+        void wait_for_items(SpinPolicy, int64_t)
+        void wait_for_room(SpinPolicy, int64_t)
+
+    Outcome try_put_bytes(const Ring&, SharedLedger, const void*, uint64_t)
+    Outcome try_put_bytes_many(const Ring&, SharedLedger, const Buffer*, uint64_t, uint64_t&)
+    Outcome try_put_records(const Ring&, SharedLedger, const void*, uint64_t, uint64_t&)
+    Outcome try_put_reference(const Ring&, void*)
+    Outcome try_get_reference(const Ring&, void*&)
+    Outcome peek(const Ring&, SharedLedger, Peeked&)
+    bint claim_pop(const Ring&, SharedLedger, Span)
+    void finish_pop(const Ring&, SharedLedger, const Peeked&, void*)
+    void give_back(const Ring&, SharedLedger, Span)
+    void copy_out(const Ring&, uint64_t, void*, uint64_t)
+    void widen_records(const Ring&, uint64_t, Peeked&)
+    uint64_t widen_bytes(const Ring&, uint64_t, uint64_t*, Peeked&)
+    bint looks_poppable(const Ring&)
+    bint looks_pushable(const Ring&, uint64_t)
+    bint is_discarded(const Ring&)
+    uint64_t slots_in_use(const Ring&)
+    uint64_t count_items(const Ring&, bint)
+    bint try_drain_reference(const Ring&, void*&)
+    void shut_down(const Ring&, Event, Event, bint)
+
+cdef extern from "fault_guard.hpp" namespace "penstock::fault_guard" nogil:
+    cdef cppclass Range:
+        pass
+    Range* watch(void*, size_t)
+    void forget(Range*)
+
+cdef extern from "numpy/arrayobject.h":
+    int _import_array() except -1
+
+cdef extern from *:
+    """
+    #include <atomic>
+    #include <numpy/arrayobject.h>
+    #include "bounded_queue.hpp"
+    #include "fault_guard.hpp"
+
+    namespace penstock {
+
+    #ifdef Py_GIL_DISABLED
+    constexpr bool without_gil = true;
+    #else
+    constexpr bool without_gil = false;
+    #endif
+
+    // With a GIL the other side cannot run before we have let go of it: spinning would only hold it up.
+    inline SpinPolicy local_spin() noexcept { return {without_gil ? 25'000 : 0, false}; }
+
+    struct Counter {
+      std::atomic<int> inside{0};
+      void enter() noexcept { inside.fetch_add(1, std::memory_order_relaxed); }
+      int leave() noexcept { return inside.fetch_sub(1, std::memory_order_acq_rel) - 1; }
+      int count() const noexcept { return inside.load(std::memory_order_acquire); }
+    };
+
+    inline bool is_broken(const fault_guard::Range* guard) noexcept {
+      return guard != nullptr && guard->broken.load(std::memory_order_relaxed);
+    }
+
+    // A reference that we own, as Cython wants it: with one more that it will drop.
+    inline PyObject* owned(void* reference) noexcept { return static_cast<PyObject*>(reference); }
+    inline void drop(PyObject* reference) noexcept { Py_DECREF(reference); }
+
+    inline void* array_data(PyObject* array) noexcept {
+      return PyArray_DATA(reinterpret_cast<PyArrayObject*>(array));
+    }
+
+    inline int visit_references(const Ring& ring, visitproc visit, void* arg) noexcept {
+      auto** references = reinterpret_cast<PyObject**>(ring.payload);
+      for (std::uint64_t i = 0; i < ring.capacity; ++i) {
+        if (references[i] == nullptr) continue;
+        if (int stop = visit(references[i], arg)) return stop;
+      }
+      return 0;
+    }
+
+    }  // namespace penstock
+    """
+    const bint without_gil "penstock::without_gil"
+    SpinPolicy local_spin "penstock::local_spin"() nogil
+    cdef cppclass Counter "penstock::Counter":
+        void enter()
+        int leave()
+        int count()
+    bint is_broken "penstock::is_broken"(const Range*) nogil
+    void* array_data "penstock::array_data"(object)
+    object owned "penstock::owned"(void*)
+    void drop "penstock::drop"(PyObject*)
+    int visit_references "penstock::visit_references"(const Ring&, visitproc, void*) noexcept
+
+_import_array()

@@ -1,0 +1,68 @@
+"""What can go wrong, one class for each decision that a caller can make.
+
+::
+
+    Exception
+    ├── queue.Empty                 nothing there (the standard library's own)
+    ├── queue.Full                  no room (the standard library's own)
+    ├── ShutDown                    queue.ShutDown from Python 3.13, the same thing below
+    └── PenstockError
+        ├── CorruptSegment          the shared memory is not what it should be: recreate the queue
+        ├── QueueExists             a queue of that name is there (also a FileExistsError)
+        ├── QueueNotFound           no queue of that name (also a FileNotFoundError)
+        ├── QueueClosed             this handle was closed (also a ValueError)
+        ├── QueueReplaced           the name now belongs to another queue than the one that was pickled
+        └── TooManyParticipants     every line of the participant table is taken
+"""
+
+import queue
+import sys
+from queue import Empty, Full
+
+__all__ = [
+    "CorruptSegment",
+    "Empty",
+    "Full",
+    "PenstockError",
+    "QueueClosed",
+    "QueueExists",
+    "QueueNotFound",
+    "QueueReplaced",
+    "ShutDown",
+    "TooManyParticipants",
+]
+
+if sys.version_info >= (3, 13):
+    ShutDown = queue.ShutDown
+else:
+
+    class ShutDown(Exception):
+        """Raised by put and get on a queue that was shut down."""
+
+
+class PenstockError(Exception):
+    """The root of penstock's own errors."""
+
+
+class CorruptSegment(PenstockError):
+    """The shared memory contradicts itself or the format; the message names the field and its value."""
+
+
+class QueueExists(PenstockError, FileExistsError):
+    """A queue of that name is already there."""
+
+
+class QueueNotFound(PenstockError, FileNotFoundError):
+    """There is no queue of that name."""
+
+
+class QueueClosed(PenstockError, ValueError):
+    """This handle was closed."""
+
+
+class QueueReplaced(PenstockError):
+    """The name now belongs to another queue."""
+
+
+class TooManyParticipants(PenstockError):
+    """Every line of the participant table is taken."""

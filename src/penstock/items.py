@@ -1,0 +1,150 @@
+"""What an item is: bytes, a numpy record, or a Python object. The only place that pickles.
+
+An item type is written into a segment's header as text, so that whoever opens the queue by name
+gets the same one. ``object`` means pickle, and unpickling runs code: a named queue uses it only
+when its creator asked for it, and an opener can refuse it.
+"""
+
+from __future__ import annotations
+
+import ast
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from penstock import _layout
+from penstock.errors import CorruptSegment
+
+__all__ = ["ItemType", "decode_object", "encode_object"]
+
+BYTES, RECORD, OBJECT = 1, 2, 3
+DEFAULT_SLOT_BYTES = {BYTES: 64, OBJECT: 256}
+
+
+@dataclass(frozen=True)
+class ItemType:
+    """What a queue carries: its kind, its dtype if it has one, and its text in the header."""
+
+    kind: int
+    dtype: np.dtype[Any] | None
+    text: bytes
+
+    @property
+    def varies(self) -> bool:
+        """Do items differ in length?"""
+        return self.kind != RECORD
+
+    @property
+    def spec(self) -> object:
+        """What a user would write: ``bytes``, ``object`` or the dtype."""
+        if self.kind == RECORD:
+            return self.dtype
+        return bytes if self.kind == BYTES else object
+
+    @classmethod
+    def of(cls, spec: object) -> ItemType:
+        """The item type that a user means by ``bytes``, ``object`` or anything that is a dtype."""
+        if spec is bytes:
+            return cls(BYTES, None, b"bytes")
+        if spec is object:
+            return cls(OBJECT, None, b"object")
+        if spec is None or spec is str or isinstance(spec, (bytes, bytearray)):
+            raise TypeError(f"item must be bytes, object or a numpy dtype: item={spec!r}")
+        try:
+            dtype = np.dtype(spec)  # type: ignore[call-overload]
+        except TypeError as error:
+            raise TypeError(f"item must be bytes, object or a numpy dtype: item={spec!r}") from error
+        check_record(dtype)
+        text = repr(describe(dtype)).encode()
+        if len(text) > _layout.ITEM_TEXT_LIMIT:
+            raise ValueError(
+                f"the dtype's description is too long: {len(text)} bytes, "
+                f"the limit is {_layout.ITEM_TEXT_LIMIT}; use fewer or shorter field names"
+            )
+        return cls(RECORD, dtype, text)
+
+    @classmethod
+    def from_header(cls, kind: int, text: bytes) -> ItemType:
+        """The item type that a header describes; its text is data, and only literals are read from it."""
+        if kind in (BYTES, OBJECT):
+            expected = cls.of(bytes if kind == BYTES else object)
+            if text != expected.text:
+                raise CorruptSegment(f"item_text must be {expected.text!r} for item_kind={kind}: {text[:80]!r}")
+            return expected
+        if kind != RECORD:
+            raise CorruptSegment(f"item_kind must be 1 (bytes), 2 (record) or 3 (object): item_kind={kind}")
+        try:
+            dtype = restore(ast.literal_eval(text.decode()))
+            check_record(dtype)
+        except (ValueError, TypeError, SyntaxError, KeyError, MemoryError, RecursionError) as error:
+            raise CorruptSegment(f"item_text is not a dtype: {text[:80]!r}") from error
+        return cls(RECORD, dtype, text)
+
+
+def check_record(dtype: np.dtype[Any]) -> None:
+    """Refuse what has no meaning outside this process, or no size."""
+    if dtype.hasobject:
+        name = first_object_field(dtype)
+        where = f"field {name!r}" if name else "the dtype"
+        raise TypeError(f"{where} holds Python objects, which cannot be shared as records; use item=object")
+    if dtype.itemsize == 0:
+        raise ValueError(f"a record needs at least one byte: item={dtype!r}")
+
+
+def first_object_field(dtype: np.dtype[Any], prefix: str = "") -> str:
+    """The path of the first field that holds objects."""
+    if dtype.subdtype is not None:
+        return first_object_field(dtype.subdtype[0], prefix)
+    for name in dtype.names or ():
+        field = dtype[name]
+        if field.hasobject:
+            return first_object_field(field, f"{prefix}{name}.") or f"{prefix}{name}"
+    return prefix.rstrip(".")
+
+
+def describe(dtype: np.dtype[Any]) -> object:
+    """A dtype as nested literals: exact in offsets, sizes, byte order and sub-arrays."""
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return ("array", describe(base), shape)
+    if dtype.names is None:
+        return dtype.str
+    fields = dtype.fields or {}
+    return (
+        "record",
+        [(name, describe(fields[name][0]), fields[name][1]) for name in dtype.names],
+        dtype.itemsize,
+    )
+
+
+def restore(described: object) -> np.dtype[Any]:
+    """The dtype of a description; anything else is a ValueError."""
+    if isinstance(described, str):
+        return np.dtype(described)
+    if isinstance(described, tuple) and len(described) == 3:
+        tag, body, size = described
+        if tag == "array":
+            return np.dtype((restore(body), tuple(int(n) for n in size)))
+        if tag == "record":
+            names, formats, offsets = zip(*body, strict=True)
+            return np.dtype(
+                {
+                    "names": list(names),
+                    "formats": [restore(field) for field in formats],
+                    "offsets": [int(offset) for offset in offsets],
+                    "itemsize": int(size),
+                }
+            )
+    raise ValueError(f"not a dtype: {described!r}")
+
+
+def encode_object(item: object) -> bytes:
+    """An object as bytes for another process."""
+    return pickle.dumps(item, protocol=5)
+
+
+def decode_object(data: bytes) -> Any:
+    """The object that encode_object() was given."""
+    return pickle.loads(data)

@@ -1,0 +1,412 @@
+"""Named memory: create, open, validate, list and unlink segments. The only place that maps memory.
+
+A segment is a file in ``$PENSTOCK_DIR`` (default ``/dev/shm/penstock-<uid>``). Any directory works:
+on tmpfs a queue is memory, on a disk it outlives a reboot. A segment gets its name only when it is
+complete, and every field of its header is checked before a byte of it is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import mmap
+import os
+import secrets
+import stat
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from penstock import _layout
+from penstock.errors import CorruptSegment, QueueExists, QueueNotFound, QueueReplaced
+from penstock.items import ItemType
+from penstock.stats import QueueInfo
+
+__all__ = ["Geometry", "Segment", "create", "directory", "open_segment", "queues", "unlink"]
+
+KINDS = {1: "bounded", 2: "growing", 3: "overwriting", 4: "slots", 5: "events"}
+KIND_NUMBERS = {name: number for number, name in KINDS.items()}
+POPULATE_LIMIT_BYTES = 256 << 20
+NAME_LIMIT_BYTES = 255
+
+
+def directory() -> Path:
+    """Where named queues live; created, private to this user, when it is not there."""
+    chosen = os.environ.get("PENSTOCK_DIR")
+    path = Path(chosen) if chosen else Path(f"/dev/shm/penstock-{os.geteuid()}")
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700, parents=bool(chosen))
+    status = os.stat(path, follow_symlinks=bool(chosen))
+    if not stat.S_ISDIR(status.st_mode):
+        raise NotADirectoryError(f"the directory of queues is not a directory: {path}; set PENSTOCK_DIR to one")
+    if not chosen and (status.st_uid != os.geteuid() or status.st_mode & 0o077):
+        raise PermissionError(
+            f"{path} must belong to this user alone: owner={status.st_uid}, "
+            f"mode={stat.S_IMODE(status.st_mode):o}; remove it, or set PENSTOCK_DIR to another directory"
+        )
+    return path.absolute()
+
+
+def check_name(name: str) -> str:
+    """A name is a file name: one component, not hidden."""
+    if not isinstance(name, str):
+        raise TypeError(f"a queue's name must be a str: name={name!r}")
+    encoded = os.fsencode(name)
+    if not encoded:
+        raise ValueError("a queue's name must not be empty")
+    if len(encoded) > NAME_LIMIT_BYTES:
+        raise ValueError(
+            f"a queue's name must be at most {NAME_LIMIT_BYTES} bytes long: {len(encoded)} bytes, {name[:40]!r}…"
+        )
+    if "/" in name or "\0" in name:
+        raise ValueError(f"a queue's name must not contain '/' or NUL: name={name!r}")
+    if name.startswith("."):
+        raise ValueError(f"a queue's name must not start with a dot: name={name!r}")
+    return name
+
+
+@cache
+def boot_id() -> bytes:
+    """The kernel's name for this boot; zeros where it has none."""
+    try:
+        text = Path("/proc/sys/kernel/random/boot_id").read_text()
+        return bytes.fromhex(text.strip().replace("-", ""))
+    except (OSError, ValueError):
+        return bytes(16)
+
+
+def process_start_ticks() -> int:
+    """When this process started, in ticks since boot: with the pid, it names a process for good."""
+    try:
+        after_name = Path("/proc/self/stat").read_text().rpartition(")")[2]
+        return int(after_name.split()[19])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The sizes from which every offset follows."""
+
+    kind: str
+    capacity: int
+    slot_bytes: int
+    participants: int
+
+    def check(self) -> None:
+        """Refuse sizes that no queue can have; afterwards no product of them overflows."""
+        if not 2 <= self.capacity <= _layout.CAPACITY_LIMIT or self.capacity & (self.capacity - 1):
+            raise ValueError(f"capacity must be a power of two, at least 2: {capacity_remedy(self.capacity)}")
+        if not 1 <= self.slot_bytes <= _layout.SLOT_BYTES_LIMIT:
+            raise ValueError(
+                f"slot_bytes must be between 1 and {_layout.SLOT_BYTES_LIMIT}: slot_bytes={self.slot_bytes}"
+            )
+        if not 1 <= self.participants <= _layout.PARTICIPANTS_LIMIT:
+            raise ValueError(
+                f"participants must be between 1 and {_layout.PARTICIPANTS_LIMIT}: participants={self.participants}"
+            )
+        if self.capacity * self.slot_bytes > _layout.SEGMENT_BYTES_LIMIT:
+            raise ValueError(
+                f"capacity * slot_bytes must be at most {_layout.SEGMENT_BYTES_LIMIT} bytes: "
+                f"{self.capacity} * {self.slot_bytes} = {self.capacity * self.slot_bytes}"
+            )
+
+    def layout(self, item: ItemType) -> dict[str, int]:
+        return _layout.bounded_layout(
+            self.capacity, self.slot_bytes, self.participants, len(item.text), item.varies
+        )
+
+
+def capacity_remedy(capacity: int) -> str:
+    """The value, and the nearest one that works."""
+    if capacity < 2:
+        return f"capacity={capacity}; try 2"
+    if capacity > _layout.CAPACITY_LIMIT:
+        return f"capacity={capacity}; the largest is {_layout.CAPACITY_LIMIT}"
+    return f"capacity={capacity}; try {1 << (capacity - 1).bit_length()}"
+
+
+class Segment:
+    """An open, validated, mapped segment.
+
+    The lock descriptor is the only one of its open file description: its locks tell the others that
+    this process lives, so it is shared with nobody, and whoever takes it closes it.
+    """
+
+    def __init__(
+        self, path: Path, geometry: Geometry, item: ItemType, segment_id: bytes, fd: int, lock_fd: int
+    ) -> None:
+        self.path = path
+        self.name = path.name
+        self.geometry = geometry
+        self.item = item
+        self.segment_id = segment_id
+        self.offsets = geometry.layout(item)
+        self.total_bytes = self.offsets["total_bytes"]
+        self._lock_fd = lock_fd
+        flags = mmap.MAP_SHARED
+        if self.total_bytes <= POPULATE_LIMIT_BYTES:
+            flags |= mmap.MAP_POPULATE  # no page fault in a put
+        self.memory = mmap.mmap(fd, self.total_bytes, flags=flags)
+
+    def take_lock_fd(self) -> int:
+        """Hand the lock's descriptor to whoever will close it."""
+        taken, self._lock_fd = self._lock_fd, -1
+        return taken
+
+    def close(self) -> None:
+        """Unmap; the file stays."""
+        if self._lock_fd >= 0:
+            os.close(self.take_lock_fd())
+        self.memory.close()
+
+
+def header_of(geometry: Geometry, item: ItemType, segment_id: bytes) -> bytearray:
+    """Header and item text of a new segment, up to the control block."""
+    offsets = geometry.layout(item)
+    head = bytearray(offsets["control_offset"])
+    values: dict[str, int | bytes] = {
+        "magic": _layout.MAGIC,
+        "layout_version": _layout.LAYOUT_VERSION,
+        "byte_order": _layout.BYTE_ORDER,
+        "kind": KIND_NUMBERS[geometry.kind],
+        "item_kind": item.kind,
+        "capacity": geometry.capacity,
+        "slot_bytes": geometry.slot_bytes,
+        "participants": geometry.participants,
+        "item_text_bytes": len(item.text),
+        "segment_id": segment_id,
+        "boot_id": boot_id(),
+        "created_ns": time.time_ns(),
+        "creator_pid": os.getpid(),
+        **offsets,
+    }
+    for field, value in values.items():
+        put_field(head, field, value)
+    start = offsets["item_text_offset"]
+    head[start : start + len(item.text)] = item.text
+    put_field(head, "checksum", checksum(head, start + len(item.text)))
+    return head
+
+
+def put_field(head: bytearray, field: str, value: int | bytes) -> None:
+    offset, size = _layout.FIELDS[field]
+    head[offset : offset + size] = value if isinstance(value, bytes) else value.to_bytes(size, "little")
+
+
+def checksum(head: bytes | bytearray, end: int) -> int:
+    """crc32 of header and item text, with the checksum's own field as zeros."""
+    offset, size = _layout.FIELDS["checksum"]
+    return zlib.crc32(head[offset + size : end], zlib.crc32(bytes(size), zlib.crc32(head[:offset])))
+
+
+def create(name: str, geometry: Geometry, item: ItemType) -> Segment:
+    """A new segment, complete before it has a name."""
+    check_name(name)
+    geometry.check()
+    folder = directory()
+    total_bytes = geometry.layout(item)["total_bytes"]
+    with unnamed_file(folder) as (fd, link):
+        try:
+            os.posix_fallocate(fd, 0, total_bytes)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EFBIG, errno.ENOMEM):
+                raise
+            free = os.statvfs(folder)
+            raise OSError(
+                error.errno,
+                f"no room for a segment of {total_bytes} bytes in {folder}: {free.f_bavail * free.f_frsize} bytes "
+                "are free; use a smaller capacity, or set PENSTOCK_DIR to another directory",
+            ) from error
+        segment_id = secrets.token_bytes(16)
+        os.pwrite(fd, header_of(geometry, item, segment_id), 0)
+        write_generations(fd, geometry, item)
+        try:
+            link(folder / name)
+        except FileExistsError:
+            raise QueueExists(
+                f"a queue named {name!r} exists in {folder}; open it, or unlink it first"
+            ) from None
+    return open_segment(name, folder=folder, kind=geometry.kind, segment_id=segment_id)
+
+
+def write_generations(fd: int, geometry: Geometry, item: ItemType) -> None:
+    """Slot i is free for position i."""
+    at = geometry.layout(item)["generations_offset"]
+    step = 1 << 16
+    for first in range(0, geometry.capacity, step):
+        last = min(first + step, geometry.capacity)
+        os.pwrite(fd, b"".join(i.to_bytes(8, "little") for i in range(first, last)), at + first * 8)
+
+
+@contextlib.contextmanager
+def unnamed_file(folder: Path) -> Iterator[tuple[int, Any]]:
+    """A file with no name, and the function that gives it one; a kill on the way leaves nothing behind."""
+    try:
+        fd = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
+            raise
+        with temporary_file(folder) as made:
+            yield made
+        return
+    try:
+        # A directory descriptor makes Python call linkat(AT_SYMLINK_FOLLOW), which resolves /proc's link.
+        folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            yield fd, lambda path: os.link(f"/proc/self/fd/{fd}", path, src_dir_fd=folder_fd)
+        finally:
+            os.close(folder_fd)
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def temporary_file(folder: Path) -> Iterator[tuple[int, Any]]:
+    """For file systems without unnamed files: a hidden name first."""
+    temporary = folder / f".new-{os.getpid()}-{secrets.token_hex(8)}"
+    fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        yield fd, lambda path: os.link(temporary, path)
+    finally:
+        os.unlink(temporary)
+        os.close(fd)
+
+
+def open_segment(
+    name: str, *, folder: Path | None = None, kind: str | None = None, segment_id: bytes | None = None
+) -> Segment:
+    """Open by name and check every field; a bad file is left as it was."""
+    path = (folder or directory()) / check_name(name)
+    fd = open_regular(path)
+    try:
+        geometry, item, found_id = validate(path, fd)
+        if kind is not None and geometry.kind != kind:
+            raise TypeError(f"{name!r} is a queue of kind {geometry.kind!r}, not {kind!r}: use penstock.open({name!r})")
+        if segment_id is not None and found_id != segment_id:
+            raise QueueReplaced(f"the queue {name!r} in {path.parent} is not the one that was meant: it was recreated")
+        lock_fd = os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            return Segment(path, geometry, item, found_id, fd, lock_fd)
+        except BaseException:
+            os.close(lock_fd)
+            raise
+    finally:
+        os.close(fd)
+
+
+def open_regular(path: Path) -> int:
+    """A descriptor of a file that can be trusted to be a segment's: regular, ours, and the only link."""
+    try:
+        # O_NONBLOCK: a FIFO must not make us wait; it means nothing for a regular file
+        fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise QueueNotFound(f"there is no queue named {path.name!r} in {path.parent}") from None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise CorruptSegment(f"{path} is a symbolic link, not a segment") from error
+        if error.errno == errno.EISDIR:
+            raise CorruptSegment(f"{path} is a directory, not a segment") from error
+        if error.errno == errno.ENXIO:
+            raise CorruptSegment(f"{path} is a socket or a device, not a segment") from error
+        raise
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise CorruptSegment(f"{path} is not a regular file: mode={status.st_mode:o}")
+        if status.st_uid != os.geteuid():
+            raise CorruptSegment(f"{path} belongs to another user: owner={status.st_uid}, we are {os.geteuid()}")
+        if status.st_nlink > 1 and not settles_to_one_link(fd):
+            raise CorruptSegment(f"{path} has other hard links: links={os.fstat(fd).st_nlink}")
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def settles_to_one_link(fd: int) -> bool:
+    """Where files cannot be made without a name, a creator holds two names for a moment."""
+    for _ in range(20):
+        if os.fstat(fd).st_nlink <= 1:
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
+    """Copy the header into private memory once, and check each field of the copy."""
+    file_bytes = os.fstat(fd).st_size
+    head = os.pread(fd, _layout.HEADER_BYTES, 0)
+    if len(head) < _layout.HEADER_BYTES:
+        raise CorruptSegment(f"{path} is too short for a header: {len(head)} bytes, not {_layout.HEADER_BYTES}")
+
+    def field(name: str) -> int:
+        offset, size = _layout.FIELDS[name]
+        return int.from_bytes(head[offset : offset + size], "little")
+
+    def expect(name: str, expected: int) -> None:
+        if field(name) != expected:
+            raise CorruptSegment(f"{path}: {name} must be {expected}: {name}={field(name)}")
+
+    if head[:8] != _layout.MAGIC:
+        raise CorruptSegment(f"{path}: magic must be {_layout.MAGIC!r}: magic={head[:8]!r}")
+    expect("byte_order", _layout.BYTE_ORDER)
+    expect("layout_version", _layout.LAYOUT_VERSION)
+    kind = KINDS.get(field("kind"))
+    if kind is None:
+        raise CorruptSegment(f"{path}: kind must be one of {sorted(KINDS)}: kind={field('kind')}")
+    geometry = Geometry(kind, field("capacity"), field("slot_bytes"), field("participants"))
+    try:
+        geometry.check()
+    except ValueError as error:
+        raise CorruptSegment(f"{path}: {error}") from None
+    text_bytes = field("item_text_bytes")
+    if not 1 <= text_bytes <= _layout.ITEM_TEXT_LIMIT:
+        raise CorruptSegment(
+            f"{path}: item_text_bytes must be between 1 and {_layout.ITEM_TEXT_LIMIT}: item_text_bytes={text_bytes}"
+        )
+    text = os.pread(fd, text_bytes, _layout.HEADER_BYTES)
+    item = ItemType.from_header(field("item_kind"), text)
+    if item.dtype is not None and item.dtype.itemsize != geometry.slot_bytes:
+        raise CorruptSegment(
+            f"{path}: slot_bytes must be the dtype's {item.dtype.itemsize}: slot_bytes={geometry.slot_bytes}"
+        )
+    for name, offset in geometry.layout(item).items():
+        expect(name, offset)
+    if file_bytes != field("total_bytes"):
+        raise CorruptSegment(f"{path}: the file has {file_bytes} bytes, total_bytes={field('total_bytes')}")
+    offset, size = _layout.FIELDS["reserved"]
+    if any(head[offset : offset + size]):
+        raise CorruptSegment(f"{path}: reserved must be zero: reserved={head[offset : offset + size].hex()}")
+    expect("checksum", checksum(head + text, len(head) + len(text)))
+    offset, size = _layout.FIELDS["segment_id"]
+    return geometry, item, head[offset : offset + size]
+
+
+def queues() -> list[QueueInfo]:
+    """Every queue in the directory, by name. What is not a segment is passed over."""
+    folder = directory()
+    found = []
+    for entry in sorted(os.listdir(folder)):
+        if entry.startswith("."):
+            continue
+        with contextlib.suppress(CorruptSegment, QueueNotFound, PermissionError):
+            fd = open_regular(folder / entry)
+            try:
+                found.append(QueueInfo(entry, validate(folder / entry, fd)[0].kind))
+            finally:
+                os.close(fd)
+    return found
+
+
+def unlink(name: str, *, folder: Path | None = None) -> None:
+    """Remove the name. Whoever has the queue open goes on with it; the memory goes with the last of them."""
+    path = (folder or directory()) / check_name(name)
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        raise QueueNotFound(f"there is no queue named {name!r} in {path.parent}") from None
