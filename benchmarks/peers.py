@@ -265,7 +265,8 @@ class Iceoryx2(Adapter):
         as_item = item_type.from_buffer_copy
 
         def put(item: bytes, _owner: object = node) -> None:
-            publisher.send_copy(as_item(item))
+            while not publisher.send_copy(as_item(item)):
+                pass  # now and then a send reaches none although the subscriber is there
 
         return Sender(put=put)
 

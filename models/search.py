@@ -13,10 +13,13 @@ Breadth first, so that the first counterexample of each kind is a shortest one.
 
 from __future__ import annotations
 
+import gc
 import time
 from array import array
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise, zip_longest
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 State = TypeVar("State", bound=Hashable)
@@ -74,11 +77,12 @@ class Counterexample:
     descriptions: tuple[str, ...]
 
     def __str__(self) -> str:
-        lines = [f"{self.kind}: {self.message}", f"   0. start: {self.descriptions[0]}"]
-        # The last step of a violation is refused, so it has a label and no state of its own.
-        padded = self.descriptions[1:] + ("",) * (len(self.labels) - len(self.descriptions) + 1)
-        for number, (label, description) in enumerate(zip(self.labels, padded, strict=True), 1):
-            lines.append(f"{number:4}. {label}: {description}".removesuffix(": "))
+        lines = [f"{self.kind}: {self.message}", f"   0. start -> {self.descriptions[0]}"]
+        # The last step of a violation is refused: it has a label and no state of its own.
+        described = zip_longest(self.labels, pairwise(self.descriptions))
+        for number, (label, states) in enumerate(described, 1):
+            is_change = states is not None and states[0] != states[1]
+            lines.append(f"{number:4}. {label}" + (f" -> {states[1]}" if is_change else ""))
         return "\n".join(lines)
 
 
@@ -89,7 +93,7 @@ class SearchResult:
     states: int
     transitions: int
     accepted: int
-    seconds: float
+    processor_seconds: float
     is_complete: bool
     counts: dict[str, int] = field(default_factory=dict)
     counterexamples: dict[str, Counterexample] = field(default_factory=dict)
@@ -148,7 +152,7 @@ class _Search(Generic[State]):
         self._counterexamples: dict[str, Counterexample] = {}
 
     def run(self) -> SearchResult:
-        started = time.perf_counter()
+        started = time.process_time()
         is_complete = self._visit_all()
         if is_complete:
             self._find_stuck()
@@ -156,7 +160,7 @@ class _Search(Generic[State]):
             states=len(self._states),
             transitions=self._transitions,
             accepted=self._accepted,
-            seconds=time.perf_counter() - started,
+            processor_seconds=time.process_time() - started,
             is_complete=is_complete,
             counts=self._counts,
             counterexamples=self._counterexamples,
@@ -222,7 +226,7 @@ class _Search(Generic[State]):
         self._counts[kind] = self._counts.get(kind, 0) + 1
         if kind not in self._counterexamples:
             path = self._path_to(number)
-            labels = [self._label(before, after) for before, after in zip(path, path[1:])]
+            labels = [self._label(before, after) for before, after in pairwise(path)]
             if last_label is not None:
                 labels.append(str(last_label))
             descriptions = tuple(self._model.describe(self._states[step]) for step in path)
@@ -265,4 +269,17 @@ def explore(
         stop_at_first_violation=stop_at_first_violation,
         progress=progress,
     )
-    return search.run()
+    with _collector_paused():
+        return search.run()
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    # States hold no cycles, and the collector would walk millions of them again and again.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -20,7 +20,7 @@ template <class Ready>
 void wait_until(Event event, Ready ready, SpinPolicy spin, std::int64_t limit_ns) noexcept {
   const std::int64_t spin_end = monotonic_ns() + (spin.spin_ns < limit_ns ? spin.spin_ns : limit_ns);
   if (spin.crowded) {
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 16; ++i) {
       if (ready()) return;
       sched_yield();
     }

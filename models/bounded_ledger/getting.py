@@ -1,13 +1,13 @@
-"""Get: look at the slot, write the intent, claim, copy, release the head first, clear the intent."""
+"""Get: read the slot, store the intent, claim, copy, release the head first, clear the intent."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from models.bounded_ledger.recovering import begin_recovery, first_release, following_release
+from models.bounded_ledger.recovering import begin_recovery
 from models.bounded_ledger.words import (
+    POP,
     Intent,
-    Side,
     head_distance,
     position_of,
     published,
@@ -81,7 +81,7 @@ class Found(NamedTuple):
     """What a consumer is about to take; a tombstone or an orphan is taken and thrown away."""
 
     position: int
-    count: int
+    slots: int
     seen: int
     is_item: bool
 
@@ -101,7 +101,7 @@ def _after_claim(world: World, found: Found) -> Step:
 def _after_copy(world: World, found: Found, item: int | None) -> Step:
     if world.rules.intents_are_kept and not world.rules.intent_cleared_after_release:
         return GetClearIntent(found, item)
-    return GetRelease(found, first_release(world.rules, found.count), item)
+    return GetRelease(found, world.rules.first_release(found.slots), item)
 
 
 class GetStoreIntent(NamedTuple):
@@ -109,7 +109,7 @@ class GetStoreIntent(NamedTuple):
     at: str = "get: store intent"
 
     def run(self, world: World, me: int) -> Outcome:
-        intent = Intent(Side.POP, self.found.position, self.found.count)
+        intent = Intent(POP, self.found.position, self.found.slots)
         memory = world.memory.with_intent(me, intent)
         if world.rules.intent_before_claim:
             return memory, GetClaim(self.found)
@@ -125,7 +125,7 @@ class GetClaim(NamedTuple):
         intent_is_stored = rules.intents_are_kept and rules.intent_before_claim
         if memory.pop_position != found.position:
             return memory, GetAbandon() if intent_is_stored else GetReadPosition()
-        memory = memory._replace(pop_position=found.position + found.count)
+        memory = memory._replace(pop_position=found.position + found.slots)
         if rules.intents_are_kept and not intent_is_stored:
             return memory, GetStoreIntent(found)
         return memory, _after_claim(world, found)
@@ -146,9 +146,9 @@ class GetCopy(NamedTuple):
 
     def run(self, world: World, me: int) -> Outcome:
         item = copied(world, self.found.position + self.offset, self.item)
-        if self.offset + 1 < self.found.count:
+        if self.offset + 1 < self.found.slots:
             return world.memory, GetCopy(self.found, self.offset + 1, item)
-        require_whole(world, item, self.found.count)
+        require_whole(world, item, self.found.slots)
         return world.memory, _after_copy(world, self.found, item)
 
 
@@ -165,7 +165,7 @@ class GetRelease(NamedTuple):
         memory = world.memory.released(position)
         if self.offset == 0 and self.item is not None:
             memory = deliver(memory, self.item)
-        following = following_release(world.rules, self.found.count, self.offset)
+        following = world.rules.following_release(self.found.slots, self.offset)
         if following is not None:
             return memory, GetRelease(self.found, following, self.item)
         if world.rules.intents_are_kept and world.rules.intent_cleared_after_release:
@@ -182,5 +182,5 @@ class GetClearIntent(NamedTuple):
         memory = world.memory.with_intent(me, None)
         if world.rules.intent_cleared_after_release:
             return memory, GetReadPosition()
-        first = first_release(world.rules, self.found.count)
+        first = world.rules.first_release(self.found.slots)
         return memory, GetRelease(self.found, first, self.item)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from models.bounded_ledger.getting import GetReadPosition
 from models.bounded_ledger.putting import PutReadPosition
 from models.bounded_ledger.words import (
+    PUSH,
     Side,
     adopter_of,
     free,
@@ -19,11 +20,11 @@ from models.bounded_ledger.words import (
     published,
     tombstone,
 )
-from models.bounded_ledger.world import DEAD, Outcome, Role, Step, World
+from models.bounded_ledger.world import DEAD, PRODUCER, Outcome, Step, World
 
 
 def _begin_work(world: World, me: int, first_item: int) -> Step:
-    return PutReadPosition(first_item) if world.roles[me] is Role.PRODUCER else GetReadPosition()
+    return PutReadPosition(first_item) if world.roles[me] == PRODUCER else GetReadPosition()
 
 
 class JoinReadPosition(NamedTuple):
@@ -36,7 +37,7 @@ class JoinReadPosition(NamedTuple):
             return memory, _begin_work(world, me, self.first_item)
         if not world.rules.reuse_checks_positions:
             return memory, JoinClearIntent(self.first_item)
-        is_push = intent.side is Side.PUSH
+        is_push = intent.side == PUSH
         claimed = memory.push_position if is_push else memory.pop_position
         return memory, JoinCheckSlot(self.first_item, claimed, 0)
 
@@ -53,13 +54,13 @@ class JoinCheckSlot(NamedTuple):
         position = intent.position + self.offset
         if position < self.claimed and self._is_outstanding(world, intent.side, position):
             return memory, DEAD
-        if self.offset + 1 < intent.count:
+        if self.offset + 1 < intent.slots:
             return memory, JoinCheckSlot(self.first_item, self.claimed, self.offset + 1)
         return memory, JoinClearIntent(self.first_item)
 
     def _is_outstanding(self, world: World, side: Side, position: int) -> bool:
         generation = world.memory.generation(position)
-        if side is Side.PUSH:
+        if side == PUSH:
             return generation == free(position)
         if adopter_of(generation) is not None:
             return world.rules.reuse_checks_adopted and position_of(generation) == position

@@ -13,7 +13,7 @@ NO_LENGTH = 0
 
 
 def replaced(words: tuple[Word, ...], index: int, word: Word) -> tuple[Word, ...]:
-    return words[:index] + (word,) + words[index + 1 :]
+    return (*words[:index], word, *words[index + 1 :])
 
 
 class Memory(NamedTuple):

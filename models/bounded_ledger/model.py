@@ -8,9 +8,19 @@ from typing import NamedTuple
 from models.bounded_ledger.getting import GetReadPosition
 from models.bounded_ledger.joining import JoinReadPosition
 from models.bounded_ledger.memory import Memory, replaced
+from models.bounded_ledger.places import first_place
 from models.bounded_ledger.putting import PutReadPosition
 from models.bounded_ledger.rules import Configuration
-from models.bounded_ledger.world import DEAD, FINISHED, PromiseBroken, Role, Step, World
+from models.bounded_ledger.world import (
+    CONSUMER,
+    DEAD,
+    FINISHED,
+    PRODUCER,
+    PromiseBroken,
+    Role,
+    Step,
+    World,
+)
 from models.search import Transition, Violation
 
 
@@ -28,10 +38,21 @@ class StepLabel(NamedTuple):
     event: str | Step
 
     def __str__(self) -> str:
-        who = f"{self.role.name.lower()} on line {self.line}"
-        if isinstance(self.event, str):
-            return f"{who} {self.event}"
-        return f"{who} {self.event.at}"
+        event = self.event if isinstance(self.event, str) else step_text(self.event)
+        return f"{self.role} on line {self.line}: {event}"
+
+
+def step_text(step: Step) -> str:
+    """What the step does, and to which slot or line."""
+    registers = {name: getattr(step, name, None) for name in ("item", "position", "offset", "line")}
+    for holder in (getattr(step, "found", None), getattr(step, "adoption", None)):
+        if holder is not None:
+            registers["position"] = holder.position
+    targets = getattr(step, "targets", 0)
+    if targets:
+        _, registers["position"] = first_place(targets)
+    text = ", ".join(f"{name}={value}" for name, value in registers.items() if value is not None)
+    return f"{step.at} ({text})" if text else step.at
 
 
 class LedgerModel:
@@ -50,7 +71,7 @@ class LedgerModel:
         return LedgerState(
             memory=Memory.initial(size.capacity, size.lines),
             steps=(*putting, *getting),
-            roles=(Role.PRODUCER,) * size.producers + (Role.CONSUMER,) * size.consumers,
+            roles=(PRODUCER,) * size.producers + (CONSUMER,) * size.consumers,
             kills_left=size.kills,
             rejoins_left=size.rejoins,
         )
@@ -94,10 +115,10 @@ class LedgerModel:
         first_item = size.first_item(size.producers + size.rejoins - state.rejoins_left)
         # Consumers that left because all work was done would not see a late producer's items.
         is_too_late = any(
-            step is FINISHED and role is Role.CONSUMER
+            step is FINISHED and role == CONSUMER
             for step, role in zip(state.steps, state.roles, strict=True)
         )
-        for role in (Role.CONSUMER,) if is_too_late else Role:
+        for role in (CONSUMER,) if is_too_late else (CONSUMER, PRODUCER):
             joined = state._replace(
                 steps=self._with_step(state.steps, line, JoinReadPosition(first_item)),
                 roles=replaced(state.roles, line, role),
@@ -116,7 +137,7 @@ class LedgerModel:
         if all(step is DEAD or step is FINISHED for step in state.steps):
             return True
         return not any(
-            role is Role.CONSUMER and step is not DEAD
+            role == CONSUMER and step is not DEAD
             for role, step in zip(state.roles, state.steps, strict=True)
         )
 

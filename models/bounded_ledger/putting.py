@@ -1,4 +1,4 @@
-"""Put: check the slots, write the intent, claim, write, publish the head last, clear the intent."""
+"""Put: check the slots, store the intent, claim, write, publish the head last, clear the intent."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from models.bounded_ledger.recovering import begin_recovery
 from models.bounded_ledger.words import (
+    PUSH,
     Intent,
-    Side,
     continuation,
     free,
     head_length,
@@ -58,7 +58,7 @@ class PutStoreIntent(NamedTuple):
 
     def run(self, world: World, me: int) -> Outcome:
         count = world.configuration.slots_of(self.item)
-        memory = world.memory.with_intent(me, Intent(Side.PUSH, self.position, count))
+        memory = world.memory.with_intent(me, Intent(PUSH, self.position, count))
         if world.rules.intent_before_claim:
             return memory, PutClaim(self.item, self.position)
         return memory, PutWrite(self.item, self.position, 0)

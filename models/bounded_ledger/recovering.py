@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from models.bounded_ledger.memory import Memory
-from models.bounded_ledger.rules import Rules
+from models.bounded_ledger.adopting import Adoption, begin_adoption
+from models.bounded_ledger.places import (
+    EVERY_PLACE,
+    first_place,
+    places_claimed,
+    places_covered,
+    without_settled,
+)
 from models.bounded_ledger.words import (
+    PUSH,
     Intent,
-    Side,
-    adopted,
     adopter_of,
     free,
     head_distance,
@@ -22,51 +27,7 @@ from models.bounded_ledger.words import (
     published,
     tombstone,
 )
-from models.bounded_ledger.world import (
-    Outcome,
-    Role,
-    Step,
-    World,
-    copied,
-    deliver,
-    require_unchanged,
-    require_whole,
-)
-
-OWNER = "a live adopter"
-
-# A place is one side of one position, as a bit: 2 * position + side.
-# Sets of places are integers, so that equal sets are equal states.
-_POSITIONS_MAX = 64
-_EVERY_PUSH = sum(1 << 2 * position + Side.PUSH for position in range(_POSITIONS_MAX))
-_EVERY_POP = sum(1 << 2 * position + Side.POP for position in range(_POSITIONS_MAX))
-_EVERY_PLACE = _EVERY_PUSH | _EVERY_POP
-
-
-def _places_claimed(push_position: int, pop_position: int) -> int:
-    pushes = _EVERY_PUSH & (1 << 2 * push_position) - 1
-    pops = _EVERY_POP & (1 << 2 * pop_position) - 1
-    return pushes | pops
-
-
-def _places_covered(intent: Intent) -> int:
-    every = _EVERY_PUSH if intent.side is Side.PUSH else _EVERY_POP
-    return (every & (1 << 2 * intent.count) - 1) << 2 * intent.position
-
-
-def _first_place(places: int) -> tuple[Side, int]:
-    bit = (places & -places).bit_length() - 1
-    return Side(bit & 1), bit >> 1
-
-
-def first_release(rules: Rules, count: int) -> int:
-    """The offset of the slot that is released first."""
-    return 0 if rules.head_released_first else 1 % count
-
-
-def following_release(rules: Rules, count: int, offset: int) -> int | None:
-    following = (offset + 1) % count
-    return None if following == first_release(rules, count) else following
+from models.bounded_ledger.world import PRODUCER, Outcome, Step, World
 
 
 def begin_recovery(world: World, resume: Step) -> Step:
@@ -74,7 +35,7 @@ def begin_recovery(world: World, resume: Step) -> Step:
     if not world.recovery_could_act():
         return resume
     if not world.rules.positions_read_before_scan:
-        return RecoverReadIntent(resume, Scan(_EVERY_PLACE, 0, 0), 0)
+        return RecoverReadIntent(resume, Scan(EVERY_PLACE, 0, 0), 0)
     return RecoverReadPushPosition(resume, None)
 
 
@@ -86,15 +47,19 @@ class Scan(NamedTuple):
     dead: int
 
     def is_relevant(self, intent: Intent) -> bool:
-        return bool(_places_covered(intent) & self.claimed)
+        return bool(places_covered(intent) & self.claimed)
 
     def with_live(self, intent: Intent) -> Scan:
-        live = self.live | _places_covered(intent) & self.claimed
+        live = self.live | places_covered(intent) & self.claimed
         # What a live line covers is left alone, so a dead line over it is not worth remembering.
         return Scan(self.claimed, live, self.dead & ~live)
 
     def with_dead(self, intent: Intent) -> Scan:
-        return self._replace(dead=self.dead | _places_covered(intent) & self.claimed & ~self.live)
+        return self._replace(dead=self.dead | places_covered(intent) & self.claimed & ~self.live)
+
+    def without_settled(self, world: World) -> Scan:
+        claimed = without_settled(world, self.claimed)
+        return Scan(claimed, self.live & claimed, self.dead & claimed)
 
 
 class RecoverReadPushPosition(NamedTuple):
@@ -119,11 +84,11 @@ class RecoverReadPopPosition(NamedTuple):
     at: str = "recover: read pop_position"
 
     def run(self, world: World, me: int) -> Outcome:
-        claimed = _places_claimed(self.push_position, world.memory.pop_position)
+        claimed = places_claimed(self.push_position, world.memory.pop_position)
         if self.late_scan is not None:
-            return world.memory, _treat(self.resume, self.late_scan.dead & claimed)
+            return world.memory, _treat(world, self.resume, self.late_scan.dead & claimed)
         if not world.rules.only_claimed_positions:
-            claimed = _EVERY_PLACE
+            claimed = EVERY_PLACE
         return world.memory, _scan(world, me, self.resume, Scan(claimed, 0, 0), 0)
 
 
@@ -131,11 +96,14 @@ def _scan(world: World, me: int, resume: Step, scan: Scan, line: int) -> Step:
     # A recoverer has no intent of its own, so it passes over its own line.
     if line == me:
         line += 1
+    scan = scan.without_settled(world)
+    if not scan.claimed:
+        return resume
     if line < world.configuration.lines:
         return RecoverReadIntent(resume, scan, line)
     if not world.rules.positions_read_before_scan:
         return RecoverReadPushPosition(resume, scan)
-    return _treat(resume, scan.dead)
+    return _treat(world, resume, scan.dead)
 
 
 class RecoverReadIntent(NamedTuple):
@@ -169,18 +137,19 @@ class RecoverTestOwner(NamedTuple):
         return world.memory, _scan(world, me, self.resume, scan, self.line + 1)
 
 
-def _treat(resume: Step, targets: int) -> Step:
+def _treat(world: World, resume: Step, targets: int) -> Step:
     """Treat the first target; without targets, go back to work."""
+    targets = without_settled(world, targets)
     if not targets:
         return resume
-    side, _ = _first_place(targets)
-    if side is Side.PUSH:
+    side, _ = first_place(targets)
+    if side == PUSH:
         return RecoverTombstone(resume, targets)
     return RecoverReadGeneration(resume, targets)
 
 
-def _treat_next(resume: Step, targets: int) -> Step:
-    return _treat(resume, targets & targets - 1)
+def _treat_next(world: World, resume: Step, targets: int) -> Step:
+    return _treat(world, resume, targets & targets - 1)
 
 
 class RecoverTombstone(NamedTuple):
@@ -192,11 +161,11 @@ class RecoverTombstone(NamedTuple):
 
     def run(self, world: World, me: int) -> Outcome:
         memory = world.memory
-        _, position = _first_place(self.targets)
+        _, position = first_place(self.targets)
         is_expected = memory.generation(position) == free(position)
         if is_expected or not world.rules.recoverer_compares_on_tombstone:
             memory = memory.with_generation(position, tombstone(position))
-        return memory, _treat_next(self.resume, self.targets)
+        return memory, _treat_next(world, self.resume, self.targets)
 
 
 class RecoverReadGeneration(NamedTuple):
@@ -206,7 +175,7 @@ class RecoverReadGeneration(NamedTuple):
 
     def run(self, world: World, me: int) -> Outcome:
         memory = world.memory
-        _, position = _first_place(self.targets)
+        _, position = first_place(self.targets)
         seen = memory.generation(position)
         if seen == tombstone(position):
             return memory, RecoverFree(self.resume, self.targets, seen)
@@ -214,7 +183,7 @@ class RecoverReadGeneration(NamedTuple):
             return memory, RecoverReadLength(self.resume, self.targets, seen)
         if _is_adopted(seen, position):
             return memory, RecoverTestAdopter(self.resume, self.targets, seen)
-        return memory, _treat_next(self.resume, self.targets)
+        return memory, _treat_next(world, self.resume, self.targets)
 
 
 def _is_adopted(generation: int, position: int) -> bool:
@@ -231,7 +200,7 @@ class RecoverTestAdopter(NamedTuple):
         adopter = adopter_of(self.seen)
         if adopter is not None and world.is_dead(adopter):
             return world.memory, RecoverReadLength(self.resume, self.targets, self.seen)
-        return world.memory, _treat_next(self.resume, self.targets)
+        return world.memory, _treat_next(world, self.resume, self.targets)
 
 
 class RecoverReadLength(NamedTuple):
@@ -244,21 +213,19 @@ class RecoverReadLength(NamedTuple):
 
     def run(self, world: World, me: int) -> Outcome:
         memory = world.memory
-        _, position = _first_place(self.targets)
+        _, position = first_place(self.targets)
         length = memory.length(position)
         distance = head_distance(length)
         if distance and self.seen != published(position):
-            return memory, _treat_next(self.resume, self.targets)
+            return memory, _treat_next(world, self.resume, self.targets)
         if distance and world.rules.continuations_go_with_head:
             return memory, RecoverReadHead(self.resume, self.targets, distance)
         if distance:
             return memory, RecoverFree(self.resume, self.targets, self.seen)
-        if world.roles[me] is Role.PRODUCER:
-            return memory, _treat_next(self.resume, self.targets)
+        if world.roles[me] == PRODUCER:
+            return memory, _treat_next(world, self.resume, self.targets)
         adoption = Adoption(position, length, self.seen)
-        if world.rules.adopter_stores_intent:
-            return memory, AdoptStoreIntent(self.resume, adoption)
-        return memory, AdoptClaim(self.resume, adoption)
+        return memory, begin_adoption(world, self.resume, adoption)
 
 
 class RecoverReadHead(NamedTuple):
@@ -271,11 +238,11 @@ class RecoverReadHead(NamedTuple):
 
     def run(self, world: World, me: int) -> Outcome:
         memory = world.memory
-        _, position = _first_place(self.targets)
+        _, position = first_place(self.targets)
         head = position - self.distance
         seen = memory.generation(head)
         if seen == published(head) or _is_adopted(seen, head):
-            return memory, _treat_next(self.resume, self.targets)
+            return memory, _treat_next(world, self.resume, self.targets)
         return memory, RecoverFree(self.resume, self.targets, published(position))
 
 
@@ -287,100 +254,7 @@ class RecoverFree(NamedTuple):
 
     def run(self, world: World, me: int) -> Outcome:
         memory = world.memory
-        _, position = _first_place(self.targets)
+        _, position = first_place(self.targets)
         if memory.generation(position) == self.expected:
             memory = memory.released(position)
-        return memory, _treat_next(self.resume, self.targets)
-
-
-class Adoption(NamedTuple):
-    position: int
-    count: int
-    seen: int
-
-
-class AdoptStoreIntent(NamedTuple):
-    resume: Step
-    adoption: Adoption
-    at: str = "adopt: store intent"
-
-    def run(self, world: World, me: int) -> Outcome:
-        intent = Intent(Side.POP, self.adoption.position, self.adoption.count)
-        return world.memory.with_intent(me, intent), AdoptClaim(self.resume, self.adoption)
-
-
-class AdoptClaim(NamedTuple):
-    resume: Step
-    adoption: Adoption
-    at: str = "adopt: compare-and-swap generation to adopted"
-
-    def run(self, world: World, me: int) -> Outcome:
-        memory, position = world.memory, self.adoption.position
-        if memory.generation(position) != self.adoption.seen:
-            return memory, _end_of_adoption(world, self.resume)
-        memory = memory.with_generation(position, adopted(position, me))
-        return memory, AdoptCopy(self.resume, self.adoption, 0, None)
-
-
-class AdoptCopy(NamedTuple):
-    resume: Step
-    adoption: Adoption
-    offset: int
-    item: int | None
-    at: str = "adopt: copy a slot"
-
-    def run(self, world: World, me: int) -> Outcome:
-        memory, adoption = world.memory, self.adoption
-        item = copied(world, adoption.position + self.offset, self.item)
-        if self.offset + 1 < adoption.count:
-            return memory, AdoptCopy(self.resume, adoption, self.offset + 1, item)
-        require_whole(world, item, adoption.count)
-        first = first_release(world.rules, adoption.count)
-        return memory, AdoptRelease(self.resume, adoption, first, item)
-
-
-class AdoptRelease(NamedTuple):
-    """The head is the adopter's own, but its continuations are not.
-
-    Another recoverer may have scanned the ledger before the adopter stored its intent.
-    It then finds the head gone and frees the continuations, so the adopter must compare as well:
-    a plain store could hit the slot's next lap.
-    """
-
-    resume: Step
-    adoption: Adoption
-    offset: int
-    item: int
-    at: str = "adopt: release a slot"
-
-    def run(self, world: World, me: int) -> Outcome:
-        memory = self._released(world, me)
-        following = following_release(world.rules, self.adoption.count, self.offset)
-        if following is not None:
-            return memory, AdoptRelease(self.resume, self.adoption, following, self.item)
-        return memory, _end_of_adoption(world, self.resume)
-
-    def _released(self, world: World, me: int) -> Memory:
-        memory, position = world.memory, self.adoption.position + self.offset
-        if self.offset == 0:
-            require_unchanged(memory, position, adopted(position, me), OWNER)
-            return deliver(memory.released(position), self.item)
-        if not world.rules.adopter_compares_on_release:
-            require_unchanged(memory, position, published(position), OWNER)
-        if memory.generation(position) == published(position):
-            return memory.released(position)
-        return memory
-
-
-def _end_of_adoption(world: World, resume: Step) -> Step:
-    return AdoptClearIntent(resume) if world.rules.adopter_stores_intent else resume
-
-
-class AdoptClearIntent(NamedTuple):
-    """Also after a lost claim."""
-
-    resume: Step
-    at: str = "adopt: clear intent"
-
-    def run(self, world: World, me: int) -> Outcome:
-        return world.memory.with_intent(me, None), self.resume
+        return memory, _treat_next(world, self.resume, self.targets)

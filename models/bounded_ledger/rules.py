@@ -11,6 +11,9 @@ from functools import cached_property
 
 from models.bounded_ledger.words import LINES_MAX
 
+# Far more than a search can reach; it bounds the bit sets of recoverers.
+POSITIONS_MAX = 64
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -31,6 +34,14 @@ class Rules:
     recoverer_compares_on_tombstone: bool = True
     reuse_checks_positions: bool = True
     reuse_checks_adopted: bool = True
+
+    def first_release(self, count: int) -> int:
+        """The offset of the slot that a popper releases first."""
+        return 0 if self.head_released_first else 1 % count
+
+    def following_release(self, count: int, offset: int) -> int | None:
+        following = (offset + 1) % count
+        return None if following == self.first_release(count) else following
 
 
 LEDGER = "ledger"
@@ -61,6 +72,7 @@ class Configuration:
 
     Lines 0 … producers-1 put `items` items each, the other lines get.
     Item n of a producer has `item_slots[n % len(item_slots)]` slots.
+    `is_exact` keeps the steps of recoveries that cannot change anything.
     """
 
     capacity: int = 2
@@ -71,6 +83,7 @@ class Configuration:
     item_slots: tuple[int, ...] = (1,)
     rejoins: int = 0
     variant: str = LEDGER
+    is_exact: bool = False
 
     def __post_init__(self) -> None:
         for name in ("capacity", "producers", "items", "consumers"):
@@ -86,6 +99,9 @@ class Configuration:
                 "an item must have from 1 to capacity slots: "
                 f"item_slots={self.item_slots}, capacity={self.capacity}"
             )
+        positions = sum(map(self.slots_of, range((self.producers + self.rejoins) * self.items)))
+        if positions > POSITIONS_MAX:
+            raise ValueError(f"at most {POSITIONS_MAX} slots may be put: {positions}; put less")
         if self.variant not in VARIANTS:
             raise ValueError(f"no such variant: {self.variant!r}; try {', '.join(VARIANTS)}")
 

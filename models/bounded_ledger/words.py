@@ -5,8 +5,7 @@ Generations are small integers, not objects, because the search hashes millions 
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 _KIND_BITS = 5
 _KIND_MASK = (1 << _KIND_BITS) - 1
@@ -72,9 +71,10 @@ def head_distance(length: int) -> int:
     return max(0, -length)
 
 
-class Side(IntEnum):
-    PUSH = 0
-    POP = 1
+# Strings, because an enumeration's hash is computed in Python, for each of millions of states.
+Side = Literal["push", "pop"]
+PUSH: Side = "push"
+POP: Side = "pop"
 
 
 class Intent(NamedTuple):
@@ -82,7 +82,7 @@ class Intent(NamedTuple):
 
     side: Side
     position: int
-    count: int
+    slots: int
 
     def __str__(self) -> str:
-        return f"{self.side.name.lower()} {self.position}+{self.count}"
+        return f"{self.side} {self.position}+{self.slots}"

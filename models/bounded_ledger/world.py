@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from models.bounded_ledger.memory import Memory
 from models.bounded_ledger.rules import Configuration
 from models.bounded_ledger.words import is_free, position_of
 
-
-class Role(IntEnum):
-    PRODUCER = 0
-    CONSUMER = 1
+Role = Literal["producer", "consumer"]
+PRODUCER: Role = "producer"
+CONSUMER: Role = "consumer"
 
 
 class Step(Protocol):
@@ -87,7 +85,7 @@ class World:
         """
         if not self.rules.intents_are_kept:
             return False
-        if self.kills_left:
+        if self.kills_left or self.configuration.is_exact:
             return True
         return any(
             intent and step is DEAD
@@ -96,7 +94,7 @@ class World:
 
     def producers_are_done(self) -> bool:
         return all(
-            role is Role.CONSUMER or step is DEAD or step is FINISHED
+            role == CONSUMER or step is DEAD or step is FINISHED
             for role, step in zip(self.roles, self.steps, strict=True)
         )
 

@@ -1,0 +1,73 @@
+# Everything a user or CI runs. Each target sets up what it needs; the second time is quick.
+#
+#   make demo     the main job, live in the terminal
+#   make test     all tests: lint, native with sanitizers, Python, short crash and model campaigns
+#   make help     the rest
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+BUILD  := build
+
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+NATIVE_SOURCES := $(wildcard native/*.hpp) $(wildcard tests/native/*) meson.build meson.options
+PACKAGE_SOURCES := $(wildcard native/*.hpp) $(wildcard src/penstock/*) src/meson.build \
+                   meson.build meson.options pyproject.toml
+
+.PHONY: help setup test demo bench lint crash native sanitizers pythons clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+$(VENV)/.tools: pyproject.toml tools/setup.py
+	@$(PYTHON) tools/setup.py $(VENV)
+	@touch $@
+
+$(VENV)/.package: $(VENV)/.tools $(PACKAGE_SOURCES)
+	@echo "building penstock"
+	@$(BIN)/pip install --quiet --no-build-isolation --no-deps --force-reinstall -Cbuild-dir=$(BUILD)/python .
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.package
+	@echo "installing the peers to measure against"
+	@$(BIN)/python tools/setup.py --extra bench $(VENV)
+	@touch $@
+
+setup: $(VENV)/.package ## virtual environment, build tools, the package
+
+lint: $(VENV)/.package ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+native: $(VENV)/.tools ## native unit tests
+	@tools/native.sh plain
+
+sanitizers: $(VENV)/.tools ## native tests under ASan + UBSan, and under TSan
+	@tools/native.sh address
+	@tools/native.sh thread
+
+test: lint native sanitizers ## all tests
+	@$(BIN)/python -m pytest
+	@tools/pythons.sh
+
+pythons: ## the quick tests on every other Python 3.11+ that is installed
+	@tools/pythons.sh
+
+demo: $(VENV)/.package ## the main job, live
+	@$(BIN)/penstock demo
+
+bench: $(VENV)/.bench $(NATIVE_SOURCES) ## ours and the peers in one run; BENCH_ARGS=--quick for the short form
+	@tools/native.sh bench
+	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+crash: $(VENV)/.package ## the long crash campaigns and model searches
+	@tools/native.sh crash
+	@$(BIN)/python -m models.bounded_ledger --long
+	@$(BIN)/python -m pytest tests/crash --long
+
+clean: ## remove everything that was made
+	@rm -rf $(BUILD) .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Build the native tests in one flavour and run them.
+#   tools/native.sh plain | address | thread    unit tests and stress, under that sanitizer
+#   tools/native.sh crash                       the long crash campaign
+#   tools/native.sh bench                       build the native benchmarks
+set -euo pipefail
+cd "$(dirname "$0")/.."
+flavour=$1
+build=build/native-$flavour
+options=(-Dpython=false -Dnative_tests=true -Dwerror=true)
+case $flavour in
+  plain|bench|crash) build=build/native; options+=(-Dbuildtype=release) ;;
+  address) options+=(-Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false) ;;
+  thread) options+=(-Dbuildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false) ;;
+  *) echo "usage: $0 plain|address|thread|crash|bench" >&2; exit 2 ;;
+esac
+mkdir -p build
+if [ ! -f "$build/build.ninja" ]; then
+  meson setup "$build" "${options[@]}" > "build/setup-$flavour.log" || { cat "build/setup-$flavour.log"; exit 1; }
+fi
+ninja -C "$build" --quiet
+case $flavour in
+  bench) ;;
+  crash) "$build/tests/native/crash_bounded" --long ;;
+  *) meson test -C "$build" --no-rebuild --print-errorlogs --num-processes 2 ;;
+esac
