@@ -70,12 +70,13 @@ def measure_flow(flow: Flow, amount: int, bench: Bench) -> Sample:
     return Sample(value=sent * flow.producers / seconds, seconds=seconds)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Producer:
     adapter: Adapter
     flow: Flow
     index: int
     amount: int
+    kept: Sender | None = None  # alive until all are done: unsent items may live in it
 
     def __call__(self, barrier: Barrier) -> Report:
         flow = self.flow
@@ -84,7 +85,7 @@ class _Producer:
         count, _ = flow.shares(self.amount)
         warming = items.build(self.index, 0, warm)
         timed = items.build(self.index, warm, count)
-        sender = self.adapter.sender(self.index)
+        self.kept = sender = self.adapter.sender(self.index)
         send = send_each if flow.batch == 1 else send_batches
         warm_calls = calls_of(warming, flow.batch)
         timed_calls = calls_of(timed, flow.batch)

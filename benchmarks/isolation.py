@@ -122,9 +122,7 @@ def _supervise(
     answer.send(outcome)
 
 
-def _wait_for(
-    answers: "Connection[Any, Any]", supervisor: BaseProcess, timeout: float
-) -> Outcome:
+def _wait_for(answers: "Connection[Any, Any]", supervisor: BaseProcess, timeout: float) -> Outcome:
     if not answers.poll(timeout):
         return Outcome(FAILED, f"hung: killed after {timeout:g} s")
     try:

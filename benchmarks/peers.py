@@ -7,12 +7,12 @@ and its capacity is as near to 1024 items of 64 bytes as its own unit allows.
 import ctypes
 import itertools
 import multiprocessing
-import os
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from benchmarks.adapter import Adapter, Receiver, Room, Sender, load
+from benchmarks.standard import MultiprocessingPipe, MultiprocessingQueue
 
 _fork = multiprocessing.get_context("fork")
 
@@ -38,12 +38,12 @@ class HyperQ(Adapter):
 
 
 class ZeroQ(Adapter):
-    """A lock-free ring of fixed elements that spins while it waits."""
+    """A lock-free ring of fixed elements; a wait is a loop with naps."""
 
     name = "zeroq"
     requirement = "zeroq==0.1.0"
     capacity = "1024 elements of 64 bytes"
-    note = "waits by spinning"
+    note = "waits by polling, with naps between"
 
     def __init__(self, room: Room) -> None:
         super().__init__(room)
@@ -147,45 +147,6 @@ class PyZmq(Adapter):
         load("zmq")
 
 
-class MultiprocessingPipe(Adapter):
-    """One operating-system pipe, written and read as bytes."""
-
-    name = "multiprocessing.Pipe"
-    capacity = "the kernel's pipe buffer, 64 KiB as a rule"
-    only_for = "one producer and one consumer"
-
-    def __init__(self, room: Room) -> None:
-        super().__init__(room)
-        self.reader, self.writer = _fork.Pipe(duplex=False)
-
-    @classmethod
-    def fits(cls, producers: int, consumers: int) -> bool:
-        return producers == consumers == 1
-
-    def sender(self, index: int) -> Sender:
-        return Sender(put=self.writer.send_bytes)
-
-    def receiver(self, index: int) -> Receiver:
-        return Receiver(get=self.reader.recv_bytes)
-
-
-class MultiprocessingQueue(Adapter):
-    """The standard library's own queue: pickle, a pipe and a feeder thread."""
-
-    name = "multiprocessing.Queue"
-    capacity = "1024 items (maxsize)"
-
-    def __init__(self, room: Room) -> None:
-        super().__init__(room)
-        self.queue: Any = _fork.Queue(room.capacity)
-
-    def sender(self, index: int) -> Sender:
-        return Sender(put=self.queue.put)
-
-    def receiver(self, index: int) -> Receiver:
-        return Receiver(get=self.queue.get)
-
-
 class PySharedMemory(Adapter):
     """A block of shared memory a message; made for messages of a megabyte, shown for scale."""
 
@@ -284,37 +245,6 @@ class Iceoryx2(Adapter):
             return item
 
         return Receiver(get=get)
-
-
-class EventFd(Adapter):
-    """Two threads of control and the kernel's smallest signal: what a wake-up costs at best."""
-
-    name = "eventfd"
-    capacity = "one number"
-    note = "carries a number and no item"
-    only_for = "one producer and one consumer"
-
-    def __init__(self, room: Room) -> None:
-        super().__init__(room)
-        self.descriptor = os.eventfd(0)
-
-    @classmethod
-    def fits(cls, producers: int, consumers: int) -> bool:
-        return producers == consumers == 1
-
-    def sender(self, index: int) -> Sender:
-        descriptor = self.descriptor
-
-        def put(item: int) -> None:
-            os.eventfd_write(descriptor, item)
-
-        return Sender(put=put)
-
-    def receiver(self, index: int) -> Receiver:
-        return Receiver(get=partial(os.eventfd_read, self.descriptor))
-
-    def close(self) -> None:
-        os.close(self.descriptor)
 
 
 BETWEEN_PROCESSES: tuple[type[Adapter], ...] = (

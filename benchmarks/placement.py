@@ -12,9 +12,10 @@ def placements() -> list[str]:
 
 
 def take_place(placement: str, *, producing: bool, index: int) -> None:
-    """Move the calling thread to its core: producers get one half of the cores, consumers the other.
+    """Move the calling thread to its core.
 
-    With one producer and one consumer that is a core each.
+    Producers share one half of the cores and consumers the other;
+    with one producer and one consumer that is a core each.
     """
     if placement != PINNED:
         return

@@ -26,7 +26,7 @@
 // Memory orders come in pairs:
 //   P1  publish():  release store p+1        with acquire load in pop: the item's bytes
 //   P2  release():  release store p+C        with acquire load in push: our reads of them are over
-//   P3  claims:     acq_rel compare-and-swap with acquire load of the position in recovery: the intent (L1)
+//   P3  claim():    acq_rel compare-and-swap with acquire load of the position in recovery: the intent (L1)
 #pragma once
 
 #include "ledger.hpp"
@@ -122,7 +122,7 @@ template <class Ledger, class Fit>
                                  Span& span) noexcept {
   for (;;) {
     // relaxed: only a hint until the compare-and-swap below confirms it
-    std::uint64_t position = ring.push_position->load(std::memory_order_relaxed);
+    const std::uint64_t position = ring.push_position->load(std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("push.read_position");
     if (position & closed_bit) [[unlikely]] return Outcome::closed;
     std::uint64_t ready = 0;
@@ -139,15 +139,11 @@ template <class Ledger, class Fit>
       if (ring.push_position->load(std::memory_order_relaxed) != position) continue;
       return is_previous_lap(ring, seen, position + ready) ? Outcome::full : Outcome::corrupt;
     }
-    ledger.declare(Side::push, position, slots);  // keeps I5
-    // acq_rel P3: carries the intent out (L1). keeps I1
-    if (ring.push_position->compare_exchange_strong(position, position + slots, std::memory_order_acq_rel,
-                                                    std::memory_order_relaxed)) [[likely]] {
+    if (ledger.claim(*ring.push_position, Side::push, position, slots)) [[likely]] {  // keeps I1, I5
       PENSTOCK_FAILPOINT("push.claimed");
       span = {position, slots};
       return Outcome::done;
     }
-    ledger.clear();
   }
 }
 
@@ -182,19 +178,13 @@ inline void release(const Ring& ring, Span span) noexcept {
 }
 
 // Pop, step 1b: take exactly what was peeked. False: somebody else was faster, or the queue was closed.
+// Success also proves that the lengths read since were the item's own: whoever rewrites them has popped
+// this position first, and that compare-and-swap would come after ours (acq_rel P3).
 template <class Ledger>
 [[nodiscard]] bool claim_pop(const Ring& ring, Ledger ledger, Span span) noexcept {
-  ledger.declare(Side::pop, span.position, span.slots);  // keeps I5
-  std::uint64_t expected = span.position;
-  // acq_rel P3. Success also proves that the lengths read since were the item's own: whoever rewrites
-  // them has popped this position first, and that compare-and-swap would come after ours.
-  if (ring.pop_position->compare_exchange_strong(expected, span.position + span.slots, std::memory_order_acq_rel,
-                                                 std::memory_order_relaxed)) [[likely]] {
-    PENSTOCK_FAILPOINT("pop.claimed");
-    return true;
-  }
-  ledger.clear();
-  return false;
+  const bool claimed = ledger.claim(*ring.pop_position, Side::pop, span.position, span.slots);  // keeps I1, I5
+  PENSTOCK_FAILPOINT("pop.claimed");
+  return claimed;
 }
 
 // An item seen at the front, not yet claimed.

@@ -117,9 +117,10 @@ template <class Ledger>
 }
 
 // One reference into a ring of words: the caller's count goes with it.
-[[nodiscard]] inline Outcome try_put_reference(const Ring& ring, void* reference) noexcept {
+template <class Ledger>
+[[nodiscard]] Outcome try_put_reference(const Ring& ring, Ledger ledger, void* reference) noexcept {
   Span span;
-  const Outcome outcome = claim_push(ring, NoLedger{}, 1, [](std::uint64_t ready) { return ready; }, span);
+  const Outcome outcome = claim_push(ring, ledger, 1, [](std::uint64_t ready) { return ready; }, span);
   if (outcome != Outcome::done) return outcome;
   reinterpret_cast<void**>(ring.payload)[index_of(span.position, ring.mask)] = reference;
   publish(ring, span);
@@ -127,12 +128,13 @@ template <class Ledger>
 }
 
 // The slot forgets it: nothing is kept alive by a queue that has given it away.
-[[nodiscard]] inline Outcome try_get_reference(const Ring& ring, void*& reference) noexcept {
+template <class Ledger>
+[[nodiscard]] Outcome try_get_reference(const Ring& ring, Ledger ledger, void*& reference) noexcept {
   Peeked peeked;
   for (;;) {
-    const Outcome outcome = peek(ring, NoLedger{}, peeked);
+    const Outcome outcome = peek(ring, ledger, peeked);
     if (outcome != Outcome::done) return outcome;
-    if (!claim_pop(ring, NoLedger{}, peeked.span)) continue;
+    if (!claim_pop(ring, ledger, peeked.span)) continue;
     void*& slot = reinterpret_cast<void**>(ring.payload)[index_of(peeked.span.position, ring.mask)];
     reference = slot;
     slot = nullptr;

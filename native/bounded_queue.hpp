@@ -166,13 +166,6 @@ class LocalQueue {
   [[nodiscard]] Event items() const noexcept { return Event(&control_->items.word); }
   [[nodiscard]] Event room() const noexcept { return Event(&control_->room.word); }
 
-  void wait_for_items(SpinPolicy spin, std::int64_t limit_ns) noexcept {
-    wait_until(items(), [this] { return looks_poppable(ring_) || is_ended(ring_); }, spin, limit_ns);
-  }
-  void wait_for_room(SpinPolicy spin, std::int64_t limit_ns) noexcept {
-    wait_until(room(), [this] { return looks_pushable(ring_, 1); }, spin, limit_ns);
-  }
-
  private:
   BoundedControl* control_;
   Ring ring_;

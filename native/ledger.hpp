@@ -45,11 +45,11 @@ struct Intent {
 static_assert(Intent::unpack(Intent{Side::pop, 77, 5}.packed()).covers(Side::pop, 81));
 static_assert(!Intent::unpack(Intent{Side::pop, 77, 5}.packed()).covers(Side::pop, 82));
 
-// The policy for shared memory: a line of the participant table.
+// A policy says how a range of positions is claimed, and what is known of the claim.
+
+// In shared memory: declared in a line of the participant table first.
 class SharedLedger {
  public:
-  static constexpr bool is_shared = true;
-
   SharedLedger() noexcept = default;
   SharedLedger(ParticipantLine* line, std::uint32_t number) noexcept : line_(line), number_(number) {}
 
@@ -66,6 +66,18 @@ class SharedLedger {
     PENSTOCK_FAILPOINT("ledger.after_clear");
   }
 
+  // False: `word` was no longer `position`, and nothing is declared.
+  [[nodiscard]] bool claim(std::atomic<std::uint64_t>& word, Side side, std::uint64_t position,
+                           std::uint64_t count) noexcept {
+    declare(side, position, count);
+    // acq_rel: release carries the intent out (L1); see P3 in bounded.hpp for both halves
+    if (word.compare_exchange_strong(position, position + count, std::memory_order_acq_rel,
+                                     std::memory_order_relaxed)) [[likely]]
+      return true;
+    clear();
+    return false;
+  }
+
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
 
  private:
@@ -73,11 +85,25 @@ class SharedLedger {
   std::uint32_t number_ = 0;
 };
 
-// The policy within one process: nobody survives a crash, so nobody needs to know.
+// Within one process: nobody survives a crash, so nobody needs to know.
 struct NoLedger {
-  static constexpr bool is_shared = false;
-  static void declare(Side, std::uint64_t, std::uint64_t) noexcept {}
   static void clear() noexcept {}
+  [[nodiscard]] static bool claim(std::atomic<std::uint64_t>& word, Side, std::uint64_t position,
+                                  std::uint64_t count) noexcept {
+    return word.compare_exchange_strong(position, position + count, std::memory_order_acq_rel,
+                                        std::memory_order_relaxed);
+  }
+};
+
+// Within one process, for callers who all hold one lock while they are in here (the GIL): no other claim
+// can come between, and a plain store is enough.
+struct Serialized {
+  static void clear() noexcept {}
+  [[nodiscard]] static bool claim(std::atomic<std::uint64_t>& word, Side, std::uint64_t position,
+                                  std::uint64_t count) noexcept {
+    word.store(position + count, std::memory_order_relaxed);
+    return true;
+  }
 };
 
 }  // namespace penstock

@@ -42,6 +42,11 @@ class Event {
     if (word_->load(std::memory_order_relaxed) & sleeping) wake_one();
   }
 
+  // The same for a caller who holds a lock under which sleepers announce themselves: that lock orders the two.
+  void notify_serialized() noexcept {
+    if (word_->load(std::memory_order_relaxed) & sleeping) wake_one();
+  }
+
   // Before a sleep: from here on a publish will wake us. Look at the queue again after this.
   [[nodiscard]] std::uint32_t announce() noexcept {
     const std::uint32_t ticket = word_->fetch_or(sleeping, std::memory_order_relaxed) | sleeping;

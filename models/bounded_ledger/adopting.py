@@ -11,7 +11,8 @@ from models.bounded_ledger.world import (
     Step,
     World,
     copied,
-    deliver,
+    delivered_by_copy,
+    delivered_by_release,
     require_unchanged,
     require_whole,
 )
@@ -48,7 +49,8 @@ class AdoptClaim(NamedTuple):
 
     def run(self, world: World, me: int) -> Outcome:
         memory, position = world.memory, self.adoption.position
-        if memory.generation(position) != self.adoption.seen:
+        is_lost = memory.generation(position) != self.adoption.seen
+        if is_lost and world.rules.adopter_compares_on_claim:
             return memory, _end_of_adoption(world, self.resume)
         memory = memory.with_generation(position, adopted(position, me))
         return memory, AdoptCopy(self.resume, self.adoption, 0, None)
@@ -68,6 +70,7 @@ class AdoptCopy(NamedTuple):
             return memory, AdoptCopy(self.resume, adoption, self.offset + 1, item)
         require_whole(world, item, adoption.slots)
         first = world.rules.first_release(adoption.slots)
+        memory = delivered_by_copy(world, item)
         return memory, AdoptRelease(self.resume, adoption, first, item)
 
 
@@ -96,7 +99,7 @@ class AdoptRelease(NamedTuple):
         memory, position = world.memory, self.adoption.position + self.offset
         if self.offset == 0:
             require_unchanged(memory, position, adopted(position, me), OWNER)
-            return deliver(memory.released(position), self.item)
+            return delivered_by_release(world, memory.released(position), self.item)
         if not world.rules.adopter_compares_on_release:
             require_unchanged(memory, position, published(position), OWNER)
         if memory.generation(position) == published(position):

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from models.bounded_ledger.model import LedgerModel
 from models.bounded_ledger.rules import LEDGER, Configuration
-from models.bounded_ledger.world import CHANGED, LOST, TORN
+from models.bounded_ledger.world import CHANGED, DOUBLED, LOST, TORN
 from models.search import STUCK, SearchResult, explore
 
 
@@ -69,9 +69,7 @@ class CaseReport:
         )
 
 
-def run_case(
-    case: Case, *, state_limit: int, progress: Callable[[int, int], None] | None = None
-) -> CaseReport:
+def run_case(case: Case, *, state_limit: int, progress: Callable[[int, int], None] | None = None) -> CaseReport:
     """Search one configuration; raises `StateLimitExceeded` if it is too big."""
     result = explore(
         LedgerModel(case.configuration),
@@ -90,10 +88,12 @@ BROKEN: tuple[Case, ...] = (
     Case(Configuration(variant="clear-before-release", consumers=2), STUCK),
     Case(Configuration(variant="head-first-publish", item_slots=(2,), kills=0), CHANGED),
     Case(Configuration(variant="head-last-release", item_slots=(2,), items=2, consumers=2), TORN),
+    Case(Configuration(variant="deliver-before-release", consumers=2), DOUBLED),
     Case(Configuration(variant="no-live-check", producers=2), CHANGED),
     Case(Configuration(variant="scan-before-positions", producers=2), CHANGED),
     Case(Configuration(variant="no-position-check"), STUCK),
     Case(Configuration(variant="free-under-head", item_slots=(2,), items=2, consumers=2), TORN),
+    Case(Configuration(variant="adopter-plain-claim", consumers=3), CHANGED),
     Case(
         Configuration(variant="adopter-plain-release", item_slots=(2,), items=2, consumers=2),
         CHANGED,
@@ -103,3 +103,20 @@ BROKEN: tuple[Case, ...] = (
     Case(Configuration(variant="reuse-adopted", consumers=2, kills=2, rejoins=1), STUCK),
     Case(Configuration(variant="adopt-without-intent", consumers=2, kills=2, rejoins=1), STUCK),
 )
+
+# What a crash can meet: each side alone and contended, several laps, items of several slots,
+# recoverers that are killed too, and dead lines that are taken over.
+SOUND_SHORT: tuple[Case, ...] = (
+    Case(Configuration(items=3, consumers=1, kills=0)),
+    Case(Configuration(items=3, consumers=2)),
+    Case(Configuration(producers=2, kills=2)),
+    Case(Configuration(producers=2, items=2)),
+    Case(Configuration(items=3, item_slots=(1, 2), consumers=2, kills=2)),
+    Case(Configuration(items=2, item_slots=(2,), consumers=2, kills=2)),
+    Case(Configuration(capacity=3, items=2, item_slots=(3,), consumers=2)),
+    Case(Configuration(producers=2, item_slots=(2,), kills=2)),
+    Case(Configuration(rejoins=1, kills=2)),
+    Case(Configuration(rejoins=1, producers=2)),
+)
+SHORT = SOUND_SHORT + BROKEN
+LONG = SHORT

@@ -21,7 +21,8 @@ from models.bounded_ledger.world import (
     Step,
     World,
     copied,
-    deliver,
+    delivered_by_copy,
+    delivered_by_release,
     require_unchanged,
     require_whole,
 )
@@ -149,7 +150,7 @@ class GetCopy(NamedTuple):
         if self.offset + 1 < self.found.slots:
             return world.memory, GetCopy(self.found, self.offset + 1, item)
         require_whole(world, item, self.found.slots)
-        return world.memory, _after_copy(world, self.found, item)
+        return delivered_by_copy(world, item), _after_copy(world, self.found, item)
 
 
 class GetRelease(NamedTuple):
@@ -164,7 +165,7 @@ class GetRelease(NamedTuple):
         require_unchanged(world.memory, position, expected, OWNER)
         memory = world.memory.released(position)
         if self.offset == 0 and self.item is not None:
-            memory = deliver(memory, self.item)
+            memory = delivered_by_release(world, memory, self.item)
         following = world.rules.following_release(self.found.slots, self.offset)
         if following is not None:
             return memory, GetRelease(self.found, following, self.item)

@@ -83,11 +83,8 @@ class Memory(NamedTuple):
 
     def __str__(self) -> str:
         slots = ", ".join(
-            f"{generation_text(generation)}"
-            + ("" if payload == NO_BYTES else f" item {payload} length {length}")
-            for generation, payload, length in zip(
-                self.generations, self.payloads, self.lengths, strict=True
-            )
+            f"{generation_text(generation)}" + ("" if payload == NO_BYTES else f" item {payload} length {length}")
+            for generation, payload, length in zip(self.generations, self.payloads, self.lengths, strict=True)
         )
         intents = ", ".join(str(intent or "-") for intent in self.intents)
         return (

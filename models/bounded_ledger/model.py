@@ -88,15 +88,11 @@ class LedgerModel:
                 continue
             yield self._step(world, state, line, step)
             if kills_left:
-                killed = state._replace(
-                    steps=self._with_step(steps, line, DEAD), kills_left=kills_left - 1
-                )
+                killed = state._replace(steps=self._with_step(steps, line, DEAD), kills_left=kills_left - 1)
                 label = StepLabel(line, roles[line], "is killed")
                 yield Transition(label, killed, is_adversary=True)
 
-    def _step(
-        self, world: World, state: LedgerState, line: int, step: Step
-    ) -> Transition[LedgerState]:
+    def _step(self, world: World, state: LedgerState, line: int, step: Step) -> Transition[LedgerState]:
         label = StepLabel(line, state.roles[line], step)
         try:
             memory, following = step.run(world, line)
@@ -115,8 +111,7 @@ class LedgerModel:
         first_item = size.first_item(size.producers + size.rejoins - state.rejoins_left)
         # Consumers that left because all work was done would not see a late producer's items.
         is_too_late = any(
-            step is FINISHED and role == CONSUMER
-            for step, role in zip(state.steps, state.roles, strict=True)
+            step is FINISHED and role == CONSUMER for step, role in zip(state.steps, state.roles, strict=True)
         )
         for role in (CONSUMER,) if is_too_late else (CONSUMER, PRODUCER):
             joined = state._replace(
@@ -137,8 +132,7 @@ class LedgerModel:
         if all(step is DEAD or step is FINISHED for step in state.steps):
             return True
         return not any(
-            role == CONSUMER and step is not DEAD
-            for role, step in zip(state.roles, state.steps, strict=True)
+            role == CONSUMER and step is not DEAD for role, step in zip(state.roles, state.steps, strict=True)
         )
 
     def describe(self, state: LedgerState) -> str:

@@ -50,12 +50,13 @@ class Scan(NamedTuple):
         return bool(places_covered(intent) & self.claimed)
 
     def with_live(self, intent: Intent) -> Scan:
-        live = self.live | places_covered(intent) & self.claimed
+        live = self.live | (places_covered(intent) & self.claimed)
         # What a live line covers is left alone, so a dead line over it is not worth remembering.
         return Scan(self.claimed, live, self.dead & ~live)
 
     def with_dead(self, intent: Intent) -> Scan:
-        return self._replace(dead=self.dead | places_covered(intent) & self.claimed & ~self.live)
+        covered = places_covered(intent) & self.claimed
+        return self._replace(dead=self.dead | (covered & ~self.live))
 
     def without_settled(self, world: World) -> Scan:
         claimed = without_settled(world, self.claimed)
@@ -97,7 +98,7 @@ def _scan(world: World, me: int, resume: Step, scan: Scan, line: int) -> Step:
     if line == me:
         line += 1
     scan = scan.without_settled(world)
-    if not scan.claimed:
+    if not scan.claimed and not world.configuration.is_exact:
         return resume
     if line < world.configuration.lines:
         return RecoverReadIntent(resume, scan, line)
@@ -114,7 +115,8 @@ class RecoverReadIntent(NamedTuple):
 
     def run(self, world: World, me: int) -> Outcome:
         memory, intent = world.memory, world.memory.intents[self.line]
-        if intent is not None and self.scan.is_relevant(intent):
+        is_exact = world.configuration.is_exact
+        if intent is not None and (is_exact or self.scan.is_relevant(intent)):
             return memory, RecoverTestOwner(self.resume, self.scan, self.line, intent)
         return memory, _scan(world, me, self.resume, self.scan, self.line + 1)
 

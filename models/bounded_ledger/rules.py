@@ -25,11 +25,13 @@ class Rules:
     intent_cleared_after_release: bool = True
     head_published_last: bool = True
     head_released_first: bool = True
+    delivered_by_release: bool = True
     live_lines_are_respected: bool = True
     positions_read_before_scan: bool = True
     only_claimed_positions: bool = True
     continuations_go_with_head: bool = True
     adopter_stores_intent: bool = True
+    adopter_compares_on_claim: bool = True
     adopter_compares_on_release: bool = True
     recoverer_compares_on_tombstone: bool = True
     reuse_checks_positions: bool = True
@@ -54,11 +56,13 @@ VARIANTS: dict[str, Rules] = {
     "clear-before-release": Rules(intent_cleared_after_release=False),
     "head-first-publish": Rules(head_published_last=False),
     "head-last-release": Rules(head_released_first=False),
+    "deliver-before-release": Rules(delivered_by_release=False),
     "no-live-check": Rules(live_lines_are_respected=False),
     "scan-before-positions": Rules(positions_read_before_scan=False),
     "no-position-check": Rules(only_claimed_positions=False),
     "free-under-head": Rules(continuations_go_with_head=False),
     "adopt-without-intent": Rules(adopter_stores_intent=False),
+    "adopter-plain-claim": Rules(adopter_compares_on_claim=False),
     "adopter-plain-release": Rules(adopter_compares_on_release=False),
     "tombstone-without-compare": Rules(recoverer_compares_on_tombstone=False),
     "reuse-unrecovered": Rules(reuse_checks_positions=False),
@@ -96,8 +100,7 @@ class Configuration:
             raise ValueError(f"at most {LINES_MAX} participants: {self.lines}")
         if not self.item_slots or min(self.item_slots) < 1 or max(self.item_slots) > self.capacity:
             raise ValueError(
-                "an item must have from 1 to capacity slots: "
-                f"item_slots={self.item_slots}, capacity={self.capacity}"
+                f"an item must have from 1 to capacity slots: item_slots={self.item_slots}, capacity={self.capacity}"
             )
         positions = sum(map(self.slots_of, range((self.producers + self.rejoins) * self.items)))
         if positions > POSITIONS_MAX:

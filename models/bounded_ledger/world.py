@@ -87,10 +87,7 @@ class World:
             return False
         if self.kills_left or self.configuration.is_exact:
             return True
-        return any(
-            intent and step is DEAD
-            for intent, step in zip(self.memory.intents, self.steps, strict=True)
-        )
+        return any(intent and step is DEAD for intent, step in zip(self.memory.intents, self.steps, strict=True))
 
     def producers_are_done(self) -> bool:
         return all(
@@ -102,16 +99,24 @@ class World:
         """Nothing is claimed, queued or unreleased."""
         memory = self.memory
         return memory.push_position == memory.pop_position and all(
-            is_free(generation) and position_of(generation) >= memory.push_position
-            for generation in memory.generations
+            is_free(generation) and position_of(generation) >= memory.push_position for generation in memory.generations
         )
 
 
-def deliver(memory: Memory, item: int) -> Memory:
-    """The commit of a get: the item is handed out."""
+def _delivered(memory: Memory, item: int) -> Memory:
     if memory.delivered >> item & 1:
         raise PromiseBroken(DOUBLED, f"item {item} was delivered twice")
     return memory._replace(delivered=memory.delivered | 1 << item)
+
+
+def delivered_by_release(world: World, memory: Memory, item: int) -> Memory:
+    """The commit of a get: whoever frees the head hands the item out."""
+    return _delivered(memory, item) if world.rules.delivered_by_release else memory
+
+
+def delivered_by_copy(world: World, item: int) -> Memory:
+    """The commit of a get that hands the item out too early."""
+    return world.memory if world.rules.delivered_by_release else _delivered(world.memory, item)
 
 
 def copied(world: World, position: int, item_so_far: int | None) -> int:

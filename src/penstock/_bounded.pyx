@@ -40,8 +40,12 @@ cdef object encode_object = items.encode_object
 cdef object decode_object = items.decode_object
 
 
-cdef int64_t deadline_of(bint block, object timeout) except -1:
+cdef inline int64_t deadline_of(object block, object timeout) except -1:
     """When to give up, on the monotonic clock: 1 is at once, FOREVER is never."""
+    return FOREVER if block is True and timeout is None else computed_deadline(block, timeout)
+
+
+cdef int64_t computed_deadline(bint block, object timeout) except -1:
     cdef double seconds
     if not block:
         return 1
@@ -410,11 +414,11 @@ cdef class BoundedQueue:
         cdef bint waited = False
         while True:
             Py_INCREF(item)
-            outcome = try_put_reference(self.ring[0], <PyObject*>item)
+            outcome = try_put_reference(self.ring[0], Local(), <PyObject*>item)
             if outcome == Outcome.done:
-                self.local.items().notify()
+                notify_local(self.local.items())
                 if waited and looks_pushable(self.ring[0], 1):
-                    self.local.room().notify()
+                    notify_local(self.local.room())
                 return 1
             drop(<PyObject*>item)
             if not self._wait_for_room(outcome, 1, deadline, NULL):
@@ -435,13 +439,22 @@ cdef class BoundedQueue:
         left = remaining_ns(deadline)
         if left <= 0:
             return False
+        if ledger is NULL:
+            return self._park(self.local.room(), left, for_items=False)
         self.guests.enter()
         with nogil:
-            if ledger is not NULL:
-                self.shared.wait_for_room(slots, left)
-            else:
-                self.local.wait_for_room(local_spin(), left)
+            self.shared.wait_for_room(slots, left)
         return self._after_wait(ledger)
+
+    cdef bint _park(self, Event event, int64_t left, bint for_items) except -1:
+        """Sleep on a local queue. Announced before the GIL is let go: see notify_local."""
+        cdef uint32_t ticket = event.announce()
+        if (looks_poppable(self.ring[0]) or is_ended(self.ring[0])) if for_items else looks_pushable(self.ring[0], 1):
+            return True
+        self.guests.enter()
+        with nogil:
+            event.park(ticket, min(left, park_limit_ns))
+        return self._after_wait(NULL)
 
     cdef bint _after_wait(self, SharedLedger* ledger) except -1:
         """A signal may have come, the handle may have been closed, we may be a forked child by now."""
@@ -529,17 +542,17 @@ cdef class BoundedQueue:
         for item in items:
             while True:
                 Py_INCREF(item)
-                outcome = try_put_reference(self.ring[0], <PyObject*>item)
+                outcome = try_put_reference(self.ring[0], Local(), <PyObject*>item)
                 if outcome == Outcome.done:
                     break
                 drop(<PyObject*>item)
                 if total > 0:
-                    self.local.items().notify()
+                    notify_local(self.local.items())
                 if not self._go_on_putting(outcome, total, 1, deadline, NULL):
                     return total
             total += 1
         if total > 0:
-            self.local.items().notify()
+            notify_local(self.local.items())
         return total
 
     cdef object _put_bytes_many(self, object items, int64_t deadline):
@@ -711,11 +724,11 @@ cdef class BoundedQueue:
         cdef void* reference = NULL
         cdef bint waited = False
         while True:
-            outcome = try_get_reference(self.ring[0], reference)
+            outcome = try_get_reference(self.ring[0], Local(), reference)
             if outcome == Outcome.done:
-                self.local.room().notify()
+                notify_local(self.local.room())
                 if waited and looks_poppable(self.ring[0]):
-                    self.local.items().notify()
+                    notify_local(self.local.items())
                 return owned(reference)
             if outcome == Outcome.closed:
                 raise ShutDown("the queue is shut down")
@@ -733,12 +746,11 @@ cdef class BoundedQueue:
         left = remaining_ns(deadline)
         if left <= 0:
             return False
+        if ledger is NULL:
+            return self._park(self.local.items(), left, for_items=True)
         self.guests.enter()
         with nogil:
-            if ledger is not NULL:
-                self.shared.wait_for_items(left)
-            else:
-                self.local.wait_for_items(local_spin(), left)
+            self.shared.wait_for_items(left)
         return self._after_wait(ledger)
 
     def get_many(self, max_items, block=True, timeout=None):
@@ -767,9 +779,9 @@ cdef class BoundedQueue:
         if first is NOTHING:
             return NOTHING
         found = [first]
-        while <uint64_t>len(found) < limit and try_get_reference(self.ring[0], reference) == Outcome.done:
+        while <uint64_t>len(found) < limit and try_get_reference(self.ring[0], Local(), reference) == Outcome.done:
             found.append(owned(reference))
-        self.local.room().notify()
+        notify_local(self.local.room())
         return found
 
     cdef object _get_batch(self, uint64_t limit, int64_t deadline):

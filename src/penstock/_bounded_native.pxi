@@ -65,6 +65,8 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
     cdef cppclass Event:
         void notify()
         void wake_all()
+        uint32_t announce()
+        void park(uint32_t, int64_t)
 
     cdef cppclass Found "penstock::Recovery::Found":
         Found()
@@ -79,9 +81,6 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
         atomic[uint32_t] has_long_items
         atomic[uint64_t] tombstones
         atomic[uint64_t] adopted
-
-    cdef cppclass SpinPolicy:
-        SpinPolicy()
 
     cdef cppclass SharedQueue:
         SharedQueue(byte*, const BoundedOffsets&, uint64_t, uint64_t, uint32_t, int, Identity)
@@ -106,14 +105,15 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
         const Ring& ring() const
         Event items() const
         Event room() const
-        void wait_for_items(SpinPolicy, int64_t)
-        void wait_for_room(SpinPolicy, int64_t)
 
+    cdef cppclass Local:
+        Local()
+    void notify_local(Event)
     Outcome try_put_bytes(const Ring&, SharedLedger, const void*, uint64_t)
     Outcome try_put_bytes_many(const Ring&, SharedLedger, const Buffer*, uint64_t, uint64_t&)
     Outcome try_put_records(const Ring&, SharedLedger, const void*, uint64_t, uint64_t&)
-    Outcome try_put_reference(const Ring&, void*)
-    Outcome try_get_reference(const Ring&, void*&)
+    Outcome try_put_reference(const Ring&, Local, void*)
+    Outcome try_get_reference(const Ring&, Local, void*&)
     Outcome peek(const Ring&, SharedLedger, Peeked&)
     bint claim_pop(const Ring&, SharedLedger, Span)
     void finish_pop(const Ring&, SharedLedger, const Peeked&, void*)
@@ -123,6 +123,7 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
     uint64_t widen_bytes(const Ring&, uint64_t, uint64_t*, Peeked&)
     bint looks_poppable(const Ring&)
     bint looks_pushable(const Ring&, uint64_t)
+    bint is_ended(const Ring&)
     bint is_discarded(const Ring&)
     uint64_t slots_in_use(const Ring&)
     uint64_t count_items(const Ring&, bint)
@@ -153,8 +154,12 @@ cdef extern from *:
     constexpr bool without_gil = false;
     #endif
 
-    // With a GIL the other side cannot run before we have let go of it: spinning would only hold it up.
-    inline SpinPolicy local_spin() noexcept { return {without_gil ? 25'000 : 0, false}; }
+    // Within a process the GIL, where there is one, serialises every put, get and announcement.
+    using Local = std::conditional_t<without_gil, NoLedger, Serialized>;
+
+    inline void notify_local(Event event) noexcept {
+      if constexpr (without_gil) event.notify(); else event.notify_serialized();
+    }
 
     struct Counter {
       std::atomic<int> inside{0};
@@ -187,7 +192,6 @@ cdef extern from *:
     }  // namespace penstock
     """
     const bint without_gil "penstock::without_gil"
-    SpinPolicy local_spin "penstock::local_spin"() nogil
     cdef cppclass Counter "penstock::Counter":
         void enter()
         int leave()

@@ -1,0 +1,38 @@
+"""What every test gets: a directory of its own for queues, and the option --long."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from children import Children
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="run the campaigns in their long form")
+
+
+@pytest.fixture
+def is_long(request: pytest.FixtureRequest) -> bool:
+    """Was the long form asked for?"""
+    return bool(request.config.getoption("--long"))
+
+
+@pytest.fixture(autouse=True)
+def queue_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where this test's queues live; gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="penstock-test-", dir="/dev/shm"))
+    monkeypatch.setenv("PENSTOCK_DIR", str(folder))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def children() -> Iterator[Children]:
+    """Starts processes; whatever still runs at the end of the test is killed."""
+    started = Children()
+    yield started
+    started.kill_all()

@@ -1,0 +1,117 @@
+// The eventcount: nobody who announced before a publish sleeps through it.
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+#include "items_for_tests.hpp"
+
+namespace penstock::testing {
+
+constexpr std::int64_t second = 1'000'000'000;
+
+TEST(a_notify_without_sleepers_leaves_the_word_alone) {
+  std::atomic<std::uint32_t> word{8};
+  Event(&word).notify();
+  CHECK_EQUAL(word.load(), 8u);
+}
+
+TEST(an_announcement_is_seen_and_answered_by_a_count) {
+  std::atomic<std::uint32_t> word{8};
+  Event event(&word);
+  CHECK_EQUAL(event.announce(), 9u);
+  CHECK_EQUAL(word.load(), 9u);
+  event.notify();
+  CHECK_EQUAL(word.load(), 10u);  // counted up, and nobody marked as asleep
+}
+
+TEST(who_announced_before_the_wake_up_does_not_fall_asleep) {
+  std::atomic<std::uint32_t> word{0};
+  Event event(&word);
+  for (const bool all : {false, true}) {
+    const std::uint32_t ticket = event.announce();
+    if (all)
+      event.wake_all();
+    else
+      event.notify();
+    const std::int64_t before = monotonic_ns();
+    event.park(ticket, 5 * second);
+    CHECK(monotonic_ns() - before < 4 * second);
+  }
+}
+
+TEST(a_sleep_ends_at_its_limit_when_nobody_wakes_it) {
+  std::atomic<std::uint32_t> word{0};
+  Event event(&word);
+  const std::int64_t before = monotonic_ns();
+  event.park(event.announce(), 20'000'000);
+  CHECK(monotonic_ns() - before >= 19'000'000);
+  CHECK_EQUAL(word.load() & 1, 1u);  // others may still sleep
+}
+
+TEST(a_sleeper_is_woken_through_another_mapping_of_the_same_file) {
+  Segment segment({});
+  Attachment sleeper(segment);
+  Attachment waker(segment);
+  std::atomic<bool> announced{false};
+  std::atomic<std::int64_t> slept{0};
+  std::thread thread([&] {
+    Event event = sleeper.queue().items();
+    const std::uint32_t ticket = event.announce();
+    announced.store(true);
+    const std::int64_t before = monotonic_ns();
+    event.park(ticket, 10 * second);
+    slept.store(monotonic_ns() - before);
+  });
+  while (!announced.load()) std::this_thread::yield();
+  waker.queue().items().notify();  // before or after it fell asleep: W3 makes both right
+  thread.join();
+  CHECK(slept.load() < 9 * second);
+}
+
+TEST(wake_all_ends_every_sleep) {
+  Segment segment({});
+  Attachment attached(segment);
+  std::atomic<int> announced{0};
+  std::vector<std::thread> threads;
+  const std::int64_t before = monotonic_ns();
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      const std::uint32_t ticket = attached.queue().room().announce();
+      announced.fetch_add(1);
+      attached.queue().room().park(ticket, 10 * second);
+    });
+  while (announced.load() < 4) std::this_thread::yield();
+  attached.queue().room().wake_all();
+  for (std::thread& thread : threads) thread.join();
+  CHECK(monotonic_ns() - before < 9 * second);
+}
+
+TEST(a_wait_that_has_nothing_to_wait_for_returns_at_once) {
+  Segment segment({});
+  Attachment attached(segment);
+  REQUIRE(put_number(attached, 1) == Outcome::done);
+  const std::int64_t before = monotonic_ns();
+  attached.queue().wait_for_items(10 * second);
+  attached.queue().wait_for_room(7, 10 * second);
+  std::uint64_t number = 0;
+  REQUIRE(get_number(attached, number) == Outcome::done);
+  shut_down(attached.ring(), attached.queue().items(), attached.queue().room(), false);
+  attached.queue().wait_for_items(10 * second);
+  attached.queue().wait_for_room(8, 10 * second);
+  CHECK(monotonic_ns() - before < 9 * second);
+}
+
+// A kill between a publish and its wake-up loses the wake-up: so no sleep is longer than this.
+TEST(no_sleep_is_longer_than_the_park_limit) {
+  Segment segment({});
+  Attachment attached(segment);
+  const std::int64_t before = monotonic_ns();
+  attached.queue().wait_for_items(100 * second);
+  CHECK(monotonic_ns() - before < 50 * second);
+  CHECK(park_limit_ns <= 125'000'000);  // two of them within the 250 ms that a recovery may take
+}
+
+}  // namespace penstock::testing
+
+int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }

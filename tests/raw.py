@@ -1,0 +1,118 @@
+"""A segment file as bytes, at the offsets that the layout documents."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import zlib
+from pathlib import Path
+
+from penstock import _layout
+
+LINE_BYTES = 128
+CLOSED_BIT = 1 << 63
+PUSH, POP = 1, 2
+
+
+class RawSegment:
+    """Every shared word of a bounded segment, to read and to write."""
+
+    def __init__(self, name: str) -> None:
+        self.path = Path(os.environ["PENSTOCK_DIR"]) / name
+        with self.path.open("r+b") as file:
+            self.memory = mmap.mmap(file.fileno(), 0)
+
+    def __enter__(self) -> RawSegment:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.memory.close()
+
+    def field(self, name: str) -> int:
+        offset, size = _layout.FIELDS[name]
+        return int.from_bytes(self.memory[offset : offset + size], "little")
+
+    def set_field(self, name: str, value: int | bytes) -> None:
+        offset, size = _layout.FIELDS[name]
+        self.memory[offset : offset + size] = value if isinstance(value, bytes) else value.to_bytes(size, "little")
+
+    def set_text(self, text: bytes) -> None:
+        """Another item text; it must fit before the control block."""
+        at = self.field("item_text_offset")
+        assert at + len(text) <= self.field("control_offset")
+        self.memory[at : at + len(text)] = text
+        self.set_field("item_text_bytes", len(text))
+
+    def sign(self) -> None:
+        """Make the checksum right again."""
+        self.set_field("checksum", 0)
+        end = _layout.HEADER_BYTES + self.field("item_text_bytes")
+        self.set_field("checksum", zlib.crc32(self.memory[:end]))
+
+    def word(self, offset: int) -> int:
+        return int(struct.unpack_from("<Q", self.memory, offset)[0])
+
+    def set_word(self, offset: int, value: int) -> None:
+        struct.pack_into("<Q", self.memory, offset, value)
+
+    @property
+    def push_position(self) -> int:
+        return self.word(self.field("control_offset"))
+
+    @push_position.setter
+    def push_position(self, value: int) -> None:
+        self.set_word(self.field("control_offset"), value)
+
+    @property
+    def pop_position(self) -> int:
+        return self.word(self.field("control_offset") + LINE_BYTES)
+
+    @pop_position.setter
+    def pop_position(self, value: int) -> None:
+        self.set_word(self.field("control_offset") + LINE_BYTES, value)
+
+    @property
+    def participants_used(self) -> int:
+        return int(struct.unpack_from("<I", self.memory, self.field("control_offset") + 4 * LINE_BYTES)[0])
+
+    @participants_used.setter
+    def participants_used(self, value: int) -> None:
+        struct.pack_into("<I", self.memory, self.field("control_offset") + 4 * LINE_BYTES, value)
+
+    def generations(self) -> list[int]:
+        at, capacity = self.field("generations_offset"), self.field("capacity")
+        return list(struct.unpack_from(f"<{capacity}Q", self.memory, at))
+
+    def set_generation(self, index: int, value: int) -> None:
+        self.set_word(self.field("generations_offset") + 8 * index, value)
+
+    def length(self, index: int) -> int:
+        return int(struct.unpack_from("<I", self.memory, self.field("lengths_offset") + 4 * index)[0])
+
+    def set_length(self, index: int, value: int) -> None:
+        struct.pack_into("<I", self.memory, self.field("lengths_offset") + 4 * index, value)
+
+    def slot(self, index: int) -> bytes:
+        at, size = self.field("payload_offset"), self.field("slot_bytes")
+        return self.memory[at + index * size : at + (index + 1) * size]
+
+    def line_offset(self, line: int) -> int:
+        return self.field("participants_offset") + line * _layout.PARTICIPANT_BYTES
+
+    def intents(self) -> list[int]:
+        return [self.word(self.line_offset(line)) for line in range(self.field("participants"))]
+
+    def set_intent(self, line: int, side: int, position: int, count: int) -> None:
+        self.set_word(self.line_offset(line), side << 62 | count << 40 | position)
+
+
+def claim_as_the_dead(name: str, line: int, side: int, position: int, count: int) -> None:
+    """Leave the segment as a process does that was killed right after its claim: nobody holds the line's lock."""
+    with RawSegment(name) as raw:
+        raw.set_intent(line, side, position, count)
+        raw.participants_used = max(raw.participants_used, line + 1)
+        if side == PUSH:
+            raw.push_position = position + count
+        else:
+            raw.pop_position = position + count
