@@ -1,6 +1,5 @@
 """The command: ``python -m benchmarks``."""
 
-import os
 import sys
 import time
 from datetime import UTC, datetime
@@ -37,9 +36,7 @@ A goal that was not reached is reported, and is not an error.
 
 @click.command(epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--quick", is_flag=True, help="Three short rounds: less than two minutes in all.")
-@click.option(
-    "--only", multiple=True, metavar="ROW", help="Only this row or family of rows; may be repeated."
-)
+@click.option("--only", multiple=True, metavar="ROW", help="Only this row or family of rows; may be repeated.")
 @click.option("--peers/--no-peers", default=True, show_default=True, help="Measure the peers too.")
 @click.option(
     "--out",
@@ -79,9 +76,7 @@ def main(
             click.echo(name)
         return
     if not cases:
-        raise click.BadParameter(
-            f"no row is named {', '.join(only)}; see --list", param_hint="--only"
-        )
+        raise click.BadParameter(f"no row is named {', '.join(only)}; see --list", param_hint="--only")
     about: dict[str, Any] = {
         "machine": machine.machine(),
         "commit": machine.commit(),
@@ -130,9 +125,7 @@ def measure_all(console: Console, cases: list[Case], plan: Plan) -> list[Measure
     return measured
 
 
-def show_plot(
-    console: Console, measured: list[Measured], about: dict[str, Any], path: Path
-) -> None:
+def show_plot(console: Console, measured: list[Measured], about: dict[str, Any], path: Path) -> None:
     """Draw the picture, or say what it needs."""
     try:
         plot.draw(measured, about, path)
@@ -143,6 +136,4 @@ def show_plot(
 
 
 if __name__ == "__main__":
-    # A numerical library that starts threads of its own would make forking unsafe.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     main(prog_name="python -m benchmarks")

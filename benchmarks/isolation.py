@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -82,15 +83,12 @@ def workplace() -> Iterator[Path]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def isolated(
-    measure: Measure, setting: object, amount: int, *, timeout: float, directory: Path
-) -> Outcome:
+def isolated(measure: Measure, setting: object, amount: int, *, timeout: float, directory: Path) -> Outcome:
     """Call `measure(setting, amount, bench)` in a group of its own and return how it ended."""
     tag = f"psb{os.getpid()}x{next(_numbers)}"
     bench = Bench(directory / tag, tag)
     bench.directory.mkdir()
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["benchmarks.preload"])
+    context = _fork_server()
     answers, answer = context.Pipe(duplex=False)
     supervisor = context.Process(target=_supervise, args=(answer, measure, setting, amount, bench))
     try:
@@ -103,9 +101,15 @@ def isolated(
         _sweep(bench)
 
 
-def _supervise(
-    answer: Connection, measure: Measure, setting: object, amount: int, bench: Bench
-) -> None:
+def _fork_server() -> ForkServerContext:
+    # A numerical library that starts threads of its own would make forking unsafe.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["benchmarks.preload"])
+    return context
+
+
+def _supervise(answer: Connection, measure: Measure, setting: object, amount: int, bench: Bench) -> None:
     os.setsid()
     log = os.open(bench.directory / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)

@@ -97,7 +97,5 @@ def faults(arrived: Sequence[Keys], sent: Sequence[int]) -> list[str]:
             own = keys[keys >> _PRODUCER_SHIFT == producer].astype(np.int64)
             swapped = int(np.count_nonzero(np.diff(own) < 0))
             if swapped:
-                found.append(
-                    f"consumer {consumer}: producer {producer} out of order {swapped} times"
-                )
+                found.append(f"consumer {consumer}: producer {producer} out of order {swapped} times")
     return found

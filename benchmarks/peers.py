@@ -26,9 +26,7 @@ class HyperQ(Adapter):
 
     def __init__(self, room: Room) -> None:
         super().__init__(room)
-        self.queue: Any = load("hyperq").BytesHyperQ(
-            room.capacity * (room.item_bytes + 8), name=room.tag
-        )
+        self.queue: Any = load("hyperq").BytesHyperQ(room.capacity * (room.item_bytes + 8), name=room.tag)
 
     def sender(self, index: int) -> Sender:
         return Sender(put=load("hyperq").BytesHyperQ(self.room.tag).put)
@@ -219,9 +217,7 @@ class Iceoryx2(Adapter):
     def sender(self, index: int) -> Sender:
         iox, (node, service), item_type = self._service()
         publisher = (
-            service.publisher_builder()
-            .backpressure_strategy(iox.BackpressureStrategy.RetryUntilDelivered)
-            .create()
+            service.publisher_builder().backpressure_strategy(iox.BackpressureStrategy.RetryUntilDelivered).create()
         )
         as_item = item_type.from_buffer_copy
 

@@ -48,9 +48,7 @@ def draw(measured: list[Measured], about: Mapping[str, Any], path: Path) -> None
         for axes, panel in zip(axes_row, row, strict=False):
             _panel(axes, panel, places)
     machine = about["machine"]
-    figure.suptitle(
-        "penstock beside its peers\n", fontsize=16, fontweight="bold", color=INK, x=0.01, ha="left"
-    )
+    figure.suptitle("penstock beside its peers\n", fontsize=16, fontweight="bold", color=INK, x=0.01, ha="left")
     figure.text(
         0.01,
         1 - 0.62 / figure.get_figheight(),
@@ -73,9 +71,7 @@ def _panels(measured: list[Measured]) -> list[list[Measured]]:
     for one in measured:
         if any(entry.good for entry in one.entries):
             groups.setdefault(one.case.name, []).append(one)
-    return [
-        sorted(group, key=lambda one: one.case.placement != PINNED) for group in groups.values()
-    ]
+    return [sorted(group, key=lambda one: one.case.placement != PINNED) for group in groups.values()]
 
 
 def _shown(one: Measured) -> list[Entry]:
@@ -100,9 +96,7 @@ def _panel(axes: "Axes", panel: list[Measured], places: int) -> None:
         axes.plot([min(entry.values), max(entry.values)], [at, at], color=INK, lw=1, zorder=3)
     for other in others:
         same = {entry.contender.name: entry.median for entry in other.entries if entry.good}
-        points = [
-            (same[e.contender.name], at) for at, e in enumerate(entries) if e.contender.name in same
-        ]
+        points = [(same[e.contender.name], at) for at, e in enumerate(entries) if e.contender.name in same]
         if points:
             along, across = zip(*points, strict=True)
             axes.scatter(along, across, s=26, facecolor="white", edgecolor=INK, zorder=4)

@@ -12,9 +12,7 @@ from benchmarks.rounds import Entry, Measured, Verdict
 SCHEMA = 1
 
 
-def as_json(
-    measured: list[Measured], plan: Plan, about: dict[str, Any], seconds: float
-) -> dict[str, Any]:
+def as_json(measured: list[Measured], plan: Plan, about: dict[str, Any], seconds: float) -> dict[str, Any]:
     """Return everything that was measured, ready to be written."""
     return {
         "schema": SCHEMA,

@@ -43,10 +43,7 @@ class Entry:
     def details(self) -> dict[str, float]:
         """Return the median over the rounds of everything else that was measured."""
         names = self.samples[0].details if self.samples else {}
-        return {
-            name: statistics.median(sample.details[name] for sample in self.samples)
-            for name in names
-        }
+        return {name: statistics.median(sample.details[name] for sample in self.samples) for name in names}
 
     def take(self, outcome: Outcome) -> None:
         if outcome.sample is not None:
@@ -85,9 +82,7 @@ class Measured:
     @property
     def ours_failed(self) -> bool:
         """Say whether ours is missing or has lost, doubled or reordered an item."""
-        return any(
-            entry.contender.ours and entry.status not in (OK, "not built") for entry in self.entries
-        )
+        return any(entry.contender.ours and entry.status not in (OK, "not built") for entry in self.entries)
 
 
 class Rounds:

@@ -60,9 +60,7 @@ def _ordered(measured: Measured) -> list[Entry]:
     )
 
 
-def _cells(
-    measured: Measured, entry: Entry, ours: Entry | None, percentiles: list[str]
-) -> list[str | Text]:
+def _cells(measured: Measured, entry: Entry, ours: Entry | None, percentiles: list[str]) -> list[str | Text]:
     contender = entry.contender
     unit = measured.case.unit
     if not entry.good:
@@ -93,12 +91,8 @@ def goal_text(verdict: Verdict) -> Text:
     """Say whether a goal was reached and by how much."""
     if verdict.ratio is None:
         return Text.assemble(("·", "dim"), f" goal {verdict.text}: ", ("not measured", "dim"))
-    mark, word, style = (
-        ("✔", "reached", "green") if verdict.reached else ("✘", "not reached", "red")
-    )
-    return Text.assemble(
-        (mark, style), f" goal {verdict.text}: ", (word, style), f", {ratio_text(verdict)}"
-    )
+    mark, word, style = ("✔", "reached", "green") if verdict.reached else ("✘", "not reached", "red")
+    return Text.assemble((mark, style), f" goal {verdict.text}: ", (word, style), f", {ratio_text(verdict)}")
 
 
 def ratio_text(verdict: Verdict) -> str:

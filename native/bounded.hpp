@@ -302,12 +302,12 @@ template <class Ledger>
 // Items between the positions. With long items or tombstones about, heads have to be counted.
 [[nodiscard]] inline std::uint64_t count_items(const Ring& ring, bool walk) noexcept {
   const std::uint64_t slots = slots_in_use(ring);
-  if (!walk || ring.lengths == nullptr) return slots;
+  if (!walk) return slots;
   const std::uint64_t first = ring.pop_position->load(std::memory_order_acquire) & ~closed_bit;
   std::uint64_t items = 0;
   for (std::uint64_t p = first; p != first + slots; ++p)
     items += ring.generation_of(p).load(std::memory_order_acquire) == generation::published(p) &&  // acquire P1
-             !Length{ring.length_of(p).load(std::memory_order_relaxed)}.is_continuation();
+             (ring.lengths == nullptr || !Length{ring.length_of(p).load(std::memory_order_relaxed)}.is_continuation());
   return items;
 }
 

@@ -92,6 +92,7 @@ template <class Ledger>
   for (std::uint64_t i = 0; i < put; ++i) {
     const Span item{position, ring.slots_for(items[i].bytes)};
     copy_in(ring, position, items[i].data, items[i].bytes);
+    PENSTOCK_FAILPOINT("push.copied");
     write_lengths(ring, item, items[i].bytes);
     publish(ring, item);
     position += item.slots;

@@ -7,32 +7,66 @@
 
 namespace penstock {
 
-// How long to wait before falling asleep. A sleep and its wake-up cost tens of microseconds, so a short
-// spin pays when the other side runs on another core, and only then.
-struct SpinPolicy {
-  std::int64_t spin_ns = 25'000;
-  bool crowded = false;  // more workers than cores: give the core away instead
-};
+// How one side of a queue waits before it falls asleep. A sleep and its wake-up cost tens of microseconds,
+// so a short spin pays when the other side runs on another core, and only then.
+//
+// Two sides that run at the same speed meet at one slot, and its cache line goes back and forth for every
+// item: ten times the cost of the item. So whoever has caught up lingers until it is `far` behind again.
+// A producer may do so freely, since its item has a full queue before it. A consumer must not keep an item
+// waiting that comes alone: it lingers only after it has caught up with a stream, which it tells by how
+// soon the next item came.
+class Patience {
+ public:
+  static constexpr std::int64_t spin_ns = 25'000;
+  static constexpr std::int64_t stream_gap_ns = 400;  // an item that comes sooner was not an answer to us
+  static constexpr std::int64_t longest_linger_ns = 4'000;
+  static constexpr int yields = 24;
 
-// Both kinds of queue wait in the same way: spin on `ready`, announce, look again, sleep.
-// `ready` is a cheap hint. Returns after a wake-up, a signal, or limit_ns; the caller tries again.
-template <class Ready>
-void wait_until(Event event, Ready ready, SpinPolicy spin, std::int64_t limit_ns) noexcept {
-  const std::int64_t spin_end = monotonic_ns() + (spin.spin_ns < limit_ns ? spin.spin_ns : limit_ns);
-  if (spin.crowded) {
-    for (int i = 0; i < 16; ++i) {
-      if (ready()) return;
+  // `near` is enough to go on, `far` is worth stopping for. Returns true if it need not sleep.
+  template <class Near, class Far>
+  [[nodiscard]] bool wait(Near near, Far far, bool crowded, std::int64_t limit_ns) noexcept {
+    if (crowded) return wait_crowded(near, far);
+    const std::int64_t start = monotonic_ns();
+    const std::int64_t end = start + (spin_ns < limit_ns ? spin_ns : limit_ns);
+    std::int64_t linger = linger_ns_.load(std::memory_order_relaxed);
+    std::int64_t near_at = 0;
+    for (std::int64_t now = start; now < end; now = monotonic_ns()) {
+      if (near_at == 0 && near()) {
+        near_at = now;
+        linger = now - start < stream_gap_ns ? grown(linger) : linger / 2;
+        linger_ns_.store(linger, std::memory_order_relaxed);
+      }
+      if (near_at != 0 && (now - near_at >= linger || far())) return true;
+      for (int i = 0; i < 8; ++i) cpu_pause();
+    }
+    return near_at != 0;
+  }
+
+ private:
+  [[nodiscard]] static std::int64_t grown(std::int64_t linger) noexcept {
+    const std::int64_t next = linger < 250 ? 250 : linger * 2;
+    return next < longest_linger_ns ? next : longest_linger_ns;
+  }
+
+  // More workers than cores: whom we wait for may need this core.
+  template <class Near, class Far>
+  [[nodiscard]] static bool wait_crowded(Near near, Far far) noexcept {
+    for (int i = 0; i < yields; ++i) {
+      if (far() || (i >= yields / 2 && near())) return true;
       sched_yield();
     }
-  } else {
-    for (int pauses = 4; spin.spin_ns > 0; pauses = pauses < 64 ? pauses * 2 : 64) {
-      if (ready()) return;
-      for (int i = 0; i < pauses; ++i) cpu_pause();
-      if (pauses == 64 && monotonic_ns() >= spin_end) break;
-    }
+    return near();
   }
+
+  std::atomic<std::int64_t> linger_ns_{0};  // learned; shared by a process's threads, and any value is right
+};
+
+// Spin, announce, look again, sleep. Returns after a wake-up, a signal, or limit_ns; the caller tries again.
+template <class Near, class Far>
+void wait_until(Event event, Patience& patience, Near near, Far far, bool crowded, std::int64_t limit_ns) noexcept {
+  if (patience.wait(near, far, crowded, limit_ns)) return;
   const std::uint32_t ticket = event.announce();
-  if (ready()) return;  // W1
+  if (near()) return;  // W1
   event.park(ticket, limit_ns < park_limit_ns ? limit_ns : park_limit_ns);
 }
 
@@ -43,9 +77,11 @@ void wait_until(Event event, Ready ready, SpinPolicy spin, std::int64_t limit_ns
 
 // From here on no claim of the closed side succeeds: its compare-and-swap expects a word without the bit.
 inline void shut_down(const Ring& ring, Event items, Event room, bool immediate) noexcept {
+  PENSTOCK_FAILPOINT("shutdown.before");
   ring.push_position->fetch_or(closed_bit, std::memory_order_acq_rel);
   PENSTOCK_FAILPOINT("shutdown.push_closed");
   if (immediate) ring.pop_position->fetch_or(closed_bit, std::memory_order_acq_rel);
+  PENSTOCK_FAILPOINT("shutdown.closed");
   std::atomic_thread_fence(std::memory_order_seq_cst);  // W2
   items.wake_all();
   room.wake_all();
@@ -77,8 +113,18 @@ class SharedQueue {
     ledger = {roster_.lines() + line - 1, line - 1};
     return true;
   }
+  // A table is not full because of the dead: their lines are kept back until what they claimed is recovered,
+  // and perhaps nobody else is here to do it. Nor because of somebody who only looks whether a line is
+  // settled: that takes its lock for a moment.
   [[nodiscard]] Roster::Joined join() noexcept {
-    return roster_.join([this](std::uint32_t line) { return recovery_.is_settled(line); });
+    for (int look = 0;; ++look) {
+      const Roster::Joined joined = roster_.join([this](std::uint32_t line) { return recovery_.is_settled(line); });
+      if (joined != Roster::Joined::table_full || look == join_looks) return joined;
+      (void)recovery_.run();
+      roster_.merge_dead([this](std::uint32_t one, std::uint32_t other) { return recovery_.merged(one, other); });
+      const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
+      nanosleep(&moment, nullptr);
+    }
   }
 
   // A `try_` that met a slot in mid-copy, or found nothing, looks for the dead, but not each time:
@@ -112,14 +158,24 @@ class SharedQueue {
   }
 
   void wait_for_items(std::int64_t limit_ns) noexcept {
-    wait_until(items(), [this] { return looks_poppable(ring_) || is_ended(ring_); }, spin_policy(), limit_ns);
+    const std::uint64_t far = ring_.pop_position->load(std::memory_order_relaxed) + distance() - 1;
+    wait_until(
+        items(), item_patience_, [this] { return looks_poppable(ring_) || is_ended(ring_); },
+        [this, far] { return ring_.generation_of(far).load(std::memory_order_relaxed) == generation::published(far); },
+        is_crowded(), limit_ns);
   }
   void wait_for_room(std::uint64_t slots, std::int64_t limit_ns) noexcept {
-    wait_until(room(), [this, slots] { return looks_pushable(ring_, slots); }, spin_policy(), limit_ns);
+    const std::uint64_t far = ring_.push_position->load(std::memory_order_relaxed) + distance() - 1;
+    wait_until(
+        room(), room_patience_, [this, slots] { return looks_pushable(ring_, slots); },
+        [this, far] { return ring_.generation_of(far).load(std::memory_order_relaxed) == generation::free(far); },
+        is_crowded(), limit_ns);
   }
 
  private:
   friend class LocalQueue;
+
+  static constexpr int join_looks = 20;
 
   static Ring make_ring(std::byte* base, const BoundedOffsets& at, BoundedControl* control, std::uint64_t capacity,
                         std::uint64_t slot_bytes) noexcept {
@@ -135,15 +191,18 @@ class SharedQueue {
     return ring;
   }
 
-  [[nodiscard]] SpinPolicy spin_policy() const noexcept {
-    return {25'000, static_cast<int>(roster_.used()) > cores_};
-  }
+  // How far behind is far: a few cache lines of generations, if the ring has them.
+  [[nodiscard]] std::uint64_t distance() const noexcept { return ring_.capacity < 256 ? ring_.capacity / 4 + 1 : 64; }
+
+  [[nodiscard]] bool is_crowded() const noexcept { return static_cast<int>(roster_.used()) > cores_; }
 
   BoundedControl* control_;
   Ring ring_;
   Roster roster_;
   Recovery recovery_;
   int cores_;
+  Patience item_patience_;
+  Patience room_patience_;
   std::atomic<std::int64_t> last_recovery_ns_{0};
 };
 

@@ -94,6 +94,19 @@ class Recovery {
     return true;
   }
 
+  // One intent that names all that the lines of two dead consumers name, or 0. To name more does no harm (L3).
+  [[nodiscard]] std::uint64_t merged(std::uint32_t one, std::uint32_t other) const noexcept {
+    const Intent a = read_intent(one);
+    const Intent b = read_intent(other);
+    if (a.side != Side::pop || b.side != Side::pop) return 0;
+    const std::uint64_t popped = ring_.pop_position->load(std::memory_order_acquire) & ~closed_bit;
+    const std::uint64_t begin_a = whole_position(a, popped);
+    const std::uint64_t begin_b = whole_position(b, popped);
+    const std::uint64_t begin = begin_a < begin_b ? begin_a : begin_b;
+    const std::uint64_t end = begin_a + a.count > begin_b + b.count ? begin_a + a.count : begin_b + b.count;
+    return end - begin <= ring_.claim_limit() ? Intent{Side::pop, begin, end - begin}.packed() : 0;
+  }
+
  private:
   [[nodiscard]] static bool is_held(std::uint64_t seen, std::uint64_t p) noexcept {
     return seen == generation::published(p) || seen == generation::tombstone(p) || generation::is_adopted(seen, p);
@@ -149,7 +162,6 @@ class Recovery {
       found.changed |= swap(p, seen, generation::free(p + ring_.capacity));
       return;
     }
-    if (generation::is_adopted(seen, p) && !names_the_dead(seen)) return;
     Peeked peeked{{p, 1}, ring_.slot_bytes, 0};
     bool orphan = false;
     if (ring_.lengths != nullptr && !read_length(ring_, p, peeked, orphan)) return;
@@ -166,11 +178,6 @@ class Recovery {
     const std::uint64_t head = p - length.distance();
     return is_held(ring_.generation_of(head).load(std::memory_order_acquire), head) &&
            !(ring_.generation_of(head).load(std::memory_order_acquire) == generation::tombstone(head));
-  }
-
-  [[nodiscard]] bool names_the_dead(std::uint64_t seen) noexcept {
-    const std::uint32_t who = generation::adopter(seen);
-    return who >= roster_.used() || !roster_.is_alive(who);
   }
 
   [[nodiscard]] bool swap(std::uint64_t p, std::uint64_t from, std::uint64_t to) noexcept {

@@ -55,8 +55,9 @@ class SharedLedger {
 
   void declare(Side side, std::uint64_t position, std::uint64_t count) noexcept {
     PENSTOCK_FAILPOINT("ledger.before_declare");
-    // relaxed: the claim's release compare-and-swap that follows carries it out (L1)
-    line_->intent.store(Intent{side, position, count}.packed(), std::memory_order_relaxed);
+    // release L2: who sees this intent (acquire in the recovery's scan) sees what the last claim gave on. Without
+    // it a weakly ordered machine may show this store first, and a recovery would bury a slot of the living.
+    line_->intent.store(Intent{side, position, count}.packed(), std::memory_order_release);
     PENSTOCK_FAILPOINT("ledger.after_declare");
   }
 

@@ -23,6 +23,7 @@
 #include <mutex>
 #include <new>
 
+#include "failpoint.hpp"
 #include "layout.hpp"
 
 namespace penstock {
@@ -133,8 +134,11 @@ class Roster {
     if (fd_ < 0) return Joined::lost_by_fork;
     for (std::uint32_t i = 0; i < count_; ++i) {
       if (!lock_if_settled(i, is_settled)) continue;
+      PENSTOCK_FAILPOINT("roster.locked");
       write_identity(lines_[i]);
+      PENSTOCK_FAILPOINT("roster.identified");
       raise_used(i + 1);
+      PENSTOCK_FAILPOINT("roster.joined");
       owned_[i].store(true, std::memory_order_release);
       line_of_thread_[thread].store(i + 1, std::memory_order_relaxed);
       return Joined::yes;
@@ -154,6 +158,28 @@ class Roster {
     if (fd_ >= 0 && lock_if_settled(line, is_settled)) ofd::lock(fd_, line, F_UNLCK);
   }
 
+  // Lines of the dead that are not settled become one, and the rest is free: for a table that is full of them.
+  // merged(a, b): an intent that names what both name, or 0 if there is none.
+  template <class Merged>
+  void merge_dead(Merged merged) noexcept {
+    const std::lock_guard lock(mutex_);
+    std::uint32_t kept = count_;
+    for (std::uint32_t i = 0; i < count_ && fd_ >= 0; ++i) {
+      if (owned_[i].load(std::memory_order_relaxed) || !ofd::lock(fd_, i, F_WRLCK)) continue;
+      if (kept == count_) {
+        kept = i;
+        continue;
+      }
+      if (const std::uint64_t both = merged(kept, i); both != 0) {  // keeps R1: we hold both locks
+        lines_[kept].intent.store(both, std::memory_order_release);
+        PENSTOCK_FAILPOINT("roster.merged");
+        lines_[i].intent.store(0, std::memory_order_release);  // keeps R2: named by the other one from now on
+      }
+      ofd::lock(fd_, i, F_UNLCK);
+    }
+    if (kept != count_) ofd::lock(fd_, kept, F_UNLCK);
+  }
+
   // Lines in use, dead ones not yet recovered included. The shared word is only believed within the table.
   [[nodiscard]] std::uint32_t used() const noexcept {
     const std::uint32_t used = used_->load(std::memory_order_acquire);
@@ -164,7 +190,9 @@ class Roster {
 
   void leave() noexcept {
     const std::lock_guard lock(mutex_);
+    PENSTOCK_FAILPOINT("roster.before_leave");
     if (fd_ >= 0) close(fd_);  // drops every lock of this description
+    PENSTOCK_FAILPOINT("roster.left");
     fd_ = -1;
     forget_lines();
   }
@@ -174,12 +202,15 @@ class Roster {
   template <class IsSettled>
   [[nodiscard]] bool lock_if_settled(std::uint32_t i, IsSettled is_settled) noexcept {
     if (owned_[i].load(std::memory_order_relaxed) || !ofd::lock(fd_, i, F_WRLCK)) return false;
+    PENSTOCK_FAILPOINT("roster.looking");
     if (lines_[i].intent.load(std::memory_order_acquire) != 0) {
       if (!is_settled(i)) {
         ofd::lock(fd_, i, F_UNLCK);
         return false;
       }
+      PENSTOCK_FAILPOINT("roster.before_tidy");
       lines_[i].intent.store(0, std::memory_order_release);  // keeps R1: we hold the lock
+      PENSTOCK_FAILPOINT("roster.tidied");
     }
     return true;
   }

@@ -35,8 +35,4 @@ def chosen(cases: list[Case], names: tuple[str, ...]) -> list[Case]:
     """Keep the cases whose name is, or begins with, one of `names`; none given keeps all."""
     if not names:
         return cases
-    return [
-        case
-        for case in cases
-        if any(case.name == name or case.name.startswith(f"{name}-") for name in names)
-    ]
+    return [case for case in cases if any(case.name == name or case.name.startswith(f"{name}-") for name in names)]

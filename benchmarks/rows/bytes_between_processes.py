@@ -13,9 +13,7 @@ MOST_ITEMS = 2_000_000
 FIRST_ITEMS = 4_000
 
 
-def contender(
-    adapter: type[Adapter], plan: Plan, placement: str, each: int, batch: int = 1
-) -> Contender:
+def contender(adapter: type[Adapter], plan: Plan, placement: str, each: int, batch: int = 1) -> Contender:
     """Enter a queue with `each` producers and as many consumers."""
     flow = Flow(adapter, producers=each, consumers=each, batch=batch, placement=placement)
     return Contender(

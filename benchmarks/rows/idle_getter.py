@@ -27,9 +27,7 @@ def measure_idle(idle: Idle, amount: int, bench: Bench) -> Sample:
     """Let a child wait; the value is the share of a core, in percent, that its waiting took."""
     adapter = idle.adapter(Room(tag=bench.tag, directory=bench.directory))
     try:
-        reports = run_together(
-            {"producer": _LateProducer(idle, adapter), "consumer": _Waiter(adapter)}
-        )
+        reports = run_together({"producer": _LateProducer(idle, adapter), "consumer": _Waiter(adapter)})
     finally:
         adapter.close()
     waiter = reports["consumer"]

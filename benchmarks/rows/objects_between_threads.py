@@ -78,9 +78,7 @@ class _Crew:
         self.share = share
         self.shared = threads.make()
         self.barrier = threading.Barrier(2 * threads.each)
-        self.done: queue.SimpleQueue[tuple[float, float, list[Pair]] | Exception] = (
-            queue.SimpleQueue()
-        )
+        self.done: queue.SimpleQueue[tuple[float, float, list[Pair]] | Exception] = queue.SimpleQueue()
 
     def run(self) -> list[tuple[float, float, list[Pair]]]:
         """Return start, end and objects of each consumer; a producer's list is empty."""

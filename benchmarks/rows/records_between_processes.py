@@ -104,9 +104,7 @@ def measure_memcpy(records: Records, amount: int, bench: Bench) -> Sample:
 def measure_records(records: Records, amount: int, bench: Bench) -> Sample:
     """Send the source `amount` times through a queue; the value is bytes a second."""
     penstock = load("penstock")
-    with penstock.BoundedQueue.create(
-        bench.tag, capacity=records.capacity, item=DTYPES[records.dtype]
-    ):
+    with penstock.BoundedQueue.create(bench.tag, capacity=records.capacity, item=DTYPES[records.dtype]):
         reports = run_together(
             {
                 "producer": _Producer(records, amount, bench.tag),

@@ -4,7 +4,7 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_INCREF, PyObject
@@ -353,11 +353,14 @@ cdef class BoundedQueue:
         if self.form == BYTES:
             if type(item) is not bytes:
                 lent = borrow(item)
+                self._check_open()  # to convert an item can run any code, even one that closes us
                 return self._put_bytes(lent.view.buf, lent.view.len, deadline)
         elif self.form == OBJECT:
             item = encode_object(item)
+            self._check_open()
         else:
             item = self._record(item)
+            self._check_open()
             return self._put_bytes(array_data(item), self.ring.slot_bytes, deadline)
         return self._put_bytes(PyBytes_AS_STRING(item), PyBytes_GET_SIZE(item), deadline)
 
@@ -365,9 +368,9 @@ cdef class BoundedQueue:
         """One record, as an array of one in our dtype."""
         cdef object array = numpy.ascontiguousarray(item, dtype=self.dtype) if self.dtype.subdtype is None \
             else numpy.ascontiguousarray(item, dtype=self.dtype.base)
-        if <uint64_t>array.nbytes != self.ring.slot_bytes:
+        if array.nbytes != self.dtype.itemsize:
             raise ValueError(
-                f"one item of dtype {self.dtype} has {self.ring.slot_bytes} bytes: got shape {array.shape}, "
+                f"one item of dtype {self.dtype} has {self.dtype.itemsize} bytes: got shape {array.shape}, "
                 f"{array.nbytes} bytes; use put_many for several"
             )
         return array
@@ -387,7 +390,7 @@ cdef class BoundedQueue:
         cdef Outcome outcome
         cdef uint64_t slots = 1
         cdef bint waited = False
-        if length > self.ring.slot_bytes:
+        if length > self.ring.slot_bytes or length > item_bytes_limit:
             self._check_length(length)
             slots = self.ring.slots_for(length)
             self.shared.note_long_items()
@@ -399,7 +402,10 @@ cdef class BoundedQueue:
                 self.guests.enter()
                 with nogil:
                     outcome = try_put_bytes(self.ring[0], ledger, data, length)
-                self._leave()
+                    if outcome == Outcome.done:
+                        self.shared.items().notify()
+                if not self._back(outcome == Outcome.done):
+                    return 1
             if outcome == Outcome.done and not is_broken(self.guard):
                 self.shared.items().notify()
                 if waited and looks_pushable(self.ring[0], 1):
@@ -469,8 +475,16 @@ cdef class BoundedQueue:
         """Back with the GIL. Who closed the handle meanwhile has left the memory to the last one out."""
         if self.guests.leave() == 0 and self.is_closed and not without_gil:
             self._free()
-            self.segment.close()
+            if self.segment is not None:
+                self.segment.close()
         return 0
+
+    cdef bint _back(self, bint finished) except -1:
+        """Back from a copy: True if the handle is still open. If not, what is unfinished is refused."""
+        self._leave()
+        if self.is_closed and not finished:
+            self._check_open()
+        return not self.is_closed
 
     def put_many(self, items, block=True, timeout=None):
         """Put items in order; returns how many are in.
@@ -478,21 +492,27 @@ cdef class BoundedQueue:
         Waits until all are in, at most ``timeout`` seconds. Raises Full, or ShutDown, only if none is in.
         """
         cdef int64_t deadline = deadline_of(block, timeout)
-        self._check_open()
         if self.form == RECORD:
+            self._check_open()
             return self._put_records(self._records(items), deadline)
+        if type(items) is not tuple:
+            items = list(items)  # ours: what the caller does to its own list meanwhile is nothing to us
+        self._check_open()
         if self.form == LOCAL:
-            return self._put_references(items if type(items) in (list, tuple) else list(items), deadline)
+            return self._put_references(items, deadline)
         return self._put_bytes_many(items, deadline)
 
     cdef object _records(self, object items):
         """Several records, as a contiguous array in our dtype."""
         cdef object array
+        if not isinstance(items, (list, numpy.ndarray)) and not hasattr(items, "__array__") \
+                and not PyObject_CheckBuffer(items):
+            items = list(items)
         if self.dtype.subdtype is None:
             array = numpy.ascontiguousarray(items, dtype=self.dtype)
         else:
             array = numpy.ascontiguousarray(items, dtype=self.dtype.base)
-        if <uint64_t>array.nbytes % self.ring.slot_bytes != 0:
+        if array.nbytes % self.dtype.itemsize != 0:
             raise ValueError(
                 f"put_many takes whole items of dtype {self.dtype}: got shape {array.shape} of {array.dtype}"
             )
@@ -502,9 +522,10 @@ cdef class BoundedQueue:
         cdef SharedLedger ledger
         cdef Outcome outcome
         cdef const char* data = <const char*>array_data(array)
-        cdef uint64_t count = <uint64_t>array.nbytes // self.ring.slot_bytes
+        cdef uint64_t count = array.nbytes // self.dtype.itemsize
         cdef uint64_t total = 0
         cdef uint64_t put = 0
+        self._check_open()
         self._find_ledger(&ledger)
         while total < count:
             if (count - total) * self.ring.slot_bytes < LONG_COPY:
@@ -515,7 +536,10 @@ cdef class BoundedQueue:
                     outcome = try_put_records(
                         self.ring[0], ledger, data + total * self.ring.slot_bytes, count - total, put
                     )
-                self._leave()
+                    if outcome == Outcome.done:
+                        self.shared.items().notify()
+                if not self._back(outcome == Outcome.done and total + put == count):
+                    return count
             if outcome == Outcome.done and not is_broken(self.guard):
                 total += put
                 self.shared.items().notify()
@@ -568,8 +592,6 @@ cdef class BoundedQueue:
         cdef uint64_t count
         if self.form == OBJECT:
             items = [encode_object(item) for item in items]
-        elif type(items) is not list and type(items) is not tuple:
-            items = list(items)
         count = len(items)
         buffers = <Buffer*>PyMem_Malloc((count + 1) * sizeof(Buffer))
         if buffers is NULL:
@@ -584,11 +606,13 @@ cdef class BoundedQueue:
                     lent.append(held)
                     buffers[i].data = (<Held>held).view.buf
                     buffers[i].bytes = (<Held>held).view.len
-                if buffers[i].bytes > self.ring.slot_bytes:
+                i += 1
+            self._check_open()
+            for i in range(count):
+                if buffers[i].bytes > self.ring.slot_bytes or buffers[i].bytes > item_bytes_limit:
                     self._check_length(buffers[i].bytes)
                     self.shared.note_long_items()
                 bytes_in_all += buffers[i].bytes
-                i += 1
             self._find_ledger(&ledger)
             while total < count:
                 if bytes_in_all < LONG_COPY:
@@ -597,7 +621,10 @@ cdef class BoundedQueue:
                     self.guests.enter()
                     with nogil:
                         outcome = try_put_bytes_many(self.ring[0], ledger, buffers + total, count - total, put)
-                    self._leave()
+                        if outcome == Outcome.done:
+                            self.shared.items().notify()
+                    if not self._back(outcome == Outcome.done and total + put == count):
+                        return count
                 if outcome == Outcome.done and not is_broken(self.guard):
                     total += put
                     self.shared.items().notify()
@@ -643,9 +670,12 @@ cdef class BoundedQueue:
 
     cdef object _room_for(self, uint64_t length):
         """Memory of our own for one item, made before the item is claimed: a MemoryError loses nothing."""
-        if self.form == RECORD:
-            return numpy.empty((), dtype=self.dtype)
-        return PyBytes_FromStringAndSize(NULL, length)
+        cdef object target
+        if self.form != RECORD:
+            return PyBytes_FromStringAndSize(NULL, length)
+        target = numpy.empty((), dtype=self.dtype)
+        self._check_open()  # the collector may have run, and with it any code
+        return target
 
     cdef void* _data_of(self, object target):
         return array_data(target) if self.form == RECORD else <void*>PyBytes_AS_STRING(target)
@@ -658,8 +688,9 @@ cdef class BoundedQueue:
             self.guests.enter()
             with nogil:
                 finish_pop(self.ring[0], ledger, peeked, to)
-            self._leave()
-            self._check_open()
+                self.shared.room().notify()
+            self._back(True)
+            return 0
         self.shared.room().notify()
         return 0
 
@@ -679,7 +710,7 @@ cdef class BoundedQueue:
                 self._finish(ledger, peeked, target)
                 if is_broken(self.guard):
                     self._raise_corrupt()
-                if waited and looks_poppable(self.ring[0]):
+                if waited and not self.is_closed and looks_poppable(self.ring[0]):
                     self.shared.items().notify()
                 return target
             target = self._recover(outcome, &ledger, peeked.skipped > 0)
@@ -760,9 +791,11 @@ cdef class BoundedQueue:
         """
         cdef int64_t deadline = deadline_of(block, timeout)
         cdef object found
-        cdef int64_t limit = checked_int("max_items", max_items)
-        if limit < 1:
+        cdef uint64_t limit
+        max_items = checked_int("max_items", max_items)
+        if max_items < 1:
             raise ValueError(f"max_items must be at least 1: max_items={max_items}")
+        limit = min(max_items, 1 << 32)
         self._check_open()
         if self.form == LOCAL:
             found = self._get_references(limit, deadline)
@@ -774,11 +807,13 @@ cdef class BoundedQueue:
 
     cdef object _get_references(self, uint64_t limit, int64_t deadline):
         cdef void* reference = NULL
-        cdef list found
-        cdef object first = self._get_reference(deadline)
+        cdef list found = []
+        cdef object first
+        self._check_open()
+        first = self._get_reference(deadline)
         if first is NOTHING:
             return NOTHING
-        found = [first]
+        found.append(first)
         while <uint64_t>len(found) < limit and try_get_reference(self.ring[0], Local(), reference) == Outcome.done:
             found.append(owned(reference))
         notify_local(self.local.room())
@@ -803,7 +838,7 @@ cdef class BoundedQueue:
                     continue
                 if is_broken(self.guard):
                     self._raise_corrupt()
-                if waited and looks_poppable(self.ring[0]):
+                if waited and not self.is_closed and looks_poppable(self.ring[0]):
                     self.shared.items().notify()
                 return batch
             batch = self._recover(outcome, &ledger, peeked.skipped > 0)
@@ -820,6 +855,7 @@ cdef class BoundedQueue:
         cdef object target
         widen_records(self.ring[0], limit, peeked[0])
         target = numpy.empty(peeked.span.slots, dtype=self.dtype)
+        self._check_open()
         if not claim_pop(self.ring[0], ledger, peeked.span):
             return None
         self._finish(ledger, peeked[0], target)
@@ -911,13 +947,16 @@ cdef class BoundedQueue:
         first = not is_discarded(self.ring[0])
         shut_down(self.ring[0], self.local.items(), self.local.room(), immediate)
         if immediate and first:
+            self.guests.enter()  # an item's end can run any code
             self._drop_references()
+            self._leave()
 
     def close(self):
         """Give up this handle. The queue stays, for others and by its name; waiting threads get QueueClosed."""
         if self.is_closed:
             return
         self.is_closed = True
+        self.guests.enter()
         if self.shared is not NULL:
             self.shared.items().wake_all()
             self.shared.room().wake_all()
@@ -925,10 +964,7 @@ cdef class BoundedQueue:
             self.local.items().wake_all()
             self.local.room().wake_all()
             self._drop_references()
-        if self.guests.count() == 0 and not without_gil:
-            self._free()
-            if self.segment is not None:
-                self.segment.close()
+        self._leave()
 
     def unlink(self):
         """Remove the queue's name; see penstock.unlink."""
@@ -949,7 +985,7 @@ cdef class BoundedQueue:
                 "use BoundedQueue.create(name, ...) to share one between processes"
             )
         from penstock.opening import reopen
-        return reopen, (self.segment.name, str(self.segment.path.parent), self.segment.segment_id)
+        return reopen, (self.segment.name, str(self.segment.path.parent), self.segment.segment_id, type(self))
 
 
 cdef object NOTHING = object()
@@ -960,6 +996,8 @@ cdef Held borrow(object item):
     """The bytes of anything that has some."""
     if isinstance(item, str):
         raise TypeError("a queue of bytes takes bytes, not str: encode it first, or create the queue with item=object")
+    if isinstance(item, numpy.ndarray) and item.dtype.hasobject:
+        raise TypeError("an array of Python objects has no bytes of its own: create the queue with item=object")
     try:
         return Held(item)
     except (TypeError, BufferError, ValueError) as error:

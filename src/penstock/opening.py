@@ -6,6 +6,7 @@ from pathlib import Path
 
 from penstock import segment
 from penstock._bounded import BoundedQueue
+from penstock.errors import CorruptSegment
 
 __all__ = ["open", "reopen"]
 
@@ -17,10 +18,14 @@ def open(name: str, *, allow_pickle: bool = True) -> BoundedQueue:
     return _attach(segment.open_segment(name), allow_pickle)
 
 
-def reopen(name: str, folder: str, segment_id: bytes) -> BoundedQueue:
+def reopen(name: str, folder: str, segment_id: bytes, queue_class: type[BoundedQueue]) -> BoundedQueue:
     """What a pickled queue becomes: the same queue, or QueueReplaced."""
-    return _attach(segment.open_segment(name, folder=Path(folder), segment_id=segment_id), True)
+    return queue_class._attach(segment.open_segment(name, folder=Path(folder), segment_id=segment_id), True)
 
 
 def _attach(opened: segment.Segment, allow_pickle: bool) -> BoundedQueue:
-    return CLASSES[opened.geometry.kind]._attach(opened, allow_pickle)
+    queue_class = CLASSES.get(opened.geometry.kind)
+    if queue_class is None:
+        opened.close()
+        raise CorruptSegment(f"{opened.path}: this version of penstock has no queue of kind {opened.geometry.kind!r}")
+    return queue_class._attach(opened, allow_pickle)
