@@ -1,5 +1,6 @@
 """The command: ``python -m benchmarks``."""
 
+import signal
 import sys
 import time
 from datetime import UTC, datetime
@@ -83,6 +84,7 @@ def main(
         "command": machine.command(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # tidy up first
     tables.show_about(console, about)
     began = time.monotonic()
     measured = measure_all(console, cases, plan)

@@ -10,6 +10,7 @@ and may fork its workers. A measurement that hangs, crashes or leaves processes 
 ends with its whole group, and costs its row and nothing else.
 """
 
+import ctypes
 import itertools
 import multiprocessing
 import os
@@ -109,8 +110,18 @@ def _fork_server() -> ForkServerContext:
     return context
 
 
+def die_with_parent() -> None:
+    """Ask the kernel to end this process when its parent ends, however that comes about."""
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+
+
 def _supervise(answer: Connection, measure: Measure, setting: object, amount: int, bench: Bench) -> None:
     os.setsid()
+    die_with_parent()
+    harness = multiprocessing.parent_process()
+    if harness is None or not harness.is_alive():
+        return  # it ended before the kernel had been asked
     log = os.open(bench.directory / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)

@@ -230,7 +230,12 @@ class _Search(Generic[State]):
             if last_label is not None:
                 labels.append(str(last_label))
             descriptions = tuple(self._model.describe(self._states[step]) for step in path)
-            self._counterexamples[kind] = Counterexample(kind, violation.message, tuple(labels), descriptions)
+            self._counterexamples[kind] = Counterexample(
+                kind,
+                violation.message,
+                tuple(labels),
+                descriptions,
+            )
 
     def _path_to(self, number: int) -> list[int]:
         path = [number]

@@ -128,6 +128,34 @@ template <class Ledger>
   return Outcome::done;
 }
 
+// As many of `count` references as fit now, by one claim; the caller has counted those that `put` says are in.
+template <class Ledger>
+[[nodiscard]] Outcome try_put_references(const Ring& ring, Ledger ledger, void* const* references, std::uint64_t count,
+                                         std::uint64_t& put) noexcept {
+  const std::uint64_t wanted = count < ring.claim_limit() ? count : ring.claim_limit();
+  Span span;
+  const Outcome outcome = claim_push(ring, ledger, wanted, [](std::uint64_t ready) { return ready; }, span);
+  put = span.slots;
+  if (outcome != Outcome::done) return outcome;
+  copy_in(ring, span.position, references, span.slots * sizeof(void*));
+  publish_each(ring, span);
+  return Outcome::done;
+}
+
+// After peek() and widen_records(): take them all; the slots forget them.
+template <class Ledger>
+[[nodiscard]] bool try_take_references(const Ring& ring, Ledger ledger, Span span, void** references) noexcept {
+  if (!claim_pop(ring, ledger, span)) return false;
+  auto** slots = reinterpret_cast<void**>(ring.payload);
+  for (std::uint64_t i = 0; i < span.slots; ++i) {
+    void*& slot = slots[index_of(span.position + i, ring.mask)];
+    references[i] = slot;
+    slot = nullptr;
+  }
+  release(ring, span);
+  return true;
+}
+
 // The slot forgets it: nothing is kept alive by a queue that has given it away.
 template <class Ledger>
 [[nodiscard]] Outcome try_get_reference(const Ring& ring, Ledger ledger, void*& reference) noexcept {

@@ -76,15 +76,18 @@ void wait_until(Event event, Patience& patience, Near near, Far far, bool crowde
 }
 
 // From here on no claim of the closed side succeeds: its compare-and-swap expects a word without the bit.
-inline void shut_down(const Ring& ring, Event items, Event room, bool immediate) noexcept {
+// True: gets were ended by this call, and what is left belongs to the caller.
+inline bool shut_down(const Ring& ring, Event items, Event room, bool immediate) noexcept {
   PENSTOCK_FAILPOINT("shutdown.before");
   ring.push_position->fetch_or(closed_bit, std::memory_order_acq_rel);
   PENSTOCK_FAILPOINT("shutdown.push_closed");
-  if (immediate) ring.pop_position->fetch_or(closed_bit, std::memory_order_acq_rel);
+  const bool ended_gets =
+      immediate && !(ring.pop_position->fetch_or(closed_bit, std::memory_order_acq_rel) & closed_bit);
   PENSTOCK_FAILPOINT("shutdown.closed");
   std::atomic_thread_fence(std::memory_order_seq_cst);  // W2
   items.wake_all();
   room.wake_all();
+  return ended_gets;
 }
 
 // A queue in shared memory, as one process has it.
@@ -113,13 +116,12 @@ class SharedQueue {
     ledger = {roster_.lines() + line - 1, line - 1};
     return true;
   }
-  // A table is not full because of the dead: their lines are kept back until what they claimed is recovered,
-  // and perhaps nobody else is here to do it. Nor because of somebody who only looks whether a line is
-  // settled: that takes its lock for a moment.
+  // A table is full of the living or not at all: lines of the dead are kept back until what they claimed is
+  // recovered, and perhaps nobody else is here to do it; and somebody may just look whether one is settled.
   [[nodiscard]] Roster::Joined join() noexcept {
     for (int look = 0;; ++look) {
       const Roster::Joined joined = roster_.join([this](std::uint32_t line) { return recovery_.is_settled(line); });
-      if (joined != Roster::Joined::table_full || look == join_looks) return joined;
+      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_of_the_living()) return joined;
       (void)recovery_.run();
       roster_.merge_dead([this](std::uint32_t one, std::uint32_t other) { return recovery_.merged(one, other); });
       const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
@@ -151,6 +153,12 @@ class SharedQueue {
       control_->has_long_items.store(1, std::memory_order_relaxed);  // a hint for qsize
   }
 
+  // Are there slots between the positions that hold no item of their own?
+  [[nodiscard]] bool may_hold_gaps() const noexcept {
+    return control_->has_long_items.load(std::memory_order_relaxed) != 0 ||
+           control_->tombstones.load(std::memory_order_relaxed) != 0;
+  }
+
   [[nodiscard]] std::uint32_t count_alive() const noexcept {
     std::uint32_t alive = 0;
     for (std::uint32_t line = 0; line < roster_.used(); ++line) alive += roster_.is_alive(line);
@@ -175,7 +183,7 @@ class SharedQueue {
  private:
   friend class LocalQueue;
 
-  static constexpr int join_looks = 20;
+  static constexpr int join_looks = 500;
 
   static Ring make_ring(std::byte* base, const BoundedOffsets& at, BoundedControl* control, std::uint64_t capacity,
                         std::uint64_t slot_bytes) noexcept {

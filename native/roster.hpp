@@ -2,7 +2,9 @@
 //
 // Shape      a line a thread. Its process holds an open-file-description (OFD) lock on the line's byte.
 // Roles      a process joins lines for its threads through one roster a handle; anybody asks is_alive().
-// Invariants R1  a line is written only by the holder of its lock.
+// Invariants R1  a line is written only under its lock: by its owner, who holds the write lock for life, or, to
+//                clear it after its owner's death, under a read lock, which keeps the next owner out and does
+//                not look like life.
 //            R2  a line is taken over only when nothing that its dead owner declared is outstanding.
 //            R3  the kernel drops the lock when the process dies, however it dies, and not before.
 // Progress   joining takes a mutex of this process; a queue operation takes none.
@@ -76,10 +78,11 @@ inline bool lock(int fd, std::uint32_t line, short type) noexcept {
   return fcntl(fd, F_OFD_SETLK, &request) == 0;
 }
 
-// Does another open file description hold it? When the kernel cannot say: yes, to be safe.
-inline bool is_locked_elsewhere(int fd, std::uint32_t line) noexcept {
+// Does another open file description own it? Asked for a read lock, so that others who only look do not count.
+// When the kernel cannot say: yes, to be safe.
+inline bool is_owned_elsewhere(int fd, std::uint32_t line) noexcept {
   struct flock request {};
-  request.l_type = F_WRLCK;
+  request.l_type = F_RDLCK;
   request.l_whence = SEEK_SET;
   request.l_start = lock_byte(line);
   request.l_len = 1;
@@ -133,7 +136,11 @@ class Roster {
     const std::lock_guard lock(mutex_);
     if (fd_ < 0) return Joined::lost_by_fork;
     for (std::uint32_t i = 0; i < count_; ++i) {
-      if (!lock_if_settled(i, is_settled)) continue;
+      if (!look_if_settled(i, is_settled)) continue;
+      if (!ofd::lock(fd_, i, F_WRLCK)) {  // somebody else looks as well
+        ofd::lock(fd_, i, F_UNLCK);
+        continue;
+      }
       PENSTOCK_FAILPOINT("roster.locked");
       write_identity(lines_[i]);
       PENSTOCK_FAILPOINT("roster.identified");
@@ -148,14 +155,21 @@ class Roster {
 
   [[nodiscard]] bool is_alive(std::uint32_t line) const noexcept {
     if (owned_[line].load(std::memory_order_acquire)) return true;  // the kernel hides our own locks from us
-    return fd_ < 0 || ofd::is_locked_elsewhere(fd_, line);
+    return fd_ < 0 || ofd::is_owned_elsewhere(fd_, line);
   }
 
   // Clear a dead owner's line once nothing of it is outstanding, so that later scans are short.
   template <class IsSettled>
   void tidy(std::uint32_t line, IsSettled is_settled) noexcept {
     const std::lock_guard lock(mutex_);
-    if (fd_ >= 0 && lock_if_settled(line, is_settled)) ofd::lock(fd_, line, F_UNLCK);
+    if (fd_ >= 0 && look_if_settled(line, is_settled)) ofd::lock(fd_, line, F_UNLCK);
+  }
+
+  // Else a table in which nobody could join may have room in a moment.
+  [[nodiscard]] bool is_full_of_the_living() const noexcept {
+    for (std::uint32_t i = 0; i < count_; ++i)
+      if (!is_alive(i)) return false;
+    return true;
   }
 
   // Lines of the dead that are not settled become one, and the rest is free: for a table that is full of them.
@@ -198,10 +212,10 @@ class Roster {
   }
 
  private:
-  // R2: lock the line, and keep it only if its last owner left nothing behind.
+  // R2: take the line's read lock, and keep it only if its last owner left nothing behind.
   template <class IsSettled>
-  [[nodiscard]] bool lock_if_settled(std::uint32_t i, IsSettled is_settled) noexcept {
-    if (owned_[i].load(std::memory_order_relaxed) || !ofd::lock(fd_, i, F_WRLCK)) return false;
+  [[nodiscard]] bool look_if_settled(std::uint32_t i, IsSettled is_settled) noexcept {
+    if (owned_[i].load(std::memory_order_relaxed) || !ofd::lock(fd_, i, F_RDLCK)) return false;
     PENSTOCK_FAILPOINT("roster.looking");
     if (lines_[i].intent.load(std::memory_order_acquire) != 0) {
       if (!is_settled(i)) {
@@ -209,7 +223,7 @@ class Roster {
         return false;
       }
       PENSTOCK_FAILPOINT("roster.before_tidy");
-      lines_[i].intent.store(0, std::memory_order_release);  // keeps R1: we hold the lock
+      lines_[i].intent.store(0, std::memory_order_release);  // keeps R1
       PENSTOCK_FAILPOINT("roster.tidied");
     }
     return true;

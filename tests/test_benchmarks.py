@@ -196,6 +196,26 @@ def test_a_hanging_peer_is_killed_with_its_whole_group(planted: ModuleType, tmp_
     assert [path for path in tmp_path.iterdir() if path.name.startswith("psb")] == []
 
 
+def test_workers_end_with_a_harness_that_was_killed(planted: ModuleType, tmp_path: Path) -> None:
+    program = (
+        "import sys, pathlib, planted_queues\n"
+        "from benchmarks.flow import Flow, measure_flow\n"
+        "from benchmarks.isolation import isolated\n"
+        "here = pathlib.Path(sys.argv[1])\n"
+        "flow = Flow(planted_queues.Hanging)\n"
+        "isolated(measure_flow, flow, 100, timeout=3600, directory=here)\n"
+    )
+    paths = os.pathsep.join([str(ROOT), str(tmp_path)])
+    environment = {**os.environ, "PYTHONPATH": paths}
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    with subprocess.Popen([sys.executable, "-c", program, str(runs)], env=environment) as harness:
+        while not any(str(runs) in target for target in open_files()):
+            time.sleep(0.01)  # until the supervisor has opened its log
+        harness.kill()
+    wait_until_nobody_uses(runs)
+
+
 def wait_until_nobody_uses(directory: Path) -> None:
     """Wait until no process has a file of the directory open: the killed need a moment to go."""
     while any(str(directory) in target for target in open_files()):

@@ -114,9 +114,10 @@ def test_a_broken_rule_is_caught_as_what_it_breaks(case: Case) -> None:
     assert case.expected in report.result.counts
 
 
-@pytest.mark.parametrize(
-    "size", sorted({replace(case.configuration, variant=LEDGER) for case in BROKEN}, key=str), ids=str
-)
+SIZES_OF_BROKEN = sorted({replace(case.configuration, variant=LEDGER) for case in BROKEN}, key=str)
+
+
+@pytest.mark.parametrize("size", SIZES_OF_BROKEN, ids=str)
 def test_the_ledger_is_clean_wherever_a_broken_rule_is_caught(size: Configuration) -> None:
     assert explore(LedgerModel(size), state_limit=STATE_LIMIT).is_clean
 
@@ -229,8 +230,9 @@ def test_the_command_says_so_when_nothing_was_shown(capsys: pytest.CaptureFixtur
     ("arguments", "message"),
     [
         (["--capacity", "0"], "capacity must be at least 1"),
-        (["--item-slots", "3"], "from 1 to capacity slots"),
+        (["--item-slots", "3"], "1 to capacity slots"),
         (["--kills", "-1"], "kills must not be negative"),
+        (["--rejoin", "2"], "rejoins must be 0 or 1"),
         (["--items", "100"], "at most 64 slots"),
         (["--short", "--kills", "3"], "bring their own sizes"),
     ],

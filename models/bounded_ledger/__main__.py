@@ -42,14 +42,30 @@ def _parser() -> argparse.ArgumentParser:
         argument_default=argparse.SUPPRESS,
     )
     size = parser.add_argument_group("one configuration")
-    size.add_argument("--capacity", type=int, help="slots of the ring (2)")
-    size.add_argument("--producers", type=int, help="participants that put (1)")
-    size.add_argument("--items", type=int, help="items of each producer (1)")
-    size.add_argument("--consumers", type=int, help="participants that get (1)")
-    size.add_argument("--kills", type=int, help="how many may be killed (1)")
-    size.add_argument("--item-slots", type=_slots, help="slots of an item, in turn: 2 or 1,2 (1)")
-    size.add_argument("--rejoin", type=int, dest="rejoins", help="how many newcomers may take over dead lines (0)")
-    size.add_argument("--variant", choices=VARIANTS, help=f"which algorithm ({LEDGER})")
+    size.add_argument("--capacity", type=int, metavar="N", help="slots of the ring (2)")
+    size.add_argument("--producers", type=int, metavar="N", help="participants that put (1)")
+    size.add_argument("--items", type=int, metavar="N", help="items of each producer (1)")
+    size.add_argument("--consumers", type=int, metavar="N", help="participants that get (1)")
+    size.add_argument("--kills", type=int, metavar="N", help="how many may be killed (1)")
+    size.add_argument(
+        "--item-slots",
+        type=_slots,
+        metavar="N,…",
+        help="slots of an item, in turn: 2 or 1,2 (1)",
+    )
+    size.add_argument(
+        "--rejoin",
+        type=int,
+        metavar="N",
+        dest="rejoins",
+        help="1 if a newcomer may take over a dead line (0)",
+    )
+    size.add_argument(
+        "--variant",
+        choices=VARIANTS,
+        metavar="NAME",
+        help=f"which algorithm ({LEDGER}): {', '.join(VARIANTS)}",
+    )
     size.add_argument(
         "--exact",
         action="store_true",
@@ -61,7 +77,12 @@ def _parser() -> argparse.ArgumentParser:
     preset.add_argument("--long", action="store_true", help="the campaign of `make crash`")
     parser.add_argument("--json", action="store_true", help="report as JSON on standard output")
     parser.add_argument("--trace", action="store_true", help="print every counterexample")
-    parser.add_argument("--state-limit", type=int, help=f"give up beyond this many states ({STATE_LIMIT})")
+    parser.add_argument(
+        "--state-limit",
+        type=int,
+        metavar="N",
+        help=f"give up beyond this many states ({STATE_LIMIT})",
+    )
     return parser
 
 

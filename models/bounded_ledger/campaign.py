@@ -69,7 +69,12 @@ class CaseReport:
         )
 
 
-def run_case(case: Case, *, state_limit: int, progress: Callable[[int, int], None] | None = None) -> CaseReport:
+def run_case(
+    case: Case,
+    *,
+    state_limit: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> CaseReport:
     """Search one configuration; raises `StateLimitExceeded` if it is too big."""
     result = explore(
         LedgerModel(case.configuration),
@@ -118,5 +123,23 @@ SOUND_SHORT: tuple[Case, ...] = (
     Case(Configuration(rejoins=1, kills=2)),
     Case(Configuration(rejoins=1, producers=2)),
 )
+SOUND_LONG: tuple[Case, ...] = (
+    Case(Configuration(items=3, consumers=2, kills=2)),
+    Case(Configuration(capacity=4, items=3, item_slots=(2, 1, 3), consumers=2, kills=2)),
+    Case(Configuration(producers=2, items=2, item_slots=(2,), kills=2)),
+    Case(Configuration(capacity=4, producers=2, items=2, item_slots=(3, 2), kills=2)),
+    Case(Configuration(producers=3, kills=3)),
+    Case(Configuration(producers=2, consumers=2, kills=2)),
+    Case(Configuration(producers=2, item_slots=(2,), consumers=2, kills=2)),
+    Case(Configuration(capacity=4, producers=2, item_slots=(2,), consumers=2, kills=2)),
+    Case(Configuration(item_slots=(2,), consumers=3, kills=3)),
+    Case(Configuration(items=2, item_slots=(2,), consumers=3, kills=2)),
+    Case(Configuration(rejoins=1, producers=2, kills=2)),
+    Case(Configuration(rejoins=1, producers=2, item_slots=(2,))),
+    Case(Configuration(rejoins=1, item_slots=(2,), consumers=2, kills=3)),
+    Case(Configuration(rejoins=1, items=2, item_slots=(2,), consumers=2, kills=2)),
+    Case(Configuration(rejoins=1, producers=2, consumers=2)),
+)
+
 SHORT = SOUND_SHORT + BROKEN
-LONG = SHORT
+LONG = SHORT + SOUND_LONG

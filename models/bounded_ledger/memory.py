@@ -82,12 +82,15 @@ class Memory(NamedTuple):
         return self._replace(intents=replaced(self.intents, line, intent))
 
     def __str__(self) -> str:
-        slots = ", ".join(
-            f"{generation_text(generation)}" + ("" if payload == NO_BYTES else f" item {payload} length {length}")
-            for generation, payload, length in zip(self.generations, self.payloads, self.lengths, strict=True)
-        )
+        slots = ", ".join(map(self._slot_text, range(self.capacity)))
         intents = ", ".join(str(intent or "-") for intent in self.intents)
         return (
             f"push={self.push_position} pop={self.pop_position} [{slots}] intents [{intents}] "
             f"acknowledged={self.acknowledged:b} delivered={self.delivered:b}"
         )
+
+    def _slot_text(self, index: int) -> str:
+        text = generation_text(self.generations[index])
+        if self.payloads[index] == NO_BYTES:
+            return text
+        return f"{text} item {self.payloads[index]} length {self.lengths[index]}"

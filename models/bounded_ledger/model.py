@@ -31,6 +31,9 @@ class LedgerState(NamedTuple):
     kills_left: int
     rejoins_left: int
 
+    def lines(self) -> Iterator[tuple[Step, Role]]:
+        return zip(self.steps, self.roles, strict=True)
+
 
 class StepLabel(NamedTuple):
     line: int
@@ -88,11 +91,20 @@ class LedgerModel:
                 continue
             yield self._step(world, state, line, step)
             if kills_left:
-                killed = state._replace(steps=self._with_step(steps, line, DEAD), kills_left=kills_left - 1)
+                killed = state._replace(
+                    steps=self._with_step(steps, line, DEAD),
+                    kills_left=kills_left - 1,
+                )
                 label = StepLabel(line, roles[line], "is killed")
                 yield Transition(label, killed, is_adversary=True)
 
-    def _step(self, world: World, state: LedgerState, line: int, step: Step) -> Transition[LedgerState]:
+    def _step(
+        self,
+        world: World,
+        state: LedgerState,
+        line: int,
+        step: Step,
+    ) -> Transition[LedgerState]:
         label = StepLabel(line, state.roles[line], step)
         try:
             memory, following = step.run(world, line)
@@ -108,11 +120,9 @@ class LedgerModel:
 
     def _rejoin(self, state: LedgerState, line: int) -> Iterator[Transition[LedgerState]]:
         size = self._configuration
-        first_item = size.first_item(size.producers + size.rejoins - state.rejoins_left)
+        first_item = size.first_item(size.producers)
         # Consumers that left because all work was done would not see a late producer's items.
-        is_too_late = any(
-            step is FINISHED and role == CONSUMER for step, role in zip(state.steps, state.roles, strict=True)
-        )
+        is_too_late = any(step is FINISHED and role == CONSUMER for step, role in state.lines())
         for role in (CONSUMER,) if is_too_late else (CONSUMER, PRODUCER):
             joined = state._replace(
                 steps=self._with_step(state.steps, line, JoinReadPosition(first_item)),
@@ -131,9 +141,7 @@ class LedgerModel:
         """All have finished or died; or no consumer lives, and producers may wait for ever."""
         if all(step is DEAD or step is FINISHED for step in state.steps):
             return True
-        return not any(
-            role == CONSUMER and step is not DEAD for role, step in zip(state.roles, state.steps, strict=True)
-        )
+        return not any(step is not DEAD and role == CONSUMER for step, role in state.lines())
 
     def describe(self, state: LedgerState) -> str:
         return str(state.memory)

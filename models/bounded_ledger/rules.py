@@ -93,15 +93,16 @@ class Configuration:
         for name in ("capacity", "producers", "items", "consumers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1: {name}={getattr(self, name)}")
-        for name in ("kills", "rejoins"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must not be negative: {name}={getattr(self, name)}")
+        if self.kills < 0:
+            raise ValueError(f"kills must not be negative: kills={self.kills}")
+        # A second newcomer would need item numbers that outlive a first one's retries.
+        if self.rejoins not in (0, 1):
+            raise ValueError(f"rejoins must be 0 or 1: rejoins={self.rejoins}")
         if self.lines > LINES_MAX:
             raise ValueError(f"at most {LINES_MAX} participants: {self.lines}")
         if not self.item_slots or min(self.item_slots) < 1 or max(self.item_slots) > self.capacity:
-            raise ValueError(
-                f"an item must have from 1 to capacity slots: item_slots={self.item_slots}, capacity={self.capacity}"
-            )
+            sizes = f"item_slots={self.item_slots}, capacity={self.capacity}"
+            raise ValueError(f"an item must have from 1 to capacity slots: {sizes}")
         positions = sum(map(self.slots_of, range((self.producers + self.rejoins) * self.items)))
         if positions > POSITIONS_MAX:
             raise ValueError(f"at most {POSITIONS_MAX} slots may be put: {positions}; put less")
@@ -117,7 +118,7 @@ class Configuration:
         return VARIANTS[self.variant]
 
     def first_item(self, producer: int) -> int:
-        """Items are numbered: those of producer 0, of producer 1, …, then of rejoined ones."""
+        """Items are numbered: those of producer 0, of producer 1, …, then of the newcomer."""
         return producer * self.items
 
     def is_last(self, item: int) -> bool:

@@ -87,7 +87,8 @@ class World:
             return False
         if self.kills_left or self.configuration.is_exact:
             return True
-        return any(intent and step is DEAD for intent, step in zip(self.memory.intents, self.steps, strict=True))
+        lines = zip(self.memory.intents, self.steps, strict=True)
+        return any(intent and step is DEAD for intent, step in lines)
 
     def producers_are_done(self) -> bool:
         return all(
@@ -97,10 +98,11 @@ class World:
 
     def is_quiet(self) -> bool:
         """Nothing is claimed, queued or unreleased."""
-        memory = self.memory
-        return memory.push_position == memory.pop_position and all(
-            is_free(generation) and position_of(generation) >= memory.push_position for generation in memory.generations
-        )
+        position = self.memory.push_position
+        if position != self.memory.pop_position:
+            return False
+        words = self.memory.generations
+        return all(is_free(word) and position_of(word) >= position for word in words)
 
 
 def _delivered(memory: Memory, item: int) -> Memory:

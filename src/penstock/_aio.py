@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from penstock.errors import Empty, Full, PenstockError, ShutDown
 
@@ -24,7 +24,8 @@ class Waitable(Protocol):
 
     def put_nowait(self, item: Any) -> None: ...
     def get_nowait(self) -> Any: ...
-    def _wait_ready(self, for_items: bool, seconds: float) -> None: ...
+    def _slots_for(self, item: Any) -> int: ...
+    def _wait_ready(self, for_items: bool, slots: int, seconds: float) -> None: ...
 
 
 class Bridge:
@@ -36,6 +37,7 @@ class Bridge:
         self._room = Side(queue, for_items=False)
 
     async def get(self, timeout: float | None = None) -> Any:
+        _check(timeout)
         try:
             async with asyncio.timeout(timeout):
                 while True:
@@ -47,15 +49,24 @@ class Bridge:
             raise Empty from None
 
     async def put(self, item: Any, timeout: float | None = None) -> None:
+        _check(timeout)
         try:
             async with asyncio.timeout(timeout):
                 while True:
                     try:
                         return self._queue.put_nowait(item)
                     except Full:
-                        await self._room.changed()
+                        await self._room.changed(self._queue._slots_for(item))
         except TimeoutError:
             raise Full from None
+
+
+class Waiter(NamedTuple):
+    """A coroutine in line."""
+
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[None]
+    slots: int
 
 
 class Side:
@@ -65,15 +76,15 @@ class Side:
         self._queue = queue
         self._for_items = for_items
         self._mutex = threading.Lock()
-        self._line: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
+        self._line: deque[Waiter] = deque()
         self._is_served = False
 
-    async def changed(self) -> None:
-        """Wait until it is worth another try."""
+    async def changed(self, slots: int = 1) -> None:
+        """Wait until it is worth another try: for room, until there are so many slots."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         with self._mutex:
-            self._line.append((loop, future))
+            self._line.append(Waiter(loop, future, slots))
             if not self._is_served:
                 self._is_served = True
                 threading.Thread(target=self._serve, name="penstock-aio", daemon=True).start()
@@ -85,38 +96,44 @@ class Side:
             raise
 
     def _serve(self) -> None:
-        while self._anybody():
+        while slots := self._wanted_by_the_first():
             try:
-                self._queue._wait_ready(self._for_items, PATIENCE_SECONDS)
+                self._queue._wait_ready(self._for_items, slots, PATIENCE_SECONDS)
             except (ShutDown, PenstockError):
                 self._wake_all()  # each finds out for itself
                 continue
             self._wake_next()
 
-    def _anybody(self) -> bool:
+    def _wanted_by_the_first(self) -> int:
+        """Slots; 0 when nobody waits any more."""
         with self._mutex:
-            while self._line and self._line[0][1].done():
+            while self._line and self._line[0].future.done():
                 self._line.popleft()
             self._is_served = bool(self._line)
-            return self._is_served
+            return self._line[0].slots if self._line else 0
 
     def _wake_next(self) -> None:
         with self._mutex:
             while self._line:
-                loop, future = self._line.popleft()
-                if not future.done() and _tell(loop, future):
+                first = self._line.popleft()
+                if not first.future.done() and _tell(first):
                     return
 
     def _wake_all(self) -> None:
         with self._mutex:
             while self._line:
-                _tell(*self._line.popleft())
+                _tell(self._line.popleft())
 
 
-def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> bool:
+def _check(timeout: float | None) -> None:
+    if timeout is not None and not timeout >= 0:
+        raise ValueError(f"timeout must be a non-negative number or None: timeout={timeout!r}")
+
+
+def _tell(waiter: Waiter) -> bool:
     """False: the loop is closed, and with it the future's coroutine."""
     try:
-        loop.call_soon_threadsafe(_resolve, future)
+        waiter.loop.call_soon_threadsafe(_resolve, waiter.future)
     except RuntimeError:
         return False
     return True

@@ -43,6 +43,25 @@ class ItemType:
             return self.dtype
         return bytes if self.kind == BYTES else object
 
+    def slot_bytes(self, asked: int | None) -> int:
+        """The size of a slot: what was asked for, or what suits the items."""
+        if self.dtype is None:
+            return DEFAULT_SLOT_BYTES[self.kind] if asked is None else asked
+        if asked is not None and asked != self.dtype.itemsize:
+            raise ValueError(
+                f"slot_bytes of records is the dtype's itemsize: slot_bytes={asked}, "
+                f"itemsize={self.dtype.itemsize}; leave it out"
+            )
+        return self.dtype.itemsize
+
+    def check_pickle(self, name: str, allow_pickle: bool) -> None:
+        """Unpickling runs code: an opener may refuse to."""
+        if self.kind == OBJECT and not allow_pickle:
+            raise ValueError(
+                f"the queue {name!r} carries pickled objects, and unpickling runs code: "
+                "open it with allow_pickle=True if you trust whoever puts"
+            )
+
     @classmethod
     def of(cls, spec: object) -> ItemType:
         """The item type that a user means by ``bytes``, ``object`` or anything that is a dtype."""

@@ -204,7 +204,24 @@ def checksum(head: bytes | bytearray, end: int) -> int:
     return zlib.crc32(head[offset + size : end], zlib.crc32(bytes(size), zlib.crc32(head[:offset])))
 
 
-def create(name: str, geometry: Geometry, item: ItemType) -> Segment:
+def create(name: str, geometry: Geometry, item: ItemType, *, exist_ok: bool = False) -> Segment:
+    """A new segment; with ``exist_ok`` the one that is there, if it is of the same shape."""
+    try:
+        return create_new(name, geometry, item)
+    except QueueExists:
+        if not exist_ok:
+            raise
+    found = open_segment(name, kind=geometry.kind)
+    if found.geometry == geometry and found.item == item:
+        return found
+    found.close()
+    raise QueueExists(
+        f"a queue named {name!r} exists and is of another shape: {found.geometry}, item={found.item.spec!r}; "
+        f"asked for {geometry}, item={item.spec!r}"
+    )
+
+
+def create_new(name: str, geometry: Geometry, item: ItemType) -> Segment:
     """A new segment, complete before it has a name."""
     check_name(name)
     geometry.check()

@@ -52,7 +52,9 @@ inline void write_claimed(Attachment& attached, Span span, std::uint64_t number)
 using Bytes = std::vector<unsigned char>;
 
 [[nodiscard]] inline Bytes pattern(std::uint32_t number, std::size_t length) {
-  Bytes bytes(length);
+  Bytes bytes;
+  bytes.reserve(length + 1);  // so that an empty item has an address, too
+  bytes.resize(length);
   for (std::size_t i = 0; i < length; ++i) bytes[i] = static_cast<unsigned char>(number * 31 + i * 7 + length);
   return bytes;
 }
@@ -66,7 +68,7 @@ using Bytes = std::vector<unsigned char>;
   for (;;) {
     if (peek(attached.ring(), attached.ledger(), peeked) != Outcome::done) return std::nullopt;
     if (!claim_pop(attached.ring(), attached.ledger(), peeked.span)) continue;
-    Bytes bytes(peeked.bytes);
+    Bytes bytes = pattern(0, peeked.bytes);
     finish_pop(attached.ring(), attached.ledger(), peeked, bytes.data());
     return bytes;
   }

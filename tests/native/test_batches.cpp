@@ -135,7 +135,7 @@ TEST(a_batch_of_bytes_is_one_claim_and_keeps_items_whole) {
     CHECK_EQUAL(claims, 2);
     std::uint64_t position = peeked.span.position;
     for (std::size_t i = 0; i < 3; ++i) {
-      Bytes out(lengths[i]);
+      Bytes out = pattern(0, lengths[i]);
       copy_out(attached.ring(), position, out.data(), lengths[i]);
       position += attached.ring().slots_for(lengths[i]);
       CHECK(out == in[i]);

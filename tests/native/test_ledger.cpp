@@ -185,6 +185,15 @@ TEST(a_table_full_of_the_dead_with_taken_items_does_not_keep_a_newcomer_out) {
   }
   Attachment newcomer(segment);
   REQUIRE(newcomer.queue().join() == Roster::Joined::yes);
+  for (std::uint64_t i = 0; i < 2; ++i) {  // and what they had taken is delivered after all
+    const Recovery::Found found = newcomer.queue().recovery().run();
+    REQUIRE(found.adoptable && newcomer.queue().recovery().try_adopt(newcomer.ledger(), found));
+    CHECK_EQUAL(read_claimed(newcomer, found.peeked), 40 + i);
+    give_back(newcomer.ring(), newcomer.ledger(), found.peeked.span);
+  }
+  CHECK(!newcomer.queue().recovery().run().adoptable);
+  Attachment second(segment);
+  CHECK_EQUAL(second.queue().join(), Roster::Joined::yes);
 }
 
 // Looking whether a dead line can be cleared takes its lock for a moment: that must not look like a full table.

@@ -1,4 +1,7 @@
-# What _bounded.pyx uses of native/, declared for Cython.
+# What the bindings use of native/ and of _python.hpp, declared for Cython.
+
+from cpython.ref cimport PyObject
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 cdef extern from "<cstddef>" namespace "std" nogil:
     cdef cppclass byte:
@@ -18,6 +21,10 @@ cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         traverseproc tp_traverse
         inquiry tp_clear
+
+cdef extern from "_python.hpp" namespace "penstock" nogil:
+    cdef cppclass Local:
+        Local()
 
 cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
     const uint64_t closed_bit
@@ -78,7 +85,6 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
         bint try_adopt(SharedLedger, const Found&)
 
     cdef cppclass BoundedControl:
-        atomic[uint32_t] has_long_items
         atomic[uint64_t] tombstones
         atomic[uint64_t] adopted
 
@@ -94,6 +100,7 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
         bint recovery_is_due(Outcome)
         bint make_room(SharedLedger)
         void note_long_items()
+        bint may_hold_gaps()
         uint32_t count_alive()
         void wait_for_items(int64_t)
         void wait_for_room(uint64_t, int64_t)
@@ -106,14 +113,14 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
         Event items() const
         Event room() const
 
-    cdef cppclass Local:
-        Local()
-    void notify_local(Event)
     Outcome try_put_bytes(const Ring&, SharedLedger, const void*, uint64_t)
     Outcome try_put_bytes_many(const Ring&, SharedLedger, const Buffer*, uint64_t, uint64_t&)
     Outcome try_put_records(const Ring&, SharedLedger, const void*, uint64_t, uint64_t&)
     Outcome try_put_reference(const Ring&, Local, void*)
     Outcome try_get_reference(const Ring&, Local, void*&)
+    Outcome try_put_references(const Ring&, Local, void**, uint64_t, uint64_t&)
+    bint try_take_references(const Ring&, Local, Span, void**)
+    Outcome peek_local "penstock::peek"(const Ring&, Local, Peeked&)
     Outcome peek(const Ring&, SharedLedger, Peeked&)
     bint claim_pop(const Ring&, SharedLedger, Span)
     void finish_pop(const Ring&, SharedLedger, const Peeked&, void*)
@@ -128,7 +135,7 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
     uint64_t slots_in_use(const Ring&)
     uint64_t count_items(const Ring&, bint)
     bint try_drain_reference(const Ring&, void*&)
-    void shut_down(const Ring&, Event, Event, bint)
+    bint shut_down(const Ring&, Event, Event, bint)
 
 cdef extern from "fault_guard.hpp" namespace "penstock::fault_guard" nogil:
     cdef cppclass Range:
@@ -137,69 +144,20 @@ cdef extern from "fault_guard.hpp" namespace "penstock::fault_guard" nogil:
     void forget(Range*)
 
 cdef extern from "numpy/arrayobject.h":
-    int _import_array() except -1
+    int import_array "_import_array"() except -1
 
-cdef extern from *:
-    """
-    #include <atomic>
-    #include <numpy/arrayobject.h>
-    #include "bounded_queue.hpp"
-    #include "fault_guard.hpp"
-
-    namespace penstock {
-
-    #ifdef Py_GIL_DISABLED
-    constexpr bool without_gil = true;
-    #else
-    constexpr bool without_gil = false;
-    #endif
-
-    // Within a process the GIL, where there is one, serialises every put, get and announcement.
-    using Local = std::conditional_t<without_gil, NoLedger, Serialized>;
-
-    inline void notify_local(Event event) noexcept {
-      if constexpr (without_gil) event.notify(); else event.notify_serialized();
-    }
-
-    struct Counter {
-      std::atomic<int> inside{0};
-      void enter() noexcept { inside.fetch_add(1, std::memory_order_relaxed); }
-      int leave() noexcept { return inside.fetch_sub(1, std::memory_order_acq_rel) - 1; }
-      int count() const noexcept { return inside.load(std::memory_order_acquire); }
-    };
-
-    inline bool is_broken(const fault_guard::Range* guard) noexcept {
-      return guard != nullptr && guard->broken.load(std::memory_order_relaxed);
-    }
-
-    // A reference that we own, as Cython wants it: with one more that it will drop.
-    inline PyObject* owned(void* reference) noexcept { return static_cast<PyObject*>(reference); }
-    inline void drop(PyObject* reference) noexcept { Py_DECREF(reference); }
-
-    inline void* array_data(PyObject* array) noexcept {
-      return PyArray_DATA(reinterpret_cast<PyArrayObject*>(array));
-    }
-
-    inline int visit_references(const Ring& ring, visitproc visit, void* arg) noexcept {
-      auto** references = reinterpret_cast<PyObject**>(ring.payload);
-      for (std::uint64_t i = 0; i < ring.capacity; ++i) {
-        if (references[i] == nullptr) continue;
-        if (int stop = visit(references[i], arg)) return stop;
-      }
-      return 0;
-    }
-
-    }  // namespace penstock
-    """
-    const bint without_gil "penstock::without_gil"
-    cdef cppclass Counter "penstock::Counter":
+cdef extern from "_python.hpp" namespace "penstock" nogil:
+    cdef cppclass Guests:
         void enter()
         int leave()
         int count()
-    bint is_broken "penstock::is_broken"(const Range*) nogil
-    void* array_data "penstock::array_data"(object)
-    object owned "penstock::owned"(void*)
-    void drop "penstock::drop"(PyObject*)
-    int visit_references "penstock::visit_references"(const Ring&, visitproc, void*) noexcept
+    void notify_local(Event)
+    bint is_broken(const Range*)
 
-_import_array()
+cdef extern from "_python.hpp" namespace "penstock":
+    void* array_data(object)
+    object owned(void*)
+    void** references_of(object)
+    void count_each(void**, uint64_t)
+    void drop_each(void**, uint64_t)
+    int visit_references(const Ring&, visitproc, void*) noexcept
