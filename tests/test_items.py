@@ -74,7 +74,9 @@ def filled(dtype, count):
 
 
 def same(left, right):
-    return np.asarray(left).tobytes() == np.asarray(right).tobytes()
+    """Equal in every field; what lies in the gaps between fields means nothing."""
+    left, right = np.asarray(left), np.asarray(right)
+    return left.dtype == right.dtype and left.shape == right.shape and left.tolist() == right.tolist()
 
 
 @pytest.mark.parametrize("dtype", list(DTYPES.values()), ids=list(DTYPES))
@@ -82,10 +84,11 @@ class TestEveryDtype:
     def test_whoever_opens_the_queue_gets_the_same_dtype(self, dtype):
         made = BoundedQueue.create("q", 4, item=dtype)
         opened = BoundedQueue.open("q")
-        assert made.item == opened.item == dtype
-        assert opened.item.itemsize == dtype.itemsize
-        assert opened.item.fields == dtype.fields or dtype.names is not None
-        assert opened.stats().slot_bytes == dtype.itemsize
+        assert made.item == opened.item
+        assert opened.item.itemsize == opened.stats().slot_bytes == dtype.itemsize
+        assert same(np.zeros(3, opened.item), np.zeros(3, dtype))
+        if dtype.base.subdtype is None:  # arrays of arrays become arrays of more dimensions
+            assert opened.item == dtype
 
     def test_the_same_dtype_is_the_same_shape_for_exist_ok(self, dtype):
         BoundedQueue.create("q", 4, item=dtype).close()
@@ -98,7 +101,6 @@ class TestEveryDtype:
                 q.put(item)
                 got = q.get()
                 assert same(got, item)
-                assert np.asarray(got).dtype == item.dtype
 
     def test_batches_come_out_as_they_went_in(self, dtype):
         written = filled(dtype, 7)
@@ -107,8 +109,6 @@ class TestEveryDtype:
                 assert q.put_many(written) == 7
                 got = q.get_many(8)
                 assert same(got, written)
-                assert got.shape == written.shape
-                assert got.dtype == written.dtype
 
 
 def test_a_scalar_comes_out_as_a_scalar_of_numpy():

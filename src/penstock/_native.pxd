@@ -147,10 +147,7 @@ cdef extern from "numpy/arrayobject.h":
     int import_array "_import_array"() except -1
 
 cdef extern from "_python.hpp" namespace "penstock" nogil:
-    cdef cppclass Guests:
-        void enter()
-        int leave()
-        int count()
+    const bint has_gil
     void notify_local(Event)
     bint is_broken(const Range*)
 

@@ -18,27 +18,6 @@ inline constexpr bool has_gil = false;
 inline constexpr bool has_gil = true;
 #endif
 
-// Threads inside a handle: its memory must stay until the last one is out. Entered and left with the GIL.
-class Guests {
- public:
-  void enter() noexcept {
-    if constexpr (has_gil)
-      inside_.store(count() + 1, std::memory_order_relaxed);
-    else
-      inside_.fetch_add(1);  // seq_cst: then look whether the handle is closed; close() does it the other way round
-  }
-  // How many are left.
-  int leave() noexcept {
-    if constexpr (!has_gil) return inside_.fetch_sub(1) - 1;
-    inside_.store(count() - 1, std::memory_order_relaxed);
-    return count();
-  }
-  [[nodiscard]] int count() const noexcept { return inside_.load(has_gil ? std::memory_order_relaxed : std::memory_order_seq_cst); }
-
- private:
-  std::atomic<int> inside_{0};
-};
-
 // Within a process the GIL, where there is one, serialises every put, get and announcement.
 using Local = std::conditional_t<has_gil, Serialized, NoLedger>;
 

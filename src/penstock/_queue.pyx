@@ -1,12 +1,13 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
 """The surface that every queue has: who calls what, how long they wait, and how it ends.
 
-A kind derives from Queue and gives the cdef methods; it never sees a timeout, only a deadline.
+A queue is a surface and a body. Each kind brings its bodies, which never see a timeout, only a deadline.
+A closed handle has a body that refuses everything.
 """
 
 from libc.stdint cimport int64_t, uint64_t
 
-from penstock._native cimport monotonic_ns, park_limit_ns
+from penstock._native cimport has_gil, monotonic_ns, park_limit_ns
 
 from penstock import _aio, segment
 from penstock.errors import Empty, Full, QueueClosed, ShutDown
@@ -46,63 +47,101 @@ cdef object checked_int(str label, object value):
     return value.__index__()
 
 
+cdef class Body:
+    """What a kind of queue has to bring. This one refuses everything: the body of a closed handle."""
+
+    def __cinit__(self, *args, **kwargs):
+        self.label = "without a name"
+
+    cdef int check_open(self) except -1:
+        if self.is_closing:
+            raise QueueClosed(f"this handle of the queue {self.label} is closed; open it again")
+        return 0
+
+    cdef int put(self, object item, int64_t deadline) except -1:
+        """1: it is in. 0: the time is up."""
+        return self.check_open()
+
+    cdef object get(self, int64_t deadline):
+        """An item, or NOTHING when the time is up."""
+        self.check_open()
+
+    cdef object put_many(self, object items, int64_t deadline):
+        """How many are in."""
+        self.check_open()
+
+    cdef object get_many(self, uint64_t limit, int64_t deadline):
+        """Items, or NOTHING when the time is up."""
+        self.check_open()
+
+    cdef int wait(self, bint for_items, int64_t deadline) except -1:
+        """Until there may be an item, or room; takes nothing."""
+        return self.check_open()
+
+    cdef object size(self):
+        """How many items there are."""
+        self.check_open()
+
+    cdef int end(self, bint immediate) except -1:
+        """Shut down."""
+        return self.check_open()
+
+    cdef void wake_everybody(self) noexcept:
+        """So that those who wait see that the handle is closed."""
+
+
+cdef Body closed_body(str label):
+    cdef Body body = Body()
+    body.label = label
+    body.is_closing = True
+    return body
+
+
 cdef class Queue:
     """What all queues have in common."""
 
     def __cinit__(self, *args, **kwargs):
-        self.is_closed = True        # until a kind has made it a queue
+        self.body = closed_body("that was never made")  # until a kind has made it a queue
 
     # -- put and get ------------------------------------------------------------------------------------
 
     def put(self, item, block=True, timeout=None):
         """Put an item; wait for room if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown."""
-        cdef int64_t deadline = deadline_of(block, timeout)
-        cdef int is_in
-        enter(self)
-        try:
-            is_in = self._put(item, deadline)
-        finally:
-            self._leave()
-        if not is_in:
+        cdef Body body = self.body
+        if not body.put(item, deadline_of(block, timeout)):
             raise Full
 
     def put_nowait(self, item):
         """``put(item, block=False)``."""
-        self.put(item, False)
+        cdef Body body = self.body
+        if not body.put(item, AT_ONCE):
+            raise Full
 
     def try_put(self, item):
         """Put an item if there is room now. True if it is in; never waits."""
-        enter(self)
-        try:
-            return self._put(item, AT_ONCE) == 1
-        finally:
-            self._leave()
+        cdef Body body = self.body
+        return body.put(item, AT_ONCE) == 1
 
     def get(self, block=True, timeout=None):
         """Get an item; wait for one if ``block``, at most ``timeout`` seconds. Raises Empty or ShutDown."""
-        cdef int64_t deadline = deadline_of(block, timeout)
-        cdef object item
-        enter(self)
-        try:
-            item = self._get(deadline)
-        finally:
-            self._leave()
+        cdef Body body = self.body
+        cdef object item = body.get(deadline_of(block, timeout))
         if item is NOTHING:
             raise Empty
         return item
 
     def get_nowait(self):
         """``get(block=False)``."""
-        return self.get(False)
+        cdef Body body = self.body
+        cdef object item = body.get(AT_ONCE)
+        if item is NOTHING:
+            raise Empty
+        return item
 
     def try_get(self, default=None):
         """Get an item if there is one now, else ``default``; never waits."""
-        cdef object item
-        enter(self)
-        try:
-            item = self._get(AT_ONCE)
-        finally:
-            self._leave()
+        cdef Body body = self.body
+        cdef object item = body.get(AT_ONCE)
         return default if item is NOTHING else item
 
     def put_many(self, items, block=True, timeout=None):
@@ -110,28 +149,20 @@ cdef class Queue:
 
         Waits until all are in, at most ``timeout`` seconds. Raises Full, or ShutDown, only if none is in.
         """
-        cdef int64_t deadline = deadline_of(block, timeout)
-        enter(self)
-        try:
-            return self._put_many(items, deadline)
-        finally:
-            self._leave()
+        cdef Body body = self.body
+        return body.put_many(items, deadline_of(block, timeout))
 
     def get_many(self, max_items, block=True, timeout=None):
         """Get at least one item and at most ``max_items``, without waiting for more than the first.
 
         A list, or for records one array. Raises Empty or ShutDown.
         """
-        cdef int64_t deadline = deadline_of(block, timeout)
+        cdef Body body = self.body
         cdef object found
         limit = checked_int("max_items", max_items)
         if limit < 1:
             raise ValueError(f"max_items must be at least 1: max_items={max_items}")
-        enter(self)
-        try:
-            found = self._get_many(min(limit, 1 << 62), deadline)
-        finally:
-            self._leave()
+        found = body.get_many(min(limit, 1 << 62), deadline_of(block, timeout))
         if found is NOTHING:
             raise Empty
         return found
@@ -163,11 +194,8 @@ cdef class Queue:
 
     def _wait_ready(self, for_items, seconds):
         """Until there may be an item (or room), or the time is up. Takes nothing."""
-        enter(self)
-        try:
-            self._wait(for_items, computed_deadline(True, seconds))
-        finally:
-            self._leave()
+        cdef Body body = self.body
+        body.wait(for_items, computed_deadline(True, seconds))
 
     # -- looks ------------------------------------------------------------------------------------------
 
@@ -184,15 +212,12 @@ cdef class Queue:
     @property
     def closed(self):
         """Was this handle closed?"""
-        return self.is_closed
+        return self.body.is_closing
 
     def qsize(self):
         """How many items there are: exact when nobody is at work on it."""
-        enter(self)
-        try:
-            return self._size()
-        finally:
-            self._leave()
+        cdef Body body = self.body
+        return body.size()
 
     def empty(self):
         """Is there nothing to get? A hint, as with every queue that others use."""
@@ -205,11 +230,8 @@ cdef class Queue:
         return True
 
     def __repr__(self):
-        cdef str state = "closed" if self.is_closed else f"capacity={self.capacity}, size={self.qsize()}"
-        return f"<penstock.{type(self).__name__} {self._label()} {state}>"
-
-    cdef object _label(self):
-        return repr(self.segment.name) if self.segment is not None else "without a name"
+        cdef str state = "closed" if self.body.is_closing else f"capacity={self.capacity}, size={self.qsize()}"
+        return f"<penstock.{type(self).__name__} {self.body.label} {state}>"
 
     # -- the end ----------------------------------------------------------------------------------------
 
@@ -218,32 +240,19 @@ cdef class Queue:
 
         As queue.Queue.shutdown of Python 3.13. Everybody who waits is woken.
         """
-        enter(self)
-        try:
-            self._end(immediate)
-        finally:
-            self._leave()
+        cdef Body body = self.body
+        body.end(immediate)
 
     def close(self):
         """Give up this handle. The queue stays, for others and by its name; waiting threads get QueueClosed."""
-        self.guests.enter()
-        if not self.is_closed:
-            self.is_closed = True
-            self._wake_everybody()
-        self._leave()
-
-    cdef int _leave(self) except -1:
-        """The last one out of a closed handle gives its memory up."""
-        if self.guests.leave() == 0 and self.is_closed:
-            self._free()
-            if self.segment is not None:
-                self.segment.close()
-        return 0
-
-    cdef int _check_open(self) except -1:
-        if self.is_closed:
-            raise QueueClosed(f"this handle of the queue {self._label()} is closed; open it again")
-        return 0
+        cdef Body body = self.body
+        if body.is_closing:
+            return
+        body.is_closing = True
+        self.body = closed_body(body.label)
+        if not has_gil:
+            self.retired = body
+        body.wake_everybody()
 
     def unlink(self):
         """Remove the queue's name; see penstock.unlink."""
@@ -265,38 +274,3 @@ cdef class Queue:
             )
         from penstock.opening import reopen
         return reopen, (self.segment.name, str(self.segment.path.parent), self.segment.segment_id, type(self))
-
-    # -- what each kind gives ---------------------------------------------------------------------------
-
-    cdef int _put(self, object item, int64_t deadline) except -1:
-        """1: it is in. 0: the time is up."""
-        raise TypeError(f"{type(self).__name__} cannot put")
-
-    cdef object _get(self, int64_t deadline):
-        """An item, or NOTHING when the time is up."""
-        raise TypeError(f"{type(self).__name__} cannot get")
-
-    cdef object _put_many(self, object items, int64_t deadline):
-        """How many are in."""
-        raise TypeError(f"{type(self).__name__} cannot put")
-
-    cdef object _get_many(self, uint64_t limit, int64_t deadline):
-        """Items, or NOTHING when the time is up."""
-        raise TypeError(f"{type(self).__name__} cannot get")
-
-    cdef int _wait(self, bint for_items, int64_t deadline) except -1:
-        """Until there may be an item, or room."""
-        return 0
-
-    cdef object _size(self):
-        return 0
-
-    cdef int _end(self, bint immediate) except -1:
-        """Shut down."""
-        return 0
-
-    cdef void _wake_everybody(self) noexcept:
-        """So that those who wait see that the handle is closed."""
-
-    cdef void _free(self) noexcept:
-        """Give up memory and locks. Nobody is inside; may be called twice."""

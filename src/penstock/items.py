@@ -73,10 +73,11 @@ class ItemType:
             raise TypeError(f"item must be bytes, object or a numpy dtype: item={spec!r}")
         try:
             dtype = np.dtype(spec)  # type: ignore[call-overload]
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise TypeError(f"item must be bytes, object or a numpy dtype: item={spec!r}") from error
         check_record(dtype)
         text = repr(describe(dtype)).encode()
+        dtype = restore(describe(dtype))  # as an opener will get it
         if len(text) > _layout.ITEM_TEXT_LIMIT:
             raise ValueError(
                 f"the dtype's description is too long: {len(text)} bytes, "
@@ -97,7 +98,7 @@ class ItemType:
         try:
             dtype = restore(ast.literal_eval(text.decode()))
             check_record(dtype)
-        except (ValueError, TypeError, SyntaxError, KeyError, MemoryError, RecursionError) as error:
+        except Exception as error:  # whatever the parser and numpy have to say to bytes that anybody wrote
             raise CorruptSegment(f"item_text is not a dtype: {text[:80]!r}") from error
         return cls(RECORD, dtype, text)
 
@@ -124,22 +125,24 @@ def first_object_field(dtype: np.dtype[Any], prefix: str = "") -> str:
 
 
 def describe(dtype: np.dtype[Any]) -> object:
-    """A dtype as nested literals: exact in offsets, sizes, byte order and sub-arrays."""
+    """A dtype as nested literals: exact in offsets, sizes, byte order, titles and sub-arrays."""
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
+        while (inner := base.subdtype) is not None:  # arrays of arrays are arrays of more dimensions
+            base, shape = inner[0], shape + inner[1]
         return ("array", describe(base), shape)
     if dtype.names is None:
         return dtype.str
-    fields = dtype.fields or {}
-    return (
-        "record",
-        [(name, describe(fields[name][0]), fields[name][1]) for name in dtype.names],
-        dtype.itemsize,
-    )
+    fields: dict[str, Any] = dict(dtype.fields or {})
+    return ("record", [describe_field(name, *fields[name]) for name in dtype.names], dtype.itemsize)
+
+
+def describe_field(name: str, dtype: np.dtype[Any], offset: int, title: object = None) -> tuple[object, ...]:
+    return (name, describe(dtype), offset, title) if isinstance(title, str) else (name, describe(dtype), offset)
 
 
 def restore(described: object) -> np.dtype[Any]:
-    """The dtype of a description; anything else is a ValueError."""
+    """The dtype of a description; anything else is an error of some kind."""
     if isinstance(described, str):
         return np.dtype(described)
     if isinstance(described, tuple) and len(described) == 3:
@@ -147,12 +150,12 @@ def restore(described: object) -> np.dtype[Any]:
         if tag == "array":
             return np.dtype((restore(body), tuple(int(n) for n in size)))
         if tag == "record":
-            names, formats, offsets = zip(*body, strict=True)
             return np.dtype(
                 {
-                    "names": list(names),
-                    "formats": [restore(field) for field in formats],
-                    "offsets": [int(offset) for offset in offsets],
+                    "names": [field[0] for field in body],
+                    "formats": [restore(field[1]) for field in body],
+                    "offsets": [int(field[2]) for field in body],
+                    "titles": [field[3] if len(field) > 3 else None for field in body],
                     "itemsize": int(size),
                 }
             )

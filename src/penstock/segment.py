@@ -151,18 +151,27 @@ class Segment:
         flags = mmap.MAP_SHARED
         if self.total_bytes <= POPULATE_LIMIT_BYTES:
             flags |= mmap.MAP_POPULATE  # no page fault in a put
-        self.memory = mmap.mmap(fd, self.total_bytes, flags=flags)
+        self._memory: mmap.mmap | None = mmap.mmap(fd, self.total_bytes, flags=flags)
 
     def take_lock_fd(self) -> int:
         """Hand the lock's descriptor to whoever will close it."""
         taken, self._lock_fd = self._lock_fd, -1
         return taken
 
+    def take_memory(self) -> mmap.mmap:
+        """Hand the mapping over: it is unmapped when its last user drops it."""
+        taken = self._memory
+        if taken is None:
+            raise ValueError(f"the memory of {self.name!r} was taken already")
+        self._memory = None
+        return taken
+
     def close(self) -> None:
-        """Unmap; the file stays."""
+        """Give up what nobody has taken; the file stays."""
         if self._lock_fd >= 0:
             os.close(self.take_lock_fd())
-        self.memory.close()
+        if self._memory is not None:
+            self._memory.close()
 
 
 def header_of(geometry: Geometry, item: ItemType, segment_id: bytes) -> bytearray:

@@ -1,0 +1,16 @@
+from libc.stdint cimport int64_t
+
+from penstock._native cimport Event, LocalQueue, Outcome
+from penstock._queue cimport Body
+
+
+cdef class LocalBody(Body):
+    cdef LocalQueue* queue
+    cdef char* memory
+
+    cdef void _drop_references(self) noexcept
+    cdef void _after_put(self, bint waited) noexcept
+    cdef void _after_get(self, bint waited) noexcept
+    cdef bint _wait_for_room(self, Outcome outcome, int64_t deadline) except -1
+    cdef bint _wait_for_items(self, Outcome outcome, int64_t deadline) except -1
+    cdef bint _park(self, Event event, int64_t deadline, bint for_items) except -1

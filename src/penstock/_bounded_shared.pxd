@@ -1,0 +1,38 @@
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from penstock._native cimport Buffer, Outcome, Peeked, Range, Ring, SharedLedger, SharedQueue
+from penstock._queue cimport Body
+
+
+cdef class SharedBody(Body):
+    cdef SharedQueue* queue
+    cdef const Ring* ring
+    cdef Range* guard
+    cdef int form                 # of items.py: bytes, record or object
+    cdef uint32_t participants
+    cdef object dtype
+    cdef object memory            # the mapping: unmapped when the last one is out
+
+    cdef int _raise_corrupt(self) except -1
+    cdef int _raise_shut_down(self) except -1
+    cdef int _find_ledger(self, SharedLedger* ledger) except -1
+    cdef int _check_length(self, uint64_t length) except -1
+    cdef int _put_bytes(self, const void* data, uint64_t length, int64_t deadline) except -1
+    cdef int _after_put(self, bint waited) except -1
+    cdef object _put_records(self, object array, int64_t deadline)
+    cdef object _put_bytes_many(self, tuple items, int64_t deadline)
+    cdef uint64_t _collect(self, tuple items, Buffer* buffers, list lent) except? 0
+    cdef object _room_for(self, uint64_t length)
+    cdef int _finish(self, SharedLedger ledger, const Peeked& peeked, object target) except -1
+    cdef int _after_get(self, bint waited) except -1
+    cdef object _get_bytes(self, int64_t deadline)
+    cdef object _recover(self, Outcome outcome, SharedLedger ledger, bint skipped)
+    cdef object _take_records(self, uint64_t limit, SharedLedger ledger, Peeked* peeked)
+    cdef object _take_bytes(self, uint64_t limit, SharedLedger ledger, Peeked* peeked, list spare)
+    cdef list _decoded(self, list found)
+    cdef bint _wait_for_room(self, Outcome outcome, uint64_t slots, int64_t deadline, SharedLedger* ledger) except -1
+    cdef bint _wait_for_items(self, int64_t deadline, SharedLedger* ledger) except -1
+    cdef bint _after_wait(self, SharedLedger* ledger) except -1
+    cdef bint _go_on_putting(
+        self, Outcome outcome, uint64_t total, uint64_t slots, int64_t deadline, SharedLedger* ledger
+    ) except -1

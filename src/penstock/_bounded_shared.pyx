@@ -1,0 +1,458 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""A bounded queue in shared memory: convert, wait, raise. The algorithm is in native/."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.stdint cimport int64_t, uint64_t
+
+from penstock._buffers cimport Held, as_records, borrow
+from penstock._native cimport *
+from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
+
+import numpy
+
+from penstock import items, segment
+from penstock.errors import CorruptSegment, Full, ShutDown, TooManyParticipants
+
+import_array()
+
+cdef enum:
+    BYTES = 1            # the numbers of items.py
+    RECORD = 2
+    OBJECT = 3
+    LONG_COPY = 65536    # bytes from which a copy is worth giving up the GIL
+    BATCH_LIMIT = 4096   # items of varying length that one claim takes
+
+cdef object RETRY = object()
+cdef object encode_object = items.encode_object
+cdef object decode_object = items.decode_object
+
+
+cdef class SharedBody(Body):
+
+    def __cinit__(self, opened):
+        cdef BoundedOffsets at
+        cdef Identity identity
+        cdef dict offsets = opened.offsets
+        cdef Held mapped
+        self.memory = opened.take_memory()
+        mapped = Held(self.memory)
+        at.control = offsets["control_offset"]
+        at.participants = offsets["participants_offset"]
+        at.generations = offsets["generations_offset"]
+        at.lengths = offsets["lengths_offset"]
+        at.payload = offsets["payload_offset"]
+        boot = segment.boot_id()
+        identity.boot_id[0] = int.from_bytes(boot[:8], "little")
+        identity.boot_id[1] = int.from_bytes(boot[8:], "little")
+        identity.start_ticks = segment.process_start_ticks()
+        self.guard = watch(mapped.view.buf, mapped.view.len)
+        self.queue = new SharedQueue(
+            <byte*>mapped.view.buf, at, opened.geometry.capacity, opened.geometry.slot_bytes,
+            opened.geometry.participants, opened.take_lock_fd(), identity,
+        )
+        self.ring = &self.queue.ring()
+        self.label = repr(opened.name)
+        self.dtype = opened.item.dtype
+        self.form = opened.item.kind
+        self.participants = opened.geometry.participants
+
+    def __dealloc__(self):
+        forget(self.guard)
+        del self.queue
+
+    cdef int _raise_corrupt(self) except -1:
+        if is_broken(self.guard):
+            raise CorruptSegment(f"the segment of {self.label} was truncated while it was in use; recreate the queue")
+        raise CorruptSegment(
+            f"the positions and generations of {self.label} contradict each other: "
+            f"push_position={self.ring.push_position.load()}, pop_position={self.ring.pop_position.load()}, "
+            f"capacity={self.ring.capacity}; recreate the queue"
+        )
+
+    cdef int _raise_shut_down(self) except -1:
+        raise ShutDown(f"the queue {self.label} is shut down")
+
+    cdef int _find_ledger(self, SharedLedger* ledger) except -1:
+        """This thread's line in the participant table; a thread joins at its first operation."""
+        cdef Joined joined
+        if self.queue.find_ledger(ledger[0]):
+            return 0
+        joined = self.queue.join()
+        if joined == Joined.yes and self.queue.find_ledger(ledger[0]):
+            return 0
+        if joined == Joined.table_full:
+            raise TooManyParticipants(
+                f"all {self.participants} participants of {self.label} are in use; "
+                "close handles that are not needed, or create the queue with a larger participants="
+            )
+        if joined == Joined.too_many_threads:
+            raise TooManyParticipants(f"more than {thread_limit} threads of this process use penstock at once")
+        raise CorruptSegment(f"the queue {self.label} could not be opened again after a fork; open it by name")
+
+    # -- put --------------------------------------------------------------------------------------------
+
+    cdef int put(self, object item, int64_t deadline) except -1:
+        cdef Held lent
+        if self.form == RECORD:
+            item = as_records(self.dtype, item, one=True)
+            return self._put_bytes(array_data(item), self.ring.slot_bytes, deadline)
+        if self.form == OBJECT:
+            item = encode_object(item)
+        elif type(item) is not bytes:
+            lent = borrow(item)
+            return self._put_bytes(lent.view.buf, lent.view.len, deadline)
+        return self._put_bytes(PyBytes_AS_STRING(item), PyBytes_GET_SIZE(item), deadline)
+
+    cdef object put_many(self, object items, int64_t deadline):
+        if self.form == RECORD:
+            return self._put_records(as_records(self.dtype, items, one=False), deadline)
+        if self.form == OBJECT:
+            items = tuple([encode_object(item) for item in items])
+        else:
+            items = tuple(items)  # ours: what the caller does to its own list meanwhile is nothing to us
+        return self._put_bytes_many(items, deadline)
+
+    cdef int _check_length(self, uint64_t length) except -1:
+        if length > item_bytes_limit or self.ring.slots_for(length) > self.ring.claim_limit():
+            raise ValueError(
+                f"an item of {length} bytes can never fit into {self.label}: the limit is "
+                f"{min(self.ring.claim_limit() * self.ring.slot_bytes, item_bytes_limit)} bytes "
+                f"(capacity={self.ring.capacity} * slot_bytes={self.ring.slot_bytes}); "
+                "create the queue with a larger capacity or slot_bytes"
+            )
+        self.queue.note_long_items()
+        return 0
+
+    cdef int _put_bytes(self, const void* data, uint64_t length, int64_t deadline) except -1:
+        cdef SharedLedger ledger
+        cdef Outcome outcome
+        cdef bint waited = False
+        if length > self.ring.slot_bytes or length > item_bytes_limit:
+            self._check_length(length)
+        self._find_ledger(&ledger)
+        while True:
+            if length < LONG_COPY:
+                outcome = try_put_bytes(self.ring[0], ledger, data, length)
+            else:
+                with nogil:
+                    outcome = try_put_bytes(self.ring[0], ledger, data, length)
+            if outcome == Outcome.done:
+                self._after_put(waited)
+                return 1
+            if not self._wait_for_room(outcome, self.ring.slots_for(length), deadline, &ledger):
+                return 0
+            waited = True
+
+    cdef inline int _after_put(self, bint waited) except -1:
+        if is_broken(self.guard):
+            self._raise_corrupt()
+        self.queue.items().notify()
+        if waited and looks_pushable(self.ring[0], 1):
+            self.queue.room().notify()
+        return 0
+
+    cdef object _put_records(self, object array, int64_t deadline):
+        cdef SharedLedger ledger
+        cdef Outcome outcome
+        cdef const char* data = <const char*>array_data(array)
+        cdef uint64_t count = <uint64_t>array.nbytes // self.ring.slot_bytes
+        cdef uint64_t total = 0
+        cdef uint64_t put = 0
+        cdef bint waited = False
+        self._find_ledger(&ledger)
+        while total < count:
+            if (count - total) * self.ring.slot_bytes < LONG_COPY:
+                outcome = try_put_records(self.ring[0], ledger, data + total * self.ring.slot_bytes, count - total, put)
+            else:
+                with nogil:
+                    outcome = try_put_records(
+                        self.ring[0], ledger, data + total * self.ring.slot_bytes, count - total, put
+                    )
+            if outcome == Outcome.done:
+                total += put
+                self._after_put(waited)
+            elif not self._go_on_putting(outcome, total, 1, deadline, &ledger):
+                break
+            else:
+                waited = True
+        return total
+
+    cdef object _put_bytes_many(self, tuple items, int64_t deadline):
+        cdef SharedLedger ledger
+        cdef Outcome outcome
+        cdef list lent = []
+        cdef uint64_t count = len(items)
+        cdef uint64_t total = 0
+        cdef uint64_t put = 0
+        cdef uint64_t in_all = 0
+        cdef bint waited = False
+        cdef Buffer* buffers = <Buffer*>PyMem_Malloc((count + 1) * sizeof(Buffer))
+        if buffers is NULL:
+            raise MemoryError()
+        try:
+            in_all = self._collect(items, buffers, lent)
+            self._find_ledger(&ledger)
+            while total < count:
+                if in_all < LONG_COPY:
+                    outcome = try_put_bytes_many(self.ring[0], ledger, buffers + total, count - total, put)
+                else:
+                    with nogil:
+                        outcome = try_put_bytes_many(self.ring[0], ledger, buffers + total, count - total, put)
+                if outcome == Outcome.done:
+                    total += put
+                    self._after_put(waited)
+                elif not self._go_on_putting(
+                    outcome, total, self.ring.slots_for(buffers[total].bytes), deadline, &ledger
+                ):
+                    break
+                else:
+                    waited = True
+        finally:
+            PyMem_Free(buffers)
+        return total
+
+    cdef uint64_t _collect(self, tuple items, Buffer* buffers, list lent) except? 0:
+        """Where each item's bytes are; `lent` keeps borrowed ones there. Returns their number."""
+        cdef uint64_t in_all = 0
+        cdef uint64_t i = 0
+        cdef Held held
+        for item in items:
+            if type(item) is bytes:
+                buffers[i].data = PyBytes_AS_STRING(item)
+                buffers[i].bytes = PyBytes_GET_SIZE(item)
+            else:
+                held = borrow(item)
+                lent.append(held)
+                buffers[i].data = held.view.buf
+                buffers[i].bytes = held.view.len
+            if buffers[i].bytes > self.ring.slot_bytes or buffers[i].bytes > item_bytes_limit:
+                self._check_length(buffers[i].bytes)
+            in_all += buffers[i].bytes
+            i += 1
+        return in_all
+
+    cdef bint _go_on_putting(
+        self, Outcome outcome, uint64_t total, uint64_t slots, int64_t deadline, SharedLedger* ledger
+    ) except -1:
+        """In a batch: what is in counts, so only an empty-handed batch raises."""
+        if total > 0 and outcome == Outcome.closed:
+            return False
+        if self._wait_for_room(outcome, slots, deadline, ledger):
+            return True
+        if total == 0:
+            raise Full
+        return False
+
+    # -- get --------------------------------------------------------------------------------------------
+
+    cdef object get(self, int64_t deadline):
+        cdef object item
+        item = self._get_bytes(deadline)
+        if self.form == BYTES or item is NOTHING:
+            return item
+        return decode_object(item) if self.form == OBJECT else item[()]
+
+    cdef object _room_for(self, uint64_t length):
+        """Memory of our own for one item, made before the item is claimed: a MemoryError loses nothing."""
+        return numpy.empty((), dtype=self.dtype) if self.form == RECORD else PyBytes_FromStringAndSize(NULL, length)
+
+    cdef int _finish(self, SharedLedger ledger, const Peeked& peeked, object target) except -1:
+        """Copy out what was claimed, and give its slots back."""
+        cdef void* to = array_data(target) if self.form == RECORD else <void*>PyBytes_AS_STRING(target)
+        if peeked.bytes < LONG_COPY:
+            finish_pop(self.ring[0], ledger, peeked, to)
+        else:
+            with nogil:
+                finish_pop(self.ring[0], ledger, peeked, to)
+        return 0
+
+    cdef inline int _after_get(self, bint waited) except -1:
+        if is_broken(self.guard):
+            self._raise_corrupt()
+        self.queue.room().notify()
+        if waited and looks_poppable(self.ring[0]):
+            self.queue.items().notify()
+        return 0
+
+    cdef object _get_bytes(self, int64_t deadline):
+        cdef SharedLedger ledger
+        cdef Outcome outcome
+        cdef Peeked peeked
+        cdef object target
+        cdef bint waited = False
+        self._find_ledger(&ledger)
+        while True:
+            outcome = peek(self.ring[0], ledger, peeked)
+            if outcome == Outcome.done:
+                target = self._room_for(peeked.bytes)
+                if not claim_pop(self.ring[0], ledger, peeked.span):
+                    continue
+                self._finish(ledger, peeked, target)
+                self._after_get(waited)
+                return target
+            target = self._recover(outcome, ledger, peeked.skipped > 0)
+            if target is RETRY:
+                continue
+            if target is not NOTHING or not self._wait_for_items(deadline, &ledger):
+                return target
+            waited = True
+
+    cdef object _recover(self, Outcome outcome, SharedLedger ledger, bint skipped):
+        """After a get that found nothing: an item of a dead consumer, RETRY if the dead were in the way, or NOTHING."""
+        cdef Found found
+        cdef object target
+        if skipped:
+            self.queue.room().notify()
+        if outcome == Outcome.corrupt or is_broken(self.guard):
+            self._raise_corrupt()
+        if outcome == Outcome.closed:
+            if is_discarded(self.ring[0]):
+                self._raise_shut_down()
+        elif not self.queue.recovery_is_due(outcome):
+            return NOTHING
+        found = self.queue.recovery().run()
+        if found.unclaimed:
+            self._raise_corrupt()
+        if found.adoptable:
+            target = self._room_for(found.peeked.bytes)
+            if not self.queue.recovery().try_adopt(ledger, found):
+                return RETRY
+            self._finish(ledger, found.peeked, target)
+            self._after_get(True)
+            return target
+        if found.changed:
+            self.queue.room().notify()
+            return RETRY
+        if outcome == Outcome.closed:
+            self._raise_shut_down()
+        return NOTHING
+
+    cdef object get_many(self, uint64_t limit, int64_t deadline):
+        cdef SharedLedger ledger
+        cdef Outcome outcome
+        cdef Peeked peeked
+        cdef object batch
+        cdef list spare = []
+        cdef bint waited = False
+        self._find_ledger(&ledger)
+        while True:
+            outcome = peek(self.ring[0], ledger, peeked)
+            if outcome == Outcome.done:
+                if self.form == RECORD:
+                    batch = self._take_records(limit, ledger, &peeked)
+                else:
+                    batch = self._take_bytes(limit, ledger, &peeked, spare)
+                if batch is None:
+                    continue
+                self._after_get(waited)
+                return self._decoded(batch) if self.form == OBJECT else batch
+            batch = self._recover(outcome, ledger, peeked.skipped > 0)
+            if batch is RETRY:
+                continue
+            if batch is not NOTHING:
+                return batch[numpy.newaxis] if self.form == RECORD else self._decoded([batch])
+            if not self._wait_for_items(deadline, &ledger):
+                return NOTHING
+            waited = True
+
+    cdef object _take_records(self, uint64_t limit, SharedLedger ledger, Peeked* peeked):
+        """The records from the peeked one on; None if somebody else was faster."""
+        cdef object target
+        widen_records(self.ring[0], limit, peeked[0])
+        target = numpy.empty(peeked.span.slots, dtype=self.dtype)
+        if not claim_pop(self.ring[0], ledger, peeked.span):
+            return None
+        self._finish(ledger, peeked[0], target)
+        return target
+
+    cdef object _take_bytes(self, uint64_t limit, SharedLedger ledger, Peeked* peeked, list spare):
+        """The same for bytes. What was allocated for a claim that failed is kept in `spare` for the next."""
+        cdef uint64_t most = min(limit, BATCH_LIMIT, self.ring.capacity)
+        cdef uint64_t* lengths = <uint64_t*>PyMem_Malloc(most * sizeof(uint64_t))
+        cdef uint64_t count, i, position
+        if lengths is NULL:
+            raise MemoryError()
+        try:
+            count = widen_bytes(self.ring[0], most, lengths, peeked[0])
+            for i in range(count):
+                if i == <uint64_t>len(spare):
+                    spare.append(PyBytes_FromStringAndSize(NULL, lengths[i]))
+                elif <uint64_t>PyBytes_GET_SIZE(spare[i]) != lengths[i]:
+                    spare[i] = PyBytes_FromStringAndSize(NULL, lengths[i])
+            del spare[count:]
+            if not claim_pop(self.ring[0], ledger, peeked.span):
+                return None
+            position = peeked.span.position
+            for i in range(count):
+                copy_out(self.ring[0], position, PyBytes_AS_STRING(spare[i]), lengths[i])
+                position += self.ring.slots_for(lengths[i])
+            give_back(self.ring[0], ledger, peeked.span)
+        finally:
+            PyMem_Free(lengths)
+        return spare
+
+    cdef list _decoded(self, list found):
+        return [decode_object(item) for item in found] if self.form == OBJECT else found
+
+    # -- waiting ----------------------------------------------------------------------------------------
+
+    cdef bint _wait_for_room(self, Outcome outcome, uint64_t slots, int64_t deadline, SharedLedger* ledger) except -1:
+        """After a put that did not succeed: True to try again, False when the time is up."""
+        cdef int64_t left
+        if outcome == Outcome.closed:
+            self._raise_shut_down()
+        if outcome == Outcome.corrupt or is_broken(self.guard):
+            self._raise_corrupt()
+        if self.queue.recovery_is_due(outcome) and self.queue.make_room(ledger[0]):
+            return True
+        if deadline == AT_ONCE:
+            return False
+        left = remaining_ns(deadline)
+        if left <= 0:
+            return False
+        with nogil:
+            self.queue.wait_for_room(slots, left)
+        return self._after_wait(ledger)
+
+    cdef bint _wait_for_items(self, int64_t deadline, SharedLedger* ledger) except -1:
+        """The same after a get."""
+        cdef int64_t left
+        if deadline == AT_ONCE:
+            return False
+        left = remaining_ns(deadline)
+        if left <= 0:
+            return False
+        with nogil:
+            self.queue.wait_for_items(left)
+        return self._after_wait(ledger)
+
+    cdef bint _after_wait(self, SharedLedger* ledger) except -1:
+        """A signal may have come, the handle may have been closed, we may be a forked child by now."""
+        PyErr_CheckSignals()
+        self.check_open()
+        self._find_ledger(ledger)
+        return True
+
+    cdef int wait(self, bint for_items, int64_t deadline) except -1:
+        cdef SharedLedger ledger
+        self._find_ledger(&ledger)
+        if for_items:
+            self._wait_for_items(deadline, &ledger)
+        else:
+            self._wait_for_room(Outcome.full, 1, deadline, &ledger)
+        return 0
+
+    # -- the rest ---------------------------------------------------------------------------------------
+
+    cdef object size(self):
+        return count_items(self.ring[0], self.queue.may_hold_gaps())
+
+    cdef int end(self, bint immediate) except -1:
+        shut_down(self.ring[0], self.queue.items(), self.queue.room(), immediate)
+        return 0
+
+    cdef void wake_everybody(self) noexcept:
+        self.queue.items().wake_all()
+        self.queue.room().wake_all()
