@@ -6,7 +6,6 @@ no attach is measured. All clocks are the one monotonic clock of the machine.
 
 import gc
 import multiprocessing
-import os
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
@@ -14,7 +13,7 @@ from multiprocessing.context import ForkProcess
 from multiprocessing.synchronize import Barrier
 from typing import Any, NamedTuple
 
-from benchmarks.isolation import UnfaithfulError, die_with_parent
+from benchmarks.isolation import UnfaithfulError
 
 fork = multiprocessing.get_context("fork")
 
@@ -56,16 +55,13 @@ def run_together(works: dict[str, Work]) -> dict[str, Report]:
 
 def _start(work: Work, barrier: Barrier) -> tuple[ForkProcess, "Connection[Any, Any]"]:
     here, there = fork.Pipe()
-    process = fork.Process(target=_work, args=(work, barrier, there, os.getpid()))
+    process = fork.Process(target=_work, args=(work, barrier, there))
     process.start()
     there.close()
     return process, here
 
 
-def _work(work: Work, barrier: Barrier, channel: "Connection[Any, Any]", supervisor: int) -> None:
-    die_with_parent()
-    if os.getppid() != supervisor:
-        return  # it ended before the kernel had been asked
+def _work(work: Work, barrier: Barrier, channel: "Connection[Any, Any]") -> None:
     gc.disable()
     try:
         channel.send(work(barrier))

@@ -10,7 +10,6 @@ and may fork its workers. A measurement that hangs, crashes or leaves processes 
 ends with its whole group, and costs its row and nothing else.
 """
 
-import ctypes
 import itertools
 import multiprocessing
 import os
@@ -20,7 +19,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -110,18 +109,9 @@ def _fork_server() -> ForkServerContext:
     return context
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to end this process when its parent ends, however that comes about."""
-    set_parent_death_signal = 1
-    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
-
-
 def _supervise(answer: Connection, measure: Measure, setting: object, amount: int, bench: Bench) -> None:
     os.setsid()
-    die_with_parent()
-    harness = multiprocessing.parent_process()
-    if harness is None or not harness.is_alive():
-        return  # it ended before the kernel had been asked
+    _end_with_harness()
     log = os.open(bench.directory / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -135,6 +125,18 @@ def _supervise(answer: Connection, measure: Measure, setting: object, amount: in
     except BaseException as error:
         outcome = Outcome(FAILED, f"{type(error).__name__}: {error}")
     answer.send(outcome)
+
+
+def _end_with_harness() -> None:
+    """Leave a process that waits for the end of the harness, and then ends this group.
+
+    Whoever kills the harness leaves it no time to do so itself.
+    """
+    harness = multiprocessing.parent_process()
+    assert harness is not None
+    if os.fork() == 0:
+        wait([harness.sentinel])
+        os.killpg(0, signal.SIGKILL)
 
 
 def _wait_for(answers: "Connection[Any, Any]", supervisor: BaseProcess, timeout: float) -> Outcome:

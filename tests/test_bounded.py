@@ -240,7 +240,7 @@ def test_positions_never_decrease_and_every_generation_is_one_of_its_two_neighbo
                 elif operation == "get":
                     q.try_get()
                 elif operation == "put_many":
-                    q.put_many(np.arange(argument), timeout=0) if not q.full() or argument == 0 else None
+                    q.put_many(np.arange(argument, dtype="<u8"), timeout=0) if not q.full() or argument == 0 else None
                 elif not q.empty():
                     q.get_many(argument)
                 now = (raw.push_position, raw.pop_position)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 
 import penstock
@@ -102,9 +103,7 @@ def test_closing_one_handle_leaves_the_others_and_the_items_alone():
 def test_an_initialised_queue_cannot_be_initialised_again(q):
     with pytest.raises(TypeError, match="initialised once"):
         q.__init__(8)
-    q.close()
-    with pytest.raises(TypeError, match="initialised once"):
-        q.__init__(8)
+    assert q.capacity == 4
 
 
 def outcome_of(work):
@@ -264,24 +263,29 @@ class Closing:
 def generator():
     yield from (b"1", b"2") if kind == "bytes" else (1.0, 2.0)
     q.close()
+count = 0
 try:
     if call == "put":
         q.put(Closing())
+        count = 1
     elif call == "put_many":
-        q.put_many([Closing()])
+        count = q.put_many([Closing()])
     else:
-        q.put_many(generator())
+        count = q.put_many(generator())
 except penstock.QueueClosed:
-    print("closed")
+    pass
+assert q.closed
+print(count == penstock.open("q").qsize())
 """
 
 
 @pytest.mark.parametrize("call", ["put", "put_many", "generator"])
 @pytest.mark.parametrize("kind", ["objects", "records", "bytes"])
 def test_an_item_that_closes_the_queue_while_it_is_converted_does_no_harm(children, kind, call):
-    if kind == "bytes" and call != "generator" and not hasattr(memoryview, "__buffer__"):
+    """Allowed: what was said to be in is in, or the call was refused."""
+    if kind == "bytes" and call != "generator" and sys.version_info < (3, 12):
         pytest.skip("only from Python 3.12 on a class can be a buffer")
-    assert children.run(CLOSE_WHILE_CONVERTING, kind, call) == "closed\n"
+    assert children.run(CLOSE_WHILE_CONVERTING, kind, call) == "True\n"
 
 
 def test_a_thread_that_closes_while_another_one_pickles_does_no_harm(children):
@@ -300,13 +304,16 @@ def close():
     q.close()
     closed.set()
 threading.Thread(target=close).start()
+count = 0
 try:
     q.put(Slow())
+    count = 1
 except penstock.QueueClosed:
-    print("closed")
+    pass
+print(count == penstock.open("q").qsize())
 """
     )
-    assert out == "closed\n"
+    assert out == "True\n"
 
 
 def test_stats_of_a_local_queue():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from models.bounded_ledger.model import LedgerModel
-from models.bounded_ledger.rules import LEDGER, Configuration
+from models.bounded_ledger.rules import LEDGER_SCAN_EACH, SOUND, Configuration
 from models.bounded_ledger.world import CHANGED, DOUBLED, LOST, TORN
 from models.search import STUCK, SearchResult, explore
 
@@ -15,7 +15,7 @@ from models.search import STUCK, SearchResult, explore
 class Case:
     """One search. `expected` is the kind of failure that must be found.
 
-    None stands for the natural verdict: the ledger is clean, a broken variant fails somehow.
+    None stands for the natural verdict: a sound variant is clean, a broken one fails somehow.
     """
 
     configuration: Configuration
@@ -27,7 +27,7 @@ class Case:
         return self.expected not in (None, STUCK)
 
     def is_passed(self, result: SearchResult) -> bool:
-        if self.configuration.variant == LEDGER:
+        if self.configuration.variant in SOUND:
             return result.is_clean
         if self.expected is None:
             return bool(result.counts)
@@ -103,6 +103,10 @@ BROKEN: tuple[Case, ...] = (
         Configuration(variant="adopter-plain-release", item_slots=(2,), items=2, consumers=2),
         CHANGED,
     ),
+    Case(
+        Configuration(variant="scan-each-plain-release", item_slots=(2,), items=2, consumers=2),
+        CHANGED,
+    ),
     Case(Configuration(variant="tombstone-without-compare", producers=2), LOST),
     Case(Configuration(variant="reuse-unrecovered", rejoins=1), STUCK),
     Case(Configuration(variant="reuse-adopted", consumers=2, kills=2, rejoins=1), STUCK),
@@ -122,6 +126,9 @@ SOUND_SHORT: tuple[Case, ...] = (
     Case(Configuration(producers=2, item_slots=(2,), kills=2)),
     Case(Configuration(rejoins=1, kills=2)),
     Case(Configuration(rejoins=1, producers=2)),
+    Case(Configuration(variant=LEDGER_SCAN_EACH, producers=2, kills=2)),
+    Case(Configuration(variant=LEDGER_SCAN_EACH, items=2, item_slots=(2,), consumers=2)),
+    Case(Configuration(variant=LEDGER_SCAN_EACH, rejoins=1, kills=2)),
 )
 SOUND_LONG: tuple[Case, ...] = (
     Case(Configuration(items=3, consumers=2, kills=2)),
@@ -139,6 +146,9 @@ SOUND_LONG: tuple[Case, ...] = (
     Case(Configuration(rejoins=1, item_slots=(2,), consumers=2, kills=3)),
     Case(Configuration(rejoins=1, items=2, item_slots=(2,), consumers=2, kills=2)),
     Case(Configuration(rejoins=1, producers=2, consumers=2)),
+    Case(Configuration(variant=LEDGER_SCAN_EACH, producers=2, consumers=2, kills=2)),
+    Case(Configuration(variant=LEDGER_SCAN_EACH, item_slots=(2,), consumers=3, kills=2)),
+    Case(Configuration(variant=LEDGER_SCAN_EACH, rejoins=1, consumers=2, kills=2)),
 )
 
 SHORT = SOUND_SHORT + BROKEN

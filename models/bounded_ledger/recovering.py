@@ -134,9 +134,14 @@ class RecoverTestOwner(NamedTuple):
         scan = self.scan
         if world.is_dead(self.line):
             scan = scan.with_dead(self.intent)
-        elif world.rules.live_lines_are_respected:
+        elif _remembers_live(world):
             scan = scan.with_live(self.intent)
         return world.memory, _scan(world, me, self.resume, scan, self.line + 1)
+
+
+def _remembers_live(world: World) -> bool:
+    rules = world.rules
+    return rules.live_lines_are_respected and not rules.live_lines_scanned_for_each_position
 
 
 def _treat(world: World, resume: Step, targets: int) -> Step:
@@ -145,7 +150,7 @@ def _treat(world: World, resume: Step, targets: int) -> Step:
     if not targets:
         return resume
     side, _ = first_place(targets)
-    if side == PUSH:
+    if side == PUSH and not world.rules.live_lines_scanned_for_each_position:
         return RecoverTombstone(resume, targets)
     return RecoverReadGeneration(resume, targets)
 
@@ -177,15 +182,76 @@ class RecoverReadGeneration(NamedTuple):
 
     def run(self, world: World, me: int) -> Outcome:
         memory = world.memory
-        _, position = first_place(self.targets)
+        side, position = first_place(self.targets)
         seen = memory.generation(position)
-        if seen == tombstone(position):
-            return memory, RecoverFree(self.resume, self.targets, seen)
-        if seen == published(position):
-            return memory, RecoverReadLength(self.resume, self.targets, seen)
+        if side == PUSH:
+            is_outstanding = seen == free(position)
+        else:
+            is_whole = seen in (published(position), tombstone(position))
+            is_outstanding = is_whole or _is_adopted(seen, position)
+        if not is_outstanding:
+            return memory, _treat_next(world, self.resume, self.targets)
+        if world.rules.live_lines_scanned_for_each_position:
+            return memory, _look_for_live(world, me, self.resume, self.targets, seen, 0)
         if _is_adopted(seen, position):
             return memory, RecoverTestAdopter(self.resume, self.targets, seen)
-        return memory, _treat_next(world, self.resume, self.targets)
+        return memory, _settle(self.resume, self.targets, seen)
+
+
+def _settle(resume: Step, targets: int, seen: int) -> Step:
+    """The position is nobody's: do what its generation asks for."""
+    side, position = first_place(targets)
+    if side == PUSH:
+        return RecoverTombstone(resume, targets)
+    if seen == tombstone(position):
+        return RecoverFree(resume, targets, seen)
+    return RecoverReadLength(resume, targets, seen)
+
+
+def _look_for_live(
+    world: World,
+    me: int,
+    resume: Step,
+    targets: int,
+    seen: int,
+    line: int,
+) -> Step:
+    if line == me:
+        line += 1
+    if line < world.configuration.lines:
+        return RecoverLookForLive(resume, targets, seen, line)
+    return _settle(resume, targets, seen)
+
+
+class RecoverLookForLive(NamedTuple):
+    resume: Step
+    targets: int
+    seen: int
+    line: int
+    at: str = "recover: read intent for the position"
+
+    def run(self, world: World, me: int) -> Outcome:
+        memory, intent = world.memory, world.memory.intents[self.line]
+        first_target = self.targets & -self.targets
+        if intent is not None and places_covered(intent) & first_target:
+            return memory, RecoverTestLive(self.resume, self.targets, self.seen, self.line)
+        following = self.line + 1
+        return memory, _look_for_live(world, me, self.resume, self.targets, self.seen, following)
+
+
+class RecoverTestLive(NamedTuple):
+    resume: Step
+    targets: int
+    seen: int
+    line: int
+    at: str = "recover: test whether the position has a live owner"
+
+    def run(self, world: World, me: int) -> Outcome:
+        memory = world.memory
+        if not world.is_dead(self.line):
+            return memory, _treat_next(world, self.resume, self.targets)
+        following = self.line + 1
+        return memory, _look_for_live(world, me, self.resume, self.targets, self.seen, following)
 
 
 def _is_adopted(generation: int, position: int) -> bool:

@@ -1,6 +1,7 @@
 """Which algorithm is searched, and how big the world is.
 
-`ledger` is the algorithm; every other variant breaks exactly one of its rules.
+`ledger` is the algorithm, and `ledger-scan-each` looks for live lines again for each position.
+Every other variant breaks one rule of one of them.
 A search that cannot fail proves nothing: each broken variant must be caught.
 """
 
@@ -17,8 +18,9 @@ POSITIONS_MAX = 64
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of the algorithm; a variant switches one off."""
+    """The rules of the algorithm; a broken variant switches one off."""
 
+    live_lines_scanned_for_each_position: bool = False
     intents_are_kept: bool = True
     intent_before_claim: bool = True
     intent_cleared_after_publish: bool = True
@@ -47,9 +49,12 @@ class Rules:
 
 
 LEDGER = "ledger"
+LEDGER_SCAN_EACH = "ledger-scan-each"
+SOUND = (LEDGER, LEDGER_SCAN_EACH)
 
 VARIANTS: dict[str, Rules] = {
     LEDGER: Rules(),
+    LEDGER_SCAN_EACH: Rules(live_lines_scanned_for_each_position=True),
     "plain": Rules(intents_are_kept=False),
     "intent-after-claim": Rules(intent_before_claim=False),
     "clear-before-publish": Rules(intent_cleared_after_publish=False),
@@ -64,6 +69,10 @@ VARIANTS: dict[str, Rules] = {
     "adopt-without-intent": Rules(adopter_stores_intent=False),
     "adopter-plain-claim": Rules(adopter_compares_on_claim=False),
     "adopter-plain-release": Rules(adopter_compares_on_release=False),
+    "scan-each-plain-release": Rules(
+        live_lines_scanned_for_each_position=True,
+        adopter_compares_on_release=False,
+    ),
     "tombstone-without-compare": Rules(recoverer_compares_on_tombstone=False),
     "reuse-unrecovered": Rules(reuse_checks_positions=False),
     "reuse-adopted": Rules(reuse_checks_adopted=False),

@@ -5,6 +5,7 @@ from penstock._queue cimport Body
 
 
 cdef class LocalBody(Body):
+    cdef object unused             # without an object of its own Cython gives a class no trashcan
     cdef LocalQueue* queue
     cdef char* memory
 

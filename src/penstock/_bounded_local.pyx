@@ -154,7 +154,7 @@ cdef class LocalBody(Body):
         self.check_open()
         return True
 
-    cdef int wait(self, bint for_items, int64_t deadline) except -1:
+    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
         if for_items:
             self._park(self.queue.items(), deadline, True)
         else:

@@ -435,14 +435,21 @@ cdef class SharedBody(Body):
         self._find_ledger(ledger)
         return True
 
-    cdef int wait(self, bint for_items, int64_t deadline) except -1:
-        cdef SharedLedger ledger
-        self._find_ledger(&ledger)
-        if for_items:
-            self._wait_for_items(deadline, &ledger)
-        else:
-            self._wait_for_room(Outcome.full, 1, deadline, &ledger)
-        return 0
+    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
+        cdef int64_t left = remaining_ns(deadline)
+        with nogil:
+            if for_items:
+                self.queue.wait_for_items(left)
+            else:
+                self.queue.wait_for_room(slots, left)
+        return self.check_open()
+
+    cdef uint64_t slots_for(self, object item) except 0:
+        cdef Held lent
+        if self.form == RECORD:
+            return 1
+        lent = borrow(encode_object(item) if self.form == OBJECT else item)
+        return self.ring.slots_for(lent.view.len)
 
     # -- the rest ---------------------------------------------------------------------------------------
 

@@ -39,9 +39,9 @@ cdef object as_records(object dtype, object given, bint one):
     if isinstance(given, numpy.ndarray):
         if given.dtype != base and not numpy.can_cast(given.dtype, base, "same_kind"):
             raise TypeError(f"cannot put items of dtype {given.dtype} as {base}: convert them with astype first")
-    elif not one and not isinstance(given, (list, tuple)) and not hasattr(given, "__array__") \
+    elif not one and not isinstance(given, list) and not hasattr(given, "__array__") \
             and not PyObject_CheckBuffer(given):
-        given = list(given)
+        given = list(given)  # a tuple too: to numpy it would be one record
     array = numpy.ascontiguousarray(given, dtype=base)
     if (array.nbytes != dtype.itemsize) if one else (array.nbytes % dtype.itemsize != 0):
         raise ValueError(

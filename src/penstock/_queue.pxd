@@ -9,14 +9,15 @@ cdef object checked_int(str label, object value)
 
 cdef class Body:
     """The working part of a handle. Who is in a call holds a reference, so its memory outlives a close()."""
-    cdef str label                # for messages: the queue's name, quoted
+    cdef object label             # for messages: the queue's name, quoted (an object: the collector must see us)
     cdef bint is_closing          # the handle was closed: who waits in here must leave
 
     cdef int put(self, object item, int64_t deadline) except -1
     cdef object get(self, int64_t deadline)
     cdef object put_many(self, object items, int64_t deadline)
     cdef object get_many(self, uint64_t limit, int64_t deadline)
-    cdef int wait(self, bint for_items, int64_t deadline) except -1
+    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1
+    cdef uint64_t slots_for(self, object item) except 0
     cdef object size(self)
     cdef int end(self, bint immediate) except -1
     cdef void wake_everybody(self) noexcept

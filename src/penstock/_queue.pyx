@@ -74,9 +74,14 @@ cdef class Body:
         """Items, or NOTHING when the time is up."""
         self.check_open()
 
-    cdef int wait(self, bint for_items, int64_t deadline) except -1:
-        """Until there may be an item, or room; takes nothing."""
+    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
+        """Until there may be an item, or so many free slots; takes nothing, and needs no line."""
         return self.check_open()
+
+    cdef uint64_t slots_for(self, object item) except 0:
+        """How many slots an item takes."""
+        self.check_open()
+        return 1
 
     cdef object size(self):
         """How many items there are."""
@@ -90,7 +95,7 @@ cdef class Body:
         """So that those who wait see that the handle is closed."""
 
 
-cdef Body closed_body(str label):
+cdef Body closed_body(object label):
     cdef Body body = Body()
     body.label = label
     body.is_closing = True
@@ -192,10 +197,14 @@ cdef class Queue:
             self.waiters = _aio.Bridge(self)
         return self.waiters
 
-    def _wait_ready(self, for_items, seconds):
-        """Until there may be an item (or room), or the time is up. Takes nothing."""
+    def _slots_for(self, item):
         cdef Body body = self.body
-        body.wait(for_items, computed_deadline(True, seconds))
+        return body.slots_for(item)
+
+    def _wait_ready(self, for_items, slots, seconds):
+        """Until there may be an item, or so many free slots, or the time is up. Takes nothing."""
+        cdef Body body = self.body
+        body.wait(for_items, slots, computed_deadline(True, seconds))
 
     # -- looks ------------------------------------------------------------------------------------------
 

@@ -69,6 +69,20 @@ class Segment {
     return static_cast<std::byte*>(base);
   }
 
+  // The ring as nobody's: for preparing and looking, not for taking part.
+  [[nodiscard]] Ring ring() const noexcept {
+    Ring ring;
+    ring.push_position = &control().push_position;
+    ring.pop_position = &control().pop_position;
+    ring.generations = generations();
+    ring.lengths = lengths();
+    ring.payload = base_ + at_.payload;
+    ring.capacity = shape_.capacity;
+    ring.mask = shape_.capacity - 1;
+    ring.slot_bytes = shape_.slot_bytes;
+    return ring;
+  }
+
   [[nodiscard]] const Shape& shape() const noexcept { return shape_; }
   [[nodiscard]] const BoundedOffsets& offsets() const noexcept { return at_; }
   [[nodiscard]] int fd() const noexcept { return fd_; }

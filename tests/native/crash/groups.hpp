@@ -1,0 +1,206 @@
+// The groups of cases: which operations die where, beside whom. Nothing here names a failpoint that an operation
+// merely reaches: each is learned by recording, so a new one is picked up by itself.
+//
+//   single      one process is killed at every point of every operation, at every occupancy; nobody else is about
+//   stop        one is stopped instead: the others go on as far as the ring allows and leave the living alone
+//   contending  one is stopped at every point of its operation, another killed at every point of its own
+//   recovering  the same, where the stopped one was recovering from a third one's death
+//   pair        one is killed, then the next one is killed at every point of what it does about it
+//   crowd       the same in a table with room for two, so that the dead fill it
+//   random      scripts of several deaths and stops, drawn from the seed
+#pragma once
+
+#include <random>
+
+#include "campaign.hpp"
+
+namespace penstock::crash {
+
+inline const std::vector<Op> every_op = {Op::put_one,  Op::put_long,  Op::put_many, Op::get,          Op::get_many,
+                                         Op::wait_put, Op::wait_get,  Op::make_room, Op::shutdown,
+                                         Op::shutdown_now, Op::join,  Op::leave};
+inline const std::vector<Op> data_ops = {Op::put_one, Op::put_long, Op::put_many, Op::get, Op::get_many};
+
+[[nodiscard]] inline std::vector<Shape> shapes(bool is_long) {
+  std::vector<Shape> shapes = {{.capacity = 8}, {.capacity = 8, .varying = false}};
+  if (is_long) {
+    shapes.push_back({.capacity = 2});
+    shapes.push_back({.capacity = 4});
+  }
+  return shapes;
+}
+
+[[nodiscard]] inline std::vector<Scene> scenes(const Shape& shape) {
+  std::vector<Scene> scenes;
+  for (const Occupancy& occupancy : occupancies(shape.capacity)) scenes.push_back({shape, occupancy});
+  return scenes;
+}
+
+// In the short form the four kinds of survivors take turns; in the long one every case is closed by each.
+[[nodiscard]] inline std::vector<Closing> closings(const Options& options, std::size_t turn) {
+  const std::vector<Closing> all = {{false, false}, {true, false}, {false, true}, {true, true}};
+  if (options.is_long) return all;
+  return {all[(turn + options.seed) % all.size()]};
+}
+[[nodiscard]] inline Closing one_closing(const Options& options, std::size_t turn) {
+  return {(turn + options.seed) % 2 == 0, (turn + options.seed) % 4 < 2};
+}
+
+[[nodiscard]] inline std::vector<Step> with(std::vector<Step> steps, Step next) {
+  steps.push_back(next);
+  return steps;
+}
+
+class Groups {
+ public:
+  explicit Groups(const Options& options) : options_(options) {}
+
+  [[nodiscard]] std::vector<Unit> units() {
+    for (const Shape& shape : shapes(options_.is_long)) {
+      for (const Scene& scene : scenes(shape)) {
+        for (const Op op : every_op) {
+          add_single(scene, op);
+          add_stop(scene, op);
+        }
+      }
+    }
+    for (const Shape& shape : shapes(options_.is_long)) add_meetings(shape);
+    const std::uint32_t random_units = options_.is_long ? 80 : 4;
+    for (std::uint32_t i = 0; i < random_units; ++i) add_random(i);
+    return std::move(units_);
+  }
+
+  static const std::vector<std::string>& names() {
+    static const std::vector<std::string> names = {"single", "stop",  "contending", "recovering", "pair",
+                                                   "crowd",  "random", "asleep",     "soak"};
+    return names;
+  }
+
+ private:
+  void add(std::string name, std::function<void(Worker&)> body) {
+    if (options_.may_match(name, names())) units_.push_back({std::move(name), std::move(body)});
+  }
+
+  void add_single(const Scene& scene, Op op) {
+    add("single/" + scene.name() + "/" + name_of(op), [=](Worker& worker) {
+      std::size_t turn = 0;
+      for (const Point& point : worker.record(scene, {}, op))
+        for (const Closing& closing : closings(worker.options(), turn++))
+          worker.run({"single", scene, {{op, Fire::kill, point}}, closing});
+    });
+  }
+
+  void add_stop(const Scene& scene, Op op) {
+    add("stop/" + scene.name() + "/" + name_of(op), [=](Worker& worker) {
+      std::size_t turn = 1;
+      for (const Point& point : worker.record(scene, {}, op))
+        worker.run({"stop", scene, {{op, Fire::stop, point}}, one_closing(worker.options(), turn++), true});
+    });
+  }
+
+  // Two who meet: in the long form all with all at every occupancy, in the short one a selection.
+  void add_meetings(const Shape& shape) {
+    const bool is_long = options_.is_long;
+    const std::vector<Op> seconds = is_long ? data_ops : std::vector<Op>{Op::put_long, Op::get_many};
+    for (const Scene& scene : scenes(shape)) {
+      const std::string occupancy = scene.occupancy.name;
+      for (const Op first : is_long ? every_op : data_ops) {
+        if (is_long || occupancy == "wrap" || occupancy == "full") add_pair("pair", scene, first, {Op::get, Op::put_one});
+        if (is_long) add_pair("pair", scene, first, {Op::get_many, Op::put_long, Op::make_room});
+      }
+      if (!is_long && occupancy != "wrap") continue;
+      for (const Op first : seconds) {
+        for (const Op second : seconds) add_contending(scene, first, second);
+        add_recovering(scene, first);
+      }
+      Scene crowded = scene;
+      crowded.shape.participants = 2;
+      for (const Op first : seconds) add_pair("crowd", crowded, first, {Op::get, Op::get_many, Op::put_one});
+    }
+  }
+
+  void add_pair(const char* group, const Scene& scene, Op first, const std::vector<Op>& seconds) {
+    for (const Op second : seconds) {
+      add(group + ("/" + scene.name()) + "/" + name_of(first), [=](Worker& worker) {
+        std::size_t turn = 0;
+        for (const Point& point : worker.record(scene, {}, first)) {
+          const Step death{first, Fire::kill, point};
+          for (const Point& next : worker.record(scene, {death}, second)) {
+            Closing closing = one_closing(worker.options(), turn++);
+            closing.attached_before &= scene.shape.participants > 4;  // else they would leave no line to the dead
+            worker.run({group, scene, {death, {second, Fire::kill, next}}, closing});
+          }
+        }
+      });
+    }
+  }
+
+  void add_contending(const Scene& scene, Op first, Op second) {
+    add("contending/" + scene.name() + "/" + name_of(first), [=](Worker& worker) {
+      std::size_t turn = 0;
+      for (const Point& point : worker.record(scene, {}, first)) {
+        const Step stopped{first, Fire::stop, point};
+        for (const Point& next : worker.record(scene, {stopped}, second))
+          worker.run({"contending", scene, {stopped, {second, Fire::kill, next}}, one_closing(worker.options(), turn++)});
+      }
+    });
+  }
+
+  // The first one's death leaves something to recover: somebody is stopped at it, and meanwhile another dies.
+  void add_recovering(const Scene& scene, Op victim) {
+    add("recovering/" + scene.name(), [=](Worker& worker) {
+      std::size_t turn = 0;
+      for (const Step& death : deaths(worker, scene)) {
+        for (const Op recoverer : {Op::get, Op::make_room}) {
+          for (const Point& point : worker.record(scene, {death}, recoverer)) {
+            const std::vector<Step> before = {death, {recoverer, Fire::stop, point}};
+            for (const Point& next : worker.record(scene, before, victim))
+              worker.run({"recovering", scene, with(before, {victim, Fire::kill, next}),
+                          one_closing(worker.options(), turn++)});
+          }
+        }
+      }
+    });
+  }
+
+  // The deaths that leave most behind: in the middle of what they had claimed.
+  static std::vector<Step> deaths(Worker& worker, const Scene& scene) {
+    std::vector<Step> deaths;
+    for (const Op op : {Op::put_long, Op::get_many}) {
+      const std::vector<Point> points = worker.record(scene, {}, op);
+      if (!points.empty()) deaths.push_back({op, Fire::kill, points[points.size() * 2 / 3]});
+    }
+    return deaths;
+  }
+
+  void add_random(std::uint32_t number) {
+    const std::string name = "random/" + std::to_string(options_.seed) + "-" + std::to_string(number);
+    add(name, [=](Worker& worker) {
+      std::mt19937_64 random(worker.options().seed * 1000 + number);
+      const std::string group = name;
+      for (int i = 0; i < 25; ++i) run_random(worker, random, group.c_str());
+    });
+  }
+
+  static void run_random(Worker& worker, std::mt19937_64& random, const char* group) {
+    const auto choose = [&](const auto& from) { return from[random() % from.size()]; };
+    const Scene scene = choose(scenes(choose(shapes(true))));
+    std::vector<Step> steps;
+    std::uint32_t stops = 0;
+    for (std::uint64_t left = 3 + random() % 3; left > 0; --left) {
+      const Op op = choose(random() % 8 == 0 ? every_op : data_ops);
+      const std::vector<Point> points = worker.record(scene, steps, op);
+      Step step{op};
+      const std::uint64_t how = random() % 10;
+      if (!points.empty() && how < 9) step = {op, how < 6 || stops == 3 ? Fire::kill : Fire::stop, choose(points)};
+      stops += step.fire == Fire::stop;
+      steps.push_back(step);
+    }
+    worker.run({group, scene, steps, {random() % 2 == 0, stops < 2 && random() % 2 == 0}});
+  }
+
+  const Options& options_;
+  std::vector<Unit> units_;
+};
+
+}  // namespace penstock::crash
