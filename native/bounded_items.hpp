@@ -220,7 +220,7 @@ void give_back(const Ring& ring, Ledger ledger, Span span) noexcept {
   ledger.clear();
 }
 
-// After claim_pop or try_adopt: the last two steps of a pop.
+// After claim_pop: the last two steps of a pop.
 template <class Ledger>
 void finish_pop(const Ring& ring, Ledger ledger, const Peeked& peeked, void* to) noexcept {
   copy_out(ring, peeked.span.position, to, peeked.bytes);

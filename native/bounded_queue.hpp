@@ -52,7 +52,7 @@ class Patience {
   template <class Near, class Far>
   [[nodiscard]] static bool wait_crowded(Near near, Far far) noexcept {
     for (int i = 0; i < yields; ++i) {
-      if (far() || (i >= yields / 2 && near())) return true;
+      if (near() && (i >= yields / 2 || far())) return true;  // what is far helps nobody while what is near is not there
       sched_yield();
     }
     return near();
@@ -120,10 +120,9 @@ class SharedQueue {
   // recovered, and perhaps nobody else is here to do it; and somebody may just look whether one is settled.
   [[nodiscard]] Roster::Joined join() noexcept {
     for (int look = 0;; ++look) {
-      const Roster::Joined joined = roster_.join([this](std::uint32_t line) { return recovery_.is_settled(line); });
+      const Roster::Joined joined = roster_.join([this](std::uint32_t line) { return recovery_.bequeath(line); });
       if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_of_the_living()) return joined;
       (void)recovery_.run();
-      roster_.merge_dead([this](std::uint32_t one, std::uint32_t other) { return recovery_.merged(one, other); });
       const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
       nanosleep(&moment, nullptr);
     }
@@ -134,7 +133,7 @@ class SharedQueue {
   [[nodiscard]] bool recovery_is_due(Outcome outcome) noexcept {
     const std::int64_t now = monotonic_ns();
     const std::int64_t interval = outcome == Outcome::busy ? 200'000 : 10'000'000;
-    if (now - last_recovery_ns_.load(std::memory_order_relaxed) < interval) return false;
+    if (now - last_recovery_ns_.load(std::memory_order_relaxed) < interval && !recovery_.has_more()) return false;
     last_recovery_ns_.store(now, std::memory_order_relaxed);
     return true;
   }
@@ -146,6 +145,13 @@ class SharedQueue {
     Peeked front;
     (void)peek(ring_, ledger, front);
     return found.changed || front.skipped > 0;
+  }
+
+  // After try_adopt: the last two steps of a pop.
+  void finish_adopted(SharedLedger ledger, const Peeked& peeked, void* to) noexcept {
+    copy_out(ring_, peeked.span.position, to, peeked.bytes);
+    PENSTOCK_FAILPOINT("recover.copied");
+    recovery_.release_adopted(ledger, peeked.span);
   }
 
   void note_long_items() noexcept {

@@ -9,7 +9,7 @@
 //            B4  adoption is declared before it is made, like every claim: a dead adopter is found as well.
 // Progress   lock-free; a pass costs a load a line, one fcntl for each line that names anything, and the
 //            slots that the dead named.
-// Source     searched exhaustively in models/bounded_ledger.py, kills of the recoverer included.
+// Source     searched exhaustively in models/bounded_ledger, kills of the recoverer included.
 #pragma once
 
 #include "bounded.hpp"
@@ -47,20 +47,25 @@ class Recovery {
     const std::uint32_t used = roster_.used();
     for (std::uint32_t line = 0; line < used; ++line) {
       const Intent intent = read_intent(line);
-      if (intent.side == Side::none) continue;
       front_is_named |= intent.covers(Side::push, popped);
-      if (intent.count == 0 || intent.count > ring_.capacity || roster_.is_alive(line)) continue;
-      PENSTOCK_FAILPOINT("recover.found_dead");
-      bury_or_find(intent, pushed, popped, found);
-      if (!found.adoptable) roster_.tidy(line, [this](std::uint32_t i) { return is_settled(i); });
+      if (is_meant(intent) && !roster_.is_alive(line)) {
+        PENSTOCK_FAILPOINT("recover.found_dead");
+        bury_or_find(intent, pushed, popped, found);
+        if (!found.adoptable) roster_.tidy(line, [this](std::uint32_t i) { return is_settled(i); });
+      }
+      recover_inherited(line, pushed, popped, found);  // after the intent: see bequeath()
     }
+    has_more_.store(found.changed || found.adoptable, std::memory_order_relaxed);
     found.unclaimed = !front_is_named && !found.changed && popped < pushed &&
                       ring_.generation_of(popped).load(std::memory_order_acquire) == generation::free(popped) &&
                       ring_.pop_position->load(std::memory_order_relaxed) == popped_word;
     return found;
   }
 
-  // Take over what run() found. The caller then copies, release()s and clears, as after claim_pop.
+  // Did the last pass find anything? Then the next one may, too. A hint for when to make it.
+  [[nodiscard]] bool has_more() const noexcept { return has_more_.load(std::memory_order_relaxed); }
+
+  // Take over what run() found. The caller then copies and calls release_adopted().
   [[nodiscard]] bool try_adopt(SharedLedger ledger, const Found& found) noexcept {
     const Span span = found.peeked.span;
     ledger.declare(Side::pop, span.position, span.slots);  // B4
@@ -78,11 +83,46 @@ class Recovery {
     return false;
   }
 
+  // The head is ours alone. Another recoverer who sees it gone may free the rest before us (settle_popped), and
+  // then a producer may have it: so the rest goes by compare-and-swap, and one that fails is no longer ours.
+  void release_adopted(SharedLedger ledger, Span span) noexcept {
+    release(ring_, {span.position, 1});
+    for (std::uint64_t p = span.position + 1; p != span.position + span.slots; ++p)
+      (void)swap(p, generation::published(p), generation::free(p + ring_.capacity));
+    ledger.clear();
+  }
+
   // Is nothing outstanding that this line names? Asked with the line's lock held, so its owner is dead
   // and the positions read here are later than its last claim.
-  [[nodiscard]] bool is_settled(std::uint32_t line) const noexcept {
-    const Intent intent = read_intent(line);
-    if (intent.count > ring_.capacity) return true;  // not written by us
+  [[nodiscard]] bool is_settled(std::uint32_t line) const noexcept { return is_settled(read_intent(line)); }
+
+  // Asked with the line's lock held: may its intent be forgotten? What its dead owner had taken and nobody has
+  // delivered is written down as inherited first: the line can have a new owner, who need not be a consumer.
+  // What it had claimed to push has to be buried first, which anybody can do.
+  [[nodiscard]] bool bequeath(std::uint32_t line) noexcept {
+    const Intent left = read_intent(line);
+    if (is_settled(left)) return true;
+    if (left.side != Side::pop) return false;
+    std::atomic<std::uint64_t>& inherited = roster_.lines()[line].inherited;
+    std::uint64_t before = inherited.load(std::memory_order_acquire);
+    const Intent earlier = Intent::unpack(before);
+    const std::uint64_t both = before == 0 || is_settled(earlier) ? left.packed() : merged(left, earlier);
+    PENSTOCK_FAILPOINT("recover.before_bequest");
+    // release: who sees the intent gone sees this. Lost to a recoverer that cleared it: the caller tries again.
+    const bool is_named = both != 0 && inherited.compare_exchange_strong(before, both, std::memory_order_acq_rel,
+                                                                         std::memory_order_relaxed);
+    PENSTOCK_FAILPOINT("recover.bequeathed");
+    return is_named;
+  }
+
+ private:
+  // Does it name anything? A count beyond the ring was not written by us.
+  [[nodiscard]] bool is_meant(Intent intent) const noexcept {
+    return intent.side != Side::none && intent.count != 0 && intent.count <= ring_.capacity;
+  }
+
+  [[nodiscard]] bool is_settled(Intent intent) const noexcept {
+    if (!is_meant(intent)) return true;
     const std::uint64_t pushed = ring_.push_position->load(std::memory_order_acquire) & ~closed_bit;
     const std::uint64_t popped = ring_.pop_position->load(std::memory_order_acquire) & ~closed_bit;
     const std::uint64_t first = whole_position(intent, intent.side == Side::push ? pushed : popped);
@@ -94,11 +134,8 @@ class Recovery {
     return true;
   }
 
-  // One intent that names all that the lines of two dead consumers name, or 0. To name more does no harm (L3).
-  [[nodiscard]] std::uint64_t merged(std::uint32_t one, std::uint32_t other) const noexcept {
-    const Intent a = read_intent(one);
-    const Intent b = read_intent(other);
-    if (a.side != Side::pop || b.side != Side::pop) return 0;
+  // One intent that names all that two pops name, or 0. To name more does no harm (L3).
+  [[nodiscard]] std::uint64_t merged(Intent a, Intent b) const noexcept {
     const std::uint64_t popped = ring_.pop_position->load(std::memory_order_acquire) & ~closed_bit;
     const std::uint64_t begin_a = whole_position(a, popped);
     const std::uint64_t begin_b = whole_position(b, popped);
@@ -107,7 +144,18 @@ class Recovery {
     return end - begin <= ring_.claim_limit() ? Intent{Side::pop, begin, end - begin}.packed() : 0;
   }
 
- private:
+  // What earlier owners of a line had taken: they are dead, whoever owns it now.
+  void recover_inherited(std::uint32_t line, std::uint64_t pushed, std::uint64_t popped, Found& found) noexcept {
+    std::atomic<std::uint64_t>& inherited = roster_.lines()[line].inherited;
+    std::uint64_t word = inherited.load(std::memory_order_acquire);
+    if (word == 0) [[likely]] return;
+    const Intent intent = Intent::unpack(word);
+    if (is_meant(intent)) bury_or_find(intent, pushed, popped, found);
+    PENSTOCK_FAILPOINT("recover.inherited");
+    // From the exact word that was judged: a newer bequest stays. What is settled stays settled.
+    if (is_settled(intent)) inherited.compare_exchange_strong(word, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
+  }
+
   [[nodiscard]] static bool is_held(std::uint64_t seen, std::uint64_t p) noexcept {
     return seen == generation::published(p) || seen == generation::tombstone(p) || generation::is_adopted(seen, p);
   }
@@ -192,6 +240,7 @@ class Recovery {
   const Ring& ring_;
   Roster& roster_;
   RecoveryCounters counters_;
+  std::atomic<bool> has_more_{false};
 };
 
 }  // namespace penstock

@@ -27,13 +27,17 @@ inline Range ranges[limit];
 inline struct sigaction previous;
 
 inline void pass_on(int number, siginfo_t* info, void* context) noexcept {
-  if (previous.sa_flags & SA_SIGINFO) {
+  static std::atomic<bool> is_passing{false};
+  if (is_passing.exchange(true)) {  // the other one had it from us, and gives it back: a circle
+    signal(SIGBUS, SIG_DFL);
+  } else if (previous.sa_flags & SA_SIGINFO) {
     previous.sa_sigaction(number, info, context);
   } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
     previous.sa_handler(number);
   } else {
     signal(SIGBUS, SIG_DFL);  // the instruction runs again and the process dies of it, as it would have
   }
+  is_passing.store(false);
 }
 
 // Async-signal-safe: loads, stores and mmap.
@@ -50,18 +54,22 @@ inline void on_fault(int number, siginfo_t* info, void* context) noexcept {
   pass_on(number, info, context);
 }
 
-inline bool install() noexcept {
+// Each time: Python's faulthandler may have been enabled since, and has the signal now.
+inline void install() noexcept {
+  struct sigaction current {};
+  if (sigaction(SIGBUS, nullptr, &current) != 0) return;
+  if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == on_fault) return;
   struct sigaction ours {};
   ours.sa_sigaction = on_fault;
   ours.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
   sigemptyset(&ours.sa_mask);
-  return sigaction(SIGBUS, &ours, &previous) == 0;
+  previous = current;
+  sigaction(SIGBUS, &ours, nullptr);
 }
 
 // nullptr when the table is full: then the range is simply not guarded.
 inline Range* watch(void* begin, std::size_t bytes) noexcept {
-  static const bool installed = install();
-  (void)installed;
+  install();
   for (Range& range : ranges) {
     std::uintptr_t unused = 0;
     if (range.begin.load(std::memory_order_relaxed) != 0) continue;

@@ -88,6 +88,7 @@ struct ParticipantLine {
   std::atomic<std::uint32_t> thread;
   std::atomic<std::uint64_t> start_ticks;  // of the process, /proc/<pid>/stat field 22: tells reused pids apart
   std::atomic<std::uint64_t> boot_id[2];
+  std::atomic<std::uint64_t> inherited;  // what dead owners of this line had taken, in the form of an intent
 };
 static_assert(sizeof(ParticipantLine) == line_bytes);
 

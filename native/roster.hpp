@@ -5,7 +5,8 @@
 // Invariants R1  a line is written only under its lock: by its owner, who holds the write lock for life, or, to
 //                clear it after its owner's death, under a read lock, which keeps the next owner out and does
 //                not look like life.
-//            R2  a line is taken over only when nothing that its dead owner declared is outstanding.
+//            R2  a line is taken over only when nothing that its dead owner declared is outstanding, or what
+//                is has been inherited by the line's next owner.
 //            R3  the kernel drops the lock when the process dies, however it dies, and not before.
 // Progress   joining takes a mutex of this process; a queue operation takes none.
 // Source     OFD locks, fcntl(2). kill(pid, 0) calls a zombie alive and pids are reused; POSIX locks are
@@ -170,28 +171,6 @@ class Roster {
     for (std::uint32_t i = 0; i < count_; ++i)
       if (!is_alive(i)) return false;
     return true;
-  }
-
-  // Lines of the dead that are not settled become one, and the rest is free: for a table that is full of them.
-  // merged(a, b): an intent that names what both name, or 0 if there is none.
-  template <class Merged>
-  void merge_dead(Merged merged) noexcept {
-    const std::lock_guard lock(mutex_);
-    std::uint32_t kept = count_;
-    for (std::uint32_t i = 0; i < count_ && fd_ >= 0; ++i) {
-      if (owned_[i].load(std::memory_order_relaxed) || !ofd::lock(fd_, i, F_WRLCK)) continue;
-      if (kept == count_) {
-        kept = i;
-        continue;
-      }
-      if (const std::uint64_t both = merged(kept, i); both != 0) {  // keeps R1: we hold both locks
-        lines_[kept].intent.store(both, std::memory_order_release);
-        PENSTOCK_FAILPOINT("roster.merged");
-        lines_[i].intent.store(0, std::memory_order_release);  // keeps R2: named by the other one from now on
-      }
-      ofd::lock(fd_, i, F_UNLCK);
-    }
-    if (kept != count_) ofd::lock(fd_, kept, F_UNLCK);
   }
 
   // Lines in use, dead ones not yet recovered included. The shared word is only believed within the table.

@@ -249,7 +249,7 @@ print("done", flush=True)
 
 
 def test_a_creator_that_is_killed_leaves_nothing_behind(children, queue_dir):
-    """Killed at 40 moments spread over the creation of a large segment."""
+    """Killed at moments spread over the creation of a large segment."""
     code = """
 import penstock
 print("ready", flush=True)
@@ -261,10 +261,10 @@ while True:
     for kill in range(8):
         child = children.start(code)
         assert child.stdout.readline() == "ready\n"
-        for _ in range(kill):
-            until(lambda: True)
         before = len(os.listdir(f"/proc/{child.pid}/fd"))
         until(lambda child=child, before=before: len(os.listdir(f"/proc/{child.pid}/fd")) > before, "a creation")
+        for _ in range(kill * 50):
+            os.listdir(queue_dir)  # passes some time
         child.send_signal(signal.SIGKILL)
         child.wait(30)
         left = os.listdir(queue_dir)

@@ -23,6 +23,7 @@ cdef class SharedBody(Body):
     cdef object _put_bytes_many(self, tuple items, int64_t deadline)
     cdef uint64_t _collect(self, tuple items, Buffer* buffers, list lent) except? 0
     cdef object _room_for(self, uint64_t length)
+    cdef void* _data_of(self, object target) noexcept
     cdef int _finish(self, SharedLedger ledger, const Peeked& peeked, object target) except -1
     cdef int _after_get(self, bint waited) except -1
     cdef object _get_bytes(self, int64_t deadline)

@@ -258,9 +258,12 @@ cdef class SharedBody(Body):
         """Memory of our own for one item, made before the item is claimed: a MemoryError loses nothing."""
         return numpy.empty((), dtype=self.dtype) if self.form == RECORD else PyBytes_FromStringAndSize(NULL, length)
 
+    cdef void* _data_of(self, object target) noexcept:
+        return array_data(target) if self.form == RECORD else <void*>PyBytes_AS_STRING(target)
+
     cdef int _finish(self, SharedLedger ledger, const Peeked& peeked, object target) except -1:
         """Copy out what was claimed, and give its slots back."""
-        cdef void* to = array_data(target) if self.form == RECORD else <void*>PyBytes_AS_STRING(target)
+        cdef void* to = self._data_of(target)
         if peeked.bytes < LONG_COPY:
             finish_pop(self.ring[0], ledger, peeked, to)
         else:
@@ -319,7 +322,7 @@ cdef class SharedBody(Body):
             target = self._room_for(found.peeked.bytes)
             if not self.queue.recovery().try_adopt(ledger, found):
                 return RETRY
-            self._finish(ledger, found.peeked, target)
+            self.queue.finish_adopted(ledger, found.peeked, self._data_of(target))
             self._after_get(True)
             return target
         if found.changed:

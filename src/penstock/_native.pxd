@@ -99,6 +99,7 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
         Joined join()
         bint recovery_is_due(Outcome)
         bint make_room(SharedLedger)
+        void finish_adopted(SharedLedger, const Peeked&, void*)
         void note_long_items()
         bint may_hold_gaps()
         uint32_t count_alive()

@@ -161,39 +161,68 @@ TEST(a_full_table_of_the_living_is_refused) {
 
 // The dead may have filled the whole table, each with a claim, and nobody else is attached to bury it.
 TEST(a_table_full_of_the_dead_with_claimed_slots_does_not_keep_a_newcomer_out) {
-  Segment segment({.participants = 2});
-  for (int i = 0; i < 2; ++i) {
-    Attachment doomed(segment);
-    Span span;
-    REQUIRE(claim_one(doomed, span) == Outcome::done);
-    doomed.die();
+  for (const std::uint32_t participants : {1u, 2u}) {
+    Segment segment({.participants = participants});
+    for (std::uint32_t i = 0; i < participants; ++i) {
+      Attachment doomed(segment);
+      Span span;
+      REQUIRE(claim_one(doomed, span) == Outcome::done);
+      doomed.die();
+    }
+    Attachment newcomer(segment);
+    REQUIRE(newcomer.queue().join() == Roster::Joined::yes);
+    CHECK_EQUAL(put_number(newcomer, 1), Outcome::done);
   }
-  Attachment newcomer(segment);
-  REQUIRE(newcomer.queue().join() == Roster::Joined::yes);
-  CHECK_EQUAL(put_number(newcomer, 1), Outcome::done);
 }
 
+static void put_take_and_die(const Segment& segment, std::uint64_t number) {
+  Attachment doomed(segment);
+  REQUIRE(put_number(doomed, number) == Outcome::done);
+  Peeked peeked;
+  REQUIRE(peek(doomed.ring(), doomed.ledger(), peeked) == Outcome::done);
+  REQUIRE(claim_pop(doomed.ring(), doomed.ledger(), peeked.span));
+  doomed.die();
+}
+
+static std::uint64_t adopt_number(Attachment& attached) {
+  const Recovery::Found found = attached.queue().recovery().run();
+  REQUIRE(found.adoptable && attached.queue().recovery().try_adopt(attached.ledger(), found));
+  const std::uint64_t number = read_claimed(attached, found.peeked);
+  attached.queue().recovery().release_adopted(attached.ledger(), found.peeked.span);
+  return number;
+}
+
+// The newcomer may be a producer: then what the dead had taken waits for a consumer, on a line that lives.
 TEST(a_table_full_of_the_dead_with_taken_items_does_not_keep_a_newcomer_out) {
+  for (const std::uint32_t participants : {1u, 2u}) {
+    Segment segment({.participants = participants});
+    for (std::uint64_t i = 0; i < 5; ++i) put_take_and_die(segment, 40 + i);
+    Attachment newcomer(segment);
+    REQUIRE(newcomer.queue().join() == Roster::Joined::yes);
+    CHECK_EQUAL(put_number(newcomer, 1), Outcome::done);
+    for (std::uint64_t sum = 0, i = 0; i < 5; ++i) {
+      sum += adopt_number(newcomer);
+      if (i == 4) CHECK_EQUAL(sum, 40u + 41 + 42 + 43 + 44);
+    }
+    CHECK(!newcomer.queue().recovery().run().adoptable);
+    for (std::uint32_t line = 0; line < participants; ++line) CHECK_EQUAL(segment.lines()[line].inherited.load(), 0u);
+  }
+}
+
+TEST(a_consumer_that_died_with_an_item_can_be_replaced_while_the_producer_holds_the_only_other_line) {
   Segment segment({.participants = 2});
-  for (int i = 0; i < 2; ++i) {
+  Attachment producer(segment);
+  (void)producer.ledger();
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    REQUIRE(put_number(producer, i) == Outcome::done);
     Attachment doomed(segment);
-    REQUIRE(put_number(doomed, 40 + static_cast<unsigned>(i)) == Outcome::done);
     Peeked peeked;
     REQUIRE(peek(doomed.ring(), doomed.ledger(), peeked) == Outcome::done);
     REQUIRE(claim_pop(doomed.ring(), doomed.ledger(), peeked.span));
     doomed.die();
+    Attachment consumer(segment);
+    CHECK_EQUAL(adopt_number(consumer), i);
   }
-  Attachment newcomer(segment);
-  REQUIRE(newcomer.queue().join() == Roster::Joined::yes);
-  for (std::uint64_t i = 0; i < 2; ++i) {  // and what they had taken is delivered after all
-    const Recovery::Found found = newcomer.queue().recovery().run();
-    REQUIRE(found.adoptable && newcomer.queue().recovery().try_adopt(newcomer.ledger(), found));
-    CHECK_EQUAL(read_claimed(newcomer, found.peeked), 40 + i);
-    give_back(newcomer.ring(), newcomer.ledger(), found.peeked.span);
-  }
-  CHECK(!newcomer.queue().recovery().run().adoptable);
-  Attachment second(segment);
-  CHECK_EQUAL(second.queue().join(), Roster::Joined::yes);
 }
 
 // Looking whether a dead line can be cleared takes its lock for a moment: that must not look like a full table.

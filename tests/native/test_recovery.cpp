@@ -9,7 +9,7 @@ namespace penstock::testing {
   const Recovery::Found found = attached.queue().recovery().run();
   if (!found.adoptable || !attached.queue().recovery().try_adopt(attached.ledger(), found)) return std::nullopt;
   Bytes bytes(found.peeked.bytes);
-  finish_pop(attached.ring(), attached.ledger(), found.peeked, bytes.data());
+  attached.queue().finish_adopted(attached.ledger(), found.peeked, bytes.data());
   return bytes;
 }
 
@@ -93,6 +93,22 @@ TEST(of_a_batch_only_what_was_not_released_is_delivered_again) {
     CHECK_EQUAL(put_bytes(survivor, pattern(2, 128)), Outcome::done);
     CHECK_EQUAL(segment.control().adopted.load(), (released < 1) + (released < 2) + (released < 5) + 0u);
   }
+}
+
+// A dead consumer may have taken thousands: who adopts them must not wait a while before each.
+TEST(a_recovery_that_found_something_is_due_again_at_once) {
+  Segment segment({});
+  Attachment doomed(segment);
+  Attachment survivor(segment);
+  for (std::uint64_t i = 0; i < 4; ++i) REQUIRE(put_number(survivor, i) == Outcome::done);
+  take_and_die(doomed, 4, 0);
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    CHECK(survivor.queue().recovery_is_due(Outcome::empty));
+    CHECK(adopt_bytes(survivor).has_value());
+  }
+  CHECK(survivor.queue().recovery_is_due(Outcome::empty));
+  CHECK(!adopt_bytes(survivor).has_value());
+  CHECK(!survivor.queue().recovery_is_due(Outcome::empty));  // now there is time
 }
 
 TEST(a_dead_adopters_item_is_adopted_again) {

@@ -1,5 +1,6 @@
 // The eventcount: nobody who announced before a publish sleeps through it.
 #include <atomic>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -100,6 +101,34 @@ TEST(a_wait_that_has_nothing_to_wait_for_returns_at_once) {
   attached.queue().wait_for_items(10 * second);
   attached.queue().wait_for_room(8, 10 * second);
   CHECK(monotonic_ns() - before < 9 * second);
+}
+
+// With more participants than cores, too: then spinning would keep the core from the one who is waited for.
+TEST(who_waits_for_a_slot_in_mid_copy_sleeps_although_later_ones_are_ready) {
+  Segment segment({});
+  std::vector<std::unique_ptr<Attachment>> crowd;
+  for (int i = 0; i < 8; ++i) {
+    crowd.push_back(std::make_unique<Attachment>(segment));
+    (void)crowd.back()->ledger();
+  }
+  Attachment& slow = *crowd[0];
+  Attachment& other = *crowd[1];
+  Span span;
+  REQUIRE(claim_one(slow, span) == Outcome::done);
+  for (std::uint64_t i = 1; i < 8; ++i) REQUIRE(put_number(other, i) == Outcome::done);
+  std::int64_t before = monotonic_ns();
+  other.queue().wait_for_items(20'000'000);
+  CHECK(monotonic_ns() - before >= 19'000'000);
+  write_claimed(slow, span, 0);
+  publish(slow.ring(), span);
+  Peeked peeked;
+  REQUIRE(peek(slow.ring(), slow.ledger(), peeked) == Outcome::done);
+  REQUIRE(claim_pop(slow.ring(), slow.ledger(), peeked.span));
+  std::uint64_t number = 0;
+  for (std::uint64_t i = 1; i < 8; ++i) REQUIRE(get_number(other, number) == Outcome::done);
+  before = monotonic_ns();
+  other.queue().wait_for_room(1, 20'000'000);  // seven slots are free, the next one is being read
+  CHECK(monotonic_ns() - before >= 19'000'000);
 }
 
 // A kill between a publish and its wake-up loses the wake-up: so no sleep is longer than this.

@@ -13,17 +13,16 @@ class Autopsy {
  public:
   void reset() noexcept { *this = {}; }
 
-  // `living`: the lines of those who are only stopped.
-  void examine(const Segment& segment, const Probe& probe, const std::set<std::uint32_t>& living) {
+  void examine(const Segment& segment, const Probe& probe) {
     ended_after_swap_ += std::strcmp(probe.last_point(), "recover.swapped") == 0;
     ended_after_adoption_ += std::strcmp(probe.last_point(), "recover.adopted") == 0;
-    if (probe.line == UINT32_MAX) return;
+    if (!had_claimed(probe)) return;
     const Ring ring = segment.ring();
-    const Intent intent = intent_of(segment, probe.line);
+    // positions in these tests are far below 2^40, so an intent's position is the whole one
+    const Intent intent = Intent::unpack(segment.lines()[probe.line].intent.load());
     const std::uint64_t pushed = ring.push_position->load() & ~closed_bit;
     const std::uint64_t popped = ring.pop_position->load() & ~closed_bit;
     for (std::uint64_t p = intent.position; p != intent.position + intent.count; ++p) {
-      if (is_named(segment, living, intent.side, p)) continue;
       const std::uint64_t seen = ring.generation_of(p).load();
       if (intent.side == Side::push && p < pushed && seen == p) unpublished_.insert(p);
       if (intent.side == Side::pop && p < popped && (seen == p + 1 || generation::is_adopted(seen, p)) &&
@@ -44,14 +43,19 @@ class Autopsy {
   }
 
  private:
-  // Positions in these tests are far below 2^40, so an intent's position is the whole one.
-  static Intent intent_of(const Segment& segment, std::uint32_t line) {
-    return Intent::unpack(segment.lines()[line].intent.load());
-  }
-  static bool is_named(const Segment& segment, const std::set<std::uint32_t>& lines, Side side, std::uint64_t p) {
-    for (const std::uint32_t line : lines)
-      if (intent_of(segment, line).covers(side, p)) return true;
-    return false;
+  // Was what the line names claimed, or only declared? The claim is the step after the declaration.
+  static bool had_claimed(const Probe& probe) {
+    const std::uint32_t reached = std::min(probe.reached, trace_limit);
+    const auto is_at = [&](std::uint32_t i, const char* name) {
+      return i < reached && std::strcmp(probe.trace[i], name) == 0;
+    };
+    bool claimed = false;
+    for (std::uint32_t i = 0; i < reached; ++i) {
+      if (!is_at(i, "ledger.after_declare")) continue;
+      claimed = is_at(i + 1, "push.claimed") || is_at(i + 1, "pop.claimed") ||
+                (is_at(i + 1, "recover.before_adopt") && is_at(i + 2, "recover.adopted"));
+    }
+    return claimed;
   }
 
   std::set<std::uint64_t> unpublished_;

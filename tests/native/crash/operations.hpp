@@ -134,8 +134,10 @@ inline void deliver(Context& context, Span span, const std::uint64_t* lengths, s
   probe.taken_count = static_cast<std::uint32_t>(count);
   if (sabotage == Sabotage::silent_consumer)
     give_back(context.ring(), NoLedger{}, span);
-  else
+  else if (from_front)
     give_back(context.ring(), context.attached.ledger(), span);
+  else
+    context.queue().recovery().release_adopted(context.attached.ledger(), span);
   context.queue().room().notify();
   probe.has_returned = true;
   for (std::uint64_t i = 0; i < count; ++i) {

@@ -130,12 +130,12 @@ class Stage {
     return how == expected && result.problem.empty();
   }
 
-  // Kill somebody who is stopped.
+  // Kill somebody who is stopped. What it leaves is written down before, while it is still being left alone.
   void kill_stopped(Result& result) {
     const Stopped victim = stopped_.back();
     stopped_.pop_back();
-    put_down(victim.pid);
     bury(victim.number, result);
+    put_down(victim.pid);
   }
 
   void judge(Result& result) {
@@ -159,10 +159,7 @@ class Stage {
   void bury(std::uint32_t number, Result& result) {
     ++result.kills;
     history_->settle(history_->probes[number]);
-    std::set<std::uint32_t> living;
-    for (const Stopped& each : stopped_)
-      if (const std::uint32_t line = history_->probes[each.number].line; line != UINT32_MAX) living.insert(line);
-    autopsy_.examine(segment_, history_->probes[number], living);
+    autopsy_.examine(segment_, history_->probes[number]);
   }
 
   void resume(Result& result) {
