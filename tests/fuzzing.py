@@ -12,6 +12,7 @@ import os
 import random
 import struct
 import sys
+import time
 from pathlib import Path
 
 import penstock
@@ -33,7 +34,7 @@ def main() -> None:
     for case in range(first, first + count):
         os.write(1, b"%d\n" % case)
         try_case(case, templates, outcomes)
-    print(sorted(outcomes.items()), flush=True)
+    print(outcomes, flush=True)
 
 
 def make_template(kind: int) -> bytes:
@@ -142,6 +143,30 @@ def attempt(q: BoundedQueue, call: str, kind: int) -> BaseException | None:
             return error
         raise
     return None
+
+
+def be_struck() -> None:
+    """Call everything for a second, whatever happens to the memory."""
+    kind = int(sys.argv[1])
+    q = BoundedQueue.create("q", CAPACITY, item=KINDS[kind], participants=4)
+    rng = random.Random(kind)
+    outcomes: dict[str, int] = {}
+    print("ready", flush=True)
+    end = time.monotonic() + 10
+    while time.monotonic() < end and outcomes.get("CorruptSegment", 0) < 20_000:
+        call = rng.choice([name for name in CALLS if name != "another"])
+        note(outcomes, call, attempt(q, call, kind))
+    print(outcomes, flush=True)
+
+
+def scribble() -> None:
+    """Strike until killed."""
+    rng = random.Random(int(sys.argv[1]))
+    with RawSegment("q") as raw:
+        start = raw.field("control_offset")
+        end = raw.field("generations_offset") + 8 * CAPACITY
+        while True:
+            strike(raw.memory, rng, *rng.choice([(start, start + 640 + 512), (end - 8 * CAPACITY, end)]))
 
 
 def note(outcomes: dict[str, int], call: str, error: BaseException | None) -> None:

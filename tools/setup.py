@@ -1,7 +1,7 @@
 """Make the virtual environment and install what pyproject.toml says. Standard library only.
 
-    python3 tools/setup.py .venv                     build, run-time, test and lint requirements
-    python3 tools/setup.py --extra bench .venv       those of one extra
+python3 tools/setup.py .venv                     build, run-time, test and lint requirements
+python3 tools/setup.py --extra bench .venv       those of one extra
 """
 
 import argparse
@@ -9,7 +9,6 @@ import importlib.util
 import subprocess
 import sys
 import sysconfig
-import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,12 +19,14 @@ def main() -> None:
     parser.add_argument("venv", type=Path)
     parser.add_argument("--extra", help="install this extra's requirements only")
     options = parser.parse_args()
+    check_this_python()
+    import tomllib  # not before the check: it is in the standard library from 3.11 on
+
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
     if options.extra:
         install_each(options.venv, extras[options.extra])
         return
-    check_this_python()
     if not (options.venv / "bin" / "pip").exists():
         make_venv(options.venv)
     requirements = project["build-system"]["requires"] + project["project"]["dependencies"]
@@ -36,7 +37,7 @@ def main() -> None:
 def check_this_python() -> None:
     """Say what is missing before a compiler does."""
     if sys.version_info < (3, 11):
-        fail(f"penstock needs Python 3.11 or later: this is {sys.version.split()[0]}", "make PYTHON=/path/to/python3.11")
+        fail(f"penstock needs Python 3.11 or later: this is {sys.version.split()[0]}", "make PYTHON=python3.11")
     header = Path(sysconfig.get_paths()["include"]) / "Python.h"
     if not header.exists():
         fail(f"Python's headers are missing: {header}", "install the package python3-dev")

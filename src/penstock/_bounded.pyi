@@ -1,0 +1,30 @@
+from typing import Any, Self
+
+from numpy.typing import DTypeLike
+
+from penstock._queue import Queue
+from penstock.segment import Segment
+from penstock.stats import BoundedStats
+
+class BoundedQueue(Queue):
+    """A bounded queue of many producers and many consumers: each item goes to one of them."""
+
+    def __init__(self, capacity: int = 1024) -> None: ...
+    @classmethod
+    def create(
+        cls,
+        name: str,
+        capacity: int = 1024,
+        *,
+        item: type[bytes] | type[object] | DTypeLike = ...,
+        slot_bytes: int | None = None,
+        participants: int = 256,
+        exist_ok: bool = False,
+    ) -> Self: ...
+    @classmethod
+    def open(cls, name: str, *, allow_pickle: bool = True) -> Self: ...
+    @classmethod
+    def _attach(cls, opened: Segment, allow_pickle: bool) -> Self: ...
+    def full(self) -> bool: ...
+    def stats(self) -> BoundedStats: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...

@@ -116,9 +116,7 @@ class Geometry:
             )
 
     def layout(self, item: ItemType) -> dict[str, int]:
-        return _layout.bounded_layout(
-            self.capacity, self.slot_bytes, self.participants, len(item.text), item.varies
-        )
+        return _layout.bounded_layout(self.capacity, self.slot_bytes, self.participants, len(item.text), item.varies)
 
 
 def capacity_remedy(capacity: int) -> str:
@@ -254,9 +252,7 @@ def create_new(name: str, geometry: Geometry, item: ItemType) -> Segment:
         try:
             link(folder / name)
         except FileExistsError:
-            raise QueueExists(
-                f"a queue named {name!r} exists in {folder}; open it, or unlink it first"
-            ) from None
+            raise QueueExists(f"a queue named {name!r} exists in {folder}; open it, or unlink it first") from None
     return open_segment(name, folder=folder, kind=geometry.kind, segment_id=segment_id)
 
 

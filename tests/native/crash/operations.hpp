@@ -45,6 +45,10 @@ struct Context {
 inline void join(Attachment& attached, Probe& probe) {
   if (sabotage == Sabotage::forgetful) (void)attached.queue().roster().join([](std::uint32_t) { return true; });
   probe.line = attached.ledger().number();
+}
+
+// Of those who will be killed or stopped; the survivors live with their locks.
+inline void lose_lock(const Attachment& attached, const Probe& probe) noexcept {
   if (sabotage == Sabotage::unlocked) ofd::lock(attached.lock_fd(), probe.line, F_UNLCK);
 }
 
@@ -68,7 +72,8 @@ template <class Ledger>
 [[nodiscard]] Outcome try_put(const Ring& ring, Ledger ledger, const std::vector<Buffer>& items, std::uint64_t& put) {
   put = 1;
   if (items.size() == 1) {
-    if (sabotage == Sabotage::head_first) return put_head_first(ring, ledger, items[0]);
+    if (sabotage == Sabotage::head_first && items[0].bytes > ring.slot_bytes)
+      return put_head_first(ring, ledger, items[0]);
     return try_put_bytes(ring, ledger, items[0].data, items[0].bytes);
   }
   if (ring.lengths != nullptr) return try_put_bytes_many(ring, ledger, items.data(), items.size(), put);

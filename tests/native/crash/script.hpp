@@ -121,6 +121,7 @@ inline void act(const Segment& segment, History& history, const Scene& scene, co
   Attachment attached(segment);
   if (step.op == Op::join) arm(probe);
   join(attached, probe);
+  lose_lock(attached, probe);
   if (step.op != Op::join) arm(probe);
   Context context{attached, history, probe, static_cast<std::uint8_t>(number + 1)};
   perform(context, scene, step.op);

@@ -51,6 +51,7 @@ class Soak {
     Probe& probe = stage_.history().probes[lane];
     Attachment attached(stage_.segment());
     join(attached, probe);
+    lose_lock(attached, probe);
     arm(probe);
     Context context{attached, stage_.history(), probe, me};
     std::mt19937_64 random(seed);

@@ -1,0 +1,48 @@
+"""Damaged segments: never a crash, never a hang. The cases are in fuzzing.py, by number."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+
+import fuzzing
+import pytest
+
+CASES, LONG_CASES, WORKERS = 10_000, 400_000, 2
+
+
+def finish(process, limit_seconds):
+    """Its last words; a case that hangs or crashes is named."""
+    try:
+        out, err = process.communicate(timeout=limit_seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        err += "\nhangs"
+    lines = out.splitlines()
+    assert (process.returncode, err) == (0, ""), f"case {[line for line in lines if line.isdigit()][-1:]}: {err}"
+    return lines[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(4000)
+def test_every_damaged_segment_works_or_is_refused(children, is_long, queue_dir, monkeypatch):
+    """Header, item text, control block, participant table, generations and lengths; before and after opening."""
+    share = (LONG_CASES if is_long else CASES) // WORKERS
+    workers = []
+    for number in range(WORKERS):
+        monkeypatch.setenv("PENSTOCK_DIR", str(queue_dir / str(number)))
+        workers.append(children.start("import fuzzing; fuzzing.main()", number * share, share))
+    for worker in workers:
+        summary = ast.literal_eval(finish(worker, 3600 if is_long else 110))
+        assert summary["works"] > share
+        assert summary["CorruptSegment"] > share // 2
+
+
+@pytest.mark.parametrize("kind", range(len(fuzzing.KINDS)))
+def test_a_segment_that_somebody_scribbles_into_works_or_is_refused(children, kind):
+    """One process strikes as fast as it can while another one calls everything, for a second."""
+    victim = children.start("import fuzzing; fuzzing.be_struck()", kind)
+    assert victim.stdout.readline() == "ready\n"
+    children.start("import fuzzing; fuzzing.scribble()", kind)
+    assert ast.literal_eval(finish(victim, 60))["CorruptSegment"] > 0
