@@ -1,0 +1,74 @@
+"""The command: what a person and a script see."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import penstock
+from penstock.cli import main
+
+
+def call(*arguments):
+    return CliRunner().invoke(main, arguments)
+
+
+def test_help_has_examples():
+    result = call("--help")
+    assert result.exit_code == 0
+    assert "penstock stat ticks --json" in result.output
+    for command in ("ls", "stat", "rm", "demo"):
+        assert "Example" in call(command, "--help").output
+
+
+def test_an_empty_directory_says_so():
+    assert "no queues here" in call("ls").output
+    assert json.loads(call("ls", "--json").output) == []
+
+
+def test_ls_shows_name_kind_item_and_size():
+    with penstock.BoundedQueue.create("ticks", 16, item="f8") as queue:
+        queue.put_many([1.0, 2.0, 3.0])
+        assert "ticks" in call("ls").output
+        (row,) = json.loads(call("ls", "--json").output)
+    assert (row["name"], row["kind"], row["item"], row["size"], row["capacity"]) == (
+        "ticks",
+        "bounded",
+        "float64",
+        3,
+        16,
+    )
+
+
+def test_stat_shows_the_counters():
+    with penstock.BoundedQueue.create("jobs", 16) as queue:
+        queue.put_many([b"a", b"b"])
+        queue.get()
+        row = json.loads(call("stat", "jobs", "--json").output)
+        assert (row["slots_pushed"], row["slots_popped"], row["size"]) == (2, 1, 1)
+        assert "slots_pushed" in call("stat", "jobs").output
+
+
+def test_rm_removes_the_name():
+    penstock.BoundedQueue.create("old", 2).close()
+    assert "removed old" in call("rm", "old").output
+    assert penstock.queues() == []
+
+
+@pytest.mark.parametrize("arguments", [("stat", "nope"), ("rm", "nope"), ("stat", "a/b")])
+def test_a_bad_name_is_one_clear_line_and_no_traceback(arguments):
+    result = call(*arguments)
+    assert result.exit_code != 0
+    assert result.output.startswith("Error: ")
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.slow
+def test_the_demo_accounts_for_every_item_and_leaves_nothing_behind():
+    result = call("demo", "--seconds", "2", "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.output)
+    assert report["ok"]
+    assert report["items"] > 0
+    assert len(report["killed"]) == 1
+    assert penstock.queues() == []

@@ -1,0 +1,53 @@
+"""What the pages show runs, and what they say of numbers is what the code says."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import penstock
+from penstock import _layout
+
+ROOT = Path(__file__).parent.parent
+
+
+def python_blocks(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_readme_example_carries_ticks_from_one_process_to_another():
+    producer, consumer = python_blocks("README.md")
+    run(producer)
+    lines = run(consumer).splitlines()
+    assert lines[:2] == ["101.5", "0.0"]
+    assert penstock.queues() == [("ticks", "bounded")]
+
+
+def test_the_example_of_the_bounded_page_runs():
+    (code,) = python_blocks("docs/queues/bounded.md")
+    run(code)
+
+
+def test_the_layout_page_names_every_header_field_at_its_offset():
+    page = (ROOT / "docs/memory-layout.md").read_text()
+    rows = dict(re.findall(r"^\| (\d+) \| \d+ \| (\w+) \|", page, re.MULTILINE))
+    assert {name: int(offset) for offset, name in rows.items()} == {
+        name: offset for name, (offset, _) in _layout.FIELDS.items()
+    }
+    assert f"Layout version {_layout.LAYOUT_VERSION}." in page
+
+
+def test_the_pages_link_to_files_that_exist():
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_changelog_knows_this_version():
+    assert f"## {penstock.__version__}" in (ROOT / "CHANGELOG.md").read_text()
