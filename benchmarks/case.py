@@ -33,7 +33,7 @@ class Contender:
         if not self.most:
             return self.amount
         wanted = int(self.amount * seconds_wanted / max(seconds_used, 1e-6))
-        return min(max(wanted, min(self.amount, 1000)), self.most)
+        return min(max(wanted, min(self.amount, 500)), self.most)
 
 
 @dataclass(frozen=True)

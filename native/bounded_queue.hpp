@@ -1,6 +1,8 @@
 // A bounded queue as its users hold it: the ring, who sleeps on it, who is dead, when to look for them.
 #pragma once
 
+#include <sched.h>
+
 #include "bounded_items.hpp"
 #include "bounded_recovery.hpp"
 #include "wait.hpp"
@@ -15,31 +17,39 @@ namespace penstock {
 // A producer may do so freely, since its item has a full queue before it. A consumer must not keep an item
 // waiting that comes alone: it lingers only after it has caught up with a stream, which it tells by how
 // soon the next item came.
+// Whether the core is wanted by others nobody tells us: so after two microseconds it is offered to them.
+// sched_yield comes back at once if nobody wants it.
 class Patience {
  public:
-  static constexpr std::int64_t spin_ns = 25'000;
+  static constexpr std::int64_t pause_ns = 2'000;     // spin this long,
+  static constexpr std::int64_t yield_ns = 25'000;    // then yield until this long has passed
+  static constexpr int yields = 16;                   // and at least so often: others may have used the time
   static constexpr std::int64_t stream_gap_ns = 400;  // an item that comes sooner was not an answer to us
   static constexpr std::int64_t longest_linger_ns = 4'000;
-  static constexpr int yields = 24;
 
   // `near` is enough to go on, `far` is worth stopping for. Returns true if it need not sleep.
   template <class Near, class Far>
-  [[nodiscard]] bool wait(Near near, Far far, bool crowded, std::int64_t limit_ns) noexcept {
-    if (crowded) return wait_crowded(near, far);
+  [[nodiscard]] bool wait(Near near, Far far, std::int64_t limit_ns) noexcept {
     const std::int64_t start = monotonic_ns();
-    const std::int64_t end = start + (spin_ns < limit_ns ? spin_ns : limit_ns);
+    const std::int64_t end = start + (yield_ns < limit_ns ? yield_ns : limit_ns);
     std::int64_t linger = linger_ns_.load(std::memory_order_relaxed);
     std::int64_t near_at = 0;
-    for (std::int64_t now = start; now < end; now = monotonic_ns()) {
+    for (int yielded = 0;;) {
+      const std::int64_t now = monotonic_ns();
       if (near_at == 0 && near()) {
         near_at = now;
         linger = now - start < stream_gap_ns ? grown(linger) : linger / 2;
         linger_ns_.store(linger, std::memory_order_relaxed);
       }
       if (near_at != 0 && (now - near_at >= linger || far())) return true;
-      for (int i = 0; i < 8; ++i) cpu_pause();
+      if (now >= start + limit_ns || (now >= end && yielded >= yields)) return near_at != 0;
+      if (now - start < pause_ns) {
+        for (int i = 0; i < 8; ++i) cpu_pause();
+      } else {
+        sched_yield();
+        ++yielded;
+      }
     }
-    return near_at != 0;
   }
 
  private:
@@ -48,23 +58,13 @@ class Patience {
     return next < longest_linger_ns ? next : longest_linger_ns;
   }
 
-  // More workers than cores: whom we wait for may need this core.
-  template <class Near, class Far>
-  [[nodiscard]] static bool wait_crowded(Near near, Far far) noexcept {
-    for (int i = 0; i < yields; ++i) {
-      if (near() && (i >= yields / 2 || far())) return true;  // what is far helps nobody while what is near is not there
-      sched_yield();
-    }
-    return near();
-  }
-
   std::atomic<std::int64_t> linger_ns_{0};  // learned; shared by a process's threads, and any value is right
 };
 
 // Spin, announce, look again, sleep. Returns after a wake-up, a signal, or limit_ns; the caller tries again.
 template <class Near, class Far>
-void wait_until(Event event, Patience& patience, Near near, Far far, bool crowded, std::int64_t limit_ns) noexcept {
-  if (patience.wait(near, far, crowded, limit_ns)) return;
+void wait_until(Event event, Patience& patience, Near near, Far far, std::int64_t limit_ns) noexcept {
+  if (patience.wait(near, far, limit_ns)) return;
   const std::uint32_t ticket = event.announce();
   if (near()) return;  // W1
   event.park(ticket, limit_ns < park_limit_ns ? limit_ns : park_limit_ns);
@@ -99,8 +99,7 @@ class SharedQueue {
         ring_(make_ring(base, at, control_, capacity, slot_bytes)),
         roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
                 &control_->participants_used, identity),
-        recovery_(ring_, roster_, {&control_->tombstones, &control_->adopted}),
-        cores_(usable_cores()) {}
+        recovery_(ring_, roster_, {&control_->tombstones, &control_->adopted}) {}
 
   [[nodiscard]] const Ring& ring() const noexcept { return ring_; }
   [[nodiscard]] BoundedControl& control() const noexcept { return *control_; }
@@ -176,14 +175,14 @@ class SharedQueue {
     wait_until(
         items(), item_patience_, [this] { return looks_poppable(ring_) || is_ended(ring_); },
         [this, far] { return ring_.generation_of(far).load(std::memory_order_relaxed) == generation::published(far); },
-        is_crowded(), limit_ns);
+        limit_ns);
   }
   void wait_for_room(std::uint64_t slots, std::int64_t limit_ns) noexcept {
     const std::uint64_t far = ring_.push_position->load(std::memory_order_relaxed) + distance() - 1;
     wait_until(
         room(), room_patience_, [this, slots] { return looks_pushable(ring_, slots); },
         [this, far] { return ring_.generation_of(far).load(std::memory_order_relaxed) == generation::free(far); },
-        is_crowded(), limit_ns);
+        limit_ns);
   }
 
  private:
@@ -208,13 +207,10 @@ class SharedQueue {
   // How far behind is far: a few cache lines of generations, if the ring has them.
   [[nodiscard]] std::uint64_t distance() const noexcept { return ring_.capacity < 256 ? ring_.capacity / 4 + 1 : 64; }
 
-  [[nodiscard]] bool is_crowded() const noexcept { return static_cast<int>(roster_.used()) > cores_; }
-
   BoundedControl* control_;
   Ring ring_;
   Roster roster_;
   Recovery recovery_;
-  int cores_;
   Patience item_patience_;
   Patience room_patience_;
   std::atomic<std::int64_t> last_recovery_ns_{0};

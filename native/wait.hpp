@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -84,12 +83,5 @@ class Event {
   static constexpr std::uint32_t sleeping = 1;
   std::atomic<std::uint32_t>* word_;
 };
-
-// Cores that this thread may run on: with more workers than that, spinning only delays the others.
-[[nodiscard]] inline int usable_cores() noexcept {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-}
 
 }  // namespace penstock

@@ -10,7 +10,7 @@ from benchmarks.standard import MultiprocessingQueue
 
 TOPOLOGIES = (1, 2, 4)
 MOST_ITEMS = 2_000_000
-FIRST_ITEMS = 4_000
+FIRST_ITEMS = 2_000
 
 
 def contender(adapter: type[Adapter], plan: Plan, placement: str, each: int, batch: int = 1) -> Contender:
