@@ -6,7 +6,7 @@
 //              p+1               published: p may be popped        │ a pop waits for p+1 and leaves p+C:
 //              p+C               free for the next lap             ┘ seed, points 3 to 6
 //              tombstone(p)      its producer died: to be skipped
-//              adopted(p, who)   its consumer died: `who` delivers it instead
+//              adopted(p, n)     its consumer died: another one delivers it, the n-th to try
 //            An item of k slots holds k consecutive positions: the head carries its length,
 //            the others their distance to the head.
 // Roles      any number of producers and consumers, threads or processes.
@@ -44,24 +44,28 @@ enum class Outcome : std::uint8_t {
 
 namespace generation {
 
-// 0 | position or position+1 : 63      10 | position+1 : 62      11 | who : 14 | position : 48
+// 0 | position or position+1 : 63      10 | position+1 : 62      11 | times : 14 | position : 48
 inline constexpr std::uint64_t special_bit = std::uint64_t{1} << 63;
 inline constexpr std::uint64_t adopted_bits = std::uint64_t{3} << 62;
 inline constexpr std::uint64_t adopted_position_mask = (std::uint64_t{1} << 48) - 1;
+inline constexpr std::uint64_t times_mask = (std::uint64_t{1} << 14) - 1;
 
 [[nodiscard]] constexpr std::uint64_t free(std::uint64_t p) noexcept { return p; }
 [[nodiscard]] constexpr std::uint64_t published(std::uint64_t p) noexcept { return p + 1; }
 [[nodiscard]] constexpr std::uint64_t tombstone(std::uint64_t p) noexcept {
   return special_bit | ((p + 1) & ~adopted_bits);
 }
-[[nodiscard]] constexpr std::uint64_t adopted(std::uint64_t p, std::uint32_t who) noexcept {
-  return adopted_bits | std::uint64_t{who} << 48 | (p & adopted_position_mask);
+// Each adoption has another value, so that a recoverer's compare-and-swap from an old one fails. Who adopted it
+// is in the ledger: lines have new owners in time, and the word could not tell them apart.
+[[nodiscard]] constexpr std::uint64_t adopted(std::uint64_t p, std::uint64_t times) noexcept {
+  return adopted_bits | (times & times_mask) << 48 | (p & adopted_position_mask);
 }
 [[nodiscard]] constexpr bool is_adopted(std::uint64_t g, std::uint64_t p) noexcept {
   return g >= adopted_bits && (g & adopted_position_mask) == (p & adopted_position_mask);
 }
-[[nodiscard]] constexpr std::uint32_t adopter(std::uint64_t g) noexcept {
-  return static_cast<std::uint32_t>(g >> 48) & (participants_limit - 1);
+// How often the item in a slot of this generation was adopted.
+[[nodiscard]] constexpr std::uint64_t times_adopted(std::uint64_t g) noexcept {
+  return g >= adopted_bits ? g >> 48 & times_mask : 0;
 }
 
 }  // namespace generation

@@ -73,7 +73,7 @@ class Recovery {
     PENSTOCK_FAILPOINT("recover.before_adopt");
     // B3; acquire P1 on success: the item's bytes
     if (ring_.generation_of(span.position)
-            .compare_exchange_strong(expected, generation::adopted(span.position, ledger.number()),
+            .compare_exchange_strong(expected, generation::adopted(span.position, generation::times_adopted(found.seen) + 1),
                                      std::memory_order_acq_rel, std::memory_order_relaxed)) {
       PENSTOCK_FAILPOINT("recover.adopted");
       counters_.adopted->fetch_add(1, std::memory_order_relaxed);  // a statistic

@@ -30,7 +30,7 @@ enum class ItemKind : std::uint32_t { bytes = 1, record = 2, object = 3 };
 inline constexpr std::uint64_t capacity_limit = std::uint64_t{1} << 32;
 inline constexpr std::uint64_t slot_bytes_limit = std::uint64_t{1} << 32;
 inline constexpr std::uint64_t segment_bytes_limit = std::uint64_t{1} << 46;  // what an address space holds
-inline constexpr std::uint32_t participants_limit = 1u << 14;                 // what adopted() can name
+inline constexpr std::uint32_t participants_limit = 1u << 14;
 inline constexpr std::uint32_t item_text_limit = 1u << 20;
 
 struct SegmentHeader {

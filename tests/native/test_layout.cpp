@@ -18,7 +18,9 @@ static_assert(index_of(13, 7) == 5 && lap_of(13, 7) == 8);
 static_assert(lock_byte(0) > static_cast<std::int64_t>(segment_bytes_limit));
 
 static_assert(generation::free(5) == 5 && generation::published(5) == 6);
-static_assert(generation::adopter(generation::adopted(5, 16383)) == 16383);
+static_assert(generation::times_adopted(generation::adopted(5, 16383)) == 16383);
+static_assert(generation::times_adopted(generation::published(5)) == 0);
+static_assert(generation::adopted(5, 1) != generation::adopted(5, 2));
 static_assert(generation::is_adopted(generation::adopted(5, 16383), 5));
 static_assert(!generation::is_adopted(generation::adopted(5, 16383), 6));
 static_assert(!generation::is_adopted(generation::tombstone(5), 5));
@@ -32,7 +34,7 @@ TEST(a_generation_says_one_thing_only) {
       words.push_back(generation::free(p));
       words.push_back(generation::tombstone(p));
       words.push_back(generation::adopted(p, 0));
-      words.push_back(generation::adopted(p, participants_limit - 1));
+      words.push_back(generation::adopted(p, 16383));
     }
     for (std::size_t i = 0; i < words.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) CHECK(words[i] != words[j]);

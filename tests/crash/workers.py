@@ -1,0 +1,135 @@
+"""Workers that may be killed at any moment, and the logs by which they are judged afterwards.
+
+A log is a mapped file: what was stored in it is there after a SIGKILL, as the queue's own memory is.
+A producer stores what it is about to put, puts, and stores that it did; a consumer gets, checks, and stores what it got.
+"""
+
+from __future__ import annotations
+
+import mmap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import penstock
+
+WORKER_SHIFT = 40
+LOG_BYTES = 32 << 20  # sparse
+
+
+class Log:
+    """Words of one worker: 0 trying, 1 done, 2 the longest call in ns, 3 how many numbers follow, 4… the numbers."""
+
+    TRYING, DONE, LONGEST, COUNT, NUMBERS = range(5)
+
+    def __init__(self, path: Path) -> None:
+        with path.open("a+b") as file:
+            file.truncate(LOG_BYTES)
+            self.memory = mmap.mmap(file.fileno(), LOG_BYTES)
+        self.words = memoryview(self.memory).cast("Q")
+
+    def note_duration(self, start_ns: int) -> None:
+        duration = time.monotonic_ns() - start_ns
+        if duration > self.words[self.LONGEST]:
+            self.words[self.LONGEST] = duration
+
+    def note_numbers(self, numbers: list[int]) -> None:
+        count = self.words[self.COUNT]
+        for number in numbers:
+            self.words[self.NUMBERS + count] = number
+            count += 1
+        self.words[self.COUNT] = count
+
+    def numbers(self) -> list[int]:
+        return self.words[self.NUMBERS : self.NUMBERS + self.words[self.COUNT]].tolist()
+
+    @property
+    def longest_seconds(self) -> float:
+        return self.words[self.LONGEST] / 1e9
+
+    def close(self) -> None:
+        self.words.release()
+        self.memory.close()
+
+
+class Load(NamedTuple):
+    """What goes through the queue: how numbers become items, and items, checked over their length, numbers again."""
+
+    create: dict[str, Any]
+    batch: int
+    """Items that one call puts, or gets at most."""
+    put: Callable[[Any, list[int]], int]
+    get: Callable[[Any, float], list[int]]
+
+
+def of_bytes(lengths: tuple[int, ...], **create: Any) -> Load:
+    """Bytes of several lengths, each item its own number again and again."""
+
+    def put(q: Any, numbers: list[int]) -> int:
+        (number,) = numbers
+        q.put(number.to_bytes(8, "little") * (lengths[number % len(lengths)] // 8))
+        return 1
+
+    def get(q: Any, timeout: float) -> list[int]:
+        item = q.get(timeout=timeout)
+        number = int.from_bytes(item[:8], "little")
+        if item != item[:8] * (lengths[number % len(lengths)] // 8):
+            raise AssertionError(f"a torn item of {len(item)} bytes: {item[:64]!r}…")
+        return [number]
+
+    return Load(create, 1, put, get)
+
+
+def of_records(words: int, batch: int, **create: Any) -> Load:
+    """Batches of records, each its own number in every word."""
+
+    def put(q: Any, numbers: list[int]) -> int:
+        return q.put_many(np.repeat(np.array(numbers, "<u8")[:, None], words, axis=1))
+
+    def get(q: Any, timeout: float) -> list[int]:
+        items = q.get_many(batch, timeout=timeout)
+        if not (items == items[:, :1]).all():
+            raise AssertionError(f"a torn record: {items}")
+        return items[:, 0].tolist()
+
+    return Load({"item": np.dtype(("<u8", (words,))), **create}, batch, put, get)
+
+
+def produce(q: Any, load: Load, log: Log, worker: int, stop: memoryview) -> None:
+    """Until told to stop. Numbers below DONE are in; those up to TRYING may be."""
+    done = 0
+    while not stop[0]:
+        numbers = [worker << WORKER_SHIFT | done + i for i in range(load.batch)]
+        log.words[Log.TRYING] = done + load.batch
+        start = time.monotonic_ns()
+        done += load.put(q, numbers)
+        log.note_duration(start)
+        log.words[Log.DONE] = done
+
+
+def consume(q: Any, load: Load, log: Log, worker: int, stop: memoryview) -> None:
+    """Until told to stop and the queue is empty."""
+    start = time.monotonic_ns()
+    while True:
+        try:
+            numbers = load.get(q, 1)
+        except penstock.Empty:
+            if stop[0]:
+                return
+            continue  # and it still waits
+        if not stop[0]:
+            log.note_duration(start)
+        log.note_numbers(numbers)
+        start = time.monotonic_ns()
+
+
+def idle_along(log: Log, stop: memoryview) -> None:
+    """The control: has nothing to do with the queue, and notes how long the machine keeps it from running."""
+    last = time.monotonic_ns()
+    while not stop[0]:
+        for _ in range(200):
+            log.note_duration(last)
+            last = time.monotonic_ns()
+        time.sleep(0.0005)
