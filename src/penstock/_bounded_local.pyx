@@ -16,6 +16,7 @@ from penstock.errors import Full, ShutDown
 
 
 @cython.trashcan(True)  # queues in queues in queues: freeing them must not take a stack frame each
+@cython.final
 cdef class LocalBody(Body):
 
     def __cinit__(self, capacity):
@@ -56,19 +57,20 @@ cdef class LocalBody(Body):
             waited = True
 
     cdef object put_many(self, object given, int64_t deadline):
-        cdef tuple items = tuple(given)  # ours: what the caller does to its own list meanwhile is nothing to us
         cdef Outcome outcome
-        cdef void** references = references_of(items)
-        cdef uint64_t count = len(items)
+        # Under the GIL a list stands still while we are at it, and is looked at anew after each wait.
+        cdef object items = given if has_gil and type(given) in (list, tuple) else tuple(given)
+        cdef void** references
         cdef uint64_t total = 0
         cdef uint64_t put = 0
         cdef uint64_t wanted
         cdef bint waited = False
-        while total < count:
-            wanted = min(count - total, self.queue.ring().capacity)
-            count_each(references + total, wanted)
-            outcome = try_put_references(self.queue.ring(), Local(), references + total, wanted, put)
-            drop_each(references + total + put, wanted - put)
+        while total < <uint64_t>len(items):
+            references = references_of(items) + total
+            wanted = min(<uint64_t>len(items) - total, self.queue.ring().capacity)
+            count_each(references, wanted)
+            outcome = try_put_references(self.queue.ring(), Local(), references, wanted, put)
+            drop_each(references + put, wanted - put)
             if outcome == Outcome.done:
                 total += put
                 self._after_put(waited)

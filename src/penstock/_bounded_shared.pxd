@@ -1,9 +1,11 @@
+cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from penstock._native cimport Buffer, Outcome, Peeked, Range, Ring, SharedLedger, SharedQueue
 from penstock._queue cimport Body
 
 
+@cython.final
 cdef class SharedBody(Body):
     cdef SharedQueue* queue
     cdef const Ring* ring
@@ -18,14 +20,14 @@ cdef class SharedBody(Body):
     cdef int _find_ledger(self, SharedLedger* ledger) except -1
     cdef int _check_length(self, uint64_t length) except -1
     cdef int _put_bytes(self, const void* data, uint64_t length, int64_t deadline) except -1
-    cdef int _after_put(self, bint waited) except -1
+    cdef inline int _after_put(self, bint waited) except -1
     cdef object _put_records(self, object array, int64_t deadline)
     cdef object _put_bytes_many(self, tuple items, int64_t deadline)
     cdef uint64_t _collect(self, tuple items, Buffer* buffers, list lent) except? 0
     cdef object _room_for(self, uint64_t length)
     cdef void* _data_of(self, object target) noexcept
     cdef int _finish(self, SharedLedger ledger, const Peeked& peeked, object target) except -1
-    cdef int _after_get(self, bint waited) except -1
+    cdef inline int _after_get(self, bint waited) except -1
     cdef object _get_bytes(self, int64_t deadline)
     cdef object _recover(self, Outcome outcome, SharedLedger ledger, bint skipped)
     cdef object _take_records(self, uint64_t limit, SharedLedger ledger, Peeked* peeked)

@@ -1,6 +1,7 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
 """A bounded queue in shared memory: convert, wait, raise. The algorithm is in native/."""
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
@@ -29,6 +30,7 @@ cdef object encode_object = items.encode_object
 cdef object decode_object = items.decode_object
 
 
+@cython.final
 cdef class SharedBody(Body):
 
     def __cinit__(self, opened):

@@ -42,8 +42,8 @@ class Log:
             count += 1
         self.words[self.COUNT] = count
 
-    def numbers(self) -> list[int]:
-        return self.words[self.NUMBERS : self.NUMBERS + self.words[self.COUNT]].tolist()
+    def numbers(self) -> np.ndarray:
+        return np.array(self.words[self.NUMBERS : self.NUMBERS + self.words[self.COUNT]], "<u8")
 
     @property
     def longest_seconds(self) -> float:

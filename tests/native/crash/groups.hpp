@@ -64,7 +64,8 @@ class Groups {
         }
       }
     }
-    for (const Shape& shape : shapes(options_.is_long)) add_meetings(shape);
+    for (const Shape& shape : shapes(options_.is_long))
+      if (shape.capacity != 4) add_meetings(shape);  // 2 and 8 are the narrow and the wide ring: enough of them
     const std::uint32_t random_units = options_.is_long ? 80 : 4;
     for (std::uint32_t i = 0; i < random_units; ++i) add_random(i);
     return std::move(units_);
@@ -105,7 +106,8 @@ class Groups {
     for (const Scene& scene : scenes(shape)) {
       const std::string occupancy = scene.occupancy.name;
       for (const Op first : is_long ? every_op : data_ops) {
-        if (is_long || occupancy == "wrap" || occupancy == "full") add_pair("pair", scene, first, {Op::get, Op::put_one});
+        if (is_long || occupancy == "wrap" || occupancy == "full")
+          add_pair("pair", scene, first, {Op::get, Op::put_one, Op::join});
         if (is_long) add_pair("pair", scene, first, {Op::get_many, Op::put_long, Op::make_room});
       }
       if (!is_long && occupancy != "wrap") continue;
@@ -115,7 +117,7 @@ class Groups {
       }
       Scene crowded = scene;
       crowded.shape.participants = 2;
-      for (const Op first : seconds) add_pair("crowd", crowded, first, {Op::get, Op::get_many, Op::put_one});
+      for (const Op first : seconds) add_pair("crowd", crowded, first, {Op::get, Op::get_many, Op::put_one, Op::join});
     }
   }
 

@@ -1,0 +1,185 @@
+"""The rooms: who may include or import whom, and what each room keeps out."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import penstock
+import pytest
+from penstock import _queue
+
+ROOT = Path(__file__).parent.parent
+NATIVE = ROOT / "native"
+PACKAGE = ROOT / "src" / "penstock"
+LINE_LIMIT = 480
+
+# Each may include only what stands in a row above its own. A new header needs a row.
+NATIVE_ROWS = [
+    {"platform"},
+    {"layout", "failpoint", "fault_guard"},
+    {"wait", "ledger", "roster"},
+    {"bounded"},
+    {"bounded_items", "bounded_recovery"},
+    {"bounded_queue"},
+]
+
+# Each may import only what stands in a row above its own. A new module needs a row.
+PYTHON_ROWS = [
+    {"_version", "errors", "stats", "_layout", "_native"},
+    {"items", "_aio", "_buffers"},
+    {"segment"},
+    {"_queue"},
+    {"_bounded_local", "_bounded_shared"},
+    {"_bounded"},
+    {"opening"},
+    {"__init__"},
+    {"demo"},
+    {"cli"},
+]
+
+
+def level_of(rows, name):
+    for level, row in enumerate(rows):
+        if name in row:
+            return level
+    pytest.fail(f"{name!r} has no row in {Path(__file__).name}: where does it belong?")
+
+
+def without_comments(path):
+    return re.sub(r"//.*|/\*.*?\*/", "", path.read_text(), flags=re.DOTALL if "/*" in path.read_text() else 0)
+
+
+HEADERS = sorted(NATIVE.glob("*.hpp"))
+MODULES = sorted(path for path in PACKAGE.iterdir() if path.suffix in (".py", ".pyx"))
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.name)
+def test_native_headers_include_only_downwards(header):
+    level = level_of(NATIVE_ROWS, header.stem)
+    for included in re.findall(r'^#include "(\w+)\.hpp"', header.read_text(), re.MULTILINE):
+        assert level_of(NATIVE_ROWS, included) < level, f"{header.name} includes {included}.hpp"
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.name)
+def test_native_headers_know_no_python_no_exceptions_and_no_allocation(header):
+    code = without_comments(header)
+    assert "Python.h" not in code
+    assert "Cython" not in code
+    for word in ("throw", "try", "catch", "malloc", "calloc", "realloc", "free(", "make_unique", "make_shared"):
+        assert not re.search(rf"(?<![\w:.]){re.escape(word)}(?!\w)" if word != "free(" else r"(?<![\w:])free\(p?tr", code), word
+    for allocation in re.findall(r"\bnew\b\s*(\S)", re.sub(r"#include <new>", "", code)):
+        assert allocation == "(", "only placement new: memory is given, never taken"
+    for container in ("vector", "string", "map", "unordered_map", "deque", "function", "unique_ptr", "shared_ptr"):
+        assert f"std::{container}<" not in code
+        assert f"#include <{container}>" not in code
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.name)
+def test_native_headers_open_with_what_they_are(header):
+    assert header.read_text().startswith("// "), "a header opens with a comment that says what it is"
+    assert "#pragma once" in header.read_text()
+
+
+def test_the_platform_header_includes_the_standard_library_only():
+    assert not re.search(r'#include "', (NATIVE / "platform.hpp").read_text())
+
+
+def imports_of(path):
+    """Top-level imports of a module, ours by their last name, foreign ones by their first."""
+    ours, foreign = set(), set()
+    text = re.sub(r"\(\s*([^)]*?)\s*\)", lambda found: "(" + " ".join(found[1].split()) + ")", path.read_text())
+    for line in text.splitlines():
+        if found := re.match(r"from penstock(?:\.(\w+))? c?import (.+)", line):
+            names = re.findall(r"(\w+)(?: as \w+)?", found[2])
+            ours |= {found[1]} if found[1] else {name for name in names if name_is_module(name)}
+        elif found := re.match(r"c?import (.+)|from (\w+)", line):
+            for name in re.findall(r"(\w+)[\w.]*(?: as \w+)?", found[1] or found[2]):
+                (ours if name == "penstock" else foreign).add("__init__" if name == "penstock" else name)
+    return ours, foreign
+
+
+def name_is_module(name):
+    return any((PACKAGE / f"{name}{suffix}").exists() for suffix in (".py", ".pyx", ".pxd"))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.name)
+def test_python_modules_import_only_downwards(module):
+    level = level_of(PYTHON_ROWS, module.stem)
+    for imported in imports_of(module)[0]:
+        assert level_of(PYTHON_ROWS, imported) < level, f"{module.name} imports {imported}"
+
+
+@pytest.mark.parametrize(
+    ("library", "home"),
+    [("mmap", {"segment"}), ("pickle", {"items"}), ("ast", {"items"}), ("click", {"cli"}), ("pyspark", set())],
+)
+def test_each_outside_library_has_one_home(library, home):
+    assert {module.stem for module in MODULES if library in imports_of(module)[1]} <= home
+
+
+def test_only_the_spark_room_imports_pyspark():
+    for path in PACKAGE.rglob("*.py"):
+        if "spark" not in path.relative_to(PACKAGE).parts[0]:
+            assert "pyspark" not in path.read_text(), path
+
+
+def test_nothing_is_called_utils_common_or_helpers():
+    for folder in ("src", "native", "tests", "benchmarks", "models", "tools"):
+        for path in (ROOT / folder).rglob("*"):
+            assert path.stem not in ("util", "utils", "common", "helper", "helpers", "misc"), path
+
+
+def test_no_file_is_so_long_that_a_concept_must_be_missing():
+    for folder in ("src", "native", "tests", "models", "benchmarks", "tools"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".pyx", ".pxd", ".pyi", ".hpp", ".cpp", ".sh"):
+                lines = len(path.read_text().splitlines())
+                assert lines <= LINE_LIMIT, f"{path.relative_to(ROOT)} has {lines} lines"
+
+
+def public_members(cls):
+    for base in cls.__mro__:
+        if base.__module__.startswith("penstock"):
+            yield from ((base, name, value) for name, value in vars(base).items() if not name.startswith("_"))
+
+
+def test_every_public_thing_says_what_it_does():
+    for name in penstock.__all__:
+        thing = getattr(penstock, name)
+        if name in ("__version__",):
+            continue
+        assert thing.__doc__, name
+        if isinstance(thing, type):
+            for base, member, value in public_members(thing):
+                if callable(value) or isinstance(value, (property, classmethod)) or type(value).__name__ == "getset_descriptor":
+                    assert getattr(base, member).__doc__ or getattr(value, "__doc__", None), f"{name}.{member}"
+
+
+def test_the_public_names_are_exactly_those_in_all():
+    visible = {name for name in vars(penstock) if not name.startswith("_")}
+    modules = {path.stem for path in MODULES}
+    assert visible - modules | {"open"} == {name for name in penstock.__all__ if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(("cls", "stub"), [(penstock.BoundedQueue, "_bounded"), (_queue.Queue, "_queue")])
+def test_the_type_stubs_name_every_public_member_and_no_other(cls, stub):
+    tree = ast.parse((PACKAGE / f"{stub}.pyi").read_text())
+    (described,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == cls.__name__]
+    typed = {node.name for node in described.body if isinstance(node, ast.FunctionDef)}
+    typed |= {node.target.id for node in described.body if isinstance(node, ast.AnnAssign)}
+    here = {name for name in vars(cls) if not name.startswith("_")}
+    inherited = {name for base in cls.__mro__[1:] for name in vars(base) if not name.startswith("_")}
+    public = {name for name in typed if not name.startswith("_")}
+    assert here - inherited <= public | inherited
+    assert public <= here | inherited
+
+
+def test_the_changelog_knows_the_version():
+    assert re.search(rf"^## \[?{re.escape(penstock.__version__)}\]?", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+
+def test_the_installed_version_is_the_one_in_the_source():
+    source = (PACKAGE / "_version.py").read_text()
+    assert f'__version__ = "{penstock.__version__}"' in source
