@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from deadline import PATIENCE_SECONDS, until
 
 HERE = Path(__file__).parent

@@ -78,7 +78,11 @@ def try_case(case: int, templates: list[bytes], outcomes: dict[str, int]) -> Non
 def damage(raw: RawSegment, rng: random.Random) -> None:
     """One to four blows into one or two areas."""
     starts = {name: raw.field(f"{name}_offset") for name in AREAS if name != "header"}
-    ends = {"header": 256, "item_text": starts["item_text"] + raw.field("item_text_bytes"), "control": starts["participants"]}
+    ends = {
+        "header": 256,
+        "item_text": starts["item_text"] + raw.field("item_text_bytes"),
+        "control": starts["participants"],
+    }
     ends["participants"] = starts["participants"] + 4 * 128
     ends["generations"] = starts["generations"] + 8 * CAPACITY
     ends["lengths"] = starts["lengths"] + 4 * CAPACITY if starts["lengths"] else 0
@@ -105,7 +109,9 @@ def strike(memory, rng: random.Random, start: int, end: int) -> None:
         at = max(start, at)
         old = struct.unpack_from("<Q", memory, at)[0]
         near = (old + rng.choice([-CAPACITY, -2, -1, 1, 2, CAPACITY])) % 2**64
-        far = rng.choice([0, 1, 2**31, 2**32 - 1, 2**62, 2**63, 2**64 - 1, old | 2**63, rng.getrandbits(64), intent(rng)])
+        far = rng.choice(
+            [0, 1, 2**31, 2**32 - 1, 2**62, 2**63, 2**64 - 1, old | 2**63, rng.getrandbits(64), intent(rng)]
+        )
         struct.pack_into("<Q", memory, at, near if how == 2 else far)
 
 

@@ -6,9 +6,9 @@ import ast
 import re
 from pathlib import Path
 
-import penstock
 import pytest
-from penstock import _queue
+
+import penstock
 
 ROOT = Path(__file__).parent.parent
 NATIVE = ROOT / "native"
@@ -48,7 +48,7 @@ def level_of(rows, name):
 
 
 def without_comments(path):
-    return re.sub(r"//.*|/\*.*?\*/", "", path.read_text(), flags=re.DOTALL if "/*" in path.read_text() else 0)
+    return re.sub(r"//.*", "", path.read_text())
 
 
 HEADERS = sorted(NATIVE.glob("*.hpp"))
@@ -67,8 +67,8 @@ def test_native_headers_know_no_python_no_exceptions_and_no_allocation(header):
     code = without_comments(header)
     assert "Python.h" not in code
     assert "Cython" not in code
-    for word in ("throw", "try", "catch", "malloc", "calloc", "realloc", "free(", "make_unique", "make_shared"):
-        assert not re.search(rf"(?<![\w:.]){re.escape(word)}(?!\w)" if word != "free(" else r"(?<![\w:])free\(p?tr", code), word
+    for word in ("throw", "try", "catch", "malloc", "calloc", "realloc", "aligned_alloc", "make_unique", "make_shared"):
+        assert not re.search(rf"\b{word}\b", code), word
     for allocation in re.findall(r"\bnew\b\s*(\S)", re.sub(r"#include <new>", "", code)):
         assert allocation == "(", "only placement new: memory is given, never taken"
     for container in ("vector", "string", "map", "unordered_map", "deque", "function", "unique_ptr", "shared_ptr"):
@@ -153,7 +153,11 @@ def test_every_public_thing_says_what_it_does():
         assert thing.__doc__, name
         if isinstance(thing, type):
             for base, member, value in public_members(thing):
-                if callable(value) or isinstance(value, (property, classmethod)) or type(value).__name__ == "getset_descriptor":
+                if (
+                    callable(value)
+                    or isinstance(value, (property, classmethod))
+                    or type(value).__name__ == "getset_descriptor"
+                ):
                     assert getattr(base, member).__doc__ or getattr(value, "__doc__", None), f"{name}.{member}"
 
 
@@ -163,17 +167,13 @@ def test_the_public_names_are_exactly_those_in_all():
     assert visible - modules | {"open"} == {name for name in penstock.__all__ if not name.startswith("_")}
 
 
-@pytest.mark.parametrize(("cls", "stub"), [(penstock.BoundedQueue, "_bounded"), (_queue.Queue, "_queue")])
-def test_the_type_stubs_name_every_public_member_and_no_other(cls, stub):
-    tree = ast.parse((PACKAGE / f"{stub}.pyi").read_text())
-    (described,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == cls.__name__]
-    typed = {node.name for node in described.body if isinstance(node, ast.FunctionDef)}
-    typed |= {node.target.id for node in described.body if isinstance(node, ast.AnnAssign)}
-    here = {name for name in vars(cls) if not name.startswith("_")}
-    inherited = {name for base in cls.__mro__[1:] for name in vars(base) if not name.startswith("_")}
-    public = {name for name in typed if not name.startswith("_")}
-    assert here - inherited <= public | inherited
-    assert public <= here | inherited
+def test_the_type_stubs_name_every_public_member_and_no_other():
+    typed = set()
+    for stub in ("_queue", "_bounded"):
+        for node in ast.walk(ast.parse((PACKAGE / f"{stub}.pyi").read_text())):
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                typed.add(node.name)
+    assert typed == {name for _, name, _ in public_members(penstock.BoundedQueue)}
 
 
 def test_the_changelog_knows_the_version():

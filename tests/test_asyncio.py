@@ -7,8 +7,9 @@ import math
 import threading
 import time
 
-import penstock
 import pytest
+
+import penstock
 from deadline import PATIENCE_SECONDS, until
 from penstock import BoundedQueue, QueueClosed, ShutDown
 

@@ -7,8 +7,9 @@ import signal
 import socket
 import struct
 
-import penstock
 import pytest
+
+import penstock
 from children import needs_root
 from penstock import BoundedQueue, CorruptSegment, _layout
 from raw import CLOSED_BIT, RawSegment
@@ -97,7 +98,7 @@ def test_a_kind_that_this_version_cannot_open_is_a_clean_error(made, kind):
     descriptors = len(os.listdir("/proc/self/fd"))
     with pytest.raises((CorruptSegment, TypeError)):
         penstock.open("q")
-    with pytest.raises(TypeError, match="use penstock.open"):
+    with pytest.raises(TypeError, match=r"use penstock\.open"):
         BoundedQueue.open("q")
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
@@ -168,8 +169,9 @@ def test_an_item_text_of_a_megabyte_of_nonsense_is_refused(queue_dir, children):
 import sys, penstock
 from penstock.items import ItemType
 for text in (b"-" * 1_000_000 + b"1", b"[" * 1_000_000, b"1+" * 500_000 + b"1", b"(" * 99 + b")" * 99,
-             b"{1:" * 300_000, b"not " * 250_000 + b"1", b"'a'" * 300_000, b"1if 1else " * 90_000 + b"1", b"~" * 10**6 + b"1",
-             b"a." * 500_000 + b"a", b"1**" * 300_000 + b"1", b"1<" * 400_000 + b"1", b"f(" * 300_000, b"*" * 10**6):
+             b"{1:" * 300_000, b"not " * 250_000 + b"1", b"'a'" * 300_000, b"1if 1else " * 90_000 + b"1",
+             b"~" * 10**6 + b"1", b"a." * 500_000 + b"a",
+             b"1**" * 300_000 + b"1", b"1<" * 400_000 + b"1", b"f(" * 300_000, b"*" * 10**6):
     try:
         ItemType.from_header(2, text)
         print("accepted", text[:20])
@@ -268,18 +270,22 @@ def test_positions_that_cannot_be_are_noticed_in_use(item, push, pop):
             q.put(b"%d" % i)
         with RawSegment("q") as raw:
             raw.push_position, raw.pop_position = push, pop
-        corrupt = 0
+        errors = []
         calls = [q.try_get, lambda: q.get(timeout=0.3), lambda: q.get_many(5, timeout=0.3)]
-        calls += [lambda: q.try_put(b"x"), lambda: q.put(b"x", timeout=0.3), lambda: q.put_many([b"x"] * 20, timeout=0.3)]
+        calls += [
+            lambda: q.try_put(b"x"),
+            lambda: q.put(b"x", timeout=0.3),
+            lambda: q.put_many([b"x"] * 20, timeout=0.3),
+        ]
         for call in calls:
             try:
                 call()
             except CorruptSegment as error:
-                corrupt += 1
-                assert "push_position=" in str(error)
+                errors.append(str(error))
             except (penstock.Empty, penstock.Full):
                 pass
-        assert corrupt > 0
+        assert errors
+        assert all("push_position=" in error for error in errors)
         assert 0 <= q.qsize() <= 16
         q.stats()
 

@@ -8,8 +8,9 @@ import threading
 from collections import deque
 
 import numpy as np
-import penstock
 import pytest
+
+import penstock
 from deadline import until_parked
 from penstock import BoundedQueue
 
@@ -223,7 +224,7 @@ def test_a_batch_with_one_item_of_a_wrong_type_puts_nothing():
 
 
 def test_a_batch_is_what_it_was_when_it_was_given(children):
-    """Another thread empties the list while put_many waits: the batch must not follow it, least of all into freed memory."""
+    """Another thread empties the list while put_many waits: the batch must not follow it into freed memory."""
     out = children.run(
         """
 import threading, penstock

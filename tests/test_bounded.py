@@ -7,11 +7,12 @@ import threading
 import time
 
 import numpy as np
-import penstock
 import pytest
-from deadline import until_parked
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import penstock
+from deadline import until_parked
 from penstock import BoundedQueue, _layout
 from raw import PUSH, RawSegment, claim_as_the_dead
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import penstock
 import pytest
+
+import penstock
 from deadline import until_parked
 from penstock import BoundedQueue, ShutDown
 

@@ -69,11 +69,12 @@ until(lambda: counts[0] > 1000)
 def test_an_event_loop_that_is_left_waiting_does_not_disturb_the_end(children):
     children.run(
         """
-import asyncio, penstock
+import asyncio, threading, penstock
 q = penstock.BoundedQueue.create("q", 2)
 async def main():
     task = asyncio.create_task(q.aget())
-    await asyncio.sleep(0.01)
+    while not any(thread.name == "penstock-aio" for thread in threading.enumerate()):
+        await asyncio.sleep(0)
 asyncio.run(main())
 """
     )

@@ -6,8 +6,9 @@ import os
 import signal
 import threading
 
-import penstock
 import pytest
+
+import penstock
 from children import fork
 from deadline import PATIENCE_SECONDS, is_task_parked, until, until_parked
 from penstock import BoundedQueue

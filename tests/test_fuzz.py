@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import subprocess
 
-import fuzzing
 import pytest
+
+import fuzzing
 
 CASES, LONG_CASES, WORKERS = 10_000, 400_000, 2
 

@@ -1,4 +1,4 @@
-"""Handles: closing them while others are inside, using them afterwards, subclassing, and what they say of themselves."""
+"""Handles: closing them while others are inside, using them afterwards, and what they say of themselves."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import os
 import sys
 import threading
 
-import penstock
 import pytest
+
+import penstock
 from deadline import until, until_parked
 from penstock import BoundedQueue, QueueClosed
 
@@ -81,10 +82,15 @@ def test_close_may_be_called_again(q):
     assert q.closed
 
 
-def test_a_with_statement_closes_also_after_an_exception(q):
-    with pytest.raises(RuntimeError, match="ours"), q as entered:
+def test_a_with_statement_closes(q):
+    with q as entered:
         assert entered is q
         assert not q.closed
+    assert q.closed
+
+
+def test_a_with_statement_closes_after_an_exception(q):
+    with pytest.raises(RuntimeError, match="ours"), q:
         raise RuntimeError("ours")
     assert q.closed
 

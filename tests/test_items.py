@@ -7,11 +7,11 @@ import ctypes
 import mmap
 
 import numpy as np
-import penstock
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+
+import penstock
 from penstock import BoundedQueue
 from penstock.items import ItemType, describe, restore
 
@@ -347,7 +347,7 @@ class TestObjects:
 
     def test_what_does_not_pickle_is_refused_and_nothing_is_put(self, q):
         with pytest.raises((TypeError, AttributeError)):
-            q.put((i for i in range(3)))
+            q.put(i for i in range(3))
         with pytest.raises((TypeError, AttributeError)):
             q.put_many([1, (i for i in range(3))])
         assert q.empty()

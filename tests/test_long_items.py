@@ -6,11 +6,12 @@ import mmap
 import os
 import threading
 
-import penstock
 import pytest
-from deadline import until_parked
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import penstock
+from deadline import until_parked
 from penstock import BoundedQueue
 from raw import RawSegment
 

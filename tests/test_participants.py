@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import threading
 
-import penstock
 import pytest
+
+import penstock
 from deadline import until
 from penstock import BoundedQueue, TooManyParticipants
 from raw import POP, PUSH, RawSegment, claim_as_the_dead
@@ -164,7 +165,9 @@ def test_a_dead_consumers_long_item_is_delivered_whole_or_was_delivered(released
             raw.set_generation(i, 8 + i)
     expected = [b"next"] if released else [item, b"next"]
     got = []
-    until(lambda: got.extend(q.get_many(8) if q.qsize() or not got else [q.get(timeout=0.5)]) or len(got) >= len(expected))
+    until(
+        lambda: got.extend(q.get_many(8) if q.qsize() or not got else [q.get(timeout=0.5)]) or len(got) >= len(expected)
+    )
     assert sorted(got) == sorted(expected)
     assert q.put_many([b"%d" % i for i in range(8)], timeout=30) == 8
     assert q.get_many(8) == [b"%d" % i for i in range(8)]
@@ -192,7 +195,9 @@ def test_a_table_full_of_dead_producers_keeps_nobody_out(participants):
         assert again.get(timeout=30) == 7
 
 
-ONE_LINE = pytest.mark.xfail(reason="the only line is needed to deliver what its dead owner owes", raises=TooManyParticipants)
+ONE_LINE = pytest.mark.xfail(
+    reason="the only line is needed to deliver what its dead owner owes", raises=TooManyParticipants
+)
 
 
 @pytest.mark.parametrize("participants", [pytest.param(1, marks=ONE_LINE), 2, 3])

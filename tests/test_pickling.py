@@ -6,8 +6,9 @@ import copy
 import multiprocessing
 import pickle
 
-import penstock
 import pytest
+
+import penstock
 from penstock import BoundedQueue, QueueNotFound, QueueReplaced
 
 

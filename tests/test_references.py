@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import sys
 import threading
 import weakref
 
-import penstock
 import pytest
-from deadline import until_parked
+
+import penstock
+from deadline import until, until_parked
 from penstock import BoundedQueue
 
 
@@ -177,25 +179,21 @@ def test_the_collector_sees_what_a_queue_holds():
     assert thing not in reachable()
 
 
+async def use(q):
+    with pytest.raises(penstock.Empty):
+        await q.aget(timeout=0.01)
+    await q.aput(1)
+
+
 def test_a_queue_used_from_asyncio_is_collected():
-    import asyncio
-
     q = BoundedQueue(4)
-
-    async def use():
-        with pytest.raises(penstock.Empty):
-            await q.aget(timeout=0.01)
-        await q.aput(1)
-
-    asyncio.run(use())
+    asyncio.run(use(q))
     watch = weakref.ref(q)
-    del q, use
+    del q
 
     def is_collected():
         gc.collect()
         return watch() is None
-
-    from deadline import until
 
     until(is_collected, "the collection")  # its helper thread looks up now and then
 

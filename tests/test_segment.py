@@ -9,8 +9,9 @@ import stat
 import subprocess
 import threading
 
-import penstock
 import pytest
+
+import penstock
 from children import needs_root
 from deadline import until
 from penstock import BoundedQueue, QueueExists, QueueNotFound, segment
@@ -34,7 +35,9 @@ BAD_NAMES = {
 
 @pytest.mark.parametrize("name", list(BAD_NAMES.values()), ids=list(BAD_NAMES))
 @pytest.mark.parametrize(
-    "use", [BoundedQueue.create, BoundedQueue.open, penstock.open, penstock.unlink], ids=["create", "open", "any", "unlink"]
+    "use",
+    [BoundedQueue.create, BoundedQueue.open, penstock.open, penstock.unlink],
+    ids=["create", "open", "any", "unlink"],
 )
 def test_a_bad_name_is_a_value_error_everywhere(use, name, queue_dir):
     with pytest.raises(ValueError):  # noqa: PT011  (one rule each, and each with a message of its own)
@@ -387,7 +390,7 @@ def test_a_queue_without_a_name_has_nothing_to_unlink():
 def test_opening_by_a_class_checks_the_kind_and_open_reads_it():
     BoundedQueue.create("q", 4)
     assert type(penstock.open("q")) is BoundedQueue
-    with pytest.raises(TypeError, match="use penstock.open"):
+    with pytest.raises(TypeError, match=r"use penstock\.open"):
         segment.open_segment("q", kind="growing")
 
 

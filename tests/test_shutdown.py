@@ -6,8 +6,9 @@ import queue
 import sys
 import threading
 
-import penstock
 import pytest
+
+import penstock
 from deadline import until, until_parked
 from penstock import BoundedQueue, ShutDown
 

@@ -8,8 +8,9 @@ import threading
 import time
 from fractions import Fraction
 
-import penstock
 import pytest
+
+import penstock
 from deadline import is_task_parked, until, until_parked
 from penstock import BoundedQueue
 

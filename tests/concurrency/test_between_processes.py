@@ -10,6 +10,7 @@ import threading
 
 import numpy as np
 import pytest
+
 import traffic
 from penstock import BoundedQueue
 
@@ -44,8 +45,10 @@ def run(children, folder, form, count, capacity, threads=1):
 
 
 def in_threads(work, numbers):
+    """Each in a thread of its own; alone, without one."""
     if len(numbers) == 1:
-        return work(numbers[0])
+        work(numbers[0])
+        return
     threads = [threading.Thread(target=work, args=(n,)) for n in numbers]
     for thread in threads:
         thread.start()

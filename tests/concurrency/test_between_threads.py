@@ -9,6 +9,7 @@ import sys
 import threading
 
 import pytest
+
 import traffic
 from penstock import BoundedQueue
 

@@ -21,11 +21,13 @@ import time
 from pathlib import Path
 
 import numpy as np
-import penstock
 import pytest
+from workers import WORKER_SHIFT, Log, consume, idle_along, of_bytes, of_records, produce
+
+import penstock
+from deadline import until
 from penstock import BoundedQueue
 from raw import RawSegment
-from workers import WORKER_SHIFT, Log, consume, idle_along, of_bytes, of_records, produce
 
 PRODUCERS, CONSUMERS, PARTICIPANTS = 3, 3, 16
 LIMIT_SECONDS = 0.25
@@ -88,10 +90,27 @@ class Campaign:
         for _ in range(kills):
             time.sleep(self.rng.uniform(0.002, 0.04))
             self.kill_one()
-        time.sleep(0.3)  # the last of the living get their turn, or show that they cannot
+        self.let_everybody_go_on()
         self.finish()
         assert self.children.wait(control) == 0
         return control_log.longest_seconds
+
+    def let_everybody_go_on(self):
+        """After the last kill: each of the living does something more, or shows that it cannot."""
+
+        def progress(number):
+            path = self.folder / f"log{number}"
+            if not path.exists() or path.stat().st_size == 0:
+                return 0
+            log = Log(path)
+            try:
+                return log.words[Log.DONE] + log.words[Log.COUNT]
+            finally:
+                log.close()
+
+        before = {number: progress(number) for number in self.alive}
+        for number in self.alive:
+            until(lambda number=number: progress(number) > before[number], f"progress of worker {number}")
 
     def finish(self):
         """Producers end first, then consumers, once nothing is left."""
@@ -148,8 +167,9 @@ def test_nothing_is_lost_doubled_torn_or_stuck_by_kills_at_random_moments(childr
     stats = campaign.q.stats()
     with capsys.disabled():
         print(
-            f"\n  {name}: {kills} kills, {len(got):,} items; {stats.tombstones} slots buried, {stats.adopted} items adopted, "
-            f"{lost} gone with {consumers_killed} killed consumers; longest call {longest_seconds * 1e3:.0f} ms, "
+            f"\n  {name}: {kills} kills, {len(got):,} items; {stats.tombstones} slots buried, "
+            f"{stats.adopted} items adopted, {lost} gone with {consumers_killed} killed consumers; "
+            f"longest call {longest_seconds * 1e3:.0f} ms, "
             f"the machine's own {scheduler_seconds * 1e3:.0f} ms"
         )
     assert known == len(got), "an item came of nobody"

@@ -1,7 +1,8 @@
 """Workers that may be killed at any moment, and the logs by which they are judged afterwards.
 
 A log is a mapped file: what was stored in it is there after a SIGKILL, as the queue's own memory is.
-A producer stores what it is about to put, puts, and stores that it did; a consumer gets, checks, and stores what it got.
+A producer stores what it is about to put, puts, and stores that it did.
+A consumer gets, checks, and stores what it got.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
 import penstock
 
 WORKER_SHIFT = 40

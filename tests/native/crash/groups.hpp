@@ -5,6 +5,8 @@
 //   stop        one is stopped instead: the others go on as far as the ring allows and leave the living alone
 //   contending  one is stopped at every point of its operation, another killed at every point of its own
 //   recovering  the same, where the stopped one was recovering from a third one's death
+//   crossing    two recover from a third one's death, each stopped at every point of it; the first goes on, somebody
+//               puts into what it freed, then the second goes on
 //   pair        one is killed, then the next one is killed at every point of what it does about it
 //   crowd       the same in a table with room for two, so that the dead fill it
 //   random      scripts of several deaths and stops, drawn from the seed
@@ -72,8 +74,8 @@ class Groups {
   }
 
   static const std::vector<std::string>& names() {
-    static const std::vector<std::string> names = {"single", "stop",  "contending", "recovering", "pair",
-                                                   "crowd",  "random", "asleep",     "soak"};
+    static const std::vector<std::string> names = {"single", "stop",   "contending", "recovering", "crossing",
+                                                   "pair",   "crowd",  "random",     "asleep",     "soak"};
     return names;
   }
 
@@ -115,6 +117,7 @@ class Groups {
         for (const Op second : seconds) add_contending(scene, first, second);
         add_recovering(scene, first);
       }
+      add_crossing(scene);
       Scene crowded = scene;
       crowded.shape.participants = 2;
       for (const Op first : seconds) add_pair("crowd", crowded, first, {Op::get, Op::get_many, Op::put_one, Op::join});
@@ -152,7 +155,7 @@ class Groups {
   void add_recovering(const Scene& scene, Op victim) {
     add("recovering/" + scene.name(), [=](Worker& worker) {
       std::size_t turn = 0;
-      for (const Step& death : deaths(worker, scene)) {
+      for (const Step& death : deaths(worker, scene, {2})) {
         for (const Op recoverer : {Op::get, Op::make_room}) {
           for (const Point& point : worker.record(scene, {death}, recoverer)) {
             const std::vector<Step> before = {death, {recoverer, Fire::stop, point}};
@@ -165,12 +168,31 @@ class Groups {
     });
   }
 
-  // The deaths that leave most behind: in the middle of what they had claimed.
-  static std::vector<Step> deaths(Worker& worker, const Scene& scene) {
+  void add_crossing(const Scene& scene) {
+    add("crossing/" + scene.name(), [=](Worker& worker) {
+      std::size_t turn = 0;
+      for (const Step& death : deaths(worker, scene, {1, 2})) {
+        for (const Op one : {Op::get, Op::make_room}) {
+          for (const Point& first : worker.record(scene, {death}, one)) {
+            const std::vector<Step> before = {death, {one, Fire::stop, first}};
+            for (const Point& second : worker.record(scene, before, Op::get)) {
+              std::vector<Step> steps = with(before, {Op::get, Fire::stop, second});
+              for (const Op next : {Op::resume, Op::put_many, Op::put_one}) steps = with(steps, {next});
+              worker.run({"crossing", scene, steps, one_closing(worker.options(), turn++)});
+            }
+          }
+        }
+      }
+    });
+  }
+
+  // The deaths that leave most behind: in the middle of what they had claimed, so many thirds of the way.
+  static std::vector<Step> deaths(Worker& worker, const Scene& scene, const std::vector<std::size_t>& thirds) {
     std::vector<Step> deaths;
     for (const Op op : {Op::put_long, Op::get_many}) {
       const std::vector<Point> points = worker.record(scene, {}, op);
-      if (!points.empty()) deaths.push_back({op, Fire::kill, points[points.size() * 2 / 3]});
+      for (const std::size_t third : thirds)
+        if (!points.empty()) deaths.push_back({op, Fire::kill, points[points.size() * third / 3]});
     }
     return deaths;
   }
@@ -189,7 +211,11 @@ class Groups {
     const Scene scene = choose(scenes(choose(shapes(true))));
     std::vector<Step> steps;
     std::uint32_t stops = 0;
-    for (std::uint64_t left = 3 + random() % 3; left > 0; --left) {
+    for (std::uint64_t left = 3 + random() % 4; left > 0; --left) {
+      if (stops > 0 && random() % 4 == 0) {
+        steps.push_back({Op::resume, Fire::never, {nullptr, static_cast<std::uint32_t>(1 + random() % stops--)}});
+        continue;
+      }
       const Op op = choose(random() % 8 == 0 ? every_op : data_ops);
       const std::vector<Point> points = worker.record(scene, steps, op);
       Step step{op};

@@ -125,6 +125,12 @@ inline Outcome put_items(Context& context, const std::vector<std::uint16_t>& len
 
 // Get.
 
+// As SharedQueue::finish_adopted after its copy.
+inline void release_adopted(Context& context, Span span) noexcept {
+  PENSTOCK_FAILPOINT("recover.copied");
+  context.queue().recovery().release_adopted(context.attached.ledger(), span);
+}
+
 inline void deliver(Context& context, Span span, const std::uint64_t* lengths, std::uint64_t count, bool from_front) {
   Probe& probe = context.probe;
   probe.released = 0;
@@ -142,7 +148,7 @@ inline void deliver(Context& context, Span span, const std::uint64_t* lengths, s
   else if (from_front)
     give_back(context.ring(), context.attached.ledger(), span);
   else
-    context.queue().recovery().release_adopted(context.attached.ledger(), span);
+    release_adopted(context, span);
   context.queue().room().notify();
   probe.has_returned = true;
   for (std::uint64_t i = 0; i < count; ++i) {

@@ -23,11 +23,13 @@ enum class Op : std::uint8_t {
   shutdown_now,
   join,
   leave,
+  resume,  // not an operation: who was stopped as the n-th goes on to its end
 };
 
 [[nodiscard]] inline const char* name_of(Op op) noexcept {
   constexpr const char* names[] = {"put_one",  "put_long",  "put_many", "get",          "get_many", "wait_put",
-                                   "wait_get", "make_room", "shutdown", "shutdown_now", "join",     "leave"};
+                                   "wait_get", "make_room", "shutdown", "shutdown_now", "join",     "leave",
+                                   "resume"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -42,6 +44,7 @@ struct Step {
   Point point = {nullptr, 1};
 
   [[nodiscard]] std::string name() const {
+    if (op == Op::resume) return "resume#" + std::to_string(point.hit);
     if (fire == Fire::never) return name_of(op);
     return std::string(name_of(op)) + (fire == Fire::kill ? "=kill@" : "=stop@") + point.name + "#" +
            std::to_string(point.hit);
@@ -112,6 +115,7 @@ inline void perform(Context& context, const Scene& scene, Op op) {
     case Op::shutdown_now: (void)shut_down(queue.ring(), queue.items(), queue.room(), true); break;
     case Op::join: break;  // done on the way here
     case Op::leave: queue.roster().leave(); break;
+    case Op::resume: break;  // the stage's, not ours
   }
 }
 

@@ -95,7 +95,7 @@ class Stage {
       if (how != Ended::exited) failed(result, how == Ended::hung ? "peers hang" : "peers failed");
       note_problem(survivor_probe, result);
     }
-    if (result.problem.empty()) resume(result);
+    while (result.problem.empty() && !stopped_.empty()) (void)resume(1, result);
     if (survivors == 0)
       survivors = start([&] { close_case(segment_, *history_, played.scene, played.closing); });
     else
@@ -108,6 +108,7 @@ class Stage {
 
   // One step: true if it went as the script says.
   [[nodiscard]] bool play(const Scene& scene, const Step& step, Result& result) {
+    if (step.op == Op::resume) return resume(step.point.hit, result);
     const std::uint32_t number = history_->probes_used++;
     Probe& probe = history_->probes[number];
     probe.fire = step.fire;
@@ -162,14 +163,16 @@ class Stage {
     autopsy_.examine(segment_, history_->probes[number]);
   }
 
-  void resume(Result& result) {
-    for (const Stopped& each : stopped_) {
-      kill(each.pid, SIGCONT);
-      const Ended how = finish(each.pid);
-      if (how != Ended::exited) failed(result, how == Ended::hung ? "resumed, and hangs" : "resumed, and failed");
-      note_problem(each.number, result);
-    }
-    stopped_.clear();
+  // Who was stopped as the n-th of those who still are goes on, and must come to its end.
+  [[nodiscard]] bool resume(std::uint32_t nth, Result& result) {
+    if (nth > stopped_.size()) return true;
+    const Stopped each = stopped_[nth - 1];
+    stopped_.erase(stopped_.begin() + (nth - 1));
+    kill(each.pid, SIGCONT);
+    const Ended how = finish(each.pid);
+    if (how != Ended::exited) failed(result, how == Ended::hung ? "resumed, and hangs" : "resumed, and failed");
+    note_problem(each.number, result);
+    return result.problem.empty();
   }
 
   void clear_stage() noexcept {
