@@ -119,6 +119,50 @@ struct Span {
          g == generation::tombstone(before) || generation::is_adopted(g, before);
 }
 
+// Generations of a batch are read and written in runs that do not cross the end of the array. In such a run
+// they are consecutive numbers, so eight of them are compared with one branch.
+[[nodiscard]] inline std::uint64_t count_holding_in_run(const std::atomic<std::uint64_t>* generations,
+                                                        std::uint64_t first, std::uint64_t run) noexcept {
+  std::uint64_t i = 0;
+  for (; i + 8 <= run; i += 8) {
+    std::uint64_t difference = 0;
+    for (std::uint64_t j = i; j < i + 8; ++j)
+      difference |= generations[j].load(std::memory_order_acquire) ^ (first + j);
+    if (difference != 0) break;
+  }
+  while (i < run && generations[i].load(std::memory_order_acquire) == first + i) ++i;
+  return i;
+}
+
+// How many slots from `position` on hold first, first + 1, …, at most `limit`?
+[[nodiscard]] inline std::uint64_t count_holding(const Ring& ring, std::uint64_t first, std::uint64_t position,
+                                                 std::uint64_t limit) noexcept {
+  for (std::uint64_t found = 0;;) {
+    const std::uint64_t index = index_of(position + found, ring.mask);
+    const std::uint64_t run = limit - found < ring.capacity - index ? limit - found : ring.capacity - index;
+    const std::uint64_t more = count_holding_in_run(ring.generations + index, first + found, run);
+    found += more;
+    if (more < run || found == limit) return found;
+  }
+}
+
+// Store first, first + 1, … into the slots of a span, in order, each with release.
+inline void store_each(const Ring& ring, Span span, std::uint64_t first, [[maybe_unused]] const char* before,
+                       [[maybe_unused]] const char* after) noexcept {
+  for (std::uint64_t stored = 0; stored < span.slots;) {
+    const std::uint64_t index = index_of(span.position + stored, ring.mask);
+    const std::uint64_t left = span.slots - stored;
+    const std::uint64_t run = left < ring.capacity - index ? left : ring.capacity - index;
+    std::atomic<std::uint64_t>* const generations = ring.generations + index;  // a local: the stores might alias ring
+    for (std::uint64_t i = 0; i < run; ++i) {
+      PENSTOCK_FAILPOINT(before);
+      generations[i].store(first + stored + i, std::memory_order_release);
+      PENSTOCK_FAILPOINT(after);
+    }
+    stored += run;
+  }
+}
+
 // Push, step 1: claim up to `wanted` consecutive free positions.
 // fit(ready) says how many of the free ones to take: all of an item or none, all that there are of a batch.
 template <class Ledger, class Fit>
@@ -129,16 +173,13 @@ template <class Ledger, class Fit>
     const std::uint64_t position = ring.push_position->load(std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("push.read_position");
     if (position & closed_bit) [[unlikely]] return Outcome::closed;
-    std::uint64_t ready = 0;
-    std::uint64_t seen = 0;
-    for (; ready < wanted; ++ready) {
-      // acquire P2: the popper of the lap before has finished reading
-      seen = ring.generation_of(position + ready).load(std::memory_order_acquire);
-      if (seen != generation::free(position + ready)) break;
-    }
+    // acquire P2: the poppers of the lap before have finished reading
+    const std::uint64_t ready = count_holding(ring, generation::free(position), position, wanted);
     PENSTOCK_FAILPOINT("push.read_generations");
     const std::uint64_t slots = fit(ready);
     if (slots == 0) [[unlikely]] {
+      const std::uint64_t seen = ring.generation_of(position + ready).load(std::memory_order_acquire);
+      if (seen == generation::free(position + ready)) continue;  // just now
       // A generation beyond its position means that our position is old: then it has moved (I1).
       if (ring.push_position->load(std::memory_order_relaxed) != position) continue;
       return is_previous_lap(ring, seen, position + ready) ? Outcome::full : Outcome::corrupt;
@@ -163,22 +204,13 @@ inline void publish(const Ring& ring, Span span) noexcept {
 
 // The same for a batch of one-slot items: in order, so that consumers can start.
 inline void publish_each(const Ring& ring, Span span) noexcept {
-  for (std::uint64_t i = 0; i < span.slots; ++i) {
-    PENSTOCK_FAILPOINT("push.before_publish");
-    ring.generation_of(span.position + i).store(generation::published(span.position + i), std::memory_order_release);
-    PENSTOCK_FAILPOINT("push.published");
-  }
+  store_each(ring, span, generation::published(span.position), "push.before_publish", "push.published");  // P1
 }
 
 // Pop, step 3: give the slots back to the producers. keeps I3: head first
+// release P2: our reads of the slots are over
 inline void release(const Ring& ring, Span span) noexcept {
-  for (std::uint64_t i = 0; i < span.slots; ++i) {
-    PENSTOCK_FAILPOINT("pop.before_release");
-    // release P2: our reads of the slot are over
-    ring.generation_of(span.position + i)
-        .store(generation::free(span.position + i + ring.capacity), std::memory_order_release);
-    PENSTOCK_FAILPOINT("pop.released");
-  }
+  store_each(ring, span, generation::free(span.position + ring.capacity), "pop.before_release", "pop.released");
 }
 
 // Pop, step 1b: take exactly what was peeked. False: somebody else was faster, or the queue was closed.
@@ -264,14 +296,10 @@ template <class Ledger>
   }
 }
 
-// How many one-slot items from `position` on are ready, at most `limit`?
+// How many one-slot items from `position` on are ready, at most `limit`? acquire P1
 [[nodiscard]] inline std::uint64_t count_ready(const Ring& ring, std::uint64_t position,
                                                std::uint64_t limit) noexcept {
-  std::uint64_t ready = 0;
-  while (ready < limit && ring.generation_of(position + ready).load(std::memory_order_acquire) ==  // acquire P1
-                              generation::published(position + ready))
-    ++ready;
-  return ready;
+  return limit == 0 ? 0 : count_holding(ring, generation::published(position), position, limit);
 }
 
 // Cheap answers for somebody who waits: worth another try? They touch one line that is not ours.

@@ -206,6 +206,7 @@ class Recovery {
   void settle_popped(std::uint64_t p, Found& found) noexcept {
     const std::uint64_t seen = ring_.generation_of(p).load(std::memory_order_acquire);
     if (!is_held(seen, p) || is_live(Side::pop, p)) return;
+    PENSTOCK_FAILPOINT("recover.judged");
     if (seen == generation::tombstone(p)) {
       found.changed |= swap(p, seen, generation::free(p + ring_.capacity));
       return;

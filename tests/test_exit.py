@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 WAITING = """
-import sys, threading, penstock
+import os, sys, threading, penstock
 from deadline import until_parked
 named, how = sys.argv[1] == "named", sys.argv[2]
 def make(name):
-    return penstock.BoundedQueue.create(name, 2) if named else penstock.BoundedQueue(2)
+    return penstock.BoundedQueue.create(f"{name}{os.getpid()}", 2) if named else penstock.BoundedQueue(2)
 full, empty = make("full"), make("empty")
 full.put_many([b"1", b"2"])
 calls = [
@@ -36,16 +36,15 @@ if how == "exit":
 @pytest.mark.parametrize("named", ["named", "local"])
 @pytest.mark.parametrize("how", ["end", "exit", "exception"])
 def test_daemon_threads_that_wait_do_not_disturb_the_end(children, named, how):
-    for _ in range(3):
-        child = children.start(WAITING, named, how, options=("-W", "error", "-X", "dev"))
+    running = [children.start(WAITING, named, how, options=("-W", "error", "-X", "dev")) for _ in range(2)]
+    for child in running:
         out, err = child.communicate(timeout=60)
         assert (out, err) == ("waiting\n", "")
         assert child.returncode == (1 if how == "exception" else 0)
-        children.run("import penstock; [penstock.unlink(q.name) for q in penstock.queues()]")
 
 
 def test_daemon_threads_in_full_swing_do_not_disturb_the_end(children):
-    for _ in range(5):
+    for _ in range(3):
         children.run(
             """
 import threading, penstock

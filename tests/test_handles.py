@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import threading
 
 import pytest
 
 import penstock
+from children import open_descriptors
 from deadline import until, until_parked
 from penstock import BoundedQueue, QueueClosed
 
@@ -170,13 +170,13 @@ def test_others_who_wait_in_handles_of_their_own_wait_on():
 
 
 def test_a_handle_closed_with_waiters_inside_gives_its_descriptors_up(q):
-    before = len(os.listdir("/proc/self/fd")) - (2 if q.name else 0)  # the mapping's, and the locks'
+    assert open_descriptors() == (2 if q.name else 0)  # the mapping's, and the locks'
     threads = [outcome_of(q.get)[0] for _ in range(3)]
     until_parked(*threads)
     q.close()
     for thread in threads:
         thread.join(30)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == 0
 
 
 def test_opening_and_closing_leaks_no_descriptor_and_no_mapping():
@@ -184,7 +184,7 @@ def test_opening_and_closing_leaks_no_descriptor_and_no_mapping():
 
     def held():
         with open("/proc/self/maps") as maps:
-            return len(os.listdir("/proc/self/fd")), sum("penstock-test" in line for line in maps)
+            return open_descriptors(), sum("penstock-test" in line for line in maps)
 
     before = held()
     for _ in range(50):

@@ -195,12 +195,7 @@ def test_a_table_full_of_dead_producers_keeps_nobody_out(participants):
         assert again.get(timeout=30) == 7
 
 
-ONE_LINE = pytest.mark.xfail(
-    reason="the only line is needed to deliver what its dead owner owes", raises=TooManyParticipants
-)
-
-
-@pytest.mark.parametrize("participants", [pytest.param(1, marks=ONE_LINE), 2, 3])
+@pytest.mark.parametrize("participants", [1, 2, 3])
 def test_a_table_full_of_dead_consumers_keeps_nobody_out_and_nothing_back(participants):
     q = BoundedQueue.create("q", 8, item="<u8", participants=participants)
     q.put_many([1, 2, 3])

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 import penstock
-from children import needs_root
+from children import needs_root, open_descriptors
 from deadline import until
 from penstock import BoundedQueue, QueueExists, QueueNotFound, segment
 
@@ -184,10 +184,10 @@ def test_exist_ok_opens_a_queue_of_the_same_shape():
 )
 def test_exist_ok_refuses_a_queue_of_another_shape(other):
     BoundedQueue.create("q", 4)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     with pytest.raises(QueueExists, match="of another shape"):
         BoundedQueue.create("q", **{"capacity": 4, **other}, exist_ok=True)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
 
 
 def test_exist_ok_makes_what_is_not_there():
@@ -322,7 +322,7 @@ except OSError as error:
 
 @pytest.mark.parametrize("at", ["posix_fallocate", "pwrite", "link"])
 def test_a_creation_that_fails_at_any_step_leaves_nothing(monkeypatch, queue_dir, at):
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
 
     def fail(*args, **more):
         raise OSError(errno.EIO, "broken disk")
@@ -332,7 +332,7 @@ def test_a_creation_that_fails_at_any_step_leaves_nothing(monkeypatch, queue_dir
         BoundedQueue.create("q", 4)
     monkeypatch.undo()
     assert os.listdir(queue_dir) == []
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
 
 
 def test_no_descriptor_goes_through_an_exec():

@@ -9,7 +9,8 @@
 //               puts into what it freed, then the second goes on
 //   pair        one is killed, then the next one is killed at every point of what it does about it
 //   crowd       the same in a table with room for two, so that the dead fill it
-//   random      scripts of several deaths and stops, drawn from the seed
+//   overtaken   one is stopped, then another, then the first one is killed
+//   random      schedules of several processes, stops and deaths, drawn from the seed
 #pragma once
 
 #include <random>
@@ -68,13 +69,13 @@ class Groups {
     }
     for (const Shape& shape : shapes(options_.is_long))
       if (shape.capacity != 4) add_meetings(shape);  // 2 and 8 are the narrow and the wide ring: enough of them
-    const std::uint32_t random_units = options_.is_long ? 80 : 4;
+    const std::uint32_t random_units = options_.is_long ? 200 : 10;
     for (std::uint32_t i = 0; i < random_units; ++i) add_random(i);
     return std::move(units_);
   }
 
   static const std::vector<std::string>& names() {
-    static const std::vector<std::string> names = {"single", "stop",   "contending", "recovering", "crossing",
+    static const std::vector<std::string> names = {"single", "stop",   "contending", "overtaken", "recovering", "crossing",
                                                    "pair",   "crowd",  "random",     "asleep",     "soak"};
     return names;
   }
@@ -114,7 +115,10 @@ class Groups {
       }
       if (!is_long && occupancy != "wrap") continue;
       for (const Op first : seconds) {
-        for (const Op second : seconds) add_contending(scene, first, second);
+        for (const Op second : seconds) {
+          add_contending(scene, first, second);
+          add_overtaken(scene, first, second);
+        }
         add_recovering(scene, first);
       }
       add_crossing(scene);
@@ -177,7 +181,7 @@ class Groups {
             const std::vector<Step> before = {death, {one, Fire::stop, first}};
             for (const Point& second : worker.record(scene, before, Op::get)) {
               std::vector<Step> steps = with(before, {Op::get, Fire::stop, second});
-              for (const Op next : {Op::resume, Op::put_many, Op::put_one}) steps = with(steps, {next});
+              for (const Op next : {Op::resume, Op::put_many, Op::put_one}) steps.push_back({next});
               worker.run({"crossing", scene, steps, one_closing(worker.options(), turn++)});
             }
           }
@@ -197,34 +201,54 @@ class Groups {
     return deaths;
   }
 
-  void add_random(std::uint32_t number) {
-    const std::string name = "random/" + std::to_string(options_.seed) + "-" + std::to_string(number);
-    add(name, [=](Worker& worker) {
-      std::mt19937_64 random(worker.options().seed * 1000 + number);
-      const std::string group = name;
-      for (int i = 0; i < 25; ++i) run_random(worker, random, group.c_str());
+  // Somebody declared a slot, another one claimed it and was stopped with it, then the first was killed: what the
+  // dead one names belongs to the living.
+  void add_overtaken(const Scene& scene, Op first, Op second) {
+    add("overtaken/" + scene.name() + "/" + name_of(first), [=](Worker& worker) {
+      std::size_t turn = 0;
+      for (const Point& point : worker.record(scene, {}, first)) {
+        const Step overtaken{first, Fire::stop, point};
+        for (const Point& next : worker.record(scene, {overtaken}, second)) {
+          const std::vector<Step> steps = {overtaken, {second, Fire::stop, next}, {Op::slay}, {Op::get}, {Op::put_one}};
+          worker.run({"overtaken", scene, steps, one_closing(worker.options(), turn++)});
+        }
+      }
     });
   }
 
-  static void run_random(Worker& worker, std::mt19937_64& random, const char* group) {
-    const auto choose = [&](const auto& from) { return from[random() % from.size()]; };
+  void add_random(std::uint32_t number) {
+    add("random/" + std::to_string(options_.seed) + "-" + std::to_string(number), [=](Worker& worker) {
+      for (std::uint64_t i = 0; i < 100; ++i) {
+        const std::string name =
+            "random/" + std::to_string(worker.options().seed) + "-" + std::to_string(number) + "-" + std::to_string(i);
+        worker.run(random_case(name.c_str(), (worker.options().seed << 32) + number * 1000 + i));
+      }
+    });
+  }
+
+  // A schedule: up to four processes at a time, each of which goes on for some points when it is its turn.
+  static Case random_case(const char* group, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const auto below = [&](std::uint64_t n) { return static_cast<std::uint32_t>(random() % n); };
+    const auto choose = [&](const auto& from) { return from[below(from.size())]; };
     const Scene scene = choose(scenes(choose(shapes(true))));
     std::vector<Step> steps;
-    std::uint32_t stops = 0;
-    for (std::uint64_t left = 3 + random() % 4; left > 0; --left) {
-      if (stops > 0 && random() % 4 == 0) {
-        steps.push_back({Op::resume, Fire::never, {nullptr, static_cast<std::uint32_t>(1 + random() % stops--)}});
-        continue;
+    std::uint32_t started = 0;
+    std::uint32_t stopped = 0;
+    for (std::uint32_t left = 8 + below(24); left > 0; --left) {
+      const Op op = choose(below(8) == 0 ? every_op : data_ops);
+      const std::uint32_t points = 1 + below(below(4) == 0 ? 40 : 8);
+      if (stopped == 0 || (stopped < 4 && below(3) == 0)) {
+        if (++started > process_limit) break;
+        steps.push_back({op, Fire::stop, {nullptr, points}});
+        ++stopped;
+      } else if (below(6) == 0) {
+        steps.push_back({Op::slay, Fire::never, {nullptr, 1}, 1 + below(stopped--)});
+      } else {
+        steps.push_back({Op::advance, Fire::never, {nullptr, points}, 1 + below(stopped)});
       }
-      const Op op = choose(random() % 8 == 0 ? every_op : data_ops);
-      const std::vector<Point> points = worker.record(scene, steps, op);
-      Step step{op};
-      const std::uint64_t how = random() % 10;
-      if (!points.empty() && how < 9) step = {op, how < 6 || stops == 3 ? Fire::kill : Fire::stop, choose(points)};
-      stops += step.fire == Fire::stop;
-      steps.push_back(step);
     }
-    worker.run({group, scene, steps, {random() % 2 == 0, stops < 2 && random() % 2 == 0}});
+    return {group, scene, steps, {below(2) == 0, below(2) == 0}};
   }
 
   const Options& options_;

@@ -23,30 +23,38 @@ enum class Op : std::uint8_t {
   shutdown_now,
   join,
   leave,
-  resume,  // not an operation: who was stopped as the n-th goes on to its end
+  // not operations, but what happens to those who are stopped in one
+  resume,   // goes on to its end
+  advance,  // goes on for so many points
+  slay,     // is killed
 };
 
 [[nodiscard]] inline const char* name_of(Op op) noexcept {
   constexpr const char* names[] = {"put_one",  "put_long",  "put_many", "get",          "get_many", "wait_put",
                                    "wait_get", "make_room", "shutdown", "shutdown_now", "join",     "leave",
-                                   "resume"};
+                                   "resume",   "advance",   "slay"};
   return names[static_cast<std::size_t>(op)];
 }
 
 struct Point {
-  const char* name;
+  const char* name;   // nullptr: any
   std::uint32_t hit;  // the n-th time that the operation comes there
 };
+
+[[nodiscard]] constexpr bool is_about_stopped(Op op) noexcept { return op >= Op::resume; }
 
 struct Step {
   Op op;
   Fire fire = Fire::never;
   Point point = {nullptr, 1};
+  std::uint32_t whom = 1;  // of those who are stopped, in the order in which they came
 
   [[nodiscard]] std::string name() const {
-    if (op == Op::resume) return "resume#" + std::to_string(point.hit);
-    if (fire == Fire::never) return name_of(op);
-    return std::string(name_of(op)) + (fire == Fire::kill ? "=kill@" : "=stop@") + point.name + "#" +
+    const std::string what = name_of(op);
+    if (is_about_stopped(op))
+      return what + "-" + std::to_string(whom) + (op == Op::advance ? "+" + std::to_string(point.hit) : "");
+    if (fire == Fire::never) return what;
+    return what + (fire == Fire::kill ? "=kill@" : "=stop@") + (point.name == nullptr ? "any" : point.name) + "#" +
            std::to_string(point.hit);
   }
 };
@@ -115,7 +123,9 @@ inline void perform(Context& context, const Scene& scene, Op op) {
     case Op::shutdown_now: (void)shut_down(queue.ring(), queue.items(), queue.room(), true); break;
     case Op::join: break;  // done on the way here
     case Op::leave: queue.roster().leave(); break;
-    case Op::resume: break;  // the stage's, not ours
+    case Op::resume:
+    case Op::advance:
+    case Op::slay: break;  // the stage's, not ours
   }
 }
 

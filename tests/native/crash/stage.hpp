@@ -95,7 +95,7 @@ class Stage {
       if (how != Ended::exited) failed(result, how == Ended::hung ? "peers hang" : "peers failed");
       note_problem(survivor_probe, result);
     }
-    while (result.problem.empty() && !stopped_.empty()) (void)resume(1, result);
+    while (result.problem.empty() && !stopped_.empty()) (void)handle_stopped({Op::resume}, result);
     if (survivors == 0)
       survivors = start([&] { close_case(segment_, *history_, played.scene, played.closing); });
     else
@@ -108,7 +108,7 @@ class Stage {
 
   // One step: true if it went as the script says.
   [[nodiscard]] bool play(const Scene& scene, const Step& step, Result& result) {
-    if (step.op == Op::resume) return resume(step.point.hit, result);
+    if (is_about_stopped(step.op)) return handle_stopped(step, result);
     const std::uint32_t number = history_->probes_used++;
     Probe& probe = history_->probes[number];
     probe.fire = step.fire;
@@ -127,17 +127,12 @@ class Stage {
     const Ended expected = step.fire == Fire::kill   ? Ended::killed
                            : step.fire == Fire::stop ? Ended::stopped
                                                      : Ended::exited;
-    if (how != expected) failed(result, step.name() + ": the point was not reached");
-    return how == expected && result.problem.empty();
+    if (how != expected && step.point.name != nullptr) failed(result, step.name() + ": the point was not reached");
+    return result.problem.empty();
   }
 
-  // Kill somebody who is stopped. What it leaves is written down before, while it is still being left alone.
-  void kill_stopped(Result& result) {
-    const Stopped victim = stopped_.back();
-    stopped_.pop_back();
-    bury(victim.number, result);
-    put_down(victim.pid);
-  }
+  // Kill the first one who is stopped.
+  void kill_stopped(Result& result) { (void)handle_stopped({Op::slay}, result); }
 
   void judge(Result& result) {
     for (std::uint32_t i = 0; i < history_->probes_used; ++i) note_problem(i, result);
@@ -163,15 +158,28 @@ class Stage {
     autopsy_.examine(segment_, history_->probes[number]);
   }
 
-  // Who was stopped as the n-th of those who still are goes on, and must come to its end.
-  [[nodiscard]] bool resume(std::uint32_t nth, Result& result) {
-    if (nth > stopped_.size()) return true;
-    const Stopped each = stopped_[nth - 1];
-    stopped_.erase(stopped_.begin() + (nth - 1));
+  // Something happens to one of those who are stopped. If there are fewer than the script thinks, count on.
+  [[nodiscard]] bool handle_stopped(const Step& step, Result& result) {
+    if (stopped_.empty()) return true;
+    const auto whom = stopped_.begin() + (step.whom - 1) % static_cast<std::uint32_t>(stopped_.size());
+    const Stopped each = *whom;
+    if (step.op == Op::slay) {
+      stopped_.erase(whom);
+      bury(each.number, result);  // what it leaves is written down while it is still being left alone
+      put_down(each.pid);
+      return true;
+    }
+    Probe& probe = history_->probes[each.number];
+    probe.fire = step.op == Op::advance ? Fire::stop : Fire::never;
+    probe.point = nullptr;
+    probe.hits = 0;
+    probe.hit = step.point.hit;
     kill(each.pid, SIGCONT);
     const Ended how = finish(each.pid);
-    if (how != Ended::exited) failed(result, how == Ended::hung ? "resumed, and hangs" : "resumed, and failed");
     note_problem(each.number, result);
+    if (how == Ended::stopped) return result.problem.empty();
+    stopped_.erase(whom);
+    if (how != Ended::exited) failed(result, how == Ended::hung ? "resumed, and hangs" : "resumed, and failed");
     return result.problem.empty();
   }
 
