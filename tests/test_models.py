@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+
 from models.bounded_ledger import LEDGER, VARIANTS, Configuration, LedgerModel
 from models.bounded_ledger.__main__ import main
 from models.bounded_ledger.campaign import BROKEN, LONG, SHORT, SOUND_SHORT, Case, run_case
