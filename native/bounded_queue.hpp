@@ -17,13 +17,14 @@ namespace penstock {
 // A producer may do so freely, since its item has a full queue before it. A consumer must not keep an item
 // waiting that comes alone: it lingers only after it has caught up with a stream, which it tells by how
 // soon the next item came.
-// Whether the core is wanted by others nobody tells us: so after two microseconds it is offered to them.
-// sched_yield comes back at once if nobody wants it.
+// With more workers than cores it is better to give the core away at once. Nobody tells us, but sched_yield
+// does: it comes back at once if nobody else wants the core. So that is tried now and then, and remembered.
 class Patience {
  public:
-  static constexpr std::int64_t pause_ns = 2'000;     // spin this long,
-  static constexpr std::int64_t yield_ns = 25'000;    // then yield until this long has passed
-  static constexpr int yields = 16;                   // and at least so often: others may have used the time
+  static constexpr std::int64_t spin_ns = 25'000;
+  static constexpr std::int64_t try_yield_after_ns = 10'000;
+  static constexpr std::int64_t quick_yield_ns = 2'000;  // longer: somebody else ran meanwhile
+  static constexpr int yields = 16;
   static constexpr std::int64_t stream_gap_ns = 400;  // an item that comes sooner was not an answer to us
   static constexpr std::int64_t longest_linger_ns = 4'000;
 
@@ -31,25 +32,28 @@ class Patience {
   template <class Near, class Far>
   [[nodiscard]] bool wait(Near near, Far far, std::int64_t limit_ns) noexcept {
     const std::int64_t start = monotonic_ns();
-    const std::int64_t end = start + (yield_ns < limit_ns ? yield_ns : limit_ns);
+    if (is_crowded_.load(std::memory_order_relaxed)) return yield_until(near, far, start + limit_ns);
+    const std::int64_t end = start + (spin_ns < limit_ns ? spin_ns : limit_ns);
     std::int64_t linger = linger_ns_.load(std::memory_order_relaxed);
     std::int64_t near_at = 0;
-    for (int yielded = 0;;) {
-      const std::int64_t now = monotonic_ns();
+    bool has_yielded = false;
+    for (std::int64_t now = start; now < end; now = monotonic_ns()) {
       if (near_at == 0 && near()) {
         near_at = now;
         linger = now - start < stream_gap_ns ? grown(linger) : linger / 2;
         linger_ns_.store(linger, std::memory_order_relaxed);
       }
       if (near_at != 0 && (now - near_at >= linger || far())) return true;
-      if (now >= start + limit_ns || (now >= end && yielded >= yields)) return near_at != 0;
-      if (now - start < pause_ns) {
-        for (int i = 0; i < 8; ++i) cpu_pause();
-      } else {
-        sched_yield();
-        ++yielded;
+      if (!has_yielded && now - start >= try_yield_after_ns) {
+        has_yielded = true;
+        if (is_core_wanted()) {
+          is_crowded_.store(true, std::memory_order_relaxed);
+          return yield_until(near, far, start + limit_ns);
+        }
       }
+      for (int i = 0; i < 8; ++i) cpu_pause();
     }
+    return near_at != 0;
   }
 
  private:
@@ -58,7 +62,28 @@ class Patience {
     return next < longest_linger_ns ? next : longest_linger_ns;
   }
 
-  std::atomic<std::int64_t> linger_ns_{0};  // learned; shared by a process's threads, and any value is right
+  // Offers the core. True: somebody took it.
+  [[nodiscard]] static bool is_core_wanted() noexcept {
+    const std::int64_t before = monotonic_ns();
+    sched_yield();
+    return monotonic_ns() - before > quick_yield_ns;
+  }
+
+  template <class Near, class Far>
+  [[nodiscard]] bool yield_until(Near near, Far far, std::int64_t end) noexcept {
+    int unwanted = 0;
+    for (int i = 0; i < yields; ++i) {
+      unwanted = is_core_wanted() ? 0 : unwanted + 1;
+      if (far() || (i >= yields / 4 && near())) return true;
+      if (unwanted == yields / 2) is_crowded_.store(false, std::memory_order_relaxed);
+      if (monotonic_ns() >= end) break;
+    }
+    return near();
+  }
+
+  // Both are learned, shared by a process's threads, and any value is right.
+  std::atomic<std::int64_t> linger_ns_{0};
+  std::atomic<bool> is_crowded_{false};
 };
 
 // Spin, announce, look again, sleep. Returns after a wake-up, a signal, or limit_ns; the caller tries again.

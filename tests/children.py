@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import signal
 import subprocess
@@ -95,7 +94,6 @@ class Children:
 
 def open_descriptors() -> int:
     """How many of this process lead into a test's directory of queues."""
-    gc.collect()
     count = 0
     for number in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):

@@ -7,6 +7,7 @@
 //   recovering  the same, where the stopped one was recovering from a third one's death
 //   crossing    two recover from a third one's death, each stopped at every point of it; the first goes on, somebody
 //               puts into what it freed, then the second goes on
+//   rivals      the same, where the third one died recovering from a fourth one's death
 //   pair        one is killed, then the next one is killed at every point of what it does about it
 //   crowd       the same in a table with room for two, so that the dead fill it
 //   overtaken   one is stopped, then another, then the first one is killed
@@ -75,14 +76,22 @@ class Groups {
   }
 
   static const std::vector<std::string>& names() {
-    static const std::vector<std::string> names = {"single", "stop",   "contending", "overtaken", "recovering", "crossing",
-                                                   "pair",   "crowd",  "random",     "asleep",     "soak"};
+    static const std::vector<std::string> names = {
+        "single", "stop", "contending", "overtaken", "recovering", "crossing", "rivals", "pair",
+        "crowd",  "random", "asleep", "soak"};
     return names;
   }
 
  private:
   void add(std::string name, std::function<void(Worker&)> body) {
     if (options_.may_match(name, names())) units_.push_back({std::move(name), std::move(body)});
+  }
+
+  // In the short form one of so many, another with each seed.
+  static void run_one_in(Worker& worker, std::size_t many, std::size_t turn, Case played) {
+    if (!worker.options().is_long && (turn + worker.options().seed) % many != 0) return;
+    played.closing = one_closing(worker.options(), turn / (worker.options().is_long ? 1 : many));
+    worker.run(played);
   }
 
   void add_single(const Scene& scene, Op op) {
@@ -109,11 +118,10 @@ class Groups {
     for (const Scene& scene : scenes(shape)) {
       const std::string occupancy = scene.occupancy.name;
       for (const Op first : is_long ? every_op : data_ops) {
-        if (is_long || occupancy == "wrap" || occupancy == "full")
-          add_pair("pair", scene, first, {Op::get, Op::put_one, Op::join});
-        if (is_long) add_pair("pair", scene, first, {Op::get_many, Op::put_long, Op::make_room});
+        if (is_long || occupancy == "wrap" || occupancy == "full") add_pair("pair", scene, first, {Op::get, Op::put_one});
+        if (is_long) add_pair("pair", scene, first, {Op::get_many, Op::put_long, Op::make_room, Op::join});
       }
-      if (!is_long && occupancy != "wrap") continue;
+      if (occupancy != "wrap" && (!is_long || (occupancy != "one" && occupancy != "full"))) continue;
       for (const Op first : seconds) {
         for (const Op second : seconds) {
           add_contending(scene, first, second);
@@ -122,15 +130,16 @@ class Groups {
         add_recovering(scene, first);
       }
       add_crossing(scene);
+      if (occupancy == "wrap" || occupancy == "one") add_rivals(scene);
       Scene crowded = scene;
       crowded.shape.participants = 2;
-      for (const Op first : seconds) add_pair("crowd", crowded, first, {Op::get, Op::get_many, Op::put_one, Op::join});
+      for (const Op first : seconds) add_pair("crowd", crowded, first, {Op::get, Op::put_one, Op::join});
     }
   }
 
   void add_pair(const char* group, const Scene& scene, Op first, const std::vector<Op>& seconds) {
     for (const Op second : seconds) {
-      add(group + ("/" + scene.name()) + "/" + name_of(first), [=](Worker& worker) {
+      add(std::string(group) + "/" + scene.name() + "/" + name_of(first), [=](Worker& worker) {
         std::size_t turn = 0;
         for (const Point& point : worker.record(scene, {}, first)) {
           const Step death{first, Fire::kill, point};
@@ -164,8 +173,7 @@ class Groups {
           for (const Point& point : worker.record(scene, {death}, recoverer)) {
             const std::vector<Step> before = {death, {recoverer, Fire::stop, point}};
             for (const Point& next : worker.record(scene, before, victim))
-              worker.run({"recovering", scene, with(before, {victim, Fire::kill, next}),
-                          one_closing(worker.options(), turn++)});
+              run_one_in(worker, 2, turn++, {"recovering", scene, with(before, {victim, Fire::kill, next})});
           }
         }
       }
@@ -182,7 +190,26 @@ class Groups {
             for (const Point& second : worker.record(scene, before, Op::get)) {
               std::vector<Step> steps = with(before, {Op::get, Fire::stop, second});
               for (const Op next : {Op::resume, Op::put_many, Op::put_one}) steps.push_back({next});
-              worker.run({"crossing", scene, steps, one_closing(worker.options(), turn++)});
+              run_one_in(worker, 3, turn++, {"crossing", scene, steps});
+            }
+          }
+        }
+      }
+    });
+  }
+
+  // Two want to adopt what a dead adopter had adopted: whoever judged it first must not take it from the other.
+  void add_rivals(const Scene& scene) {
+    add("rivals/" + scene.name(), [=](Worker& worker) {
+      std::size_t turn = 0;
+      for (const Step& death : deaths(worker, scene, {1})) {
+        for (const Point& adopting : worker.record(scene, {death}, Op::get)) {
+          const std::vector<Step> deaths = {death, {Op::get, Fire::kill, adopting}};
+          for (const Point& first : worker.record(scene, deaths, Op::get)) {
+            const std::vector<Step> before = with(deaths, {Op::get, Fire::stop, first});
+            for (const Point& second : worker.record(scene, before, Op::get)) {
+              const std::vector<Step> steps = with(with(before, {Op::get, Fire::stop, second}), {Op::resume});
+              run_one_in(worker, 20, turn++, {"rivals", scene, steps});
             }
           }
         }
@@ -209,7 +236,9 @@ class Groups {
       for (const Point& point : worker.record(scene, {}, first)) {
         const Step overtaken{first, Fire::stop, point};
         for (const Point& next : worker.record(scene, {overtaken}, second)) {
-          const std::vector<Step> steps = {overtaken, {second, Fire::stop, next}, {Op::slay}, {Op::get}, {Op::put_one}};
+          std::vector<Step> steps = {overtaken, {second, Fire::stop, next}};
+          // the last get finds nothing more, and looks for the dead
+          for (const Op op : {Op::slay, Op::get_many, Op::get, Op::put_one}) steps.push_back({op});
           worker.run({"overtaken", scene, steps, one_closing(worker.options(), turn++)});
         }
       }

@@ -50,9 +50,11 @@ struct Step {
   std::uint32_t whom = 1;  // of those who are stopped, in the order in which they came
 
   [[nodiscard]] std::string name() const {
-    const std::string what = name_of(op);
-    if (is_about_stopped(op))
-      return what + "-" + std::to_string(whom) + (op == Op::advance ? "+" + std::to_string(point.hit) : "");
+    std::string what = name_of(op);
+    if (is_about_stopped(op)) {
+      what.append("-").append(std::to_string(whom));
+      if (op == Op::advance) what.append("+").append(std::to_string(point.hit));
+    }
     if (fire == Fire::never) return what;
     return what + (fire == Fire::kill ? "=kill@" : "=stop@") + (point.name == nullptr ? "any" : point.name) + "#" +
            std::to_string(point.hit);
@@ -91,7 +93,7 @@ struct Scene {
   [[nodiscard]] std::string name() const {
     std::string name = shape.varying ? "bytes" : "records";
     name += std::to_string(shape.capacity);
-    if (shape.participants < 4) name += "x" + std::to_string(shape.participants);
+    if (shape.participants < 4) name.append("x").append(std::to_string(shape.participants));
     return name + "/" + occupancy.name;
   }
   [[nodiscard]] std::uint64_t long_slots() const noexcept {

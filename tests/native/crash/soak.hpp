@@ -107,7 +107,7 @@ class Soak {
 
 [[nodiscard]] inline std::vector<Unit> soak_units(const Options& options) {
   std::vector<Unit> units;
-  const std::uint32_t rounds = options.is_long ? 40 : 4;
+  const std::uint32_t rounds = options.is_long ? 400 : 20;
   for (std::uint32_t i = 0; i < rounds; ++i) {
     const std::vector<Shape> all = shapes(true);
     const Scene scene{all[i % all.size()], {"empty", 0, 0}};

@@ -11,12 +11,12 @@ struct Case {
   const char* group;
   Scene scene;
   std::vector<Step> steps;
-  Closing closing;
+  Closing closing = {};
   bool peers_go_on = false;  // while those are stopped that the script has stopped
 
   [[nodiscard]] std::string name() const {
     std::string name = std::string(group) + "/" + scene.name();
-    for (const Step& step : steps) name += "/" + step.name();
+    for (const Step& step : steps) name.append("/").append(step.name());
     return name + "/" + closing.name();
   }
 };
