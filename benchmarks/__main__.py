@@ -67,7 +67,7 @@ def main(
         quick=quick,
         peers=peers,
         rounds=rounds or (3 if quick else 5),
-        seconds=0.1 if quick else 0.25,
+        seconds=0.12 if quick else 0.4,
         timeout=8.0 if quick else 20.0,
         items=items,
     )

@@ -85,7 +85,7 @@ class Plan:
         """Return the limit for calibrated amounts, or 0 when the amount was given by hand."""
         if self.items is not None:
             return 0
-        return count // 8 if self.quick else count
+        return count // 2 if self.quick else count
 
     def first(self, count: int) -> int:
         """Return the amount of the warm-up run."""

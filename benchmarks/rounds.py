@@ -6,7 +6,7 @@ and a ratio is taken within its round. A contender that fails leaves the case wi
 
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.case import FASTEST_PEER, Case, Contender, Goal, Plan
@@ -125,6 +125,13 @@ class Rounds:
             entry.take(outcome)
             return entry
         entry.amount = contender.amount_for(self.plan.seconds, outcome.sample.seconds)
+        if entry.amount > 4 * contender.amount:
+            # so short a run was mostly its start: a longer one tells how fast it really is
+            warm = self._run(replace(contender, amount=entry.amount), entry.amount)
+            if warm.sample is not None:
+                entry.amount = replace(contender, amount=entry.amount).amount_for(
+                    self.plan.seconds, warm.sample.seconds
+                )
         self.amounts[key] = entry.amount
         return entry
 

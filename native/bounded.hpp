@@ -137,6 +137,7 @@ struct Span {
 // How many slots from `position` on hold first, first + 1, …, at most `limit`?
 [[nodiscard]] inline std::uint64_t count_holding(const Ring& ring, std::uint64_t first, std::uint64_t position,
                                                  std::uint64_t limit) noexcept {
+  if (limit == 1) return ring.generation_of(position).load(std::memory_order_acquire) == first;
   for (std::uint64_t found = 0;;) {
     const std::uint64_t index = index_of(position + found, ring.mask);
     const std::uint64_t run = limit - found < ring.capacity - index ? limit - found : ring.capacity - index;
@@ -166,7 +167,7 @@ inline void store_each(const Ring& ring, Span span, std::uint64_t first, [[maybe
 // Push, step 1: claim up to `wanted` consecutive free positions.
 // fit(ready) says how many of the free ones to take: all of an item or none, all that there are of a batch.
 template <class Ledger, class Fit>
-[[nodiscard]] Outcome claim_push(const Ring& ring, Ledger ledger, std::uint64_t wanted, Fit fit,
+[[nodiscard, gnu::always_inline]] inline Outcome claim_push(const Ring& ring, Ledger ledger, std::uint64_t wanted, Fit fit,
                                  Span& span) noexcept {
   for (;;) {
     // relaxed: only a hint until the compare-and-swap below confirms it

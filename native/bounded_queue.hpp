@@ -22,7 +22,7 @@ namespace penstock {
 class Patience {
  public:
   static constexpr std::int64_t spin_ns = 25'000;
-  static constexpr std::int64_t try_yield_after_ns = 10'000;
+  static constexpr std::int64_t try_yield_after_ns = 3'000;
   static constexpr std::int64_t quick_yield_ns = 2'000;  // longer: somebody else ran meanwhile
   static constexpr int yields = 16;
   static constexpr std::int64_t stream_gap_ns = 400;  // an item that comes sooner was not an answer to us
@@ -74,7 +74,7 @@ class Patience {
     int unwanted = 0;
     for (int i = 0; i < yields; ++i) {
       unwanted = is_core_wanted() ? 0 : unwanted + 1;
-      if (far() || (i >= yields / 4 && near())) return true;
+      if (near() && (i >= yields / 4 || far())) return true;  // far alone is not enough: the front may be stuck
       if (unwanted == yields / 2) is_crowded_.store(false, std::memory_order_relaxed);
       if (monotonic_ns() >= end) break;
     }

@@ -9,7 +9,7 @@ from benchmarks.placement import placements
 from benchmarks.standard import MultiprocessingQueue
 
 TOPOLOGIES = (1, 2, 4)
-MOST_ITEMS = 2_000_000
+MOST_ITEMS = 4_000_000
 FIRST_ITEMS = 2_000
 
 

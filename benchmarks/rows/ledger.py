@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.case import Case, Contender, Goal, Plan
 from benchmarks.isolation import Bench, NotBuiltError, Sample
 
-PROGRAM = Path("build/native/bench_ledger")
+PROGRAM = Path("build/native/tests/native/bench_ledger")
 
 
 def measure_ledger(program: Path, amount: int, bench: Bench) -> Sample:

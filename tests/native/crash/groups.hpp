@@ -190,7 +190,7 @@ class Groups {
             for (const Point& second : worker.record(scene, before, Op::get)) {
               std::vector<Step> steps = with(before, {Op::get, Fire::stop, second});
               for (const Op next : {Op::resume, Op::put_many, Op::put_one}) steps.push_back({next});
-              run_one_in(worker, 3, turn++, {"crossing", scene, steps});
+              worker.run({"crossing", scene, steps, one_closing(worker.options(), turn++)});
             }
           }
         }
