@@ -45,7 +45,7 @@ def failpoints() -> set[str]:
     """All that the headers of the bounded queue name."""
     headers = [ROOT / "native" / f"{name}.hpp" for name in ("ledger", "roster", "wait")]
     headers += sorted((ROOT / "native").glob("bounded*.hpp"))
-    named = r'"((?:ledger|pop|push|recover|roster|shutdown|wait)\.[a-z_]+)"'
+    named = r'"((?:ledger|pop|push|recover|roster|shutdown|wait)\.(?!hpp")[a-z_]+)"'
     return {point for header in headers for point in re.findall(named, header.read_text())}
 
 
@@ -78,6 +78,6 @@ def test_a_failed_case_is_played_again_by_its_name(campaign):
     status, again = play(campaign, "--sabotage", "silent_producer", "--filter", name)
     assert status != 0
     assert again["cases"] == 1
-    status, right = play(campaign, "--filter", name)
+    status, right = play(campaign, "--long", "--filter", name)  # the short form varies the survivors
     assert status == 0
     assert right["cases"] == 1
