@@ -214,6 +214,36 @@ def test_what_is_no_record_is_refused_and_nothing_is_put(item):
         assert q.empty()
 
 
+@pytest.mark.parametrize("form", ["record", "array", "batch"])
+def test_fields_of_other_names_or_in_another_order_are_refused(form):
+    """numpy assigns them by place: what was called b would arrive as a."""
+    ours, theirs = np.dtype([("a", "<f8"), ("b", "<f8")]), np.dtype([("b", "<f8"), ("a", "<f8")])
+    written = np.array([(1.0, 2.0)], theirs)
+    with BoundedQueue.create("q", 4, item=ours) as q:
+        with pytest.raises(TypeError, match="convert them with astype first"):
+            {
+                "record": lambda: q.put(written[0]),
+                "array": lambda: q.put(written),
+                "batch": lambda: q.put_many(written),
+            }[form]()
+        assert q.empty()
+
+
+@pytest.mark.parametrize("value", [np.float64(1.9), np.array(1.9), np.array([1.9]), np.complex128(1), np.str_("1")])
+def test_a_value_of_numpys_that_would_be_narrowed_is_refused(value):
+    with BoundedQueue.create("q", 4, item="<i4") as q:
+        with pytest.raises(TypeError, match="convert them with astype first"):
+            q.put(value)
+        assert q.empty()
+
+
+@pytest.mark.parametrize("value", [np.int64(7), np.int8(7), np.array(7), np.bool_(True)])
+def test_a_value_of_numpys_that_fits_is_put(value):
+    with BoundedQueue.create("q", 4, item="<i4") as q:
+        q.put(value)
+        assert q.get() == int(value)
+
+
 def test_a_number_that_does_not_fit_is_refused():
     with BoundedQueue.create("q", 4, item="u1") as q:
         with pytest.raises(OverflowError):

@@ -32,12 +32,17 @@ cdef Held borrow(object item):
         ) from error
 
 
+cdef bint may_become(object theirs, object ours) except -1:
+    """Without loss. Fields by their names: numpy would go by their places, and swap those that stand elsewhere."""
+    return (theirs.names is None or theirs.names == ours.names) and numpy.can_cast(theirs, ours, "same_kind")
+
+
 cdef object as_records(object dtype, object given, bint one):
     """Records as a contiguous array in that dtype; nothing is narrowed in silence."""
     cdef object base = dtype if dtype.subdtype is None else dtype.base
     cdef object array
-    if isinstance(given, numpy.ndarray):
-        if given.dtype != base and not numpy.can_cast(given.dtype, base, "same_kind"):
+    if isinstance(given, (numpy.ndarray, numpy.generic)):
+        if given.dtype != base and not may_become(given.dtype, base):
             raise TypeError(f"cannot put items of dtype {given.dtype} as {base}: convert them with astype first")
     elif not one and not isinstance(given, list) and not hasattr(given, "__array__") \
             and not PyObject_CheckBuffer(given):
