@@ -9,7 +9,7 @@ import pytest
 
 import fuzzing
 
-CASES, LONG_CASES, WORKERS = 10_000, 400_000, 2
+CASES, LONG_CASES, WORKERS = 10_000, 200_000, 2
 
 
 def finish(process, limit_seconds):
