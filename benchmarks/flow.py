@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks import items
 from benchmarks.adapter import Adapter, Receiver, Room, Sender
-from benchmarks.crew import Report, Work, now, run_together
+from benchmarks.crew import Report, Work, fork, now, run_together
 from benchmarks.isolation import Bench, Sample, UnfaithfulError
 from benchmarks.placement import UNPINNED, take_place
 
@@ -55,8 +55,9 @@ def measure_flow(flow: Flow, amount: int, bench: Bench) -> Sample:
         works: dict[str, Work] = {}
         for index in range(flow.producers):
             works[f"producer {index}"] = _Producer(adapter, flow, index, amount)
+        everything_arrived = fork.Barrier(flow.consumers)
         for index in range(flow.consumers):
-            works[f"consumer {index}"] = _Consumer(adapter, flow, index, amount)
+            works[f"consumer {index}"] = _Consumer(adapter, flow, index, amount, everything_arrived)
         reports = run_together(works)
     finally:
         adapter.close()
@@ -105,6 +106,7 @@ class _Consumer:
     flow: Flow
     index: int
     amount: int
+    everything_arrived: Barrier  # of the consumers: one that checks its items takes a core from those still measured
 
     def __call__(self, barrier: Barrier) -> Report:
         flow = self.flow
@@ -120,6 +122,7 @@ class _Consumer:
         started = now()
         timed = receive(receiver, count, flow.batch)
         ended = now()
+        self.everything_arrived.wait()
         del anchors
         return Report(started, ended, items.keys_in([*flat(warming), *flat(timed)]))
 
