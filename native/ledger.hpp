@@ -97,11 +97,13 @@ struct NoLedger {
 };
 
 // Within one process, for callers who all hold one lock while they are in here (the GIL): no other claim
-// can come between, and a plain store is enough.
+// can come between the look and the store. One may have come before the look: making room for a batch can
+// run the garbage collector, and with it a finalizer that takes from this queue.
 struct Serialized {
   static void clear() noexcept {}
   [[nodiscard]] static bool claim(std::atomic<std::uint64_t>& word, Side, std::uint64_t position,
                                   std::uint64_t count) noexcept {
+    if (word.load(std::memory_order_relaxed) != position) [[unlikely]] return false;
     word.store(position + count, std::memory_order_relaxed);
     return true;
   }

@@ -304,3 +304,35 @@ thread.start()
 thread.join()
 """
     )
+
+
+def test_a_finalizer_that_takes_from_the_queue_while_a_batch_is_made_takes_other_items():
+    """Making the batch's list may run the collector, and so anything at all, between the look and the claim."""
+    q = BoundedQueue(16)
+    things = [Thing() for _ in range(8)]
+    taken = []
+
+    class Taker:
+        def __init__(self):
+            self.me = self
+
+        def __del__(self):
+            taken.append(q.try_get())
+
+    threshold = gc.get_threshold()
+    gc.collect()
+    gc.disable()
+    try:
+        q.put_many(things)
+        Taker()
+        gc.set_threshold(1)
+        gc.enable()
+        batch = q.get_many(4)
+    finally:
+        gc.set_threshold(*threshold)
+        gc.enable()
+    gc.collect()
+    rest = q.get_many(16)
+    everything = taken + batch + rest
+    assert len(everything) == len(things)
+    assert {id(thing) for thing in everything} == {id(thing) for thing in things}
