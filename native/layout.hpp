@@ -92,6 +92,9 @@ struct ParticipantLine {
 };
 static_assert(sizeof(ParticipantLine) == line_bytes);
 
+// Locks that a segment's processes can hold: a participant's each, then a reader's each (events_layout.hpp).
+inline constexpr std::uint32_t lock_numbers = participants_limit + (1u << 12);
+
 // Lock bytes lie far beyond the data, where no other lock of the file could be meant.
 [[nodiscard]] constexpr std::int64_t lock_byte(std::uint32_t line) noexcept {
   return (std::int64_t{1} << 48) + line;

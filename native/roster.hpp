@@ -181,6 +181,25 @@ class Roster {
 
   [[nodiscard]] ParticipantLine* lines() const noexcept { return lines_; }
 
+  // Locks beyond the participants', for whatever else of a queue lives as long as its process holds it.
+  // False: somebody has it, perhaps we.
+  [[nodiscard]] bool hold(std::uint32_t number) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (fd_ < 0 || owned_[number].load(std::memory_order_relaxed) || !ofd::lock(fd_, number, F_WRLCK)) return false;
+    owned_[number].store(true, std::memory_order_release);
+    return true;
+  }
+  void let_go(std::uint32_t number) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (fd_ < 0 || !owned_[number].load(std::memory_order_relaxed)) return;
+    owned_[number].store(false, std::memory_order_relaxed);
+    ofd::lock(fd_, number, F_UNLCK);
+  }
+
+  // Counts forks: what was held before one is the parent's.
+  [[nodiscard]] std::uint32_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
+  [[nodiscard]] int descriptor() const noexcept { return fd_; }
+
   void leave() noexcept {
     const std::lock_guard lock(mutex_);
     PENSTOCK_FAILPOINT("roster.before_leave");
@@ -278,6 +297,7 @@ class Roster {
 
   void start_anew() noexcept {
     forget_lines();
+    generation_.fetch_add(1, std::memory_order_relaxed);
     if (fd_ < 0) return;
     const int fresh = ofd::reopen(fd_);
     close(fd_);  // the parent's locks stay: it still has the description
@@ -291,7 +311,8 @@ class Roster {
   Identity identity_;
   std::mutex mutex_;
   std::atomic<std::uint32_t> line_of_thread_[thread_number::limit] = {};
-  std::atomic<bool> owned_[participants_limit] = {};
+  std::atomic<bool> owned_[lock_numbers] = {};
+  std::atomic<std::uint32_t> generation_{0};
 };
 
 }  // namespace penstock
