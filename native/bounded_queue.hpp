@@ -158,7 +158,7 @@ class SharedQueue {
 class LocalQueue {
  public:
   [[nodiscard]] static BoundedOffsets offsets(std::uint64_t capacity) noexcept {
-    return bounded_offsets(capacity, sizeof(void*), 0, 0, false);
+    return bounded_offsets(capacity, sizeof(void*), 0, 0, 0, false);
   }
 
   // `base`: page-aligned, zeroed, offsets(capacity).total bytes.

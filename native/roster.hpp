@@ -180,6 +180,7 @@ class Roster {
   }
 
   [[nodiscard]] ParticipantLine* lines() const noexcept { return lines_; }
+  [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
 
   // Locks beyond the participants', for whatever else of a queue lives as long as its process holds it.
   // False: somebody has it, perhaps we.
@@ -228,6 +229,7 @@ class Roster {
   }
 
   void write_identity(ParticipantLine& line) noexcept {
+    line.tenure.fetch_add(1, std::memory_order_relaxed);  // read by others only in an owner word of this owner
     line.pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
     line.thread.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
     line.start_ticks.store(identity_.start_ticks, std::memory_order_relaxed);

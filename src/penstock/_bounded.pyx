@@ -27,13 +27,15 @@ cdef class BoundedQueue(Queue):
         self.body = LocalBody(capacity)
 
     @classmethod
-    def create(cls, name, capacity=1024, *, item=bytes, slot_bytes=None, participants=256, exist_ok=False):
+    def create(
+        cls, name, capacity=1024, *, item=bytes, slot_bytes=None, participants=256, producers=32, exist_ok=False
+    ):
         """Make a queue of that name in shared memory.
 
         ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` counts slots, a power of
         two; a bytes or object item longer than ``slot_bytes`` takes several. ``participants`` is how many
-        threads of all processes may use it at once. With ``exist_ok`` an existing queue of the same shape
-        is opened instead.
+        threads of all processes may use it at once, ``producers`` how many names put_once keeps. With
+        ``exist_ok`` an existing queue of the same shape is opened instead.
         """
         item_type = items.ItemType.of(item)
         geometry = segment.Geometry(
@@ -41,6 +43,7 @@ cdef class BoundedQueue(Queue):
             checked_int("capacity", capacity),
             item_type.slot_bytes(None if slot_bytes is None else checked_int("slot_bytes", slot_bytes)),
             checked_int("participants", participants),
+            checked_int("producers", producers),
         )
         return cls._attach(segment.create(name, geometry, item_type, exist_ok=exist_ok), True)
 

@@ -21,7 +21,7 @@ cdef extern from *:
         PENSTOCK_FIELD(generations_offset), PENSTOCK_FIELD(lengths_offset),
         PENSTOCK_FIELD(payload_offset), PENSTOCK_FIELD(segment_id), PENSTOCK_FIELD(boot_id),
         PENSTOCK_FIELD(created_ns), PENSTOCK_FIELD(creator_pid), PENSTOCK_FIELD(checksum),
-        PENSTOCK_FIELD(reserved),
+        PENSTOCK_FIELD(producers_offset), PENSTOCK_FIELD(producers), PENSTOCK_FIELD(reserved),
     };
     static const size_t field_count = sizeof field_rows / sizeof field_rows[0];
     """
@@ -34,7 +34,7 @@ cdef extern from *:
 
 cdef extern from "bounded.hpp" namespace "penstock" nogil:
     const char* magic
-    uint32_t layout_version, byte_order_mark, participants_limit, item_text_limit
+    uint32_t layout_version, byte_order_mark, participants_limit, producers_limit, item_text_limit
     uint64_t capacity_limit, slot_bytes_limit, segment_bytes_limit, item_bytes_limit
     cdef cppclass SegmentHeader:
         pass
@@ -42,9 +42,11 @@ cdef extern from "bounded.hpp" namespace "penstock" nogil:
         pass
     cdef cppclass ParticipantLine:
         pass
+    cdef cppclass ProducerLine:
+        pass
     cdef struct BoundedOffsets:
-        uint64_t item_text, control, participants, generations, lengths, payload, total
-    BoundedOffsets bounded_offsets(uint64_t, uint64_t, uint32_t, uint32_t, bint)
+        uint64_t item_text, control, participants, producers, generations, lengths, payload, total
+    BoundedOffsets bounded_offsets(uint64_t, uint64_t, uint32_t, uint32_t, uint32_t, bint)
 
 MAGIC = (<char*>magic)[:8]
 LAYOUT_VERSION = layout_version
@@ -53,23 +55,28 @@ CAPACITY_LIMIT = capacity_limit
 SLOT_BYTES_LIMIT = slot_bytes_limit
 SEGMENT_BYTES_LIMIT = segment_bytes_limit
 PARTICIPANTS_LIMIT = participants_limit
+PRODUCERS_LIMIT = producers_limit
 ITEM_TEXT_LIMIT = item_text_limit
 ITEM_BYTES_LIMIT = item_bytes_limit
 HEADER_BYTES = sizeof(SegmentHeader)
 CONTROL_BYTES = sizeof(BoundedControl)
 PARTICIPANT_BYTES = sizeof(ParticipantLine)
+PRODUCER_BYTES = sizeof(ProducerLine)
 
 # name -> (offset, bytes)
 FIELDS = {field_rows[i].name.decode(): (field_rows[i].offset, field_rows[i].bytes) for i in range(field_count)}
 
 
-def bounded_layout(capacity, slot_bytes, participants, item_text_bytes, varying):
+def bounded_layout(capacity, slot_bytes, participants, producers, item_text_bytes, varying):
     """Where everything lies in a bounded segment; arguments are within the limits."""
-    cdef BoundedOffsets at = bounded_offsets(capacity, slot_bytes, participants, item_text_bytes, varying)
+    cdef BoundedOffsets at = bounded_offsets(
+        capacity, slot_bytes, participants, producers, item_text_bytes, varying
+    )
     return {
         "item_text_offset": at.item_text,
         "control_offset": at.control,
         "participants_offset": at.participants,
+        "producers_offset": at.producers,
         "generations_offset": at.generations,
         "lengths_offset": at.lengths,
         "payload_offset": at.payload,

@@ -96,6 +96,7 @@ class Geometry:
     capacity: int
     slot_bytes: int
     participants: int
+    producers: int = 0
 
     def check(self) -> None:
         """Refuse sizes that no queue can have; afterwards no product of them overflows."""
@@ -109,6 +110,8 @@ class Geometry:
             raise ValueError(
                 f"participants must be between 1 and {_layout.PARTICIPANTS_LIMIT}: participants={self.participants}"
             )
+        if not 0 <= self.producers <= _layout.PRODUCERS_LIMIT:
+            raise ValueError(f"producers must be between 0 and {_layout.PRODUCERS_LIMIT}: producers={self.producers}")
         if self.capacity * self.slot_bytes > _layout.SEGMENT_BYTES_LIMIT:
             raise ValueError(
                 f"capacity * slot_bytes must be at most {_layout.SEGMENT_BYTES_LIMIT} bytes: "
@@ -116,7 +119,9 @@ class Geometry:
             )
 
     def layout(self, item: ItemType) -> dict[str, int]:
-        return _layout.bounded_layout(self.capacity, self.slot_bytes, self.participants, len(item.text), item.varies)
+        return _layout.bounded_layout(
+            self.capacity, self.slot_bytes, self.participants, self.producers, len(item.text), item.varies
+        )
 
 
 def capacity_remedy(capacity: int) -> str:
@@ -185,6 +190,7 @@ def header_of(geometry: Geometry, item: ItemType, segment_id: bytes) -> bytearra
         "capacity": geometry.capacity,
         "slot_bytes": geometry.slot_bytes,
         "participants": geometry.participants,
+        "producers": geometry.producers,
         "item_text_bytes": len(item.text),
         "segment_id": segment_id,
         "boot_id": boot_id(),
@@ -381,7 +387,7 @@ def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
     kind = KINDS.get(field("kind"))
     if kind is None:
         raise CorruptSegment(f"{path}: kind must be one of {sorted(KINDS)}: kind={field('kind')}")
-    geometry = Geometry(kind, field("capacity"), field("slot_bytes"), field("participants"))
+    geometry = Geometry(kind, field("capacity"), field("slot_bytes"), field("participants"), field("producers"))
     try:
         geometry.check()
     except ValueError as error:
