@@ -21,6 +21,7 @@
 //   F2  drop_slowest(): dropped_bit, then F1     with the fence in still_holds(): a copy by a dropped reader
 #pragma once
 
+#include "buffer.hpp"
 #include "events_blocks.hpp"
 #include "events_readers.hpp"
 
@@ -32,11 +33,6 @@ enum class Appended : std::uint8_t {
   no_memory,  // the file system has none: error() says how
   closed,
   corrupt,
-};
-
-struct EventBytes {
-  const void* data;
-  std::uint64_t bytes;
 };
 
 class EventLog {
@@ -58,10 +54,16 @@ class EventLog {
     forget_context_ = context;
   }
 
+  // Told of each publish before it happens: from which position on, and how many.
+  struct NobodyIsTold {
+    void operator()(std::uint64_t, std::uint64_t) const noexcept {}
+  };
+
   // As many of `count` records as fit now, published by one store.
+  template <class Tell = NobodyIsTold>
   [[nodiscard]] Appended append_records(const Backing& backing, const void* data, std::uint64_t count,
-                                        std::uint64_t& put) noexcept {
-    return append(backing, count, put, [&](const Chunk& chunk, std::uint64_t at, std::uint64_t i, std::uint64_t room) {
+                                        std::uint64_t& put, Tell tell = {}) noexcept {
+    return append(backing, count, put, tell, [&](const Chunk& chunk, std::uint64_t at, std::uint64_t i, std::uint64_t room) {
       const std::uint64_t n = count - i < room ? count - i : room;
       std::memcpy(chunk.data + at * map_.item_bytes, static_cast<const std::byte*>(data) + i * map_.item_bytes,
                   n * map_.item_bytes);
@@ -70,9 +72,10 @@ class EventLog {
   }
 
   // The same for items that vary in length.
-  [[nodiscard]] Appended append_bytes(const Backing& backing, const EventBytes* items, std::uint64_t count,
-                                      std::uint64_t& put) noexcept {
-    return append(backing, count, put, [&](const Chunk& chunk, std::uint64_t at, std::uint64_t i, std::uint64_t room) {
+  template <class Tell = NobodyIsTold>
+  [[nodiscard]] Appended append_bytes(const Backing& backing, const Buffer* items, std::uint64_t count,
+                                      std::uint64_t& put, Tell tell = {}) noexcept {
+    return append(backing, count, put, tell, [&](const Chunk& chunk, std::uint64_t at, std::uint64_t i, std::uint64_t room) {
       return write_varying(chunk, at, items + i, count - i < room ? count - i : room);
     }, [&](std::uint64_t i) { return items[i].bytes; });
   }
@@ -178,8 +181,8 @@ class EventLog {
   }
 
   // `write(chunk, at, i, room)` puts items i… into the chunk from its at-th place on, and says how many.
-  template <class Write, class LengthOf>
-  [[nodiscard]] Appended append(const Backing& backing, std::uint64_t count, std::uint64_t& put, Write write,
+  template <class Tell, class Write, class LengthOf>
+  [[nodiscard]] Appended append(const Backing& backing, std::uint64_t count, std::uint64_t& put, Tell tell, Write write,
                                 LengthOf length_of) noexcept {
     put = 0;
     const EventsWord end = map_.end(std::memory_order_relaxed);
@@ -202,6 +205,7 @@ class EventLog {
       put += written;
     }
     if (put == 0) return outcome;
+    tell(end.position(), put);
     publish(end.at(position));
     return Appended::done;
   }
@@ -213,7 +217,7 @@ class EventLog {
     PENSTOCK_FAILPOINT("put.published");
   }
 
-  [[nodiscard]] std::uint64_t write_varying(const Chunk& chunk, std::uint64_t at, const EventBytes* items,
+  [[nodiscard]] std::uint64_t write_varying(const Chunk& chunk, std::uint64_t at, const Buffer* items,
                                             std::uint64_t room) noexcept {
     auto* index = reinterpret_cast<std::uint32_t*>(chunk.data);
     std::byte* const data = chunk.data + map_.index_bytes(chunk.items);

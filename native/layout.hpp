@@ -99,6 +99,7 @@ static_assert(sizeof(ParticipantLine) == line_bytes);
 
 // Locks that a segment's processes can hold: a participant's each, then a reader's each (events_layout.hpp).
 inline constexpr std::uint32_t lock_numbers = participants_limit + (1u << 12);
+
 // What one named producer has put: see producers.hpp. An owner word says who is at work here:
 // | tenure : 32 | participant line + 1 : 32 |, 0: nobody.
 inline constexpr std::size_t producer_name_bytes = 64;

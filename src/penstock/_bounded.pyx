@@ -9,6 +9,7 @@ from penstock._native cimport LocalQueue, Ring, closed_bit, slots_in_use
 from penstock._queue cimport Body, Queue, checked_int
 
 from penstock import items, segment
+from penstock.geometry import BoundedGeometry
 from penstock.stats import BoundedStats
 
 
@@ -23,7 +24,7 @@ cdef class BoundedQueue(Queue):
     def __init__(self, capacity=1024):
         if not self.body.is_closing or self.segment is not None:
             raise TypeError("a queue is initialised once")
-        segment.Geometry("bounded", checked_int("capacity", capacity), sizeof(void*), 1).check()
+        BoundedGeometry(1, 0, checked_int("capacity", capacity), sizeof(void*)).check()
         self.body = LocalBody(capacity)
 
     @classmethod
@@ -38,12 +39,11 @@ cdef class BoundedQueue(Queue):
         ``exist_ok`` an existing queue of the same shape is opened instead.
         """
         item_type = items.ItemType.of(item)
-        geometry = segment.Geometry(
-            "bounded",
-            checked_int("capacity", capacity),
-            item_type.slot_bytes(None if slot_bytes is None else checked_int("slot_bytes", slot_bytes)),
+        geometry = BoundedGeometry(
             checked_int("participants", participants),
             checked_int("producers", producers),
+            checked_int("capacity", capacity),
+            item_type.slot_bytes(None if slot_bytes is None else checked_int("slot_bytes", slot_bytes)),
         )
         return cls._attach(segment.create(name, geometry, item_type, exist_ok=exist_ok), True)
 

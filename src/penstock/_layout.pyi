@@ -17,3 +17,20 @@ FIELDS: dict[str, tuple[int, int]]
 def bounded_layout(
     capacity: int, slot_bytes: int, participants: int, producers: int, item_text_bytes: int, varying: bool
 ) -> dict[str, int]: ...
+
+READERS_LIMIT: int
+BLOCKS_LIMIT: int
+BLOCK_BYTES_LIMIT: int
+FIRST_ITEMS_LIMIT: int
+EVENTS_HEADER_BYTES: int
+EVENTS_FIELDS: dict[str, tuple[int, int]]
+
+def events_layout(
+    block_count: int,
+    block_bytes: int,
+    chunk_lines: int,
+    participants: int,
+    readers: int,
+    producers: int,
+    item_text_bytes: int,
+) -> dict[str, int]: ...

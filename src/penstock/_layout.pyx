@@ -8,6 +8,7 @@ cdef extern from *:
     """
     #include <cstddef>
     #include "bounded.hpp"
+    #include "events_layout.hpp"
 
     #define PENSTOCK_FIELD(name) \\
         {#name, offsetof(penstock::SegmentHeader, name), sizeof(penstock::SegmentHeader::name)}
@@ -24,6 +25,18 @@ cdef extern from *:
         PENSTOCK_FIELD(producers_offset), PENSTOCK_FIELD(producers), PENSTOCK_FIELD(reserved),
     };
     static const size_t field_count = sizeof field_rows / sizeof field_rows[0];
+
+    #define PENSTOCK_SHAPE(name) \\
+        {#name, sizeof(penstock::SegmentHeader) + offsetof(penstock::EventsShape, name), \\
+         sizeof(penstock::EventsShape::name)}
+    static const FieldRow shape_rows[] = {
+        PENSTOCK_SHAPE(max_bytes), PENSTOCK_SHAPE(block_bytes), PENSTOCK_SHAPE(first_items),
+        PENSTOCK_SHAPE(chunk_lines), PENSTOCK_SHAPE(readers), PENSTOCK_SHAPE(on_full), PENSTOCK_SHAPE(sync),
+        PENSTOCK_SHAPE(padding), PENSTOCK_SHAPE(sync_interval_ns), PENSTOCK_SHAPE(readers_offset),
+        PENSTOCK_SHAPE(chunks_offset), PENSTOCK_SHAPE(blocks_offset), PENSTOCK_SHAPE(arena_offset),
+        PENSTOCK_SHAPE(unused),
+    };
+    static const size_t shape_count = sizeof shape_rows / sizeof shape_rows[0];
     """
     struct FieldRow:
         const char* name
@@ -31,6 +44,8 @@ cdef extern from *:
         size_t bytes
     const FieldRow* field_rows
     const size_t field_count
+    const FieldRow* shape_rows
+    const size_t shape_count
 
 cdef extern from "bounded.hpp" namespace "penstock" nogil:
     const char* magic
@@ -48,6 +63,15 @@ cdef extern from "bounded.hpp" namespace "penstock" nogil:
         uint64_t item_text, control, participants, producers, generations, lengths, payload, total
     BoundedOffsets bounded_offsets(uint64_t, uint64_t, uint32_t, uint32_t, uint32_t, bint)
 
+cdef extern from "events_layout.hpp" namespace "penstock" nogil:
+    uint32_t readers_limit
+    uint64_t blocks_limit, block_bytes_limit, first_items_limit
+    cdef cppclass EventsShape:
+        pass
+    cdef struct EventsOffsets:
+        uint64_t item_text, control, participants, readers, producers, chunks, blocks, arena, total
+    EventsOffsets events_offsets(uint64_t, uint64_t, uint64_t, uint32_t, uint32_t, uint32_t, uint32_t)
+
 MAGIC = (<char*>magic)[:8]
 LAYOUT_VERSION = layout_version
 BYTE_ORDER = byte_order_mark
@@ -63,8 +87,17 @@ CONTROL_BYTES = sizeof(BoundedControl)
 PARTICIPANT_BYTES = sizeof(ParticipantLine)
 PRODUCER_BYTES = sizeof(ProducerLine)
 
+READERS_LIMIT = readers_limit
+BLOCKS_LIMIT = blocks_limit
+BLOCK_BYTES_LIMIT = block_bytes_limit
+FIRST_ITEMS_LIMIT = first_items_limit
+EVENTS_HEADER_BYTES = sizeof(SegmentHeader) + sizeof(EventsShape)
+
 # name -> (offset, bytes)
 FIELDS = {field_rows[i].name.decode(): (field_rows[i].offset, field_rows[i].bytes) for i in range(field_count)}
+EVENTS_FIELDS = FIELDS | {
+    shape_rows[i].name.decode(): (shape_rows[i].offset, shape_rows[i].bytes) for i in range(shape_count)
+}
 
 
 def bounded_layout(capacity, slot_bytes, participants, producers, item_text_bytes, varying):
@@ -81,4 +114,26 @@ def bounded_layout(capacity, slot_bytes, participants, producers, item_text_byte
         "lengths_offset": at.lengths,
         "payload_offset": at.payload,
         "total_bytes": at.total,
+    }
+
+
+def events_layout(block_count, block_bytes, chunk_lines, participants, readers, producers, item_text_bytes):
+    """Where everything lies in an events segment; arguments are within the limits."""
+    cdef EventsOffsets at = events_offsets(
+        block_count, block_bytes, chunk_lines, participants, readers, producers, item_text_bytes
+    )
+    return {
+        "item_text_offset": at.item_text,
+        "control_offset": at.control,
+        "participants_offset": at.participants,
+        "readers_offset": at.readers,
+        "producers_offset": at.producers,
+        "chunks_offset": at.chunks,
+        "blocks_offset": at.blocks,
+        "arena_offset": at.arena,
+        "total_bytes": at.total,
+        "generations_offset": 0,
+        "lengths_offset": 0,
+        "payload_offset": 0,
+        "padding": 0,
     }

@@ -71,9 +71,11 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
 
     cdef cppclass Event:
         void notify()
+        void notify_all()
         void wake_all()
         uint32_t announce()
         void park(uint32_t, int64_t)
+        void park_for_all(uint32_t, int64_t)
 
     cdef cppclass Found "penstock::Recovery::Found":
         Found()
