@@ -23,8 +23,10 @@ cdef class EventsBody(Body):
     cdef int form                    # what an item is
     cdef bint raises_when_full
     cdef bint syncs_always
+    cdef bint is_on_disk
     cdef bint is_durable             # on a disk, and to outlive the machine
     cdef uint32_t participants
+    cdef uint64_t arena_offset
     cdef readonly object dtype
     cdef readonly object memory      # the mapping: unmapped when the last one is out
     cdef vector[void*] forgotten     # references that the log has let go: dropped when nothing is locked

@@ -5,7 +5,6 @@ Within a process the log carries references, and whatever it lets go is dropped 
 do anything, even put into the same queue.
 """
 
-import errno
 import os
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -59,7 +58,7 @@ cdef class EventsBody(Body):
         at.producers = offsets["producers_offset"]
         at.chunks = offsets["chunks_offset"]
         at.blocks = offsets["blocks_offset"]
-        at.arena = offsets["arena_offset"]
+        at.arena = self.arena_offset = offsets["arena_offset"]
         shape.block_count = geometry.block_count
         shape.block_bytes = geometry.block_bytes
         shape.chunk_lines = geometry.chunk_lines
@@ -77,6 +76,7 @@ cdef class EventsBody(Body):
         self.dtype = None if item is None else item.dtype
         self.participants = geometry.participants
         self.raises_when_full = geometry.on_full == 2
+        self.is_on_disk = on_disk
         self.is_durable = on_disk and geometry.sync != 3
         self.syncs_always = on_disk and geometry.sync == 1
         self.guard = watch(mapped.view.buf, mapped.view.len) if item is not None else NULL
@@ -320,6 +320,22 @@ cdef class EventsBody(Body):
         return True
 
     # -- the rest ---------------------------------------------------------------------------------------
+
+    def sync_if_needed(self):
+        """Write what is new to the disk. False: the handle is closed."""
+        cdef EventsWord end
+        if self.is_closing:
+            return False
+        end.word = self.map.control.end.load()
+        if self.is_on_disk and end.position() > self.map.control.synced.load():
+            self.write_to_disk()
+        return True
+
+    def resident_bytes(self):
+        """What the queue takes of memory or disk, as the kernel counts it."""
+        if self.form == REFERENCE:
+            return self.map.control.used_bytes.load() + self.map.control.spare_bytes.load()
+        return os.fstat(self.queue.roster().descriptor()).st_blocks * 512
 
     cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
         cdef int64_t left = remaining_ns(deadline)

@@ -105,6 +105,7 @@ cdef extern from "events_queue.hpp" namespace "penstock" nogil:
         bint is_alive(uint32_t) const
         void let_go(uint32_t)
         uint32_t generation() const
+        int descriptor() const
 
     cdef cppclass EventsQueue:
         EventsQueue(byte*, const EventsOffsets&, EventsMap, uint32_t, uint32_t, int, Identity, bint)

@@ -20,8 +20,8 @@ cdef class Reader:
     cdef object __weakref__
 
     cdef int check(self) except -1
-    cdef object get_one(self, int64_t deadline)
-    cdef object fetch(self, uint64_t limit)
+    cdef object get_one(self, int64_t deadline, bint goes_on)
+    cdef object fetch(self, uint64_t limit, uint64_t end)
     cdef object fetch_all_records(self, uint64_t limit, uint64_t end)
     cdef object fetch_all_items(self, uint64_t limit, uint64_t end)
     cdef bint stopped(self, Found found, int64_t deadline) except -1

@@ -11,7 +11,7 @@ from penstock._events_body cimport RECORD, EventsBody
 from penstock._events_fetch cimport array_on, decoded, fetch_list, fetch_one, fetch_records
 from penstock._events_native cimport *
 from penstock._native cimport array_data
-from penstock._queue cimport AT_ONCE, FOREVER, NOTHING, checked_int, deadline_from, remaining_ns
+from penstock._queue cimport AT_ONCE, FOREVER, NOTHING, checked_int, computed_deadline, remaining_ns
 
 import numpy
 
@@ -86,33 +86,38 @@ cdef class Reader:
 
     def get(self, block=True, timeout=None):
         """The next item; waits for one if ``block``, at most ``timeout`` seconds. Raises Empty, ShutDown, DataLost."""
-        cdef object item = self.get_one(deadline_from(block, timeout))
+        cdef object item = self.get_one(computed_deadline(block, timeout), False)
         if item is NOTHING:
             raise Empty
         return item
 
     def get_nowait(self):
         """``get(block=False)``."""
-        cdef object item = self.get_one(AT_ONCE)
+        cdef object item = self.get_one(AT_ONCE, False)
         if item is NOTHING:
             raise Empty
         return item
 
     def try_get(self, default=None):
         """The next item if there is one now, else ``default``; never waits."""
-        cdef object item = self.get_one(AT_ONCE)
+        cdef object item = self.get_one(AT_ONCE, False)
         return default if item is NOTHING else item
 
-    cdef object get_one(self, int64_t deadline):
-        cdef uint64_t end = 0
+    cdef object get_one(self, int64_t deadline, bint goes_on):
+        """One item, or NOTHING. ``goes_on``: with the last session, as long as it has items."""
         cdef Run run
         cdef Found found
         cdef object item
         self.check()
         while True:
-            found = begin_session(self.body.map[0], self.line[0], self.cursor, end)
+            if goes_on and self.cursor.position < self.session_end:
+                found = Found.items
+            else:
+                found = begin_session(self.body.map[0], self.line[0], self.cursor, self.session_end)
             if found == Found.items:
-                found = next_run(self.body.map[0], self.line[0], not self.is_durable, self.cursor, end, 1, run)
+                found = next_run(
+                    self.body.map[0], self.line[0], not self.is_durable, self.cursor, self.session_end, 1, run
+                )
             if found == Found.items:
                 item = fetch_one(self.body, run)
                 if still_holds(self.body.map[0], self.line[0]):
@@ -130,33 +135,30 @@ cdef class Reader:
         """
         cdef object found
         cdef int64_t deadline
+        cdef uint64_t end = 0
+        cdef Found outcome
         limit = checked_int("max_items", max_items)
         if limit < 1:
             raise ValueError(f"max_items must be at least 1: max_items={max_items}")
-        deadline = deadline_from(block, timeout)
+        deadline = computed_deadline(block, timeout)
         self.check()
         while True:
-            found = self.fetch(min(limit, 1 << 48))
-            if found is not None:
-                return found
-            if self.stopped(self._look(), deadline):
+            outcome = begin_session(self.body.map[0], self.line[0], self.cursor, end)
+            if outcome == Found.items:
+                found = self.fetch(min(limit, end - self.cursor.position), end)
+                if found is not None:
+                    return found
+                outcome = Found.lost
+            if self.stopped(outcome, deadline):
                 raise Empty
 
-    cdef Found _look(self) noexcept:
-        cdef uint64_t end = 0
-        return begin_session(self.body.map[0], self.line[0], self.cursor, end)
-
-    cdef object fetch(self, uint64_t limit):
-        """What one session gives, or None."""
-        cdef uint64_t end = 0
-        cdef Found found = begin_session(self.body.map[0], self.line[0], self.cursor, end)
-        if found != Found.items:
-            return None
+    cdef object fetch(self, uint64_t limit, uint64_t end):
+        """So many items of a session; None: the reader was dropped."""
         self.is_busy = True
         try:
             if self.body.form == RECORD:
-                return self.fetch_all_records(min(limit, end - self.cursor.position), end)
-            return self.fetch_all_items(min(limit, end - self.cursor.position), end)
+                return self.fetch_all_records(limit, end)
+            return self.fetch_all_items(limit, end)
         finally:
             self.is_busy = False
 
@@ -208,7 +210,7 @@ cdef class Reader:
 
     def __next__(self):
         try:
-            return self.get()
+            return self.get_one(FOREVER, True)
         except ShutDown:
             raise StopIteration from None
 
