@@ -229,6 +229,7 @@ cdef class EventQueue(Queue):
             body.write_to_disk()
 
     def close(self):
+        """Give up this handle and its readers. The queue stays, on a disk with all that it has."""
         cdef EventsBody body
         if not self.body.is_closing and isinstance(self.body, EventsBody):
             body = self.body
@@ -244,6 +245,7 @@ cdef class EventQueue(Queue):
 
     @property
     def is_shut_down(self):
+        """Was it shut down? Then nothing more is put."""
         cdef EventsWord end
         end.word = body_of(self).map.control.end.load()
         return end.is_closed()
