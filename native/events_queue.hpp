@@ -164,8 +164,8 @@ class EventsQueue {
     const bool is_new = control().boot_id[0].load(std::memory_order_relaxed) == 0 &&
                         control().boot_id[1].load(std::memory_order_relaxed) == 0;
     if (!is_new) {
-      log_.roll_back_to(synced());
-      if (!log_.repair(backing())) return false;
+      log_.repair().roll_back_to(synced());
+      if (!log_.repair().after_kill(backing())) return false;
     }
     PENSTOCK_FAILPOINT("boot.settled");
     control().boot_id[0].store(identity_.boot_id[0], std::memory_order_relaxed);
@@ -205,7 +205,7 @@ class EventsQueue {
   // A holder that cannot repair gives the lock back as an orphan: the next one finds the same.
   [[nodiscard]] Entered after_lock(Locked locked, std::uint32_t line) noexcept {
     if (locked == Locked::no) return Entered::no;
-    if (locked == Locked::yes || log_.repair(backing())) return Entered::yes;
+    if (locked == Locked::yes || log_.repair().after_kill(backing())) return Entered::yes;
     lock_.orphan(line);
     return Entered::corrupt;
   }
