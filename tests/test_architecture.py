@@ -22,7 +22,8 @@ NATIVE_ROWS = [
     {"wait", "ledger", "roster", "events_layout"},
     {"patience", "owner", "owner_lock", "events_blocks", "events_chunks", "bounded"},
     {"producers", "events_readers", "bounded_items", "bounded_recovery"},
-    {"events_log", "events_cursor", "bounded_queue"},
+    {"events_repair", "events_cursor", "bounded_queue"},
+    {"events_log"},
     {"events_producers"},
     {"events_queue"},
 ]
