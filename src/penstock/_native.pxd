@@ -89,7 +89,7 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
         atomic[uint64_t] adopted
 
     cdef cppclass SharedQueue:
-        SharedQueue(byte*, const BoundedOffsets&, uint64_t, uint64_t, uint32_t, int, Identity)
+        SharedQueue(byte*, const BoundedOffsets&, uint64_t, uint64_t, uint32_t, uint32_t, int, Identity)
         const Ring& ring() const
         BoundedControl& control() const
         Recovery& recovery()

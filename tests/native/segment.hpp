@@ -128,7 +128,7 @@ class Attachment {
         base_(map_anew(segment)),
         lock_fd_(ofd::reopen(segment.fd())),
         queue_(base_, segment.offsets(), segment.shape().capacity, segment.shape().slot_bytes,
-               segment.shape().participants, lock_fd_, Identity{}) {
+               segment.shape().participants, segment.shape().producers, lock_fd_, Identity{}) {
     if (lock_fd_ < 0) throw std::runtime_error("cannot open the segment again");
   }
   ~Attachment() {
