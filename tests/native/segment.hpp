@@ -121,14 +121,20 @@ inline constexpr bool has_own_mapping = false;
 inline constexpr bool has_own_mapping = true;
 #endif
 
+// A way to be wrong, for the crash campaign: recoveries that know nothing of producers.
+inline bool hides_producers = false;
+
 class Attachment {
  public:
   explicit Attachment(const Segment& segment)
       : bytes_(segment.offsets().total),
         base_(map_anew(segment)),
         lock_fd_(ofd::reopen(segment.fd())),
-        queue_(base_, segment.offsets(), segment.shape().capacity, segment.shape().slot_bytes,
-               segment.shape().participants, segment.shape().producers, lock_fd_, Identity{}) {
+        queue_(base_, offsets_to_use(segment), segment.shape().capacity, segment.shape().slot_bytes,
+               segment.shape().participants, segment.shape().producers, lock_fd_, Identity{}),
+        producers_(segment.offsets().producers == 0 ? nullptr
+                                                    : reinterpret_cast<ProducersHead*>(base_ + segment.offsets().producers),
+                   segment.shape().producers, queue_.roster()) {
     if (lock_fd_ < 0) throw std::runtime_error("cannot open the segment again");
   }
   ~Attachment() {
@@ -140,6 +146,7 @@ class Attachment {
 
   [[nodiscard]] SharedQueue& queue() noexcept { return queue_; }
   [[nodiscard]] const Ring& ring() const noexcept { return queue_.ring(); }
+  [[nodiscard]] Producers& producers() noexcept { return producers_; }
   [[nodiscard]] int lock_fd() const noexcept { return lock_fd_; }
 
   // The calling thread's line, joined at the first call.
@@ -155,6 +162,12 @@ class Attachment {
   void die() noexcept { queue_.roster().leave(); }
 
  private:
+  static BoundedOffsets offsets_to_use(const Segment& segment) noexcept {
+    BoundedOffsets at = segment.offsets();
+    if (hides_producers) at.producers = 0;
+    return at;
+  }
+
   static std::byte* map_anew(const Segment& segment) {
     if (!has_own_mapping) return segment.base();
     const int fd = ofd::reopen(segment.fd());
@@ -168,6 +181,7 @@ class Attachment {
   std::byte* base_;
   int lock_fd_;
   SharedQueue queue_;
+  Producers producers_;  // as the queue has them, unless they are hidden from it
 };
 
 }  // namespace penstock::testing
