@@ -142,6 +142,10 @@ class SharedQueue {
     ledger = {roster_.lines() + line - 1, line - 1};
     return true;
   }
+  // The same as an owner word, by which this participant owns things in the segment.
+  [[nodiscard]] std::uint64_t owner_word(SharedLedger ledger) const noexcept {
+    return owner::word_of(roster_, ledger.number());
+  }
   // A table is full of the living or not at all: lines of the dead are kept back until what they claimed is
   // recovered, and perhaps nobody else is here to do it; and somebody may just look whether one is settled.
   [[nodiscard]] Roster::Joined join() noexcept {

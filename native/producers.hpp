@@ -107,6 +107,10 @@ class ProducerName {
   return Progress::unpack(line.progress.load(std::memory_order_acquire));  // acquire N2
 }
 
+[[nodiscard]] inline std::uint64_t sequence_of(const ProducerLine& line) noexcept {
+  return line.sequence[progress_of(line).which].load(std::memory_order_relaxed);  // carried to us by acquire N2
+}
+
 // The steps of a line's owner, in the order in which it takes them.
 
 inline void store_progress(ProducerLine& line, Progress next, [[maybe_unused]] const char* before,
@@ -126,7 +130,7 @@ enum class Begun : std::uint8_t {
 // Turn to a sequence of `total` items. The line is settled: its phase is idle.
 [[nodiscard]] inline Begun begin(ProducerLine& line, std::uint64_t sequence, std::uint64_t total) noexcept {
   Progress now = progress_of(line);
-  const std::uint64_t current = line.sequence[now.which].load(std::memory_order_relaxed);  // ours: N1
+  const std::uint64_t current = sequence_of(line);
   if (sequence < current) return Begun::complete;
   if (sequence == current) {
     if (now.total != total) return Begun::other_total;

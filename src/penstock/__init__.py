@@ -7,16 +7,18 @@ from penstock.errors import (
     Empty,
     Full,
     PenstockError,
+    ProducerInUse,
     QueueClosed,
     QueueExists,
     QueueNotFound,
     QueueReplaced,
     ShutDown,
     TooManyParticipants,
+    TooManyProducers,
 )
 from penstock.opening import open
 from penstock.segment import queues, unlink
-from penstock.stats import BoundedStats, QueueInfo
+from penstock.stats import BoundedStats, ProducerInfo, QueueInfo
 
 __all__ = [
     "BoundedQueue",
@@ -25,6 +27,8 @@ __all__ = [
     "Empty",
     "Full",
     "PenstockError",
+    "ProducerInUse",
+    "ProducerInfo",
     "QueueClosed",
     "QueueExists",
     "QueueInfo",
@@ -32,6 +36,7 @@ __all__ = [
     "QueueReplaced",
     "ShutDown",
     "TooManyParticipants",
+    "TooManyProducers",
     "__version__",
     "open",
     "queues",

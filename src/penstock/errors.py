@@ -12,7 +12,9 @@
         ├── QueueNotFound           no queue of that name (also a FileNotFoundError)
         ├── QueueClosed             this handle was closed (also a ValueError)
         ├── QueueReplaced           the name now belongs to another queue than the one that was pickled
-        └── TooManyParticipants     every line of the participant table is taken
+        ├── ProducerInUse           somebody alive is just putting for this producer
+        ├── TooManyParticipants     every line of the participant table is taken
+        └── TooManyProducers        every line of the table of producers is taken
 """
 
 import queue
@@ -24,12 +26,14 @@ __all__ = [
     "Empty",
     "Full",
     "PenstockError",
+    "ProducerInUse",
     "QueueClosed",
     "QueueExists",
     "QueueNotFound",
     "QueueReplaced",
     "ShutDown",
     "TooManyParticipants",
+    "TooManyProducers",
 ]
 
 if sys.version_info >= (3, 13):
@@ -64,5 +68,13 @@ class QueueReplaced(PenstockError):
     """The name now belongs to another queue."""
 
 
+class ProducerInUse(PenstockError):
+    """Another thread or process that is alive is putting for this producer at this moment."""
+
+
 class TooManyParticipants(PenstockError):
     """Every line of the participant table is taken."""
+
+
+class TooManyProducers(PenstockError):
+    """Every line of the table of producers is taken by another name."""

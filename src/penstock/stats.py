@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-__all__ = ["BoundedStats", "QueueInfo"]
+__all__ = ["BoundedStats", "ProducerInfo", "QueueInfo"]
 
 
 class QueueInfo(NamedTuple):
@@ -10,6 +10,18 @@ class QueueInfo(NamedTuple):
 
     name: str
     kind: str
+
+
+class ProducerInfo(NamedTuple):
+    """A name that put_once keeps. What a killed call got in last shows once it is repeated."""
+
+    name: str
+    sequence: int
+    """The last one that was begun."""
+    done: int
+    """How many of its items are in."""
+    total: int
+    """How many items it has."""
 
 
 class BoundedStats(NamedTuple):
