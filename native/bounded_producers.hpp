@@ -137,12 +137,14 @@ template <class Ledger = OnceLedger>
   const std::uint64_t position = line.position.load(std::memory_order_relaxed);
   const Extent extent = Extent::unpack(line.extent.load(std::memory_order_relaxed));
   const std::uint64_t pushed = ring.push_position->load(std::memory_order_acquire) & ~closed_bit;
+  const std::uint64_t popped = ring.pop_position->load(std::memory_order_acquire) & ~closed_bit;
   const bool is_sound = extent.items != 0 && extent.slots <= ring.claim_limit() && position <= pushed &&
                         extent.slots <= pushed - position && now.done <= now.total &&
                         extent.items <= now.total - now.done && (extent.items == 1 || extent.items == extent.slots);
   if (!is_sound) return Outcome::corrupt;
   for (std::uint64_t p = position; p != position + extent.slots; ++p)
-    if (ring.generation_of(p).load(std::memory_order_acquire) == generation::free(p)) return Outcome::busy;  // C3
+    if (ring.generation_of(p).load(std::memory_order_acquire) == generation::free(p))  // C3
+      return p < popped ? Outcome::corrupt : Outcome::busy;  // nothing is popped that is neither published nor buried
   const std::uint64_t kept = Kept::unpack(line.kept.load(std::memory_order_acquire)).slots;
   const std::uint64_t published = kept >= extent.slots ? extent.items : extent.items == extent.slots ? kept : 0;  // C2
   complete(line, published);

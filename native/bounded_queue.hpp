@@ -179,11 +179,14 @@ class SharedQueue {
 
   // For a named producer whose predecessor was killed: find out what of its last put is in. busy: not yet known,
   // since somebody else who lives is in the way of burying the rest.
-  [[nodiscard]] Outcome settle_producer(SharedLedger ledger, ProducerLine& line) noexcept {
+  [[nodiscard]] Outcome settle_producer(ProducerLine& line) noexcept {
     for (int look = 0;; ++look) {
       const Outcome outcome = settle(ring_, line);
       if (outcome != Outcome::busy || look == settle_looks) return outcome;
-      if (make_room(ledger)) continue;
+      const Recovery::Found found = recovery_.run();
+      if (found.unclaimed) return Outcome::corrupt;
+      if (found.adoptable) items().wake_one();
+      if (found.changed) continue;
       const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
       nanosleep(&moment, nullptr);
     }

@@ -20,8 +20,11 @@ NATIVE_ROWS = [
     {"platform"},
     {"layout", "failpoint", "fault_guard"},
     {"wait", "ledger", "roster"},
-    {"bounded"},
-    {"bounded_items", "bounded_recovery"},
+    {"owner"},
+    {"bounded", "producers"},
+    {"bounded_items"},
+    {"bounded_producers"},
+    {"bounded_recovery"},
     {"bounded_queue"},
 ]
 
@@ -32,6 +35,7 @@ PYTHON_ROWS = [
     {"segment"},
     {"_queue"},
     {"_bounded_local", "_bounded_shared"},
+    {"_bounded_once"},
     {"_bounded"},
     {"opening"},
     {"__init__"},

@@ -166,7 +166,7 @@ cdef class Call:
         cdef Outcome outcome
         while progress_of(self.line[0]).phase != Phase.idle:
             with nogil:
-                outcome = self.body.queue.settle_producer(self.ledger, self.line[0])
+                outcome = self.body.queue.settle_producer(self.line[0])
             if is_broken(self.body.guard):
                 self.body._raise_corrupt()
             if outcome == Outcome.corrupt:

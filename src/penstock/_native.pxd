@@ -143,7 +143,7 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
         Event room() const
         bint find_ledger(SharedLedger&) const
         uint64_t owner_word(SharedLedger) const
-        Outcome settle_producer(SharedLedger, ProducerLine&)
+        Outcome settle_producer(ProducerLine&)
         Joined join()
         bint recovery_is_due(Outcome)
         bint make_room(SharedLedger)

@@ -24,7 +24,7 @@ struct Putter {
   // One call of put_once that does not wait: how many it has put.
   [[nodiscard]] std::uint64_t put(std::uint64_t sequence, const std::vector<Bytes>& items) {
     REQUIRE(take(sequence, items.size()) == Producers::Taken::yes);
-    REQUIRE(queue().settle_producer(attached.ledger(), *line) == Outcome::done);
+    REQUIRE(queue().settle_producer(*line) == Outcome::done);
     const std::uint64_t before = begin(*line, sequence, items.size()) == Begun::yes ? progress_of(*line).done : items.size();
     std::uint64_t done = before;
     std::vector<Buffer> buffers;
@@ -193,9 +193,9 @@ TEST(what_is_in_is_not_known_before_the_rest_is_buried) {
   // somebody alive seems to have claimed the same slot: it has declared it, and has not yet lost
   slow.ledger().declare(Side::push, 1, 1);
   REQUIRE(next.take(1, 2) == Producers::Taken::yes);
-  CHECK_EQUAL(next.queue().settle_producer(next.attached.ledger(), *next.line), Outcome::busy);
+  CHECK_EQUAL(next.queue().settle_producer(*next.line), Outcome::busy);
   slow.ledger().clear();
-  CHECK_EQUAL(next.queue().settle_producer(next.attached.ledger(), *next.line), Outcome::done);
+  CHECK_EQUAL(next.queue().settle_producer(*next.line), Outcome::done);
   CHECK_EQUAL(progress_of(*next.line).done, 0u);
   CHECK(progress_of(*next.line).phase == Phase::idle);
 }
@@ -230,11 +230,14 @@ TEST(nonsense_in_a_producers_line_is_corrupt_and_not_waited_for) {
     line.position.store(position);
     line.extent.store(extent.packed());
     line.progress.store(progress);
-    return putter.queue().settle_producer(putter.attached.ledger(), line);
+    return putter.queue().settle_producer(line);
   };
   segment.control().push_position.store(3);
+  segment.control().pop_position.store(1);
+  CHECK_EQUAL(settled(0, {1, 1}, claimed), Outcome::corrupt);  // popped, and neither published nor buried
   CHECK_EQUAL(settled(2, {2, 2}, claimed), Outcome::corrupt);  // beyond what was ever claimed
   CHECK_EQUAL(settled(~std::uint64_t{0}, {2, 2}, claimed), Outcome::corrupt);
+  CHECK_EQUAL(settled(1, {2, 2}, claimed), Outcome::corrupt);  // free, and nobody says that he claimed it
   CHECK_EQUAL(settled(0, {0, 0}, claimed), Outcome::corrupt);
   CHECK_EQUAL(settled(0, {9, 9}, claimed), Outcome::corrupt);
   CHECK_EQUAL(settled(0, {3, 2}, claimed), Outcome::corrupt);

@@ -57,7 +57,7 @@ class BrokenLedger {
     return Outcome::done;
   }
   if (sabotage == Sabotage::fresh) complete(line, 0);
-  return context.queue().settle_producer(context.attached.ledger(), line);
+  return context.queue().settle_producer(line);
 }
 
 template <class Ledger>
