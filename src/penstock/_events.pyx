@@ -5,11 +5,12 @@ import os
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from penstock._events_body cimport RECORD, EventsBody
+from penstock._events_body cimport EventsBody
 from penstock._events_fetch cimport decoded, fetch_list, fetch_records
 from penstock._events_native cimport *
 from penstock._events_once cimport forget_producer, list_producers, put_once
 from penstock._events_reader cimport make_reader
+from penstock._kinds cimport RECORD
 from penstock._native cimport array_data
 from penstock._queue cimport FOREVER, Body, Queue, checked_int, computed_deadline
 

@@ -7,9 +7,10 @@ An ephemeral reader goes with its process. A durable one has a name, and its pla
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from penstock._events_body cimport RECORD, EventsBody
+from penstock._events_body cimport EventsBody
 from penstock._events_fetch cimport array_on, decoded, fetch_list, fetch_one, fetch_records
 from penstock._events_native cimport *
+from penstock._kinds cimport RECORD
 from penstock._native cimport array_data
 from penstock._queue cimport AT_ONCE, FOREVER, NOTHING, checked_int, computed_deadline, remaining_ns
 
