@@ -8,7 +8,7 @@ cdef class Reader:
     cdef EventsBody body
     cdef object queue             # the handle: it stays open as long as a reader of it lives
     cdef object waiters           # asyncio's, made at its first use
-    cdef readonly object name
+    cdef object own_name          # None: ephemeral
     cdef Cursor cursor
     cdef ReaderLine* line
     cdef uint32_t number

@@ -51,7 +51,7 @@ cdef Reader make_reader(object queue, EventsBody body, object name, object start
         raise ValueError(f"start must not be beyond the end of {body.label}: start={start}, end={end.position()}")
     self.queue = queue
     self.body = body
-    self.name = name
+    self.own_name = name
     self.is_durable = name is not None
     self.line = &body.log.readers().line(self.number)
     self.generation = body.queue.roster().generation()
@@ -74,7 +74,7 @@ cdef class Reader:
 
     cdef int check(self) except -1:
         if self.is_closed:
-            raise QueueClosed(f"this reader {self.name or ''!r} is closed; subscribe again")
+            raise QueueClosed(f"this reader {self.own_name or ''!r} is closed; subscribe again")
         self.body.check_open()
         if self.generation != self.body.queue.roster().generation():
             raise QueueClosed(f"a reader of {self.body.label} stays with the process that subscribed: subscribe again")
@@ -247,7 +247,7 @@ cdef class Reader:
         earliest = self.body.queue.rejoin(self.number, self.cursor)
         self.body.leave()
         raise DataLost(
-            f"the reader {self.name or 'without a name'!r} of {self.body.label} was dropped as the slowest when the "
+            f"the reader {self.own_name or 'without a name'!r} of {self.body.label} was dropped as the slowest when the "
             f"queue was full: wanted={wanted}, earliest={earliest}; it goes on there",
             wanted, earliest,
         )
@@ -294,6 +294,11 @@ cdef class Reader:
         self.cursor.position += <uint64_t>count
 
     # -- where it is ------------------------------------------------------------------------------------
+
+    @property
+    def name(self):
+        """By which it is found again; None: ephemeral."""
+        return self.own_name
 
     @property
     def position(self):
@@ -385,7 +390,7 @@ cdef class Reader:
         self.close()
 
     def __repr__(self):
-        cdef str kind = f"durable {self.name!r}" if self.is_durable else "ephemeral"
+        cdef str kind = f"durable {self.own_name!r}" if self.is_durable else "ephemeral"
         cdef str state = "closed" if self.is_closed else f"position={self.cursor.position}"
         return f"<penstock.Reader {kind} {state}>"
 
