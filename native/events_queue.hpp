@@ -63,6 +63,7 @@ class EventsQueue {
   }
 
   void leave() noexcept { lock_.unlock(); }
+  [[nodiscard]] bool is_within(std::uint32_t line) const noexcept { return lock_.is_held_by(line); }
 
   // Readers that died hold nothing back. Not asked each time: that is a system call a reader.
   [[nodiscard]] bool bury_readers(bool now) noexcept {
@@ -132,6 +133,21 @@ class EventsQueue {
     log_.readers().remove(line);
     roster_.let_go(reader_lock_number(line));
     log_.reclaim(backing());
+    room().notify_all();
+  }
+
+  // Under the lock: a durable one keeps its place.
+  void leave_reader(std::uint32_t line) noexcept {
+    if (log_.readers().kind(line) == ReaderKind::ephemeral)
+      unsubscribe(line);
+    else
+      roster_.let_go(reader_lock_number(line));
+  }
+
+  // Without the lock: an ephemeral one is buried by whoever looks next, and we look at the next chance.
+  void abandon_reader(std::uint32_t line) noexcept {
+    roster_.let_go(reader_lock_number(line));
+    last_burial_ns_.store(0, std::memory_order_relaxed);
     room().notify_all();
   }
 

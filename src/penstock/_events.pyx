@@ -4,6 +4,8 @@
 import os
 
 from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcpy
+from libcpp.vector cimport vector
 
 from penstock._events_body cimport RECORD, EventsBody
 from penstock._events_fetch cimport decoded, fetch_list, fetch_records
@@ -21,6 +23,13 @@ from penstock.geometry import EventsGeometry
 from penstock.stats import EventStats, ReaderInfo
 
 cdef int ONE_PROCESS = -2    # Roster::one_process
+
+cdef struct SeenReader:
+    uint64_t place
+    uint32_t name_length
+    bint is_durable
+    bint is_attached
+    char name[96]  # reader_name_bytes
 
 
 cdef class EventQueue(Queue):
@@ -148,7 +157,8 @@ cdef class EventQueue(Queue):
         """Everybody who is registered, attached or not."""
         cdef EventsBody body = body_of(self)
         cdef list found = []
-        cdef list seen = []
+        cdef vector[SeenReader] seen
+        cdef SeenReader each
         cdef uint32_t i
         cdef Readers* table = &body.log.readers()
         cdef EventsWord end
@@ -156,19 +166,21 @@ cdef class EventQueue(Queue):
         if body.queue.bury_readers(True):
             body.log.reclaim(body.queue.backing())
         end.word = body.map.control.end.load()
-        for i in range(table.used()):
-            if table.kind(i) != ReaderKind.none:
-                length = min(<uint32_t>table.line(i).name_length.load(), reader_name_bytes)
-                seen.append((
-                    table.kind(i) == ReaderKind.durable, table.line(i).name[:length], table.line(i).place.load(),
-                    body.queue.roster().is_alive(reader_lock_number(i)),
-                ))
+        for i in range(table.used()):  # no Python objects here: a collection could end a reader, which needs the lock
+            if table.kind(i) == ReaderKind.none:
+                continue
+            each.is_durable = table.kind(i) == ReaderKind.durable
+            each.is_attached = body.queue.roster().is_alive(reader_lock_number(i))
+            each.place = table.line(i).place.load()
+            each.name_length = min(<uint32_t>table.line(i).name_length.load(), reader_name_bytes)
+            memcpy(each.name, table.line(i).name, sizeof(each.name))
+            seen.push_back(each)
         body.leave()
-        for is_durable, name, place, is_attached in seen:
-            position = place & ~dropped_bit
+        for each in seen:
+            position = each.place & ~dropped_bit
             found.append(ReaderInfo(
-                name.decode(errors="replace") if is_durable else None, position, max(0, end.position() - position),
-                is_attached, bool(place & dropped_bit),
+                each.name[:each.name_length].decode(errors="replace") if each.is_durable else None,
+                position, max(0, end.position() - position), each.is_attached, bool(each.place & dropped_bit),
             ))
         return found
 

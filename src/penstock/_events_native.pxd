@@ -117,6 +117,7 @@ cdef extern from "events_queue.hpp" namespace "penstock" nogil:
         Entered try_enter(uint32_t)
         Entered enter(uint32_t, int64_t)
         void leave()
+        bint is_within(uint32_t) const
         bint bury_readers(bint)
         Appended append_records(const void*, uint64_t, uint64_t&)
         Appended append_bytes(const Buffer*, uint64_t, uint64_t&)
@@ -126,6 +127,8 @@ cdef extern from "events_queue.hpp" namespace "penstock" nogil:
         uint64_t rejoin(uint32_t, Cursor&)
         void unsubscribe(uint32_t)
         bint forget_reader(uint32_t)
+        void leave_reader(uint32_t)
+        void abandon_reader(uint32_t)
         Event items() const
         Event room() const
         void wait_for_items(uint64_t, int64_t)

@@ -26,6 +26,7 @@ cdef class Reader:
     cdef object fetch_all_items(self, uint64_t limit, uint64_t end)
     cdef bint stopped(self, Found found, int64_t deadline) except -1
     cdef int raise_lost(self) except -1
+    cdef bint is_ours(self) noexcept
     cdef int release(self) except -1
 
 cdef Reader make_reader(object queue, EventsBody body, object name, object start)

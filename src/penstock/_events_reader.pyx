@@ -4,6 +4,7 @@
 An ephemeral reader goes with its process. A durable one has a name, and its place is what it has committed.
 """
 
+cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -59,6 +60,7 @@ cdef Reader make_reader(object queue, EventsBody body, object name, object start
     return self
 
 
+@cython.no_gc_clear  # its end needs the body; no cycle consists of readers alone
 cdef class Reader:
     """Made by ``EventQueue.subscribe``. One thread at a time uses it."""
 
@@ -66,11 +68,9 @@ cdef class Reader:
         self.is_closed = True
 
     def __dealloc__(self):
-        if not self.is_closed:
-            try:
-                self.release()
-            except Exception:  # an unusable queue is nothing that a destructor could tell anybody
-                pass
+        """Never waits: the collector may run while this very thread holds the lock."""
+        if not self.is_closed and self.is_ours():
+            self.body.abandon_reader(self.number)
 
     cdef int check(self) except -1:
         if self.is_closed:
@@ -370,11 +370,13 @@ cdef class Reader:
         if not self.is_closed:
             self.release()
 
+    cdef bint is_ours(self) noexcept:
+        """Does this process hold its line?"""
+        return not self.body.is_closing and self.generation == self.body.queue.roster().generation()
+
     cdef int release(self) except -1:
-        cdef bint is_ours = not self.body.is_closing and \
-            self.generation == self.body.queue.roster().generation()
         self.is_closed = True
-        if not is_ours:
+        if not self.is_ours():
             return 0
         if self.is_durable:
             self.body.queue.roster().let_go(reader_lock_number(self.number))
