@@ -87,19 +87,29 @@ struct Chunk {
 // The chunk that holds `position`, which the caller knows to lie before an `end` that it has acquired.
 // False: it is not kept (any more), or the directory says what cannot be.
 [[nodiscard]] inline bool find_chunk(const EventsMap& map, std::uint64_t position, Chunk& chunk) noexcept {
-  std::uint64_t low = map.control->head_chunk.load(std::memory_order_acquire);
-  std::uint64_t high = map.control->chunks_made.load(std::memory_order_acquire);
-  if (low >= high || high - low >= map.chunk_lines) return false;
-  while (high - low > 1) {  // first(low) <= position < first(high)
-    const std::uint64_t middle = low + (high - low) / 2;
-    if (map.chunk(middle).first_position.load(std::memory_order_relaxed) <= position)
-      low = middle;
-    else
-      high = middle;
+  std::uint64_t head = map.control->head_chunk.load(std::memory_order_acquire);
+  for (int looks = 0; looks < 1000; ++looks) {
+    std::uint64_t low = head;
+    std::uint64_t high = map.control->chunks_made.load(std::memory_order_acquire);
+    if (low >= high || high - low >= map.chunk_lines) return false;
+    while (high - low > 1) {  // first(low) <= position < first(high)
+      const std::uint64_t middle = low + (high - low) / 2;
+      if (map.chunk(middle).first_position.load(std::memory_order_relaxed) <= position)
+        low = middle;
+      else
+        high = middle;
+    }
+    if (load_chunk(map, low, chunk) && chunk.first <= position &&
+        position < map.chunk(low).end_position.load(std::memory_order_relaxed) &&
+        position - chunk.first < chunk.items)
+      return true;
+    // A line before ours may have got its next chunk while we looked, and led us astray.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    const std::uint64_t now = map.control->head_chunk.load(std::memory_order_relaxed);
+    if (now == head) return false;
+    head = now;
   }
-  return load_chunk(map, low, chunk) && chunk.first <= position &&
-         position < map.chunk(low).end_position.load(std::memory_order_relaxed) &&
-         position - chunk.first < chunk.items;
+  return false;
 }
 
 // The oldest position that is kept. Only a hint unless the lock is held.

@@ -37,7 +37,7 @@ struct Run {
 };
 
 // Loads `end`, and jumps if the queue was cleared since the last session.
-[[nodiscard]] inline Found begin_session(const EventsMap& map, const ReaderLine& line, Cursor& cursor,
+[[nodiscard]] inline Found begin_session(const EventsMap& map, ReaderLine& line, Cursor& cursor,
                                          std::uint64_t& end) noexcept {
   const EventsWord word = map.end(std::memory_order_acquire);  // E1: the session's one acquire load
   PENSTOCK_FAILPOINT("session.begun");
@@ -49,6 +49,7 @@ struct Run {
       cursor.position = start;
       cursor.chunk = {};
     }
+    (void)move_to(map, line, start);  // what is forgotten needs no commit, and holds back nobody; dropped: see below
   }
   end = word.position();
   if (map.may_drop && (line.place.load(std::memory_order_relaxed) & dropped_bit)) [[unlikely]] return Found::lost;

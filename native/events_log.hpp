@@ -145,7 +145,7 @@ class EventLog {
   // Nobody reads meanwhile: all who could have are gone.
   void roll_back_to(std::uint64_t position) noexcept {
     const EventsWord end = map_.end(std::memory_order_relaxed);
-    if (position >= end.position()) return;
+    if (position >= end.position() || !is_directory_sound()) return;
     while (made() > head() + 1 && first_of(made() - 1) >= position)
       map_.control->chunks_made.store(made() - 1, std::memory_order_relaxed);
     if (made() > head()) {
@@ -178,6 +178,11 @@ class EventLog {
   }
   [[nodiscard]] std::uint64_t first_of(std::uint64_t number) const noexcept {
     return map_.chunk(number).first_position.load(std::memory_order_relaxed);
+  }
+
+  // Else a walk from head to made might take for ever.
+  [[nodiscard]] bool is_directory_sound() const noexcept {
+    return made() >= head() && made() - head() < map_.chunk_lines;  // C2
   }
 
   // `write(chunk, at, i, room)` puts items i… into the chunk from its at-th place on, and says how many.
@@ -234,7 +239,7 @@ class EventLog {
 
   // The chunk that the next item goes to, if it is open; else one without data. False: corrupt.
   [[nodiscard]] bool load_open_chunk(std::uint64_t position, Chunk& chunk) const noexcept {
-    if (made() < head() || made() - head() >= map_.chunk_lines) return false;
+    if (!is_directory_sound()) return false;
     if (made() == head()) return true;
     const ChunkLine& line = map_.chunk(made() - 1);
     if (line.end_position.load(std::memory_order_relaxed) != open_end) return true;
@@ -348,6 +353,7 @@ class EventLog {
 
   std::uint64_t free_before(const Backing& backing, std::uint64_t position) noexcept {
     std::uint64_t freed = 0;
+    if (!is_directory_sound()) return 0;
     while (head() < made()) {
       const std::uint64_t end = map_.chunk(head()).end_position.load(std::memory_order_relaxed);
       if (end == open_end || end > position) break;
@@ -371,8 +377,9 @@ class EventLog {
     PENSTOCK_FAILPOINT("free.head_moved");
     map_.control->freed_unsynced.store(1, std::memory_order_relaxed);
     if (!is_whole) return;
-    blocks_.give(backing, line.block.load(std::memory_order_relaxed), line.blocks.load(std::memory_order_relaxed),
-                 chunk.bytes);
+    // From what was checked: the line may say something else by now.
+    blocks_.give(backing, static_cast<std::uint64_t>(chunk.data - map_.arena) / map_.block_bytes,
+                 blocks_.blocks_for(chunk.bytes), chunk.bytes);
     const std::uint64_t used = used_bytes();
     map_.control->used_bytes.store(used > chunk.bytes ? used - chunk.bytes : 0, std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("free.done");

@@ -140,7 +140,10 @@ cdef class EventQueue(Queue):
     def unsubscribe(self, name):
         """Forget a durable reader; what it held back may be freed. ValueError if there is none."""
         cdef EventsBody body = body_of(self)
-        cdef bytes encoded = name.encode()
+        cdef bytes encoded
+        if not isinstance(name, str):
+            raise TypeError(f"a reader's name must be a str: name={name!r}")
+        encoded = name.encode()
         cdef uint32_t line
         cdef bint is_forgotten = False
         body.enter(FOREVER)
@@ -219,18 +222,20 @@ cdef class EventQueue(Queue):
         """Forget everything: readers go on with what comes next. One in the middle keeps what it holds."""
         cdef EventsBody body = body_of(self)
         body.enter(FOREVER)
-        body.log.clear(body.queue.backing())
+        body.queue.keep_last(0)
         body.leave()
         body.queue.room().notify_all()
 
     def keep_last(self, n):
         """Forget all but the last ``n`` items; 0 clears, more than there are does nothing."""
         cdef EventsBody body = body_of(self)
+        cdef uint64_t kept
         count = checked_int("n", n)
         if count < 0:
             raise ValueError(f"n must not be negative: n={n}")
+        kept = min(count, 1 << 52)
         body.enter(FOREVER)
-        body.log.keep_last(body.queue.backing(), min(count, 1 << 52))
+        body.queue.keep_last(kept)
         body.leave()
         body.queue.room().notify_all()
 
@@ -243,10 +248,14 @@ cdef class EventQueue(Queue):
     def close(self):
         """Give up this handle and its readers. The queue stays, on a disk with all that it has."""
         cdef EventsBody body
-        if not self.body.is_closing and isinstance(self.body, EventsBody):
-            body = self.body
+        if self.body.is_closing or not isinstance(self.body, EventsBody):
+            return
+        body = self.body
+        try:
             body.sync_if_needed()
-        Queue.close(self)
+        finally:
+            body.release_readers()
+            Queue.close(self)
 
     # -- looks ------------------------------------------------------------------------------------------
 
@@ -342,6 +351,8 @@ cdef int settle_boot(EventsBody body) except -1:
 
 cdef int raise_lost(EventsBody body, wanted) except -1:
     earliest = earliest_position(body.map[0])
+    if wanted >= earliest:
+        body.raise_corrupt()
     raise DataLost(
         f"items of {body.label} are no longer kept: wanted={wanted}, earliest={earliest}", wanted, earliest
     )

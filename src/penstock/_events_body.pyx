@@ -176,6 +176,29 @@ cdef class EventsBody(Body):
         else:
             self.queue.abandon_reader(number)
 
+    def release_readers(self):
+        """At the end of the handle: all that it holds can be held by others."""
+        cdef bint is_entered = False
+        cdef uint32_t i
+        cdef bint is_any = False
+        for i in range(self.map.reader_lines):
+            is_any |= self.queue.roster().holds(reader_lock_number(i))
+        if not is_any:
+            return
+        try:
+            is_entered = self.enter(AT_ONCE)
+        except (CorruptSegment, TooManyParticipants):
+            pass
+        for i in range(self.map.reader_lines):
+            if not self.queue.roster().holds(reader_lock_number(i)):
+                continue
+            if is_entered:
+                self.queue.leave_reader(i)
+            else:
+                self.queue.abandon_reader(i)
+        if is_entered:
+            self.leave()
+
     # -- put --------------------------------------------------------------------------------------------
 
     cdef int put(self, object item, int64_t deadline) except -1:
@@ -371,7 +394,7 @@ cdef class EventsBody(Body):
         self.enter(0x7FFFFFFFFFFFFFFF)
         self.log.shut_down()
         if immediate:
-            self.log.clear(self.queue.backing())
+            self.queue.keep_last(0)
         self.leave()
         self.wake_everybody()
         return 0

@@ -19,13 +19,14 @@ cdef class Reader:
     cdef uint64_t session_end     # what iteration has seen
     cdef object __weakref__
 
+    cdef int check_usable(self) except -1
     cdef int check(self) except -1
     cdef object get_one(self, int64_t deadline, bint goes_on)
     cdef object fetch(self, uint64_t limit, uint64_t end)
     cdef object fetch_all_records(self, uint64_t limit, uint64_t end)
     cdef object fetch_all_items(self, uint64_t limit, uint64_t end)
     cdef bint stopped(self, Found found, int64_t deadline) except -1
-    cdef int raise_lost(self) except -1
+    cdef int rejoin(self) except -1
     cdef bint is_ours(self) noexcept
     cdef int release(self) except -1
 
