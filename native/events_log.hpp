@@ -127,6 +127,12 @@ class EventLog {
   [[nodiscard]] std::uint64_t start() const noexcept {
     return EventsWord{map_.control->start.load(std::memory_order_relaxed)}.position();
   }
+
+  // Else a walk from head to made might take for ever.
+  [[nodiscard]] bool is_directory_sound() const noexcept {
+    return made() >= head() && made() - head() < map_.chunk_lines;  // C2
+  }
+
   // `write(chunk, at, i, room)` puts items i… into the chunk from its at-th place on, and says how many.
   template <class Tell, class Write, class LengthOf>
   [[nodiscard]] Appended append(const Backing& backing, std::uint64_t count, std::uint64_t& put, Tell tell, Write write,
@@ -181,7 +187,7 @@ class EventLog {
 
   // The chunk that the next item goes to, if it is open; else one without data. False: corrupt.
   [[nodiscard]] bool load_open_chunk(std::uint64_t position, Chunk& chunk) const noexcept {
-    if (made() < head() || made() - head() >= map_.chunk_lines) return false;
+    if (!is_directory_sound()) return false;
     if (made() == head()) return true;
     const ChunkLine& line = map_.chunk(made() - 1);
     if (line.end_position.load(std::memory_order_relaxed) != open_end) return true;
@@ -295,6 +301,7 @@ class EventLog {
 
   std::uint64_t free_before(const Backing& backing, std::uint64_t position) noexcept {
     std::uint64_t freed = 0;
+    if (!is_directory_sound()) return 0;
     while (head() < made()) {
       const std::uint64_t end = map_.chunk(head()).end_position.load(std::memory_order_relaxed);
       if (end == open_end || end > position) break;
@@ -318,8 +325,9 @@ class EventLog {
     PENSTOCK_FAILPOINT("free.head_moved");
     map_.control->freed_unsynced.store(1, std::memory_order_relaxed);
     if (!is_whole) return;
-    blocks_.give(backing, line.block.load(std::memory_order_relaxed), line.blocks.load(std::memory_order_relaxed),
-                 chunk.bytes);
+    // From what was checked: the line may say something else by now.
+    blocks_.give(backing, static_cast<std::uint64_t>(chunk.data - map_.arena) / map_.block_bytes,
+                 blocks_.blocks_for(chunk.bytes), chunk.bytes);
     const std::uint64_t used = used_bytes();
     map_.control->used_bytes.store(used > chunk.bytes ? used - chunk.bytes : 0, std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("free.done");

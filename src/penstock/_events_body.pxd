@@ -27,6 +27,7 @@ cdef class EventsBody(Body):
 
     cdef int enter(self, int64_t deadline) except -1
     cdef int leave(self) except -1
+    cdef void abandon_reader(self, uint32_t number) noexcept
     cdef uint32_t line(self) except? 0xFFFFFFFF
     cdef int raise_corrupt(self) except -1
     cdef int raise_shut_down(self) except -1
