@@ -10,6 +10,8 @@
 //               started again and others use its slots; then the recoverer goes on
 //   beside      it is stopped at every point, another one killed at every point of what it does
 //   replaced    it is stopped, its successor turned away; then it is killed, and the next successor comes to its end
+//   misled      a dead one names what put_once has claimed; somebody who looks into that is stopped at every point,
+//               put_once publishes a little more and is killed; then the other one goes on
 //   drawn       schedules of several processes, stops and deaths, drawn from the seed
 #pragma once
 
@@ -38,6 +40,7 @@ class OnceGroups {
         for (const Op recoverer : {Op::get, Op::make_room, Op::put_once}) add_late(scene, recoverer);
         add_thrice(scene);
         add_replaced(scene);
+        add_misled(scene);
       }
     }
     const std::uint32_t drawn_units = options_.is_long ? 200 : 4;
@@ -47,7 +50,7 @@ class OnceGroups {
 
  private:
   static const std::vector<std::string>& names() {
-    static const std::vector<std::string> names = {"alone", "stopped", "again", "thrice", "late", "beside", "replaced", "drawn"};
+    static const std::vector<std::string> names = {"alone", "stopped", "again", "thrice", "late", "beside", "replaced", "misled", "drawn"};
     return names;
   }
 
@@ -152,6 +155,27 @@ class OnceGroups {
         for (const Op op : {Op::put_once, Op::get_many, Op::put_many, Op::slay, Op::put_once, Op::get_many})
           steps.push_back({op});
         worker.run({"replaced", scene, steps, one_closing(worker.options(), turn++)});
+      }
+    });
+  }
+
+  void add_misled(const Scene& scene) {
+    add("misled/" + scene.name(), [=](Worker& worker) {
+      std::size_t turn = 0;
+      const Step named{Op::put_many, Fire::stop, {"ledger.after_declare", 1}};
+      for (const Point& point : worker.record(scene, {named}, Op::put_once)) {
+        if (std::strncmp(point.name, "push.", 5) != 0 && std::strncmp(point.name, "once.", 5) != 0) continue;
+        const std::vector<Step> before = {named, {Op::put_once, Fire::stop, point}, {Op::slay}};
+        for (const Point& next : worker.record(scene, before, Op::make_room)) {
+          if (std::strncmp(next.name, "recover.", 8) != 0) continue;
+          for (const std::uint32_t more : {1u, 2u, 3u}) {
+            if (!is_turn(worker, 3, turn++)) continue;
+            std::vector<Step> steps = with(before, {Op::make_room, Fire::stop, next});
+            steps.push_back({Op::advance, Fire::never, {nullptr, more}});
+            for (const Op op : {Op::slay, Op::resume, Op::put_once, Op::get_many}) steps.push_back({op});
+            worker.run({"misled", scene, steps, one_closing(worker.options(), turn / 3)});
+          }
+        }
       }
     });
   }
