@@ -287,7 +287,7 @@ cdef class EventsBody(Body):
                     total += put
                     is_announced = False
                     self.after_put()
-                elif total > 0 and outcome == Appended.closed:
+                elif total > 0 and (outcome == Appended.closed or outcome == Appended.no_memory):
                     break
                 elif not self.wait_for_room(outcome, not is_announced, deadline, &ticket):
                     break
