@@ -21,7 +21,6 @@ from children import Children
 from deadline import until
 
 LIMIT_SECONDS = 0.25
-TURNS, TURNS_OF_A_BATCH = 4, 10  # of the scheduler, that a call may wait for: its own, and others' for each part
 KILLS, LONG_KILLS = 35, 340
 
 
@@ -32,6 +31,8 @@ class Campaign:
     """Roles, and how many of each: they end first, at `stop`."""
     getting: ClassVar[dict[str, int]]
     """They end at `stop_getting`, once nothing is left."""
+    turns: ClassVar = {"one": 4, "batch": 10}
+    """Of the scheduler, that a call may wait for: its own, and others' for each part."""
 
     def __init__(self, load: Load, children: Children, folder: Path, seed: str) -> None:
         self.load, self.children, self.folder = load, children, folder
@@ -56,7 +57,9 @@ class Campaign:
         self.alive[worker] = self.children.fork(lambda: self.work(worker, role, seat))
 
     def kill_one(self) -> None:
-        worker = self.rng.choice(self.at_work() or sorted(self.alive))
+        candidates = self.at_work() or sorted(self.alive)
+        role = self.rng.choice(sorted({self.roles[worker][0] for worker in candidates}))
+        worker = self.rng.choice([worker for worker in candidates if self.roles[worker][0] == role])
         pid = self.alive.pop(worker)
         os.kill(pid, signal.SIGKILL)
         assert self.children.wait(pid) == -signal.SIGKILL, "it had died before, of something else"
@@ -119,8 +122,7 @@ class Campaign:
         return max(log.longest_seconds for role in self.putting | self.getting for _, log in self.logs(role))
 
     def check_stalls(self, scheduler_seconds: float) -> None:
-        turns = TURNS if self.load.batch == 1 else TURNS_OF_A_BATCH
-        limit = LIMIT_SECONDS + turns * scheduler_seconds
+        limit = LIMIT_SECONDS + self.turns["one" if self.load.batch == 1 else "batch"] * scheduler_seconds
         assert self.longest_seconds() < limit, "somebody living was kept waiting"
 
 

@@ -11,6 +11,8 @@ Allowed, and nothing else:
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from campaign import KILLS, LONG_KILLS, Campaign
@@ -32,7 +34,8 @@ LOADS = {
 class Bounded(Campaign):
     """Producers and consumers of one ring."""
 
-    putting, getting = {"producer": 3}, {"consumer": 3}
+    putting: ClassVar = {"producer": 3}
+    getting: ClassVar = {"consumer": 3}
 
     def __init__(self, load, children, folder, seed):
         super().__init__(load, children, folder, seed)
