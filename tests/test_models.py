@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from models.bounded_ledger import LEDGER, VARIANTS, Configuration, LedgerModel
-from models.bounded_ledger.__main__ import main
-from models.bounded_ledger.campaign import BROKEN, LONG, SHORT, SOUND_SHORT, Case, run_case
+from models.bounded_ledger.__main__ import COMMAND
+from models.bounded_ledger.campaign import BROKEN, CAMPAIGN, SOUND_SHORT
 from models.bounded_ledger.model import LedgerState
+from models.campaign import Case
 from models.search import STUCK, StateLimitExceeded, Transition, Violation, explore
 
 STATE_LIMIT = 500_000
@@ -103,15 +104,15 @@ def test_too_many_states_are_an_error_and_not_an_answer() -> None:
 
 
 @pytest.mark.parametrize("case", SOUND_SHORT, ids=lambda case: str(case.configuration))
-def test_the_ledger_survives_a_kill_at_every_step(case: Case) -> None:
-    report = run_case(case, state_limit=STATE_LIMIT)
+def test_the_ledger_survives_a_kill_at_every_step(case: Case[Configuration]) -> None:
+    report = CAMPAIGN.run(case, state_limit=STATE_LIMIT)
     assert report.result.is_clean, "\n".join(map(str, report.result.counterexamples.values()))
     assert report.result.accepted
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.configuration.variant)
-def test_a_broken_rule_is_caught_as_what_it_breaks(case: Case) -> None:
-    report = run_case(case, state_limit=STATE_LIMIT)
+def test_a_broken_rule_is_caught_as_what_it_breaks(case: Case[Configuration]) -> None:
+    report = CAMPAIGN.run(case, state_limit=STATE_LIMIT)
     assert case.expected in report.result.counts
 
 
@@ -124,7 +125,7 @@ def test_the_ledger_is_clean_wherever_a_broken_rule_is_caught(size: Configuratio
 
 
 def test_every_broken_variant_stands_in_both_campaigns() -> None:
-    for campaign in (SHORT, LONG):
+    for campaign in (CAMPAIGN.short, CAMPAIGN.long):
         assert {case.configuration.variant for case in campaign} == set(VARIANTS)
 
 
@@ -133,9 +134,9 @@ def test_every_broken_variant_stands_in_both_campaigns() -> None:
     [case for case in BROKEN if case.configuration.lines <= 3 and case.configuration.kills < 2],
     ids=lambda case: case.configuration.variant,
 )
-def test_keeping_idle_recoveries_changes_no_conviction(case: Case) -> None:
+def test_keeping_idle_recoveries_changes_no_conviction(case: Case[Configuration]) -> None:
     exact = replace(case, configuration=replace(case.configuration, is_exact=True))
-    assert case.expected in run_case(exact, state_limit=STATE_LIMIT).result.counts
+    assert case.expected in CAMPAIGN.run(exact, state_limit=STATE_LIMIT).result.counts
 
 
 @pytest.mark.parametrize(
@@ -204,7 +205,7 @@ def test_the_search_reaches_the_rare_ways_through_recovery() -> None:
 def test_the_command_reports_json_and_succeeds_when_the_ledger_is_clean(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["--items", "2", "--item-slots", "1,2", "--json"]) == 0
+    assert COMMAND.main(["--items", "2", "--item-slots", "1,2", "--json"]) == 0
     (report,) = json.loads(capsys.readouterr().out)
     assert report["passed"]
     assert report["item_slots"] == [1, 2]
@@ -214,16 +215,16 @@ def test_the_command_reports_json_and_succeeds_when_the_ledger_is_clean(
 def test_the_command_succeeds_when_a_broken_variant_is_caught(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["--variant", "plain", "--trace"]) == 0
+    assert COMMAND.main(["--variant", "plain", "--trace"]) == 0
     assert "is killed" in capsys.readouterr().out
 
 
 def test_the_command_fails_when_a_broken_variant_is_not_caught() -> None:
-    assert main(["--variant", "plain", "--kills", "0"]) == 1
+    assert COMMAND.main(["--variant", "plain", "--kills", "0"]) == 1
 
 
 def test_the_command_says_so_when_nothing_was_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--state-limit", "10"]) == 2
+    assert COMMAND.main(["--state-limit", "10"]) == 2
     assert "state_limit=10" in capsys.readouterr().err
 
 
@@ -242,5 +243,5 @@ def test_the_command_refuses_a_world_that_makes_no_sense(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(arguments)
+        COMMAND.main(arguments)
     assert message in capsys.readouterr().err
