@@ -28,11 +28,6 @@ class Seeker(Protocol):
         ...
 
 
-def load_chunk(world: World, number: int) -> SeenChunk:
-    line = world.memory.chunk(number)
-    return SeenChunk(number, line.first, line.block)
-
-
 class FindHead(NamedTuple):
     seeker: Seeker
     at: str = "find: read head_chunk"
@@ -76,12 +71,34 @@ class FindLoad(NamedTuple):
     seeker: Seeker
     head: int
     number: int
-    at: str = "find: load the chunk"
+    at: str = "find: load first_position"
 
     def run(self, world: World, me: int) -> Outcome:
-        memory, position = world.memory, self.seeker.position
-        line = memory.chunk(self.number)
-        most = min(line.end, line.first + world.configuration.chunk_items)
-        if line.first <= position < most:
-            return memory, self.seeker.found(world, me, load_chunk(world, self.number))
+        first = world.memory.chunk(self.number).first
+        return world.memory, FindBlock(self.seeker, self.head, self.number, first)
+
+
+class FindBlock(NamedTuple):
+    seeker: Seeker
+    head: int
+    number: int
+    first: int
+    at: str = "find: load the block"
+
+    def run(self, world: World, me: int) -> Outcome:
+        chunk = SeenChunk(self.number, self.first, world.memory.chunk(self.number).block)
+        return world.memory, FindEnd(self.seeker, self.head, chunk)
+
+
+class FindEnd(NamedTuple):
+    seeker: Seeker
+    head: int
+    chunk: SeenChunk
+    at: str = "find: load end_position and check"
+
+    def run(self, world: World, me: int) -> Outcome:
+        memory, chunk = world.memory, self.chunk
+        last = min(memory.chunk(chunk.number).end, chunk.first + world.configuration.chunk_items)
+        if chunk.first <= self.seeker.position < last:
+            return memory, self.seeker.found(world, me, chunk)
         return memory, self.seeker.missing(world, me, self.head)

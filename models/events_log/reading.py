@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from models.events_log.finding import FindHead, SeenChunk, load_chunk
+from models.events_log.finding import FindHead, SeenChunk
 from models.events_log.locking import Enter, Leave
 from models.events_log.memory import Memory
 from models.events_log.world import (
@@ -159,15 +159,28 @@ class CheckChunk(NamedTuple):
 class CrossChunk(NamedTuple):
     cursor: Cursor
     end: int
-    at: str = "run: load the next chunk"
+    at: str = "run: load first_position of the next chunk"
 
     def run(self, world: World, me: int) -> Outcome:
-        cursor = self.cursor
+        memory, cursor = world.memory, self.cursor
         assert cursor.chunk is not None
-        chunk = load_chunk(world, cursor.chunk.number + 1)
-        if chunk.first != cursor.position:
-            return world.memory, _failed(world, cursor, f"{chunk} does not follow {cursor.chunk}")
-        return world.memory, CheckChunk(cursor._replace(chunk=chunk), self.end, is_crossed=True)
+        number = cursor.chunk.number + 1
+        first = memory.chunk(number).first
+        if first != cursor.position:
+            return memory, _failed(world, cursor, f"chunk {number} begins at {first}")
+        return memory, CrossBlock(cursor, self.end, number)
+
+
+class CrossBlock(NamedTuple):
+    cursor: Cursor
+    end: int
+    number: int
+    at: str = "run: load the block of the next chunk"
+
+    def run(self, world: World, me: int) -> Outcome:
+        memory, block = world.memory, world.memory.chunk(self.number).block
+        cursor = self.cursor._replace(chunk=SeenChunk(self.number, self.cursor.position, block))
+        return memory, CheckChunk(cursor, self.end, is_crossed=True)
 
 
 class CopyItem(NamedTuple):

@@ -14,7 +14,11 @@ from models.events_log.world import LOST, Outcome, PromiseBroken, Step, World, u
 
 def begin_subscribe(world: World, is_durable: bool, start: str) -> Step:
     subscribe = Subscribe(is_durable, start)
-    return Enter(Burial(subscribe)) if world.rules.subscribed_under_lock else subscribe
+    return Enter(Burial(subscribe)) if _holds_lock(world, is_durable) else subscribe
+
+
+def _holds_lock(world: World, is_durable: bool) -> bool:
+    return is_durable or world.rules.subscribed_under_lock
 
 
 class Burial(NamedTuple):
@@ -81,7 +85,7 @@ class WriteKind(NamedTuple):
 
 
 def _subscribed(world: World, cursor: Cursor) -> Step:
-    return Leave(cursor) if world.rules.subscribed_under_lock else BeginSession(cursor)
+    return Leave(cursor) if _holds_lock(world, cursor.is_durable) else BeginSession(cursor)
 
 
 @under_lock
