@@ -27,7 +27,7 @@ def _add_arguments(size: argparse._ArgumentGroup) -> None:
         "--writers",
         type=_words,
         metavar="OPERATIONS,…",
-        help="a writer's operations in turn: 1 or 2 put so many items, c clears, k keeps the last (1)",
+        help="a writer's operations in turn: 1, 2 put so many items, l, x a long one, c clears, k keeps the last (1)",
     )
     size.add_argument(
         "--readers",

@@ -21,8 +21,15 @@ class AfterChunk(Continuation, Protocol):
     def full(self, world: World, memory: Memory, me: int) -> Step: ...
 
 
-def make_chunk(world: World, memory: Memory, me: int, position: int, then: AfterChunk) -> Step:
-    return Reclaim(FindRoom(position, then)).follow(world, memory, me)
+class Wanted(NamedTuple):
+    """The chunk to make: where it begins, and how long an item it must hold."""
+
+    position: int
+    length: int
+
+
+def make_chunk(world: World, memory: Memory, me: int, wanted: Wanted, then: AfterChunk) -> Step:
+    return Reclaim(FindRoom(wanted, then)).follow(world, memory, me)
 
 
 def has_room(world: World, memory: Memory) -> bool:
@@ -34,23 +41,24 @@ def has_room(world: World, memory: Memory) -> bool:
 
 
 class FindRoom(NamedTuple):
-    position: int
+    wanted: Wanted
     then: AfterChunk
     at: str = "find room"
 
     def follow(self, world: World, memory: Memory, me: int) -> Step:
         if has_room(world, memory):
-            return TakeBlock(self.position, self.then)
+            return TakeBlock(self.wanted, self.then)
         if memory.made == memory.head:
             return self.then.full(world, memory, me)
         return begin_scan(world, memory, me, self)
 
     def scanned(self, world: World, memory: Memory, me: int, least: int, slowest: int | None) -> Step:
         """Make room, if the readers or the queue's policy allow it."""
-        is_all_read = slowest is not None or memory.start.position >= self.position
-        if least >= self.position and is_all_read:
-            then = FreeBefore(self.position, FindRoomIfFreed(memory.head, self))
-            return end_open_chunk(world, memory, me, self.position, then)
+        position = self.wanted.position
+        is_all_read = slowest is not None or memory.start.position >= position
+        if least >= position and is_all_read:
+            then = FreeBefore(position, FindRoomIfFreed(memory.head, self))
+            return end_open_chunk(world, memory, me, position, then)
         if not world.configuration.may_drop:
             return self.then.full(world, memory, me)
         if slowest is None:
@@ -62,7 +70,7 @@ class FindRoom(NamedTuple):
     def _free_one(self, world: World, memory: Memory, me: int, then: Continuation) -> Step:
         freeing = FreeOne(then)
         if memory.made - memory.head == 1:
-            return end_open_chunk(world, memory, me, self.position, freeing)
+            return end_open_chunk(world, memory, me, self.wanted.position, freeing)
         return freeing.follow(world, memory, me)
 
 
@@ -113,7 +121,7 @@ class DropReader(NamedTuple):
 
 @under_lock
 class TakeBlock(NamedTuple):
-    position: int
+    wanted: Wanted
     then: AfterChunk
     at: str = "chunk: take a block"
 
@@ -121,7 +129,7 @@ class TakeBlock(NamedTuple):
         memory = world.memory
         block = next(number for number in range(len(memory.arena)) if not memory.blocks >> number & 1)
         memory = memory._replace(blocks=memory.blocks | 1 << block)
-        return memory, ChunkStep(_phases(world)[0], self.position, block, memory.made, self.then)
+        return memory, ChunkStep(_phases(world)[0], self.wanted, block, memory.made, self.then)
 
 
 DESCRIBE, NAME_BLOCK, END_BEFORE, STORE_MADE, COUNT = (
@@ -144,7 +152,7 @@ def _phases(world: World) -> tuple[str, ...]:
 @under_lock
 class ChunkStep(NamedTuple):
     phase: str
-    position: int
+    wanted: Wanted
     block: int
     number: int
     then: AfterChunk
@@ -160,8 +168,9 @@ class ChunkStep(NamedTuple):
 
     def _stored(self, memory: Memory) -> Memory:
         line = memory.chunk(self.number)
+        position, length = self.wanted
         if self.phase == DESCRIBE:
-            return memory.with_chunk(self.number, ChunkLine(self.position, OPEN_END, line.block))
+            return memory.with_chunk(self.number, ChunkLine(position, OPEN_END, line.block, length))
         if self.phase == NAME_BLOCK:
             return memory.with_chunk(self.number, line._replace(block=self.block))
         if self.phase == STORE_MADE:
@@ -171,4 +180,4 @@ class ChunkStep(NamedTuple):
         before = memory.chunk(self.number - 1)
         if self.number == memory.head or before.end != OPEN_END:
             return memory
-        return memory.with_chunk(self.number - 1, before._replace(end=self.position))
+        return memory.with_chunk(self.number - 1, before._replace(end=position))

@@ -35,6 +35,8 @@ class ChunkLine(NamedTuple):
     first: int
     end: int
     block: int
+    # Of the item that it was made for: a longer one does not fit.
+    length: int = 0
 
 
 class ReaderLine(NamedTuple):

@@ -34,10 +34,14 @@ class RepairClear(NamedTuple):
 
 
 def _cut(world: World, memory: Memory, then: Continuation) -> Step:
-    """Chunks that were made or ended for items that were never published."""
+    """Chunks that were made or ended for items that were never published.
+
+    An empty one too: a chunk is left by its line, and C2 counts on one line for each position.
+    """
     if world.rules.repair_cuts_chunks_to_end and memory.head < memory.made:
         last, end = memory.chunk(memory.made - 1), memory.end.position
-        if last.first > end:
+        is_empty = last.first == end and world.rules.repair_unmakes_empty_chunk
+        if last.first > end or is_empty:
             return RepairUnmake(then)
         if last.end != OPEN_END and last.end > end:
             return RepairEnd(then)

@@ -15,7 +15,8 @@ from models.events_log.memory import DURABLE, EPHEMERAL
 EARLIEST, LATEST, NAMED, LOOKER = "earliest", "latest", "named", "looker"
 READER_ROLES = (EPHEMERAL, DURABLE, EARLIEST, LATEST, NAMED, LOOKER)
 CLEAR, KEEP_LAST = "c", "k"
-OPERATIONS = "12" + CLEAR + KEEP_LAST
+# How many items each operation puts, and how long they are.
+OPERATIONS = {"1": (1, 0), "2": (2, 0), "l": (1, 1), "x": (1, 2), CLEAR: (0, 0), KEEP_LAST: (0, 0)}
 PROCESSES_MAX = 6
 
 
@@ -29,6 +30,7 @@ class Rules:
     taker_repairs: bool = True
     repair_finishes_clear: bool = True
     repair_cuts_chunks_to_end: bool = True
+    repair_unmakes_empty_chunk: bool = True
     repair_forgets_blocks: bool = True
     head_moved_before_free: bool = True
     items_before_end: bool = True
@@ -60,6 +62,7 @@ VARIANTS: dict[str, Rules] = {
     "no-repair": Rules(taker_repairs=False),
     "repair-leaves-clear": Rules(repair_finishes_clear=False),
     "repair-leaves-chunks-beyond-end": Rules(repair_cuts_chunks_to_end=False),
+    "repair-leaves-empty-chunk": Rules(repair_unmakes_empty_chunk=False),
     "repair-keeps-blocks": Rules(repair_forgets_blocks=False),
     "free-before-head": Rules(head_moved_before_free=False),
     "end-before-items": Rules(items_before_end=False),
@@ -87,7 +90,8 @@ class Configuration:
     """The size of the world.
 
     Lines 0 … are the writers, each with its operations in turn: 1 and 2 put so many items at once,
-    c clears, k keeps the last item. Then come the readers. A newcomer, if any, takes a dead line.
+    l and x put a long item and a longer one, each of which needs a chunk made for it or for a
+    longer one, c clears, k keeps the last item. Then come the readers. A newcomer, if any, takes a dead line.
     """
 
     writers: tuple[str, ...] = ("1",)
@@ -140,7 +144,7 @@ class Configuration:
 
     def item(self, author: int, operation: int, done: int) -> int:
         """A number of its own for every item."""
-        before = sum(int(name) for name in self.programs[author][:operation] if name.isdigit())
+        before = sum(OPERATIONS[name][0] for name in self.programs[author][:operation])
         return 10 * author + before + done
 
     def __str__(self) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from models.events_log.chunking import has_room, make_chunk
+from models.events_log.chunking import Wanted, has_room, make_chunk
 from models.events_log.freeing import Reclaim, bury
 from models.events_log.locking import Enter, Leave
-from models.events_log.memory import Memory, Word
-from models.events_log.rules import CLEAR
+from models.events_log.memory import ChunkLine, Memory, Word
+from models.events_log.rules import CLEAR, OPERATIONS
 from models.events_log.world import (
     CORRUPT,
     FINISHED,
@@ -38,10 +38,20 @@ class Job(NamedTuple):
         if self.operation == len(program):
             return FINISHED
         name = program[self.operation]
-        return Enter(BeginPut(self)) if name.isdigit() else Enter(BeginClear(self, name))
+        puts = OPERATIONS[name][0] > 0
+        return Enter(BeginPut(self)) if puts else Enter(BeginClear(self, name))
+
+    def length(self, world: World) -> int:
+        return OPERATIONS[world.configuration.programs[self.author][self.operation]][1]
+
+    def fits(self, world: World, line: ChunkLine, at: int) -> bool:
+        length = self.length(world)
+        if length:
+            return line.length >= length and at == 0
+        return at < world.configuration.chunk_items
 
     def items_left(self, world: World) -> int:
-        return int(world.configuration.programs[self.author][self.operation]) - self.done
+        return OPERATIONS[world.configuration.programs[self.author][self.operation]][0] - self.done
 
     def after(self, world: World, items: int) -> Job:
         if items < self.items_left(world):
@@ -71,13 +81,15 @@ class Batch(NamedTuple):
         if self.written == self.job.items_left(world):
             return Publish(self)
         if memory.has_open_chunk():
-            at = self.position - memory.chunk(memory.made - 1).first
+            line = memory.chunk(memory.made - 1)
+            at = self.position - line.first
             if not 0 <= at <= world.configuration.chunk_items:
                 message = f"the open chunk does not hold position {self.position}"
                 raise PromiseBroken(CORRUPT, message)
-            if at < world.configuration.chunk_items:
+            if self.job.fits(world, line, at):
                 return WriteItem(self) if world.rules.items_before_end else PublishEarly(self)
-        return make_chunk(world, memory, me, self.position, self)
+        wanted = Wanted(self.position, self.job.length(world))
+        return make_chunk(world, memory, me, wanted, self)
 
     def full(self, world: World, memory: Memory, me: int) -> Step:
         if self.written:
@@ -90,9 +102,6 @@ class Batch(NamedTuple):
         author, operation, done, _ = self.job
         numbers = range(done, done + self.written)
         return tuple(world.configuration.item(author, operation, number) for number in numbers)
-
-    def is_published_early(self, memory: Memory) -> bool:
-        return memory.end.position >= self.position
 
 
 @under_lock
@@ -162,8 +171,8 @@ class WaitForRoom(NamedTuple):
         if dead_readers(world, memory) or has_room(world, memory):
             return True
         if memory.has_open_chunk():
-            used = memory.end.position - memory.chunk(memory.made - 1).first
-            if used < world.configuration.chunk_items:
+            line = memory.chunk(memory.made - 1)
+            if self.job.fits(world, line, memory.end.position - line.first):
                 return True
         least, _ = least_place(memory)
         return memory.chunk(memory.head).end <= least or least >= memory.end.position
