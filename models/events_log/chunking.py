@@ -144,8 +144,6 @@ DESCRIBE, NAME_BLOCK, END_BEFORE, STORE_MADE, COUNT = (
 def _phases(world: World) -> tuple[str, ...]:
     if not world.rules.described_before_made:
         return STORE_MADE, DESCRIBE, NAME_BLOCK, END_BEFORE, COUNT
-    if not world.rules.ended_before_made:
-        return DESCRIBE, NAME_BLOCK, STORE_MADE, END_BEFORE, COUNT
     return DESCRIBE, NAME_BLOCK, END_BEFORE, STORE_MADE, COUNT
 
 

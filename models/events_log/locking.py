@@ -28,10 +28,11 @@ class Enter(NamedTuple):
 
     def run(self, world: World, me: int) -> Outcome:
         memory, lock = world.memory, world.memory.lock
-        if lock.owner == FREE:
+        is_orphan = lock.owner == ORPHAN
+        if lock.owner == FREE or (is_orphan and not world.rules.orphan_is_repaired):
             memory = _taken(world, me)
             return memory, self.then.follow(world, memory, me)
-        if lock.owner == ORPHAN:
+        if is_orphan:
             return _repair(world, me, self.then)
         if world.rules.dead_owner_is_replaced and world.is_dead(lock.owner):
             return memory, TakeOver(self.then, lock)
