@@ -36,6 +36,9 @@ class Case(Generic[Size]):
     configuration: Size
     expected: str | None = None
 
+    def __str__(self) -> str:
+        return str(self.configuration)
+
     @property
     def stops_early(self) -> bool:
         # A violation is enough to convict; stuck states show only in a complete search.

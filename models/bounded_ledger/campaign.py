@@ -42,7 +42,6 @@ SOUND_SHORT: tuple[Case[Configuration], ...] = (
     Case(Configuration(items=3, consumers=1, kills=0)),
     Case(Configuration(items=3, consumers=2)),
     Case(Configuration(producers=2, kills=2)),
-    Case(Configuration(producers=2, items=2)),
     Case(Configuration(items=3, item_slots=(1, 2), consumers=2, kills=2)),
     Case(Configuration(items=2, item_slots=(2,), consumers=2, kills=2)),
     Case(Configuration(capacity=3, items=2, item_slots=(3,), consumers=2)),
@@ -54,6 +53,7 @@ SOUND_SHORT: tuple[Case[Configuration], ...] = (
     Case(Configuration(variant=LEDGER_SCAN_EACH, rejoins=1, kills=2)),
 )
 SOUND_LONG: tuple[Case[Configuration], ...] = (
+    Case(Configuration(producers=2, items=2)),
     Case(Configuration(items=3, consumers=2, kills=2)),
     Case(Configuration(capacity=4, items=3, item_slots=(2, 1, 3), consumers=2, kills=2)),
     Case(Configuration(producers=2, items=2, item_slots=(2,), kills=2)),

@@ -88,7 +88,7 @@ class EventsModel:
             blocks=size.blocks,
             readers=tuple(readers),
         )
-        world = World(size, memory, [])
+        world = World(size, memory, ())
         steps = [self._first_step(world, process) for process in range(size.processes)]
         numbers = map(self._steps.number, steps)
         return (size.kills, bool(size.newcomer), self._memories.number(memory), *numbers)
@@ -106,7 +106,7 @@ class EventsModel:
 
     def successors(self, state: EventsState) -> Iterator[Transition[EventsState]]:
         kills_left, memory = state[0], self._memories[state[2]]
-        steps = [self._steps[number] for number in state[PROCESSES_FROM:]]
+        steps = self.steps(state)
         world = World(self._configuration, memory, steps)
         for process, step in enumerate(steps):
             if step is FINISHED:
@@ -122,6 +122,10 @@ class EventsModel:
                 label = StepLabel(process, self._roles[process], "is killed")
                 killed = (kills_left - 1, *left[1:])
                 yield Transition(label, killed, is_adversary=True)
+
+    def steps(self, state: EventsState) -> tuple[Step, ...]:
+        """What each participant does next."""
+        return tuple(self._steps[number] for number in state[PROCESSES_FROM:])
 
     def _step(self, world: World, state: EventsState, process: int, step: Step) -> Transition[EventsState] | None:
         label = StepLabel(process, self._roles[process], step)
@@ -163,10 +167,9 @@ class EventsModel:
 
     def is_accepted(self, state: EventsState) -> bool:
         """All have finished or died; or no reader lives, and writers may wait for ever."""
-        steps = [self._steps[number] for number in state[PROCESSES_FROM:]]
         alive = [
             (step, role)
-            for step, role in zip(steps, self._roles, strict=True)
+            for step, role in zip(self.steps(state), self._roles, strict=True)
             if step is not FINISHED and (step is not DEAD or role in (DURABLE, NAMED))
         ]
         return all(isinstance(step, WaitForRoom) or role == LOOKER for step, role in alive)

@@ -73,7 +73,7 @@ class World:
 
     __slots__ = ("configuration", "memory", "rules", "steps")
 
-    def __init__(self, configuration: Configuration, memory: Memory, steps: list[Step]) -> None:
+    def __init__(self, configuration: Configuration, memory: Memory, steps: tuple[Step, ...]) -> None:
         self.configuration = configuration
         self.rules = configuration.rules
         self.memory = memory
