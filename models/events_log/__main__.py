@@ -14,7 +14,7 @@ EXAMPLES = """\
   python -m models.events_log --long --json > events.json
   python -m models.events_log --writers 12,c --readers ephemeral,durable --kills 1
   python -m models.events_log --writers 111 --newcomer 1 --kills 2 --blocks 1
-  python -m models.events_log --variant no-take-over --kills 1 --trace
+  python -m models.events_log --variant no-take-over --writers 1,1 --kills 1 --trace
 """
 
 
