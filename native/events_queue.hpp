@@ -2,7 +2,7 @@
 #pragma once
 
 #include "events_cursor.hpp"
-#include "events_log.hpp"
+#include "events_producers.hpp"
 #include "owner_lock.hpp"
 #include "patience.hpp"
 
@@ -15,11 +15,13 @@ enum class Subscribed : std::uint8_t { yes, table_full, busy, beyond };
 class EventsQueue {
  public:
   // `durable`: on a disk, and to outlive the machine.
-  EventsQueue(std::byte* base, const EventsOffsets& at, EventsMap shape, std::uint32_t participants, int lock_fd,
-              Identity identity, bool durable) noexcept
+  EventsQueue(std::byte* base, const EventsOffsets& at, EventsMap shape, std::uint32_t participants,
+              std::uint32_t producers, int lock_fd, Identity identity, bool durable) noexcept
       : log_(placed(base, at, shape)),
         roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
                 &control().participants_used, identity),
+        producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers,
+                   roster_),
         lock_(&control().lock),
         arena_offset_(at.arena),
         identity_(identity),
@@ -29,6 +31,7 @@ class EventsQueue {
   [[nodiscard]] const EventsMap& map() const noexcept { return log_.map(); }
   [[nodiscard]] EventsControl& control() const noexcept { return *log_.map().control; }
   [[nodiscard]] Roster& roster() noexcept { return roster_; }
+  [[nodiscard]] Producers& producers() noexcept { return producers_; }
   [[nodiscard]] Backing backing() const noexcept { return {roster_.descriptor(), arena_offset_, is_durable_}; }
   [[nodiscard]] Event items() const noexcept { return Event(&control().items.word); }
   [[nodiscard]] Event room() const noexcept { return Event(&control().room.word); }
@@ -60,21 +63,41 @@ class EventsQueue {
   }
 
   void leave() noexcept { lock_.unlock(); }
+  [[nodiscard]] bool is_within(std::uint32_t line) const noexcept { return lock_.is_held_by(line); }
 
   // Readers that died hold nothing back. Not asked each time: that is a system call a reader.
   [[nodiscard]] bool bury_readers(bool now) noexcept {
     const std::int64_t clock = monotonic_ns();
     if (!now && clock - last_burial_ns_.load(std::memory_order_relaxed) < burial_interval_ns) return false;
     last_burial_ns_.store(clock, std::memory_order_relaxed);
-    return log_.readers().bury(roster_) > 0;
+    const EventsWord start{control().start.load(std::memory_order_relaxed)};
+    return log_.readers().bury(roster_, start.position()) > 0;
+  }
+
+  // Under the lock: forget all but the last so many.
+  void keep_last(std::uint64_t items) noexcept {
+    log_.keep_last(backing(), items);
+    if (bury_readers(true)) log_.reclaim(backing());
   }
 
   // Under the lock. What dead readers held back is looked at when a chunk was made, or there was no room for one.
   [[nodiscard]] Appended append_records(const void* data, std::uint64_t count, std::uint64_t& put) noexcept {
     return append([&] { return log_.append_records(backing(), data, count, put); });
   }
-  [[nodiscard]] Appended append_bytes(const EventBytes* items, std::uint64_t count, std::uint64_t& put) noexcept {
+  [[nodiscard]] Appended append_bytes(const Buffer* items, std::uint64_t count, std::uint64_t& put) noexcept {
     return append([&] { return log_.append_bytes(backing(), items, count, put); });
+  }
+
+  // The same for a producer: what is in is recorded as done.
+  [[nodiscard]] Appended append_records_once(ProducerLine* line, const void* data, std::uint64_t count,
+                                             std::uint64_t& put) noexcept {
+    return append_once(line, put, [&] {
+      return log_.append_records(backing(), data, count, put, IntendFirst{line});
+    });
+  }
+  [[nodiscard]] Appended append_bytes_once(ProducerLine* line, const Buffer* items, std::uint64_t count,
+                                           std::uint64_t& put) noexcept {
+    return append_once(line, put, [&] { return log_.append_bytes(backing(), items, count, put, IntendFirst{line}); });
   }
 
   // Under the lock. An existing durable reader of that name is found again, wherever `start` would be.
@@ -100,14 +123,17 @@ class EventsQueue {
     return Subscribed::yes;
   }
 
-  // Under the lock: a reader that was dropped goes on with the earliest that is kept. Where that is.
+  // Under the lock: a reader that was dropped goes on where it is, or with the earliest that is kept if that is
+  // later: then it has lost something. What is kept by now was kept all the time.
   std::uint64_t rejoin(std::uint32_t line, Cursor& cursor) noexcept {
     const std::uint64_t earliest = earliest_position(map());
-    cursor.position = earliest;
+    if (cursor.position < earliest) cursor.position = earliest;
     cursor.epoch = map().end(std::memory_order_relaxed).epoch();
     cursor.chunk = {};
+    std::atomic<std::uint64_t>& place = log_.readers().line(line).place;
+    const std::uint64_t before = place.load(std::memory_order_relaxed) & ~dropped_bit;
     PENSTOCK_FAILPOINT("readers.before_rejoin");
-    log_.readers().line(line).place.store(earliest, std::memory_order_relaxed);
+    place.store(before < earliest ? earliest : before, std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("readers.rejoined");
     return earliest;
   }
@@ -117,6 +143,21 @@ class EventsQueue {
     log_.readers().remove(line);
     roster_.let_go(reader_lock_number(line));
     log_.reclaim(backing());
+    room().notify_all();
+  }
+
+  // Under the lock: a durable one keeps its place.
+  void leave_reader(std::uint32_t line) noexcept {
+    if (log_.readers().kind(line) == ReaderKind::ephemeral)
+      unsubscribe(line);
+    else
+      roster_.let_go(reader_lock_number(line));
+  }
+
+  // Without the lock: an ephemeral one is buried by whoever looks next, and we look at the next chance.
+  void abandon_reader(std::uint32_t line) noexcept {
+    roster_.let_go(reader_lock_number(line));
+    last_burial_ns_.store(0, std::memory_order_relaxed);
     room().notify_all();
   }
 
@@ -164,8 +205,8 @@ class EventsQueue {
     const bool is_new = control().boot_id[0].load(std::memory_order_relaxed) == 0 &&
                         control().boot_id[1].load(std::memory_order_relaxed) == 0;
     if (!is_new) {
-      log_.roll_back_to(synced());
-      if (!log_.repair(backing())) return false;
+      log_.repair().roll_back_to(synced());
+      if (!repair()) return false;
     }
     PENSTOCK_FAILPOINT("boot.settled");
     control().boot_id[0].store(identity_.boot_id[0], std::memory_order_relaxed);
@@ -199,13 +240,25 @@ class EventsQueue {
     return outcome;
   }
 
+  template <class Append>
+  [[nodiscard]] Appended append_once(ProducerLine* line, const std::uint64_t& put, Append append_intended) noexcept {
+    const Appended outcome = append(append_intended);
+    if (outcome == Appended::done && put > 0) complete(*line, put);
+    return outcome;
+  }
+
+  [[nodiscard]] bool repair() noexcept {
+    settle_intents(producers_, map());
+    return log_.repair().after_kill(backing());
+  }
+
   static constexpr std::int64_t burial_interval_ns = 10'000'000;
   static constexpr std::uint64_t lingering_items = 64;
 
   // A holder that cannot repair gives the lock back as an orphan: the next one finds the same.
   [[nodiscard]] Entered after_lock(Locked locked, std::uint32_t line) noexcept {
     if (locked == Locked::no) return Entered::no;
-    if (locked == Locked::yes || log_.repair(backing())) return Entered::yes;
+    if (locked == Locked::yes || repair()) return Entered::yes;
     lock_.orphan(line);
     return Entered::corrupt;
   }
@@ -217,6 +270,7 @@ class EventsQueue {
 
   EventLog log_;
   Roster roster_;
+  Producers producers_;
   OwnerLock lock_;
   Patience patience_;
   std::uint64_t arena_offset_;
