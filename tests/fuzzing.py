@@ -44,17 +44,21 @@ class Bounded:
         "get": lambda q, value: q.get(timeout=PATIENCE),
         "put_many": lambda q, value: q.put_many([value] * 20, timeout=PATIENCE),
         "get_many": lambda q, value: q.get_many(20, timeout=PATIENCE),
+        "put_once": lambda q, value: q.put_once([value] * 4, "p", 1, timeout=PATIENCE),
+        "next put_once": lambda q, value: q.put_once([value] * 3, "p", 2, timeout=PATIENCE),
+        "producers": lambda q, value: (q.producers(), q.forget_producer("p")),
         "puts and gets": lambda q, value: [(q.try_put(value), q.try_get()) for _ in range(40)],
         "another": lambda q, value: penstock.open("q").close(),
     }
 
     def create(self, name: str, kind: int) -> BoundedQueue:
-        return BoundedQueue.create(name, CAPACITY, item=KINDS[kind], participants=4)
+        return BoundedQueue.create(name, CAPACITY, item=KINDS[kind], participants=4, producers=2)
 
     def fill(self, q: BoundedQueue, value: object) -> None:
         q.put_many([value] * 12)
         q.get_many(12)
-        q.put_many([value] * 9)
+        q.put_once([value] * 4, "p", 1)
+        q.put_many([value] * 5)
 
     def begin(self, q: BoundedQueue) -> BoundedQueue:
         return q
@@ -62,12 +66,15 @@ class Bounded:
     def areas(self, raw: RawSegment) -> dict[str, tuple[int, int, int]]:
         """Where to strike: begin, end and how often."""
         text, control, lines = (raw.field(f"{name}_offset") for name in ("item_text", "control", "participants"))
-        generations, lengths = raw.field("generations_offset"), raw.field("lengths_offset")
+        producers, generations, lengths = (
+            raw.field(f"{name}_offset") for name in ("producers", "generations", "lengths")
+        )
         return {
             "header": (0, 256, 15),
             "item_text": (text, text + raw.field("item_text_bytes"), 10),
-            "control": (control, lines, 35),
-            "participants": (lines, lines + 4 * 128, 25),
+            "control": (control, lines, 30),
+            "participants": (lines, lines + 4 * 128, 20),
+            "producers": (producers, producers + 3 * 128, 15),
             "generations": (generations, generations + 8 * CAPACITY, 10),
             "lengths": (lengths, lengths + 4 * CAPACITY if lengths else 0, 5),
         }

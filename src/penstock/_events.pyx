@@ -7,18 +7,19 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
-from penstock._events_body cimport RECORD, EventsBody
+from penstock._events_body cimport EventsBody
 from penstock._events_fetch cimport decoded, fetch_list, fetch_records
 from penstock._events_native cimport *
 from penstock._events_once cimport forget_producer, list_producers, put_once
 from penstock._events_reader cimport make_reader
+from penstock._kinds cimport RECORD
 from penstock._native cimport array_data
 from penstock._queue cimport FOREVER, Body, Queue, checked_int, computed_deadline
 
 import numpy
 
 from penstock import items, keeper, segment
-from penstock.errors import DataLost, ReaderBusy
+from penstock.errors import DataLost, ReaderInUse
 from penstock.geometry import EventsGeometry
 from penstock.stats import EventStats, ReaderInfo
 
@@ -154,7 +155,7 @@ cdef class EventQueue(Queue):
         if line == no_reader:
             raise ValueError(f"{body.label} has no durable reader {name!r}")
         if not is_forgotten:
-            raise ReaderBusy(f"the reader {name!r} of {body.label} is held by somebody alive; close it there first")
+            raise ReaderInUse(f"the reader {name!r} of {body.label} is held by somebody alive; close it there first")
 
     def readers(self):
         """Everybody who is registered, attached or not."""

@@ -7,13 +7,6 @@ from penstock._events_native cimport (
 from penstock._native cimport Buffer, Range
 from penstock._queue cimport Body
 
-cdef enum:
-    BYTES = 1            # the numbers of items.py
-    RECORD = 2
-    OBJECT = 3
-    REFERENCE = 4        # within a process: objects as they are
-    LONG_COPY = 65536    # bytes from which a copy is worth giving up the GIL
-
 
 cdef class EventsBody(Body):
     cdef EventsQueue* queue

@@ -15,6 +15,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from penstock._batches cimport Gathered, gather
 from penstock._buffers cimport Held, as_records, borrow
 from penstock._events_native cimport *
+from penstock._kinds cimport LONG_COPY, OBJECT, RECORD, REFERENCE
 from penstock._native cimport (
     PyTypeObject, array_data, count_each, drop_each, forget, is_broken, park_limit_ns, references_of,
     thread_limit, traverseproc, visitproc, watch,

@@ -9,8 +9,9 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from penstock._events_body cimport LONG_COPY, OBJECT, RECORD, REFERENCE, EventsBody
+from penstock._events_body cimport EventsBody
 from penstock._events_native cimport *
+from penstock._kinds cimport LONG_COPY, OBJECT, RECORD, REFERENCE
 from penstock._native cimport array_data, import_array
 
 import numpy

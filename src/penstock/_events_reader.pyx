@@ -8,16 +8,17 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from penstock._events_body cimport RECORD, EventsBody
+from penstock._events_body cimport EventsBody
 from penstock._events_fetch cimport array_on, decoded, fetch_list, fetch_one, fetch_records
 from penstock._events_native cimport *
+from penstock._kinds cimport RECORD
 from penstock._native cimport array_data
 from penstock._queue cimport AT_ONCE, FOREVER, NOTHING, checked_int, computed_deadline, remaining_ns
 
 import numpy
 
 from penstock import _aio
-from penstock.errors import DataLost, Empty, QueueClosed, ReaderBusy, ShutDown
+from penstock.errors import DataLost, Empty, QueueClosed, ReaderInUse, ShutDown, TooManyReaders
 from penstock.views import ViewSession
 
 
@@ -42,12 +43,12 @@ cdef Reader make_reader(object queue, EventsBody body, object name, object start
     subscribed = body.queue.subscribe(encoded, len(encoded), name is not None, first, self.number, self.cursor)
     body.leave()
     if subscribed == Subscribed.table_full:
-        raise ReaderBusy(
+        raise TooManyReaders(
             f"all {body.map.reader_lines} readers of {body.label} are in use; close some, unsubscribe durable ones "
             "that are not needed, or create the queue with a larger readers="
         )
     if subscribed == Subscribed.busy:
-        raise ReaderBusy(f"the reader {name!r} of {body.label} is held by somebody alive; close it there first")
+        raise ReaderInUse(f"the reader {name!r} of {body.label} is held by somebody alive; close it there first")
     if subscribed == Subscribed.beyond:
         raise ValueError(f"start must not be beyond the end of {body.label}: start={start}, end={end.position()}")
     self.queue = queue
@@ -124,6 +125,7 @@ cdef class Reader:
                 )
             if found == Found.items:
                 item = fetch_one(self.body, run)
+                self.body.check_open()
                 if still_holds(self.body.map[0], self.line[0]):
                     self.body.check_found(found)
                     self.cursor.position += 1
