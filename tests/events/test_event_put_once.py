@@ -11,7 +11,7 @@ import pytest
 
 import penstock
 from deadline import until_parked
-from penstock import EventQueue, Full, ProducerInUse, ProducerInfo
+from penstock import EventQueue, Full, ProducerInfo, ProducerInUse
 from ticks import FORMS, drain, numbers
 
 

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import penstock
-from penstock import EventQueue, QueueClosed, ReaderInUse, ReaderInfo
+from penstock import EventQueue, QueueClosed, ReaderInfo, ReaderInUse
 from ticks import drain, fill, numbers
 
 
