@@ -57,8 +57,10 @@ class EventsQueue {
 
   [[nodiscard]] Entered try_enter(std::uint32_t line) noexcept { return after_lock(lock_.try_lock(line), line); }
 
+  // Nobody enters twice: a lock that names who comes has been written to by somebody else, and would never be free.
   [[nodiscard]] Entered enter(std::uint32_t line, std::int64_t limit_ns) noexcept {
-    const auto is_alive = [this](std::uint32_t owner) { return roster_.is_alive(owner); };
+    if (lock_.is_held_by(line)) return Entered::corrupt;
+    const auto is_alive = [this](std::uint32_t owner) { return owner < roster_.count() && roster_.is_alive(owner); };
     return after_lock(lock_.lock(line, is_alive, limit_ns), line);
   }
 

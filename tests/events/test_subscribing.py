@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import penstock
-from penstock import EventQueue, QueueClosed, ReaderInfo, ReaderInUse, TooManyReaders
+from penstock import EventQueue, QueueClosed, ReaderInfo, ReaderInUse
 from ticks import drain, fill, numbers
 
 
@@ -176,7 +176,9 @@ def test_a_table_of_readers_that_is_full_says_what_to_do(local):
         held = [q.subscribe(), q.subscribe("a"), q.subscribe("b")]
         held[2].close()
         for name in (None, "c"):
-            with pytest.raises(TooManyReaders, match=r"all 3 readers of .*; close some, unsubscribe.*readers="):
+            with pytest.raises(
+                penstock.TooManyReaders, match=r"all 3 readers of .* are in use; close some, unsubscribe.*readers="
+            ):
                 q.subscribe(name)
         q.subscribe("b").close()  # known: it needs no new line
         q.unsubscribe("b")
