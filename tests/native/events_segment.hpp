@@ -78,16 +78,19 @@ class EventsSegment {
     for (std::uint64_t n = control().head_chunk; n < control().chunks_made; ++n) blocks += map_.chunk(n).blocks;
     return blocks;
   }
-  // What the file system has given for the arena's blocks.
+  // What the file system has given for the arena: the file's memory without that of the pages before it. Memory that
+  // was never touched is no data to lseek, so what is before is counted, and not what is in it.
   [[nodiscard]] std::uint64_t memory_of_blocks() const noexcept {
-    std::uint64_t bytes = 0;
-    const auto end = static_cast<off_t>(at_.total);
-    for (off_t at = static_cast<off_t>(at_.arena); at < end;) {
+    struct stat status {};
+    fstat(fd_, &status);
+    std::uint64_t bytes = static_cast<std::uint64_t>(status.st_blocks) * 512;
+    const auto end = static_cast<off_t>(at_.arena);
+    for (off_t at = 0; at < end;) {
       const off_t data = lseek(fd_, at, SEEK_DATA);
-      if (data < 0) break;
+      if (data < 0 || data >= end) break;
       const off_t hole = lseek(fd_, data, SEEK_HOLE);
-      at = hole < 0 ? end : hole;
-      bytes += static_cast<std::uint64_t>(at - data);
+      at = hole < 0 || hole > end ? end : hole;
+      bytes -= static_cast<std::uint64_t>(at - data);
     }
     return bytes;
   }
