@@ -55,7 +55,8 @@ class EventsQueue {
   [[nodiscard]] Entered try_enter(std::uint32_t line) noexcept { return after_lock(lock_.try_lock(line), line); }
 
   [[nodiscard]] Entered enter(std::uint32_t line, std::int64_t limit_ns) noexcept {
-    const auto is_alive = [this](std::uint32_t owner) { return roster_.is_alive(owner); };
+    // a number beyond the table is nobody's
+    const auto is_alive = [this](std::uint32_t owner) { return owner < participants_limit && roster_.is_alive(owner); };
     return after_lock(lock_.lock(line, is_alive, limit_ns), line);
   }
 
@@ -161,15 +162,14 @@ class EventsQueue {
   }
   [[nodiscard]] bool settle_boot() noexcept {
     if (!is_of_another_boot()) return true;
-    const bool is_new = control().boot_id[0].load(std::memory_order_relaxed) == 0 &&
-                        control().boot_id[1].load(std::memory_order_relaxed) == 0;
-    if (!is_new) {
-      log_.repair().roll_back_to(synced());
-      if (!log_.repair().after_kill(backing())) return false;
-    }
+    // The first half is stored last: a kill in between leaves a new queue new, and an old one to be settled again.
+    const bool is_new = control().boot_id[0].load(std::memory_order_relaxed) == 0;
+    if (!is_new) log_.repair().roll_back_to(synced());
+    if (!log_.repair().after_kill(backing())) return false;
     PENSTOCK_FAILPOINT("boot.settled");
-    control().boot_id[0].store(identity_.boot_id[0], std::memory_order_relaxed);
     control().boot_id[1].store(identity_.boot_id[1], std::memory_order_relaxed);
+    PENSTOCK_FAILPOINT("boot.half_noted");
+    control().boot_id[0].store(identity_.boot_id[0], std::memory_order_relaxed);
     return true;
   }
 
@@ -205,7 +205,9 @@ class EventsQueue {
   // A holder that cannot repair gives the lock back as an orphan: the next one finds the same.
   [[nodiscard]] Entered after_lock(Locked locked, std::uint32_t line) noexcept {
     if (locked == Locked::no) return Entered::no;
-    if (locked == Locked::yes || log_.repair().after_kill(backing())) return Entered::yes;
+    if (locked == Locked::yes) return Entered::yes;
+    // the machine may have crashed with the lock held: then what was not synced must not be looked at
+    if (is_of_another_boot() ? settle_boot() : log_.repair().after_kill(backing())) return Entered::yes;
     lock_.orphan(line);
     return Entered::corrupt;
   }
