@@ -67,7 +67,7 @@ class EventsQueue {
     const std::int64_t clock = monotonic_ns();
     if (!now && clock - last_burial_ns_.load(std::memory_order_relaxed) < burial_interval_ns) return false;
     last_burial_ns_.store(clock, std::memory_order_relaxed);
-    return log_.readers().bury(roster_) > 0;
+    return log_.readers().bury(roster_, EventsWord{control().start.load(std::memory_order_relaxed)}.position()) > 0;
   }
 
   // Under the lock. What dead readers held back is looked at when a chunk was made, or there was no room for one.
