@@ -17,8 +17,12 @@
 #include <random>
 
 #include "campaign.hpp"
+#include "stage.hpp"
 
 namespace penstock::crash {
+
+using Worker = WorkerOf<BoundedPlay>;
+using Unit = UnitOf<BoundedPlay>;
 
 inline const std::vector<Op> every_op = {Op::put_one,  Op::put_long,  Op::put_many, Op::get,          Op::get_many,
                                          Op::wait_put, Op::wait_get,  Op::make_room, Op::shutdown,

@@ -22,14 +22,14 @@ class Soak {
     for (std::uint32_t lane = 0; lane < lanes; ++lane) {
       const Ended how = finish(pids_[lane]);
       if (how == Ended::killed) settle(lane, result);
-      if (how == Ended::hung || how == Ended::failed) Stage::failed(result, "a process did not end");
+      if (how == Ended::hung || how == Ended::failed) result.fail("a process did not end");
     }
     if (!result.problem.empty()) return result;
     const pid_t closing = start([&] { close_case(stage_.segment(), stage_.history(), scene_, {}); });
-    if (finish(closing) != Ended::exited) Stage::failed(result, "survivors failed");
+    if (finish(closing) != Ended::exited) result.fail("survivors failed");
     const Probe& survivors = stage_.history().probes[survivor_probe];
-    if (survivors.problem[0] != 0) Stage::failed(result, survivors.problem);
-    if (const char* problem = judge_items(stage_.segment(), stage_.history())) Stage::failed(result, problem);
+    if (survivors.problem[0] != 0) result.fail(survivors.problem);
+    if (const char* problem = judge_items(stage_.segment(), stage_.history())) result.fail(problem);
     return result;
   }
 
@@ -70,14 +70,14 @@ class Soak {
     std::uint32_t lane = 0;
     while (lane < lanes && pids_[lane] != who) ++lane;
     if (lane == lanes || how == Ended::hung || how == Ended::failed)
-      return void(Stage::failed(result, how == Ended::hung ? "nothing moves any more" : "a process failed"));
+      return void(result.fail(how == Ended::hung ? "nothing moves any more" : "a process failed"));
     if (how == Ended::stopped) {
       ++result.stops;
       asleep_.push_back(who);
       if (asleep_.size() == lanes - 1) wake_oldest();  // somebody has to be awake for anything to happen
       return;
     }
-    if (how == Ended::exited) return void(Stage::failed(result, "a process ended by itself"));
+    if (how == Ended::exited) return void(result.fail("a process ended by itself"));
     settle(lane, result);
     hire(lane);
     if (!asleep_.empty() && random_() % 2 == 0) wake_oldest();
@@ -91,7 +91,7 @@ class Soak {
   void settle(std::uint32_t lane, Result& result) {
     Probe& probe = stage_.history().probes[lane];
     ++result.kills;
-    if (probe.problem[0] != 0) Stage::failed(result, probe.problem);
+    if (probe.problem[0] != 0) result.fail(probe.problem);
     stage_.history().settle(probe);
     probe.has_returned = true;  // settled: not again at the end
   }
