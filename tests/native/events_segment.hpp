@@ -78,6 +78,12 @@ class EventsSegment {
     for (std::uint64_t n = control().head_chunk; n < control().chunks_made; ++n) blocks += map_.chunk(n).blocks;
     return blocks;
   }
+  // What the block words say that they have.
+  [[nodiscard]] std::uint64_t memory_noted() const noexcept {
+    std::uint64_t pages = 0;
+    for (std::uint64_t i = 0; i < settings_.blocks; ++i) pages += map_.blocks[i].load() & ~block_in_use;
+    return pages * page_bytes;
+  }
   // What the file system has given for the arena: the file's memory without that of the pages before it. Memory that
   // was never touched is no data to lseek, so what is before is counted, and not what is in it.
   [[nodiscard]] std::uint64_t memory_of_blocks() const noexcept {

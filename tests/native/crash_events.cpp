@@ -1,0 +1,24 @@
+// The crash campaign of the events queue. Its options are those of every campaign: crash/program.hpp.
+#include "crash/events_groups.hpp"
+#include "crash/program.hpp"
+
+namespace penstock::crash {
+
+static const Program program = {
+    "crash_events",
+    {{"unlocked", static_cast<int>(EventsSabotage::unlocked)},
+     {"unrepaired", static_cast<int>(EventsSabotage::unrepaired)},
+     {"forgetful", static_cast<int>(EventsSabotage::forgetful)},
+     {"early", static_cast<int>(EventsSabotage::early)}},
+    [](int way) { events_sabotage = static_cast<EventsSabotage>(way); }};
+
+static std::vector<Phase<EventsPlay>> phases(const Options& options) {
+  return {{EventsGroups(options).units(), options.workers}};
+}
+
+}  // namespace penstock::crash
+
+int main(int argc, char** argv) {
+  return penstock::crash::run_program<penstock::crash::EventsPlay>(penstock::crash::program, argc, argv,
+                                                                   penstock::crash::phases);
+}
