@@ -127,9 +127,11 @@ class EventsAttachment {
   // The calling thread's line, joined at the first call.
   [[nodiscard]] std::uint32_t line() {
     std::uint32_t line = 0;
-    if (queue_.find_line(line)) return line;
-    if (queue_.join() != Roster::Joined::yes || !queue_.find_line(line))
-      throw std::runtime_error("cannot join: the participant table is full");
+    while (!queue_.find_line(line)) {
+      // who joins at the same moment may be in our way on every line that is free
+      if (queue_.join() == Roster::Joined::table_full && queue_.roster().is_full_of_the_living())
+        throw std::runtime_error("cannot join: the participant table is full");
+    }
     return line;
   }
 

@@ -18,17 +18,19 @@ using EventsCase = StageOf<EventsPlay>::Case;
 inline const std::vector<EventsOp> every_events_op = {
     EventsOp::put_one, EventsOp::put_many, EventsOp::put_long, EventsOp::clear, EventsOp::keep_last,
     EventsOp::subscribe, EventsOp::subscribe_ephemeral, EventsOp::unsubscribe, EventsOp::commit, EventsOp::read,
-    EventsOp::wait, EventsOp::bury, EventsOp::sync, EventsOp::shutdown, EventsOp::join, EventsOp::leave};
+    EventsOp::read_late, EventsOp::look, EventsOp::wait, EventsOp::bury, EventsOp::sync, EventsOp::shutdown, EventsOp::join, EventsOp::leave};
 
 [[nodiscard]] inline std::vector<EventsScene> events_scenes() {
   constexpr EventsSettings records{.max_bytes = 1024, .block_bytes = 4096, .blocks = 24, .chunk_lines = 32, .readers = 6};
   constexpr EventsSettings bytes{.max_bytes = 20'000, .block_bytes = 4096, .blocks = 32, .chunk_lines = 32,
                                  .readers = 6, .varies = true};
+  EventsSettings narrow = records;  // lines of the directory are used again before the budget is
+  narrow.chunk_lines = 8;
   EventsSettings dropping = records;
   dropping.may_drop = true;
   std::vector<EventsScene> scenes;
   for (const EventsKind& kind : {EventsKind{"records", records}, EventsKind{"bytes", bytes},
-                                 EventsKind{"dropping", dropping}})
+                                 EventsKind{"narrow", narrow}, EventsKind{"dropping", dropping}})
     for (const EventsOccupancy& occupancy : events_occupancies) scenes.push_back({kind, occupancy});
   return scenes;
 }
@@ -110,7 +112,7 @@ class EventsGroups {
     add("stop/" + scene.name() + "/" + name_of(op), [=](EventsWorker& worker) {
       std::size_t turn = 1;
       for (const Point& point : record(worker, scene, {}, op))
-        worker.run({"stop", scene, {{op, Fire::stop, point}}, closing(worker.options(), turn++), true});
+        run_one_in(worker, 3, turn++, {"stop", scene, {{op, Fire::stop, point}}, {}, true});
     });
   }
 
@@ -119,9 +121,9 @@ class EventsGroups {
       std::size_t turn = 0;
       for (const Point& point : record(worker, scene, {}, first)) {
         const EventsStep death{first, Fire::kill, point};
-        if (!worker.options().is_long && (turn++ + worker.options().seed) % 4 != 0) continue;
+        if (!worker.options().is_long && (turn++ + worker.options().seed) % 16 != 0) continue;
         for (const Point& next : record(worker, scene, {death}, second))
-          run_one_in(worker, 8, turn++, {"pair", scene, {death, {second, Fire::kill, next}}});
+          run_one_in(worker, 7, turn++, {"pair", scene, {death, {second, Fire::kill, next}}});
       }
     });
   }
@@ -131,9 +133,9 @@ class EventsGroups {
       std::size_t turn = 0;
       for (const Point& point : record(worker, scene, {}, first)) {
         const EventsStep stopped{first, Fire::stop, point};
-        if (!worker.options().is_long && (turn++ + worker.options().seed) % 4 != 0) continue;
+        if (!worker.options().is_long && (turn++ + worker.options().seed) % 16 != 0) continue;
         for (const Point& next : record(worker, scene, {stopped}, second))
-          run_one_in(worker, 8, turn++, {"contending", scene, {stopped, {second, Fire::kill, next}}});
+          run_one_in(worker, 7, turn++, {"contending", scene, {stopped, {second, Fire::kill, next}}});
       }
     });
   }

@@ -18,7 +18,7 @@
 namespace penstock::crash {
 
 inline constexpr std::uint32_t events_operation_items = 64;
-inline constexpr std::uint32_t position_limit = 1 << 14;
+inline constexpr std::uint32_t position_limit = 1 << 16;
 inline constexpr std::uint64_t nowhere = ~std::uint64_t{0};
 
 struct EventItem {

@@ -19,7 +19,10 @@ enum class EventsOp : std::uint8_t {
   subscribe_ephemeral,
   unsubscribe,
   commit,
-  read,  // an ephemeral reader, over all chunks
+  read,       // an ephemeral reader, over all chunks
+  read_late,  // one that needs the last item only
+  look,       // somebody who is not registered, over all chunks
+  witness,    // reads all that there is as the witness, and commits it
   wait,
   rejoin,
   bury,
@@ -35,9 +38,9 @@ enum class EventsOp : std::uint8_t {
 
 [[nodiscard]] inline const char* name_of(EventsOp op) noexcept {
   constexpr const char* names[] = {"put_one", "put_many", "put_long", "clear",  "keep_last", "subscribe",
-                                   "subscribe_ephemeral", "unsubscribe", "commit", "read",   "wait",
-                                   "rejoin",  "bury",     "sync",     "boot",   "shutdown",  "join",
-                                   "leave",   "resume",   "advance",  "slay"};
+                                   "subscribe_ephemeral", "unsubscribe", "commit", "read",   "read_late",
+                                   "look",    "witness",  "wait",     "rejoin",   "bury",   "sync",      "boot",
+                                   "shutdown", "join",    "leave",    "resume", "advance",   "slay"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -55,6 +58,7 @@ struct EventsOccupancy {
   std::uint64_t items;
   std::uint64_t passed = 0;
   bool is_rebooted = false;
+  bool has_mover = true;
 };
 
 inline const std::vector<EventsOccupancy> events_occupancies = {
@@ -66,6 +70,7 @@ inline const std::vector<EventsOccupancy> events_occupancies = {
     {"budget_full", EventsOccupancy::all},
     {"budget_read", EventsOccupancy::all, EventsOccupancy::all},
 };
+inline constexpr EventsOccupancy events_alone = {.name = "alone", .items = 0, .has_mover = false};  // but the witness
 inline constexpr EventsOccupancy events_rebooted = {"rebooted", 11, 5, true};
 inline constexpr std::uint64_t synced_before_boot = 7;
 inline constexpr Identity today{{3, 4}, 0};
@@ -91,10 +96,14 @@ struct EventsScene {
 // What an operation needs before it begins; no place to die.
 inline void get_ready(EventsContext& context, EventsOp op, EventsSubscription& subscription) {
   const bool uses_mover = op == EventsOp::commit || op == EventsOp::unsubscribe || op == EventsOp::rejoin;
-  if (!uses_mover && op != EventsOp::read && op != EventsOp::wait) return;
+  const bool reads = op == EventsOp::read || op == EventsOp::read_late;
+  if (!uses_mover && !reads && op != EventsOp::wait) return;
   if (!enter(context)) return;
-  const std::uint64_t from = earliest_position(context.map());
-  if (subscribe(context, uses_mover ? "mover" : "", from, subscription) != Subscribed::yes) subscription.line = Readers::none;
+  std::uint64_t from = earliest_position(context.map());
+  if (op == EventsOp::read_late && from < context.end()) from = context.end() - 1;
+  const bool is_there = !uses_mover || context.attached.log().readers().find("mover", 5) != Readers::none;
+  if (!is_there || subscribe(context, uses_mover ? "mover" : "", from, subscription) != Subscribed::yes)
+    subscription.line = Readers::none;
   context.queue().leave();
   if (op == EventsOp::commit && subscription.line != Readers::none) (void)read_all(context, subscription);
 }
@@ -135,6 +144,26 @@ inline void do_inside(EventsContext& context, EventsOp op, EventsSubscription& s
   }
 }
 
+// If nobody else is the witness.
+inline void read_as_witness(EventsContext& context, EventsSubscription& witness) {
+  if (!enter(context)) return;
+  const Subscribed subscribed = subscribe(context, "witness", 0, witness);
+  context.queue().leave();
+  if (subscribed != Subscribed::yes) return;
+  Found found = Found::lost;
+  if (!(context.map().readers[witness.line].place.load() & dropped_bit)) found = read_all(context, witness);
+  if (found == Found::lost && context.map().may_drop) {
+    if (!enter(context)) return context.queue().roster().let_go(reader_lock_number(witness.line));
+    (void)context.queue().rejoin(witness.line, witness.cursor);
+    context.queue().leave();
+  } else if (found == Found::lost || found == Found::corrupt) {
+    context.probe.complain("the witness cannot read to the end");
+  } else {
+    commit(context, witness);
+  }
+  context.queue().roster().let_go(reader_lock_number(witness.line));
+}
+
 // Do the operation once, as a participant that has joined.
 inline void perform(EventsContext& context, const EventsScene& scene, EventsOp op, EventsSubscription& subscription) {
   EventsQueue& queue = context.queue();
@@ -149,7 +178,11 @@ inline void perform(EventsContext& context, const EventsScene& scene, EventsOp o
   context.probe.begin_operation();
   if (op == EventsOp::commit && has_line) {
     commit(context, subscription);
-  } else if (op == EventsOp::read && has_line) {
+  } else if (op == EventsOp::witness) {
+    read_as_witness(context, subscription);
+  } else if (op == EventsOp::look) {
+    (void)look_from(context, earliest_position(context.map()));
+  } else if ((op == EventsOp::read || op == EventsOp::read_late) && has_line) {
     if (read_all(context, subscription) == Found::corrupt) context.probe.complain("a reader found the queue corrupt");
   } else if (op == EventsOp::wait && has_line) {
     if (rest(context.map(), context.map().readers[subscription.line], subscription.cursor))
@@ -171,6 +204,8 @@ inline void perform(EventsContext& context, const EventsScene& scene, EventsOp o
 inline void expect(EventsHistory& history, const EventsProbe& probe, EventsOp op) {
   history.settle(probe);
   if (op == EventsOp::commit && probe.has_moved) history.mover.place = probe.target;
+  if (op == EventsOp::witness && probe.has_moved && probe.target != nowhere && history.base < probe.target)
+    history.base = probe.target;
   if (op == EventsOp::unsubscribe && probe.has_removed) history.mover.place = nowhere;
   if (op == EventsOp::subscribe && probe.has_joined) history.fresh.place = probe.target;
 }

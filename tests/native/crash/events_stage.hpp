@@ -1,6 +1,8 @@
 // The events queue's part of a stage.
 #pragma once
 
+#include <random>
+
 #include "events_survivors.hpp"
 
 namespace penstock::crash {
@@ -58,6 +60,35 @@ class EventsPlay {
     expect(*history_, probe, static_cast<EventsOp>(probe.op));
   }
 
+  // One of a soak: it puts, and reads as the witness, until the case is over.
+  void work(const Scene& scene, std::uint32_t lane, std::uint64_t seed, std::uint8_t) {
+    constexpr EventsOp ops[] = {EventsOp::put_one, EventsOp::put_many, EventsOp::put_many, EventsOp::put_long,
+                                EventsOp::bury,    EventsOp::witness,  EventsOp::witness};
+    EventsProbe& probe = history_->probes[lane];
+    EventsAttachment attached(segment_, today);
+    join(attached, probe);
+    lose_lock(attached, probe);
+    EventsContext context{attached, *history_, probe, 20 * millisecond};
+    std::mt19937_64 random(seed);
+    arm(probe);
+    while (!history_->is_over.load()) {
+      const EventsOp op = ops[random() % std::size(ops)];
+      probe.op = static_cast<std::uint8_t>(op);
+      EventsSubscription subscription;
+      perform(context, scene, op, subscription);
+      settle(lane);
+    }
+    disarm();
+    _exit(0);
+  }
+  void settle(std::uint32_t lane) { bury(lane); }
+
+  // Here somebody read every position: it was let go only afterwards.
+  [[nodiscard]] const char* judge_soak() const {
+    if (!segment_.settings().may_drop) history_->read_from = 0;
+    return judge();
+  }
+
   // Every item that is in was seen where it is, and nothing else was.
   [[nodiscard]] const char* judge() const {
     if (history_->torn.load() != 0) return "an item is torn";
@@ -99,7 +130,12 @@ class EventsPlay {
     for (const std::uint32_t line : {witness.line, mover.line})
       (void)move_to(attached.map(), attached.map().readers[line], passed);
     history_->base = passed;
-    history_->mover.place = passed;
+    if (scene.occupancy.has_mover) {
+      history_->mover.place = passed;
+    } else if (enter(context)) {
+      attached.queue().unsubscribe(mover.line);
+      attached.queue().leave();
+    }
   }
 
   // Only what was synced is believed: the rest is lost as soon as anybody comes.

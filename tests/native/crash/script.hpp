@@ -32,6 +32,8 @@ enum class Op : std::uint8_t {
   return names[static_cast<std::size_t>(op)];
 }
 
+inline const std::vector<Op> data_ops = {Op::put_one, Op::put_long, Op::put_many, Op::get, Op::get_many};
+
 using Step = StepOf<Op>;
 
 // How full the ring is, and where in its lap.

@@ -1,7 +1,7 @@
 // The bounded queue's part of a stage.
 #pragma once
 
-#include <memory>
+#include <random>
 
 #include "autopsy.hpp"
 
@@ -50,8 +50,27 @@ class BoundedPlay {
   void close(const Scene& scene, Closing closing) { close_case(segment_, *history_, scene, closing); }
   void go_on(const Scene& scene) { go_on_beside_the_stopped(segment_, *history_, scene); }
 
+  // One of a soak: it puts and gets until the case is over.
+  void work(const Scene& scene, std::uint32_t lane, std::uint64_t seed, std::uint8_t me) {
+    Probe& probe = history_->probes[lane];
+    Attachment attached(segment_);
+    join(attached, probe);
+    lose_lock(attached, probe);
+    arm(probe);
+    Context context{attached, *history_, probe, me};
+    std::mt19937_64 random(seed);
+    while (!history_->is_over.load()) {
+      const bool puts = random() % 2 == 0;
+      perform(context, scene, puts ? data_ops[random() % 3] : data_ops[3 + random() % 2]);
+    }
+    disarm();
+    _exit(0);
+  }
+  void settle(std::uint32_t lane) { history_->settle(history_->probes[lane]); }
+  [[nodiscard]] const char* judge_soak() const { return judge_items(segment_, *history_); }
+
   void bury(std::uint32_t number) {
-    history_->settle(history_->probes[number]);
+    settle(number);
     autopsy_.examine(segment_, history_->probes[number]);
   }
 

@@ -33,6 +33,7 @@ class StageOf {
 
   [[nodiscard]] const auto& segment() const noexcept { return play_.segment(); }
   [[nodiscard]] auto& history() noexcept { return play_.history(); }
+  [[nodiscard]] Play& play() noexcept { return play_; }
 
   void prepare(const Scene& scene) {
     clear_stage();
