@@ -266,6 +266,7 @@ class EventsQueue {
   [[nodiscard]] Entered after_lock(Locked locked, std::uint32_t line) noexcept {
     if (locked == Locked::no) return Entered::no;
     if (locked == Locked::yes) return Entered::yes;
+    control().repairs.fetch_add(1, std::memory_order_relaxed);  // a statistic
     // the machine may have crashed with the lock held: then what was not synced must not be looked at
     if (is_of_another_boot() ? settle_boot() : repair()) return Entered::yes;
     lock_.orphan(line);
