@@ -76,7 +76,7 @@ SOUND_SHORT: tuple[Case[Configuration], ...] = (
 SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(writers=("111", "11"), kills=2)),
     Case(Configuration(writers=("21", "c"), newcomer="2", chunk_items=2, kills=3)),
-    Case(Configuration(writers=("1", "1", "1"), newcomer="1", kills=3)),
+    Case(Configuration(writers=("1", "1", "1"), newcomer="1", kills=2)),
     Case(Configuration(writers=("1l", "xxx"), chunk_items=2, blocks=3, kills=2)),
     Case(Configuration(writers=("1c1c", "1k"), readers=(EPHEMERAL,), kills=1)),
     Case(Configuration(writers=("2k", "2c"), readers=(DURABLE,), chunk_items=2, kills=2, short_sessions=True)),
@@ -90,7 +90,7 @@ SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(
         Configuration(writers=("22", "1"), readers=(EPHEMERAL, LOOKER), chunk_items=2, blocks=1, may_drop=True, kills=1)
     ),
-    Case(Configuration(writers=("11", "1"), readers=(EPHEMERAL, DURABLE), blocks=2, may_drop=True, kills=1)),
+    Case(Configuration(writers=("11",), readers=(EPHEMERAL, DURABLE), may_drop=True, kills=1)),
 )
 
 CAMPAIGN = Campaign(EventsModel, SOUND_SHORT, BROKEN, SOUND_LONG)
