@@ -180,6 +180,12 @@ class EventsQueue {
     items().park_for_all(ticket, limit_ns < park_limit_ns ? limit_ns : park_limit_ns);
   }
 
+  // After room().announce() and a look. Short, since what holds the room back may be a reader that dies meanwhile:
+  // then the next append finds it, and nobody wakes us for that.
+  void wait_for_room(std::uint32_t ticket, std::int64_t limit_ns) noexcept {
+    room().park_for_all(ticket, limit_ns < burial_interval_ns ? limit_ns : burial_interval_ns);
+  }
+
   // Everything up to now is on the disk, and will be believed after a crash of the machine. 0, or the error number.
   [[nodiscard]] int sync() noexcept {
     const std::uint64_t position = map().end(std::memory_order_acquire).position();

@@ -314,20 +314,20 @@ cdef class Reader:
     @property
     def position(self):
         """The position of the next item to get."""
-        self.check()
+        self.check_usable()
         return self.cursor.position
 
     @property
     def committed(self):
         """Everything before this may be freed: what was committed, or for an ephemeral reader about where it is."""
-        self.check()
+        self.check_usable()
         return self.line.place.load() & ~dropped_bit
 
     @property
     def lag(self):
         """How many items are there that it has not got."""
         cdef EventsWord end
-        self.check()
+        self.check_usable()
         end.word = self.body.map.control.end.load()
         return max(0, <int64_t>(end.position() - self.cursor.position))
 

@@ -114,7 +114,7 @@ def test_records_of_every_dtype_come_out_as_they_went_in(name):
         for each in given:
             got = reader.get()
             assert type(got) is type(each)
-            assert repr(got) == repr(each)
+            assert repr(got.tolist()) == repr(each.tolist())
         batch = reader.get_many(1000)
         assert type(batch) is np.ndarray
         assert batch.dtype == given.dtype

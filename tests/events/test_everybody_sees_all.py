@@ -108,22 +108,23 @@ with penstock.open("q") as q, q.subscribe() as reader:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(2000)
 def test_processes_that_write_and_read_at_once_miss_nothing(children, is_long):
-    """8 readers, 4 writers, a log that holds a tenth of it all."""
-    count = 2_500_000 if is_long else 50_000
-    q = EventQueue.create("q", item="<u8", max_bytes=4 * count * 8 // 10)
-    readers = [children.start(READER, 4, count) for _ in range(8)]
+    """8 readers, 4 writers, 10 million items, half of each in the short form; a log that holds a tenth of it all."""
+    count, many = (2_500_000, 4) if is_long else (50_000, 2)
+    q = EventQueue.create("q", item="<u8", max_bytes=many * count * 8 // 10)
+    readers = [children.start(READER, many, count) for _ in range(2 * many)]
     for reader in readers:
         assert reader.stdout.readline() == "ready\n"
-    writers = [children.start(WRITER, n, count) for n in range(4)]
+    writers = [children.start(WRITER, n, count) for n in range(many)]
     for writer in writers:
         writer.stdin.write("go\n")
         writer.stdin.flush()
     for process in writers + readers:
-        out, err = process.communicate(timeout=100)
+        out, err = process.communicate(timeout=1000)
         assert (process.returncode, err) == (0, "")
-        assert out in ("", f"{4 * count} 0\n")
-    assert q.end == 4 * count
+        assert out in ("", f"{many * count} 0\n")
+    assert q.end == many * count
     assert q.stats().used_bytes <= q.stats().max_bytes
 
 
