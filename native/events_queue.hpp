@@ -182,6 +182,12 @@ class EventsQueue {
     items().park_for_all(ticket, limit_ns < park_limit_ns ? limit_ns : park_limit_ns);
   }
 
+  // After room().announce() and a look. Short, since what holds the room back may be a reader that dies meanwhile:
+  // then the next append finds it, and nobody wakes us for that.
+  void wait_for_room(std::uint32_t ticket, std::int64_t limit_ns) noexcept {
+    room().park_for_all(ticket, limit_ns < burial_interval_ns ? limit_ns : burial_interval_ns);
+  }
+
   // Everything up to now is on the disk, and will be believed after a crash of the machine. 0, or the error number.
   [[nodiscard]] int sync() noexcept {
     const std::uint64_t position = map().end(std::memory_order_acquire).position();
@@ -204,15 +210,14 @@ class EventsQueue {
   }
   [[nodiscard]] bool settle_boot() noexcept {
     if (!is_of_another_boot()) return true;
-    const bool is_new = control().boot_id[0].load(std::memory_order_relaxed) == 0 &&
-                        control().boot_id[1].load(std::memory_order_relaxed) == 0;
-    if (!is_new) {
-      log_.repair().roll_back_to(synced());
-      if (!repair()) return false;
-    }
+    // The first half is stored last: a kill in between leaves a new queue new, and an old one to be settled again.
+    const bool is_new = control().boot_id[0].load(std::memory_order_relaxed) == 0;
+    if (!is_new) log_.repair().roll_back_to(synced());
+    if (!repair()) return false;
     PENSTOCK_FAILPOINT("boot.settled");
-    control().boot_id[0].store(identity_.boot_id[0], std::memory_order_relaxed);
     control().boot_id[1].store(identity_.boot_id[1], std::memory_order_relaxed);
+    PENSTOCK_FAILPOINT("boot.half_noted");
+    control().boot_id[0].store(identity_.boot_id[0], std::memory_order_relaxed);
     return true;
   }
 
@@ -260,7 +265,9 @@ class EventsQueue {
   // A holder that cannot repair gives the lock back as an orphan: the next one finds the same.
   [[nodiscard]] Entered after_lock(Locked locked, std::uint32_t line) noexcept {
     if (locked == Locked::no) return Entered::no;
-    if (locked == Locked::yes || repair()) return Entered::yes;
+    if (locked == Locked::yes) return Entered::yes;
+    // the machine may have crashed with the lock held: then what was not synced must not be looked at
+    if (is_of_another_boot() ? settle_boot() : repair()) return Entered::yes;
     lock_.orphan(line);
     return Entered::corrupt;
   }

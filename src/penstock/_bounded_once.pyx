@@ -115,7 +115,10 @@ cdef class Call:
         cdef SharedQueue* queue = self.body.queue
         cdef Taken taken
         self.me = queue.owner_word(self.ledger)
-        taken = queue.producers().take(self.name, self.me, self.sequence, self.total, self.line)
+        taken = queue.producers().find(self.name, self.me, self.line)
+        if taken == Taken.unknown:  # to make a name can mean to wait for somebody who makes one
+            with nogil:
+                taken = queue.producers().take(self.name, self.me, self.sequence, self.total, self.line)
         if taken == Taken.table_full:
             raise TooManyProducers(
                 f"all {queue.producers().count()} producers of {self.body.label} are other names than {self.label}; "

@@ -17,7 +17,7 @@ from penstock._buffers cimport Held, as_records, borrow
 from penstock._events_native cimport *
 from penstock._kinds cimport LONG_COPY, OBJECT, RECORD, REFERENCE
 from penstock._native cimport (
-    PyTypeObject, array_data, count_each, drop_each, forget, is_broken, park_limit_ns, references_of,
+    PyTypeObject, array_data, count_each, drop_each, forget, is_broken, references_of,
     thread_limit, traverseproc, visitproc, watch,
 )
 from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
@@ -354,7 +354,7 @@ cdef class EventsBody(Body):
         if left <= 0:
             return False
         with nogil:
-            self.queue.room().park_for_all(ticket[0], min(left, park_limit_ns))
+            self.queue.wait_for_room(ticket[0], left)
         PyErr_CheckSignals()
         self.check_open()
         return True
@@ -383,7 +383,7 @@ cdef class EventsBody(Body):
         if not for_items:
             ticket = self.queue.room().announce()
             with nogil:
-                self.queue.room().park_for_all(ticket, min(left, <int64_t>10000000))
+                self.queue.wait_for_room(ticket, left)
         return self.check_open()
 
     cdef object get(self, int64_t deadline):

@@ -133,6 +133,7 @@ cdef extern from "events_queue.hpp" namespace "penstock" nogil:
         Event items() const
         Event room() const
         void wait_for_items(uint64_t, int64_t)
+        void wait_for_room(uint32_t, int64_t)
         int sync()
         bint is_of_another_boot() const
         bint settle_boot()
