@@ -138,7 +138,8 @@ class Events:
         "unsubscribe": lambda log, value: log.q.unsubscribe("durable"),
         "clear": lambda log, value: log.q.clear(),
         "keep_last": lambda log, value: log.q.keep_last(5),
-        "another": lambda log, value: penstock.open("q").close(),
+        # no second handle: it would wait for a lock that was made to name the first, which lives
+        "another": lambda log, value: penstock.queues(),
     }
 
     def create(self, name: str, kind: int) -> EventQueue:
