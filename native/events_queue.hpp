@@ -63,13 +63,21 @@ class EventsQueue {
   }
 
   void leave() noexcept { lock_.unlock(); }
+  [[nodiscard]] bool is_within(std::uint32_t line) const noexcept { return lock_.is_held_by(line); }
 
   // Readers that died hold nothing back. Not asked each time: that is a system call a reader.
   [[nodiscard]] bool bury_readers(bool now) noexcept {
     const std::int64_t clock = monotonic_ns();
     if (!now && clock - last_burial_ns_.load(std::memory_order_relaxed) < burial_interval_ns) return false;
     last_burial_ns_.store(clock, std::memory_order_relaxed);
-    return log_.readers().bury(roster_) > 0;
+    const EventsWord start{control().start.load(std::memory_order_relaxed)};
+    return log_.readers().bury(roster_, start.position()) > 0;
+  }
+
+  // Under the lock: forget all but the last so many.
+  void keep_last(std::uint64_t items) noexcept {
+    log_.keep_last(backing(), items);
+    if (bury_readers(true)) log_.reclaim(backing());
   }
 
   // Under the lock. What dead readers held back is looked at when a chunk was made, or there was no room for one.
@@ -115,14 +123,17 @@ class EventsQueue {
     return Subscribed::yes;
   }
 
-  // Under the lock: a reader that was dropped goes on with the earliest that is kept. Where that is.
+  // Under the lock: a reader that was dropped goes on where it is, or with the earliest that is kept if that is
+  // later: then it has lost something. What is kept by now was kept all the time.
   std::uint64_t rejoin(std::uint32_t line, Cursor& cursor) noexcept {
     const std::uint64_t earliest = earliest_position(map());
-    cursor.position = earliest;
+    if (cursor.position < earliest) cursor.position = earliest;
     cursor.epoch = map().end(std::memory_order_relaxed).epoch();
     cursor.chunk = {};
+    std::atomic<std::uint64_t>& place = log_.readers().line(line).place;
+    const std::uint64_t before = place.load(std::memory_order_relaxed) & ~dropped_bit;
     PENSTOCK_FAILPOINT("readers.before_rejoin");
-    log_.readers().line(line).place.store(earliest, std::memory_order_relaxed);
+    place.store(before < earliest ? earliest : before, std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("readers.rejoined");
     return earliest;
   }
@@ -132,6 +143,21 @@ class EventsQueue {
     log_.readers().remove(line);
     roster_.let_go(reader_lock_number(line));
     log_.reclaim(backing());
+    room().notify_all();
+  }
+
+  // Under the lock: a durable one keeps its place.
+  void leave_reader(std::uint32_t line) noexcept {
+    if (log_.readers().kind(line) == ReaderKind::ephemeral)
+      unsubscribe(line);
+    else
+      roster_.let_go(reader_lock_number(line));
+  }
+
+  // Without the lock: an ephemeral one is buried by whoever looks next, and we look at the next chance.
+  void abandon_reader(std::uint32_t line) noexcept {
+    roster_.let_go(reader_lock_number(line));
+    last_burial_ns_.store(0, std::memory_order_relaxed);
     room().notify_all();
   }
 
@@ -185,7 +211,7 @@ class EventsQueue {
     const bool is_new = control().boot_id[0].load(std::memory_order_relaxed) == 0 &&
                         control().boot_id[1].load(std::memory_order_relaxed) == 0;
     if (!is_new) {
-      log_.roll_back_to(synced());
+      log_.repair().roll_back_to(synced());
       if (!repair()) return false;
     }
     PENSTOCK_FAILPOINT("boot.settled");
@@ -229,7 +255,7 @@ class EventsQueue {
 
   [[nodiscard]] bool repair() noexcept {
     settle_intents(producers_, map());
-    return log_.repair(backing());
+    return log_.repair().after_kill(backing());
   }
 
   static constexpr std::int64_t burial_interval_ns = 10'000'000;

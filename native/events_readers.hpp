@@ -83,12 +83,19 @@ class Readers {
     PENSTOCK_FAILPOINT("readers.removed");
   }
 
-  // Ephemeral readers go with their process. How many have gone.
-  std::uint32_t bury(const Roster& roster) noexcept {
+  // Readers that nobody holds: ephemeral ones are gone, durable ones need nothing before `start`, where they will go
+  // on. How many needed more until now.
+  std::uint32_t bury(const Roster& roster, std::uint64_t start) noexcept {
     std::uint32_t buried = 0;
     for (std::uint32_t i = 0, n = used(); i < n; ++i) {
-      if (kind(i) != ReaderKind::ephemeral || roster.is_alive(reader_lock_number(i))) continue;
-      remove(i);
+      const bool is_durable = kind(i) == ReaderKind::durable;
+      if (kind(i) == ReaderKind::none || (is_durable && line(i).place.load(std::memory_order_relaxed) >= start) ||
+          roster.is_alive(reader_lock_number(i)))
+        continue;
+      if (is_durable)
+        line(i).place.store(start, std::memory_order_relaxed);  // keeps D1
+      else
+        remove(i);
       ++buried;
     }
     return buried;
