@@ -41,15 +41,18 @@ class Goal:
     """Ours against another entry of the same case, or (against nobody) as a bare value.
 
     At least: how many times better ours is. At most: how many times the other's cost ours is.
+    `mine` names the entry that is judged where it is not the first of ours.
     """
 
     wanted: float
     against: str = FASTEST_PEER
     kind: Literal["at least", "at most"] = "at least"
+    mine: str = ""
 
     def text(self, against: str, unit: str) -> str:
         sign = "≥" if self.kind == "at least" else "≤"
-        return f"{sign} {self.wanted:g}x {against}" if against else f"{sign} {self.wanted:g} {unit}"
+        text = f"{sign} {self.wanted:g}x {against}" if against else f"{sign} {self.wanted:g} {unit}"
+        return f"{self.mine}: {text}" if self.mine else text
 
 
 @dataclass(frozen=True)

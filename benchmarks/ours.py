@@ -5,6 +5,7 @@ from typing import Any
 from benchmarks.adapter import Adapter, Receiver, Room, Sender, load
 
 NAME = "penstock"
+EVENTS = "penstock events"
 
 
 class Penstock(Adapter):

@@ -147,7 +147,8 @@ class Rounds:
 
 def judge(case: Case, goal: Goal, entries: list[Entry]) -> Verdict:
     """Take the ratio within each round; its median decides, its spread is told."""
-    ours = next((entry for entry in entries if entry.contender.ours and entry.good), None)
+    judged = [e for e in entries if e.contender.ours and e.good and goal.mine in ("", e.contender.name)]
+    ours = judged[0] if judged else None
     if not goal.against:
         values = ours.values if ours else []
         return _verdict(goal, goal.text("", case.unit), values)

@@ -22,11 +22,22 @@ def run(code: str) -> str:
 
 
 def test_the_readme_example_carries_ticks_from_one_process_to_another():
-    producer, consumer = python_blocks("README.md")
+    producer, consumer, _ = python_blocks("README.md")
     run(producer)
     lines = run(consumer).splitlines()
     assert lines[:2] == ["101.5", "0.0"]
     assert penstock.queues() == [("ticks", "bounded")]
+
+
+def test_the_readme_example_of_a_log_gives_every_price_to_both_readers():
+    *_, code = python_blocks("README.md")
+    assert run(code).splitlines() == ["0.0", "499500.0"]
+    assert penstock.queues() == [("prices", "events")]
+
+
+def test_the_example_of_the_events_page_runs():
+    (code,) = python_blocks("docs/queues/events.md")
+    assert run(code).splitlines() == ["101.5", "0.0"]
 
 
 def test_the_examples_of_the_bounded_page_run():
@@ -42,7 +53,7 @@ def test_the_layout_page_names_every_header_field_at_its_offset():
     page = (ROOT / "docs/memory-layout.md").read_text()
     rows = dict(re.findall(r"^\| (\d+) \| \d+ \| (\w+) \|", page, re.MULTILINE))
     assert {name: int(offset) for offset, name in rows.items()} == {
-        name: offset for name, (offset, _) in _layout.FIELDS.items()
+        name: offset for name, (offset, _) in _layout.EVENTS_FIELDS.items()
     }
     assert f"Layout version {_layout.LAYOUT_VERSION}." in page
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from benchmarks.case import Case, Plan
 from benchmarks.rows import (
     batches_between_processes,
+    broadcast,
     bytes_between_processes,
     idle_getter,
     ledger,
@@ -19,6 +20,7 @@ ROWS: tuple[Callable[[Plan], list[Case]], ...] = (
     batches_between_processes.cases,
     objects_between_threads.cases,
     records_between_processes.cases,
+    broadcast.cases,
     idle_getter.cases,
     wake_up.cases,
     round_trip.cases,

@@ -1,5 +1,6 @@
 """numpy records between two processes in large batches, beside the memcpy of the same run.
 
+A ring and a log with one reader stand beside each other.
 The reference copies batches of the same size from a source to a destination that are both
 much larger than the second-level cache, on one core. What the queue does for the same bytes is
 two such copies, one in each process, and all of its own work.
@@ -9,7 +10,7 @@ and then the timed one, in which the last record and the length of every batch a
 and compared afterwards.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from benchmarks.adapter import load
 from benchmarks.case import Case, Contender, Goal, Plan, without_peers
 from benchmarks.crew import Report, now, run_together
 from benchmarks.isolation import Bench, Sample, UnfaithfulError
-from benchmarks.ours import NAME
+from benchmarks.ours import EVENTS, NAME
 from benchmarks.placement import UNPINNED, placements, take_place
 
 MEMCPY = "memcpy (np.copyto)"
@@ -56,6 +57,7 @@ class Records:
     dtype: str
     batch_bytes: int
     placement: str = UNPINNED
+    queue: str = NAME
 
     @property
     def batch(self) -> int:
@@ -66,6 +68,17 @@ class Records:
     def capacity(self) -> int:
         """Return the power of two that holds at least two batches."""
         return 1 << (2 * self.batch - 1).bit_length()
+
+    @property
+    def max_bytes(self) -> int:
+        """Return a log's limit: chunks of two batches, and eight of them."""
+        return 16 * self.batch * DTYPES[self.dtype].itemsize
+
+    def create(self, name: str) -> Any:
+        penstock, item = load("penstock"), DTYPES[self.dtype]
+        if self.queue == EVENTS:
+            return penstock.EventQueue.create(name, item=item, max_bytes=self.max_bytes, first_items=self.batch)
+        return penstock.BoundedQueue.create(name, capacity=self.capacity, item=item)
 
     def source(self) -> NDArray[Any]:
         """Return records that are all different: whole batches, together larger than the cache."""
@@ -104,7 +117,7 @@ def measure_memcpy(records: Records, amount: int, bench: Bench) -> Sample:
 def measure_records(records: Records, amount: int, bench: Bench) -> Sample:
     """Send the source `amount` times through a queue; the value is bytes a second."""
     penstock = load("penstock")
-    with penstock.BoundedQueue.create(bench.tag, capacity=records.capacity, item=DTYPES[records.dtype]):
+    with records.create(bench.tag):
         reports = run_together(
             {
                 "producer": _Producer(records, amount, bench.tag),
@@ -126,7 +139,7 @@ class _Producer:
 
     def __call__(self, barrier: Barrier) -> Report:
         take_place(self.records.placement, producing=True, index=0)
-        put_many = load("penstock").BoundedQueue.open(self.name).put_many
+        put_many = load("penstock").open(self.name).put_many
         source = self.records.source()
         batch = self.records.batch
         batches = [source[at : at + batch] for at in range(0, len(source), batch)]
@@ -149,7 +162,8 @@ class _Consumer:
 
     def __call__(self, barrier: Barrier) -> Report:
         take_place(self.records.placement, producing=False, index=0)
-        get_many = load("penstock").BoundedQueue.open(self.name).get_many
+        queue = load("penstock").open(self.name)
+        get_many = (queue.subscribe() if self.records.queue == EVENTS else queue).get_many
         source = self.records.source()
         barrier.wait()
         self._compare_all(get_many, source)
@@ -211,6 +225,16 @@ def _case(plan: Plan, records: Records) -> Case:
             note=f"{records.capacity} slots",
         ),
         Contender(
+            name=EVENTS,
+            measure=measure_records,
+            setting=replace(records, queue=EVENTS),
+            amount=FIRST_PASSES,
+            most=plan.most(MOST_PASSES),
+            ours=True,
+            capacity=f"{records.max_bytes // KIB} kB",
+            note="one reader",
+        ),
+        Contender(
             name=MEMCPY,
             measure=measure_memcpy,
             setting=records,
@@ -226,5 +250,5 @@ def _case(plan: Plan, records: Records) -> Case:
         unit="bytes/s",
         placement=records.placement,
         contenders=without_peers(contenders, plan),
-        goals=(Goal(0.3, MEMCPY),),
+        goals=(Goal(0.3, MEMCPY), Goal(0.3, MEMCPY, mine=EVENTS)),
     )

@@ -1,0 +1,261 @@
+"""A log that everybody reads: what one more reader costs the writer, and what reading costs.
+
+The writer's cost is the processor time that its thread has used for a put, so that it can be told on a machine with
+fewer cores than readers. It writes in bursts, and each begins when all readers have read the last one: readers that
+keep up are the steady state, and chunks are used again. Every reader verifies every item after the end.
+
+A reader is measured in the writer's process, beside a loop over a list of the very same batches, which were
+written as freshly as the log's. Both add up all numbers of a batch.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.synchronize import Barrier
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks import items
+from benchmarks.adapter import load
+from benchmarks.case import Case, Contender, Goal, Plan, without_peers
+from benchmarks.crew import Report, Work, fork, now, run_together
+from benchmarks.flow import calls_of
+from benchmarks.isolation import Bench, Sample, UnfaithfulError
+from benchmarks.placement import placements, take_place
+
+READERS = (8, 1)
+BATCHES = (1, 256)
+BURST_BYTES = 256 * 1024
+MAX_BYTES = 4 << 20
+FIRST_ITEMS, MOST_ITEMS = 40_000, 200_000
+PADDING = 16  # words, so that no two readers share a line
+
+VIEW, GET_MANY, ARRAYS, FLOATS = "penstock, view", "penstock, get_many", "list of arrays", "list of lists of floats"
+KIB = 1024
+READ_BATCHES = (64 * KIB, 1024 * KIB)
+PASS_BYTES = 8 << 20
+FIRST_PASSES, MOST_PASSES = 2, 200
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """One writer with so many readers."""
+
+    readers: int
+    batch: int
+    placement: str
+
+    @property
+    def burst(self) -> int:
+        """Return the calls of a burst."""
+        return BURST_BYTES // items.ITEM_BYTES // self.batch
+
+
+def measure_writer(setting: Broadcast, amount: int, bench: Bench) -> Sample:
+    """Write about `amount` items; the value is the writer's processor time an item, in seconds."""
+    penstock = load("penstock")
+    step = setting.burst * setting.batch
+    count = max(2, round(amount / step)) * step
+    built = items.build(0, 0, 2 * step + count)
+    progress = fork.RawArray("Q", PADDING * setting.readers)
+    with penstock.EventQueue.create(bench.tag, item=bytes, max_bytes=MAX_BYTES):
+        works: dict[str, Work] = {"producer": _Writer(setting, built, bench.tag, progress)}
+        for index in range(setting.readers):
+            works[f"consumer {index}"] = _Reader(setting, built, bench.tag, progress, index)
+        reports = run_together(works)
+    penstock.unlink(bench.tag)
+    writer = reports["producer"]
+    return Sample(writer.result / count, writer.ended - writer.started)
+
+
+@dataclass(frozen=True)
+class _Writer:
+    setting: Broadcast
+    built: list[bytes]
+    name: str
+    progress: Any
+
+    def __call__(self, barrier: Barrier) -> Report:
+        setting = self.setting
+        take_place(setting.placement, producing=True, index=0)
+        queue = load("penstock").open(self.name)
+        put = queue.put if setting.batch == 1 else queue.put_many
+        warm = 2 * setting.burst * setting.batch
+        calls = calls_of(self.built, setting.batch)
+        bursts = [calls[at : at + setting.burst] for at in range(0, len(calls), setting.burst)]
+        barrier.wait()
+        for burst in bursts[:2]:
+            deque(map(put, burst), maxlen=0)
+        self._wait_for_readers(warm)
+        used, sent, started = 0.0, warm, now()
+        for burst in bursts[2:]:
+            before = time.thread_time()
+            deque(map(put, burst), maxlen=0)
+            used += time.thread_time() - before
+            sent += len(burst) * setting.batch
+            self._wait_for_readers(sent)
+        return Report(started, now(), used)
+
+    def _wait_for_readers(self, sent: int) -> None:
+        while min(self.progress[::PADDING]) < sent:
+            time.sleep(0.0002)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    setting: Broadcast
+    built: list[bytes]
+    name: str
+    progress: Any
+    index: int
+
+    def __call__(self, barrier: Barrier) -> Report:
+        take_place(self.setting.placement, producing=False, index=self.index)
+        get_many = load("penstock").open(self.name).subscribe().get_many
+        received: list[bytes] = []
+        barrier.wait()
+        started = now()
+        while len(received) < len(self.built):
+            received += get_many(4096)
+            self.progress[PADDING * self.index] = len(received)
+        ended = now()
+        if received != self.built:  # one writer: all readers see its items in its order
+            raise UnfaithfulError(f"reader {self.index} did not see what was written: {items.keys_in(received)}")
+        return Report(started, ended)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Batches of numbers, and by whom they are held."""
+
+    holder: str
+    batch_bytes: int
+
+    def batches(self) -> list[NDArray[Any]]:
+        each = self.batch_bytes // 8
+        return [np.arange(first, first + each, dtype="f8") for first in range(0, PASS_BYTES // 8, each)]
+
+
+def measure_reader(reading: Reading, amount: int, bench: Bench) -> Sample:
+    """Go through all batches `amount` times; the value is numbers a second."""
+    batches = reading.batches()
+    expected = [float(batch.sum()) for batch in batches]
+    one_pass = {VIEW: _log, GET_MANY: _log, ARRAYS: _arrays, FLOATS: _floats}[reading.holder]
+    seconds = 0.0
+    for number, (took, sums) in enumerate(one_pass(reading, batches, bench)):
+        if sums != expected:
+            raise UnfaithfulError("the numbers do not add up to what was written")
+        seconds += took if number else 0.0  # the first one warms up
+        if number == amount:
+            break
+    return Sample(amount * PASS_BYTES / 8 / seconds, seconds)
+
+
+Pass = tuple[float, list[float]]
+
+
+def _log(reading: Reading, batches: list[NDArray[Any]], bench: Bench) -> Iterator[Pass]:
+    each = len(batches[0])
+    penstock = load("penstock")
+    queue = penstock.EventQueue.create(bench.tag, item="f8", max_bytes=4 * PASS_BYTES, first_items=each)
+    with queue, queue.subscribe() as reader:
+        read = partial(_read_views if reading.holder == VIEW else _read_copies, reader, each, PASS_BYTES // 8)
+        while True:
+            for batch in batches:
+                queue.put_many(batch)
+            yield _timed(read)
+
+
+def _read_views(reader: Any, each: int, left: int) -> list[float]:
+    sums = []
+    while left:
+        with reader.view(each) as array:
+            sums.append(np.add.reduce(array))
+            left -= len(array)
+    return sums
+
+
+def _read_copies(reader: Any, each: int, left: int) -> list[float]:
+    sums = []
+    while left:
+        array = reader.get_many(each)
+        sums.append(np.add.reduce(array))
+        left -= len(array)
+    return sums
+
+
+def _arrays(reading: Reading, batches: list[NDArray[Any]], bench: Bench) -> Iterator[Pass]:
+    written = [np.zeros_like(batch) for batch in batches]
+    while True:
+        for there, here in zip(written, batches, strict=True):
+            np.copyto(there, here)
+        yield _timed(lambda: [np.add.reduce(batch) for batch in written])
+
+
+def _floats(reading: Reading, batches: list[NDArray[Any]], bench: Bench) -> Iterator[Pass]:
+    written = [batch.tolist() for batch in batches]
+    while True:
+        yield _timed(lambda: [sum(batch) for batch in written])
+
+
+def _timed(read: Callable[[], list[float]]) -> Pass:
+    started = now()
+    sums = read()
+    return now() - started, sums
+
+
+def cases(plan: Plan) -> list[Case]:
+    return [_writing(plan, batch) for batch in BATCHES] + [_reading(plan, size) for size in READ_BATCHES]
+
+
+def _writing(plan: Plan, batch: int) -> Case:
+    placement = placements()[0]
+    names = {readers: f"penstock, {readers} reader{'s' * (readers > 1)}" for readers in READERS}
+    contenders = [
+        Contender(
+            name=names[readers],
+            measure=measure_writer,
+            setting=Broadcast(readers, batch, placement),
+            amount=plan.first(FIRST_ITEMS),
+            most=plan.most(MOST_ITEMS),
+            ours=True,
+            capacity=f"{MAX_BYTES // KIB} kB",
+            note="processor time of the writer",
+        )
+        for readers in READERS
+    ]
+    return Case(
+        name=f"broadcast-write-{batch}",
+        title=f"what a put of a 64-byte item costs the writer of a log, {batch} a call",
+        unit="s",
+        placement=placement,
+        contenders=without_peers(contenders, plan),
+        goals=(Goal(1.15, names[1], "at most", mine=names[8]),),
+        higher_is_better=False,
+    )
+
+
+def _reading(plan: Plan, batch_bytes: int) -> Case:
+    contenders = [
+        Contender(
+            name=holder,
+            measure=measure_reader,
+            setting=Reading(holder, batch_bytes),
+            amount=FIRST_PASSES,
+            most=plan.most(MOST_PASSES),
+            ours=holder in (VIEW, GET_MANY),
+            reference=holder in (ARRAYS, FLOATS),
+        )
+        for holder in (VIEW, GET_MANY, ARRAYS, FLOATS)
+    ]
+    return Case(
+        name=f"broadcast-read-{batch_bytes // KIB}k",
+        title=f"adding up the numbers of batches of {batch_bytes // KIB} kB, of a log and of a list",
+        unit="items/s",
+        contenders=without_peers(contenders, plan),
+        goals=(Goal(1.0, ARRAYS), Goal(1.0, FLOATS)),
+    )
