@@ -136,7 +136,7 @@ class EventsGroups {
       std::size_t turn = 0;
       for (const Point& point : record(worker, scene, {}, first)) {
         const EventsStep death{first, Fire::kill, point};
-        if (!worker.options().is_long && (turn++ + worker.options().seed) % 12 != 0) continue;
+        if (!worker.options().is_long && (turn++ + worker.options().seed) % 24 != 0) continue;
         std::vector<Point> points = record(worker, scene, {death}, second);
         points.insert(points.begin(), {"lock.before_take_over", 1});
         for (const Point& next : points) {
