@@ -3,6 +3,7 @@
 //   single      one process is killed at every point of every operation, at every occupancy; nobody else is about
 //   stop        one is stopped instead: readers go on, writers too unless it holds the lock, and it goes on later
 //   contending  one is stopped at every point of its operation, another killed at every point of its own
+//   waiting     one waits for the lock, its holder is killed, then the one who waited at every point of what it does
 //   pair        one is killed, then the next one is killed at every point of what it does about it
 #pragma once
 
@@ -50,6 +51,7 @@ class EventsGroups {
         for (const EventsOp second : seconds()) {
           add_pair(scene, first, second);
           add_contending(scene, first, second);
+          if (second == EventsOp::put_many) add_waiting(scene, first, second);
         }
       }
     }
@@ -60,7 +62,7 @@ class EventsGroups {
   }
 
   static const std::vector<std::string>& names() {
-    static const std::vector<std::string> names = {"single", "stop", "contending", "pair", "soak"};
+    static const std::vector<std::string> names = {"single", "stop", "contending", "waiting", "pair", "soak"};
     return names;
   }
 
@@ -93,9 +95,10 @@ class EventsGroups {
     return points;
   }
 
-  // In the short form one of so many, another with each seed.
+  // In the short form one of so many, another with each seed, and where nobody has died yet.
   static void run_one_in(EventsWorker& worker, std::size_t many, std::size_t turn, EventsCase played) {
-    if (!worker.options().is_long && (turn + worker.options().seed) % many != 0) return;
+    const bool is_new = played.steps.back().fire == Fire::kill && !worker.is_known(played.steps.back().point);
+    if (!worker.options().is_long && !is_new && (turn + worker.options().seed) % many != 0) return;
     played.closing = closing(worker.options(), turn / (worker.options().is_long ? 1 : many));
     worker.run(played);
   }
@@ -121,9 +124,26 @@ class EventsGroups {
       std::size_t turn = 0;
       for (const Point& point : record(worker, scene, {}, first)) {
         const EventsStep death{first, Fire::kill, point};
-        if (!worker.options().is_long && (turn++ + worker.options().seed) % 16 != 0) continue;
+        if (!worker.options().is_long && (turn++ + worker.options().seed) % 12 != 0) continue;
         for (const Point& next : record(worker, scene, {death}, second))
           run_one_in(worker, 7, turn++, {"pair", scene, {death, {second, Fire::kill, next}}});
+      }
+    });
+  }
+
+  void add_waiting(const EventsScene& scene, EventsOp first, EventsOp second) {
+    add("waiting/" + scene.name() + "/" + name_of(second), [=](EventsWorker& worker) {
+      std::size_t turn = 0;
+      for (const Point& point : record(worker, scene, {}, first)) {
+        const EventsStep death{first, Fire::kill, point};
+        if (!worker.options().is_long && (turn++ + worker.options().seed) % 24 != 0) continue;
+        std::vector<Point> points = record(worker, scene, {death}, second);
+        points.insert(points.begin(), {"lock.before_take_over", 1});
+        for (const Point& next : points) {
+          if (std::strcmp(next.name, "lock.read") == 0) continue;  // it is there already
+          const EventsStep waits{second, Fire::stop, {"lock.read", 1}};
+          run_one_in(worker, 7, turn++, {"waiting", scene, {waits, death, {EventsOp::resume, Fire::kill, next}}});
+        }
       }
     });
   }
@@ -133,7 +153,7 @@ class EventsGroups {
       std::size_t turn = 0;
       for (const Point& point : record(worker, scene, {}, first)) {
         const EventsStep stopped{first, Fire::stop, point};
-        if (!worker.options().is_long && (turn++ + worker.options().seed) % 16 != 0) continue;
+        if (!worker.options().is_long && (turn++ + worker.options().seed) % 12 != 0) continue;
         for (const Point& next : record(worker, scene, {stopped}, second))
           run_one_in(worker, 7, turn++, {"contending", scene, {stopped, {second, Fire::kill, next}}});
       }

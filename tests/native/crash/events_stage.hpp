@@ -125,7 +125,7 @@ class EventsPlay {
     (void)subscribe(context, "mover", 0, mover);
     attached.queue().leave();
     std::uint64_t put = 0;
-    while (put < scene.occupancy.items && put_items(context, {scene.short_length()}) == 1) ++put;
+    while (put < scene.occupancy.items && !is_brimful() && put_items(context, {scene.short_length()}) == 1) ++put;
     const std::uint64_t passed = std::min(put, scene.occupancy.passed);
     for (const std::uint32_t line : {witness.line, mover.line})
       (void)move_to(attached.map(), attached.map().readers[line], passed);
@@ -136,6 +136,16 @@ class EventsPlay {
       attached.queue().unsubscribe(mover.line);
       attached.queue().leave();
     }
+  }
+
+  // Would the next item drop somebody?
+  [[nodiscard]] bool is_brimful() const noexcept {
+    const EventsSettings& settings = segment_.settings();
+    const std::uint64_t made = segment_.control().chunks_made;
+    if (!settings.may_drop || made == 0) return false;
+    const ChunkLine& last = segment_.map().chunk(made - 1);
+    return last.first_position + last.items == segment_.end().position() &&
+           segment_.control().used_bytes + settings.first_items * settings.item_bytes > settings.max_bytes;
   }
 
   // Only what was synced is believed: the rest is lost as soon as anybody comes.
