@@ -66,6 +66,7 @@ bench: $(VENV)/.bench $(NATIVE_SOURCES) ## ours and the peers in one run; BENCH_
 crash: $(VENV)/.package ## the long crash campaigns and model searches
 	@tools/native.sh crash
 	@$(BIN)/python -m models.bounded_ledger --long
+	@$(BIN)/python -m models.events_log --long
 	@$(BIN)/python -m pytest tests/crash --long
 
 clean: ## remove everything that was made

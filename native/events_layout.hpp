@@ -5,6 +5,7 @@
 //   control        positions, the lock, event words: one writer group a line
 //   participants   one line for each thread that puts
 //   readers        one line for each reader
+//   producers      a head line, then one line for each named producer; absent where there are none
 //   chunks         the directory: one line a chunk, a ring by chunk number
 //   blocks         u32 a block: in use or not, and how many of its pages have memory
 //   arena          block_count * block_bytes, sparse: only what chunks need has memory
@@ -124,20 +125,25 @@ inline constexpr std::uint32_t block_in_use = 1u << 31;
 static_assert(reader_lock_number(readers_limit) <= lock_numbers);
 
 struct EventsOffsets {
-  std::uint64_t item_text, control, participants, readers, chunks, blocks, arena, total;
+  std::uint64_t item_text, control, participants, readers, producers, chunks, blocks, arena, total;
 };
 
 // Arguments within the limits above: then no sum or product here overflows.
 [[nodiscard]] constexpr EventsOffsets events_offsets(std::uint64_t block_count, std::uint64_t block_bytes,
                                                      std::uint64_t chunk_lines, std::uint32_t participants,
-                                                     std::uint32_t readers,
+                                                     std::uint32_t readers, std::uint32_t producers,
                                                      std::uint32_t item_text_bytes) noexcept {
   EventsOffsets at{};
   at.item_text = sizeof(SegmentHeader) + sizeof(EventsShape);
   at.control = round_up(at.item_text + item_text_bytes, page_bytes);
   at.participants = at.control + sizeof(EventsControl);
   at.readers = at.participants + participants * sizeof(ParticipantLine);
-  at.chunks = round_up(at.readers + readers * sizeof(ReaderLine), page_bytes);
+  std::uint64_t end = at.readers + readers * sizeof(ReaderLine);
+  if (producers != 0) {
+    at.producers = end;
+    end += sizeof(ProducersHead) + producers * sizeof(ProducerLine);
+  }
+  at.chunks = round_up(end, page_bytes);
   at.blocks = at.chunks + chunk_lines * sizeof(ChunkLine);
   at.arena = round_up(at.blocks + block_count * sizeof(std::uint32_t), page_bytes);
   at.total = at.arena + block_count * block_bytes;

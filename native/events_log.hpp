@@ -21,6 +21,7 @@
 //   F2  drop_slowest(): dropped_bit, then F1     with the fence in still_holds(): a copy by a dropped reader
 #pragma once
 
+#include "buffer.hpp"
 #include "events_repair.hpp"
 
 namespace penstock {
@@ -32,11 +33,6 @@ enum class Appended : std::uint8_t {
   no_memory,  // the file system has none: error() says how
   closed,
   corrupt,
-};
-
-struct EventBytes {
-  const void* data;
-  std::uint64_t bytes;
 };
 
 class EventLog {
@@ -58,10 +54,16 @@ class EventLog {
     forget_context_ = context;
   }
 
+  // Told of each publish before it happens: from which position on, and how many.
+  struct NobodyIsTold {
+    void operator()(std::uint64_t, std::uint64_t) const noexcept {}
+  };
+
   // As many of `count` records as fit now, published by one store.
+  template <class Tell = NobodyIsTold>
   [[nodiscard]] Appended append_records(const Backing& backing, const void* data, std::uint64_t count,
-                                        std::uint64_t& put) noexcept {
-    return append(backing, count, put, [&](const Chunk& chunk, std::uint64_t at, std::uint64_t i, std::uint64_t room) {
+                                        std::uint64_t& put, Tell tell = {}) noexcept {
+    return append(backing, count, put, tell, [&](const Chunk& chunk, std::uint64_t at, std::uint64_t i, std::uint64_t room) {
       const std::uint64_t n = count - i < room ? count - i : room;
       std::memcpy(chunk.data + at * map_.item_bytes, static_cast<const std::byte*>(data) + i * map_.item_bytes,
                   n * map_.item_bytes);
@@ -70,9 +72,10 @@ class EventLog {
   }
 
   // The same for items that vary in length.
-  [[nodiscard]] Appended append_bytes(const Backing& backing, const EventBytes* items, std::uint64_t count,
-                                      std::uint64_t& put) noexcept {
-    return append(backing, count, put, [&](const Chunk& chunk, std::uint64_t at, std::uint64_t i, std::uint64_t room) {
+  template <class Tell = NobodyIsTold>
+  [[nodiscard]] Appended append_bytes(const Backing& backing, const Buffer* items, std::uint64_t count,
+                                      std::uint64_t& put, Tell tell = {}) noexcept {
+    return append(backing, count, put, tell, [&](const Chunk& chunk, std::uint64_t at, std::uint64_t i, std::uint64_t room) {
       return write_varying(chunk, at, items + i, count - i < room ? count - i : room);
     }, [&](std::uint64_t i) { return items[i].bytes; });
   }
@@ -125,9 +128,15 @@ class EventLog {
   [[nodiscard]] std::uint64_t start() const noexcept {
     return EventsWord{map_.control->start.load(std::memory_order_relaxed)}.position();
   }
+
+  // Else a walk from head to made might take for ever.
+  [[nodiscard]] bool is_directory_sound() const noexcept {
+    return made() >= head() && made() - head() < map_.chunk_lines;  // C2
+  }
+
   // `write(chunk, at, i, room)` puts items i… into the chunk from its at-th place on, and says how many.
-  template <class Write, class LengthOf>
-  [[nodiscard]] Appended append(const Backing& backing, std::uint64_t count, std::uint64_t& put, Write write,
+  template <class Tell, class Write, class LengthOf>
+  [[nodiscard]] Appended append(const Backing& backing, std::uint64_t count, std::uint64_t& put, Tell tell, Write write,
                                 LengthOf length_of) noexcept {
     put = 0;
     const EventsWord end = map_.end(std::memory_order_relaxed);
@@ -150,6 +159,7 @@ class EventLog {
       put += written;
     }
     if (put == 0) return outcome;
+    tell(end.position(), put);
     publish(end.at(position));
     return Appended::done;
   }
@@ -161,7 +171,7 @@ class EventLog {
     PENSTOCK_FAILPOINT("put.published");
   }
 
-  [[nodiscard]] std::uint64_t write_varying(const Chunk& chunk, std::uint64_t at, const EventBytes* items,
+  [[nodiscard]] std::uint64_t write_varying(const Chunk& chunk, std::uint64_t at, const Buffer* items,
                                             std::uint64_t room) noexcept {
     auto* index = reinterpret_cast<std::uint32_t*>(chunk.data);
     std::byte* const data = chunk.data + map_.index_bytes(chunk.items);
@@ -178,7 +188,7 @@ class EventLog {
 
   // The chunk that the next item goes to, if it is open; else one without data. False: corrupt.
   [[nodiscard]] bool load_open_chunk(std::uint64_t position, Chunk& chunk) const noexcept {
-    if (made() < head() || made() - head() >= map_.chunk_lines) return false;
+    if (!is_directory_sound()) return false;
     if (made() == head()) return true;
     const ChunkLine& line = map_.chunk(made() - 1);
     if (line.end_position.load(std::memory_order_relaxed) != open_end) return true;
@@ -301,6 +311,7 @@ class EventLog {
 
   std::uint64_t free_before(const Backing& backing, std::uint64_t position) noexcept {
     std::uint64_t freed = 0;
+    if (!is_directory_sound()) return 0;
     while (head() < made()) {
       const std::uint64_t end = map_.chunk(head()).end_position.load(std::memory_order_relaxed);
       if (end == open_end || end > position) break;
@@ -324,8 +335,9 @@ class EventLog {
     std::atomic_thread_fence(std::memory_order_release);  // F1: head_chunk before whatever the block holds next
     PENSTOCK_FAILPOINT("free.head_moved");
     if (!is_whole) return;
-    blocks_.give(backing, line.block.load(std::memory_order_relaxed), line.blocks.load(std::memory_order_relaxed),
-                 chunk.bytes);
+    // From what was checked: the line may say something else by now.
+    blocks_.give(backing, static_cast<std::uint64_t>(chunk.data - map_.arena) / map_.block_bytes,
+                 blocks_.blocks_for(chunk.bytes), chunk.bytes);
     const std::uint64_t used = used_bytes();
     map_.control->used_bytes.store(used > chunk.bytes ? used - chunk.bytes : 0, std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("free.done");

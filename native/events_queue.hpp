@@ -2,7 +2,7 @@
 #pragma once
 
 #include "events_cursor.hpp"
-#include "events_log.hpp"
+#include "events_producers.hpp"
 #include "owner_lock.hpp"
 #include "patience.hpp"
 
@@ -15,11 +15,13 @@ enum class Subscribed : std::uint8_t { yes, table_full, busy, beyond };
 class EventsQueue {
  public:
   // `durable`: on a disk, and to outlive the machine.
-  EventsQueue(std::byte* base, const EventsOffsets& at, EventsMap shape, std::uint32_t participants, int lock_fd,
-              Identity identity, bool durable) noexcept
+  EventsQueue(std::byte* base, const EventsOffsets& at, EventsMap shape, std::uint32_t participants,
+              std::uint32_t producers, int lock_fd, Identity identity, bool durable) noexcept
       : log_(placed(base, at, shape)),
         roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
                 &control().participants_used, identity),
+        producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers,
+                   roster_),
         lock_(&control().lock),
         arena_offset_(at.arena),
         identity_(identity),
@@ -29,6 +31,7 @@ class EventsQueue {
   [[nodiscard]] const EventsMap& map() const noexcept { return log_.map(); }
   [[nodiscard]] EventsControl& control() const noexcept { return *log_.map().control; }
   [[nodiscard]] Roster& roster() noexcept { return roster_; }
+  [[nodiscard]] Producers& producers() noexcept { return producers_; }
   [[nodiscard]] Backing backing() const noexcept { return {roster_.descriptor(), arena_offset_, is_durable_}; }
   [[nodiscard]] Event items() const noexcept { return Event(&control().items.word); }
   [[nodiscard]] Event room() const noexcept { return Event(&control().room.word); }
@@ -54,28 +57,49 @@ class EventsQueue {
 
   [[nodiscard]] Entered try_enter(std::uint32_t line) noexcept { return after_lock(lock_.try_lock(line), line); }
 
+  // Nobody enters twice: a lock that names who comes has been written to by somebody else, and would never be free.
   [[nodiscard]] Entered enter(std::uint32_t line, std::int64_t limit_ns) noexcept {
-    // a number beyond the table is nobody's
-    const auto is_alive = [this](std::uint32_t owner) { return owner < participants_limit && roster_.is_alive(owner); };
+    if (lock_.is_held_by(line)) return Entered::corrupt;
+    const auto is_alive = [this](std::uint32_t owner) { return owner < roster_.count() && roster_.is_alive(owner); };
     return after_lock(lock_.lock(line, is_alive, limit_ns), line);
   }
 
   void leave() noexcept { lock_.unlock(); }
+  [[nodiscard]] bool is_within(std::uint32_t line) const noexcept { return lock_.is_held_by(line); }
 
   // Readers that died hold nothing back. Not asked each time: that is a system call a reader.
   [[nodiscard]] bool bury_readers(bool now) noexcept {
     const std::int64_t clock = monotonic_ns();
     if (!now && clock - last_burial_ns_.load(std::memory_order_relaxed) < burial_interval_ns) return false;
     last_burial_ns_.store(clock, std::memory_order_relaxed);
-    return log_.readers().bury(roster_, EventsWord{control().start.load(std::memory_order_relaxed)}.position()) > 0;
+    const EventsWord start{control().start.load(std::memory_order_relaxed)};
+    return log_.readers().bury(roster_, start.position()) > 0;
+  }
+
+  // Under the lock: forget all but the last so many.
+  void keep_last(std::uint64_t items) noexcept {
+    log_.keep_last(backing(), items);
+    if (bury_readers(true)) log_.reclaim(backing());
   }
 
   // Under the lock. What dead readers held back is looked at when a chunk was made, or there was no room for one.
   [[nodiscard]] Appended append_records(const void* data, std::uint64_t count, std::uint64_t& put) noexcept {
     return append([&] { return log_.append_records(backing(), data, count, put); });
   }
-  [[nodiscard]] Appended append_bytes(const EventBytes* items, std::uint64_t count, std::uint64_t& put) noexcept {
+  [[nodiscard]] Appended append_bytes(const Buffer* items, std::uint64_t count, std::uint64_t& put) noexcept {
     return append([&] { return log_.append_bytes(backing(), items, count, put); });
+  }
+
+  // The same for a producer: what is in is recorded as done.
+  [[nodiscard]] Appended append_records_once(ProducerLine* line, const void* data, std::uint64_t count,
+                                             std::uint64_t& put) noexcept {
+    return append_once(line, put, [&] {
+      return log_.append_records(backing(), data, count, put, IntendFirst{line});
+    });
+  }
+  [[nodiscard]] Appended append_bytes_once(ProducerLine* line, const Buffer* items, std::uint64_t count,
+                                           std::uint64_t& put) noexcept {
+    return append_once(line, put, [&] { return log_.append_bytes(backing(), items, count, put, IntendFirst{line}); });
   }
 
   // Under the lock. An existing durable reader of that name is found again, wherever `start` would be.
@@ -101,14 +125,17 @@ class EventsQueue {
     return Subscribed::yes;
   }
 
-  // Under the lock: a reader that was dropped goes on with the earliest that is kept. Where that is.
+  // Under the lock: a reader that was dropped goes on where it is, or with the earliest that is kept if that is
+  // later: then it has lost something. What is kept by now was kept all the time.
   std::uint64_t rejoin(std::uint32_t line, Cursor& cursor) noexcept {
     const std::uint64_t earliest = earliest_position(map());
-    cursor.position = earliest;
+    if (cursor.position < earliest) cursor.position = earliest;
     cursor.epoch = map().end(std::memory_order_relaxed).epoch();
     cursor.chunk = {};
+    std::atomic<std::uint64_t>& place = log_.readers().line(line).place;
+    const std::uint64_t before = place.load(std::memory_order_relaxed) & ~dropped_bit;
     PENSTOCK_FAILPOINT("readers.before_rejoin");
-    log_.readers().line(line).place.store(earliest, std::memory_order_relaxed);
+    place.store(before < earliest ? earliest : before, std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("readers.rejoined");
     return earliest;
   }
@@ -118,6 +145,21 @@ class EventsQueue {
     log_.readers().remove(line);
     roster_.let_go(reader_lock_number(line));
     log_.reclaim(backing());
+    room().notify_all();
+  }
+
+  // Under the lock: a durable one keeps its place.
+  void leave_reader(std::uint32_t line) noexcept {
+    if (log_.readers().kind(line) == ReaderKind::ephemeral)
+      unsubscribe(line);
+    else
+      roster_.let_go(reader_lock_number(line));
+  }
+
+  // Without the lock: an ephemeral one is buried by whoever looks next, and we look at the next chance.
+  void abandon_reader(std::uint32_t line) noexcept {
+    roster_.let_go(reader_lock_number(line));
+    last_burial_ns_.store(0, std::memory_order_relaxed);
     room().notify_all();
   }
 
@@ -138,6 +180,12 @@ class EventsQueue {
     const std::uint32_t ticket = items().announce();
     if (near()) return;  // W1
     items().park_for_all(ticket, limit_ns < park_limit_ns ? limit_ns : park_limit_ns);
+  }
+
+  // After room().announce() and a look. Short, since what holds the room back may be a reader that dies meanwhile:
+  // then the next append finds it, and nobody wakes us for that.
+  void wait_for_room(std::uint32_t ticket, std::int64_t limit_ns) noexcept {
+    room().park_for_all(ticket, limit_ns < burial_interval_ns ? limit_ns : burial_interval_ns);
   }
 
   // Everything up to now is on the disk, and will be believed after a crash of the machine. 0, or the error number.
@@ -165,7 +213,7 @@ class EventsQueue {
     // The first half is stored last: a kill in between leaves a new queue new, and an old one to be settled again.
     const bool is_new = control().boot_id[0].load(std::memory_order_relaxed) == 0;
     if (!is_new) log_.repair().roll_back_to(synced());
-    if (!log_.repair().after_kill(backing())) return false;
+    if (!repair()) return false;
     PENSTOCK_FAILPOINT("boot.settled");
     control().boot_id[1].store(identity_.boot_id[1], std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("boot.half_noted");
@@ -199,6 +247,18 @@ class EventsQueue {
     return outcome;
   }
 
+  template <class Append>
+  [[nodiscard]] Appended append_once(ProducerLine* line, const std::uint64_t& put, Append append_intended) noexcept {
+    const Appended outcome = append(append_intended);
+    if (outcome == Appended::done && put > 0) complete(*line, put);
+    return outcome;
+  }
+
+  [[nodiscard]] bool repair() noexcept {
+    settle_intents(producers_, map());
+    return log_.repair().after_kill(backing());
+  }
+
   static constexpr std::int64_t burial_interval_ns = 10'000'000;
   static constexpr std::uint64_t lingering_items = 64;
 
@@ -207,7 +267,7 @@ class EventsQueue {
     if (locked == Locked::no) return Entered::no;
     if (locked == Locked::yes) return Entered::yes;
     // the machine may have crashed with the lock held: then what was not synced must not be looked at
-    if (is_of_another_boot() ? settle_boot() : log_.repair().after_kill(backing())) return Entered::yes;
+    if (is_of_another_boot() ? settle_boot() : repair()) return Entered::yes;
     lock_.orphan(line);
     return Entered::corrupt;
   }
@@ -219,6 +279,7 @@ class EventsQueue {
 
   EventLog log_;
   Roster roster_;
+  Producers producers_;
   OwnerLock lock_;
   Patience patience_;
   std::uint64_t arena_offset_;

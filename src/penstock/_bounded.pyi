@@ -1,10 +1,11 @@
+from collections.abc import Iterable
 from typing import Any, Self
 
 from numpy.typing import DTypeLike
 
 from penstock._queue import Queue
 from penstock.segment import Segment
-from penstock.stats import BoundedStats
+from penstock.stats import BoundedStats, ProducerInfo
 
 class BoundedQueue(Queue):
     """A bounded queue of many producers and many consumers: each item goes to one of them."""
@@ -19,12 +20,18 @@ class BoundedQueue(Queue):
         item: type[bytes] | type[object] | DTypeLike = ...,
         slot_bytes: int | None = None,
         participants: int = 256,
+        producers: int = 32,
         exist_ok: bool = False,
     ) -> Self: ...
     @classmethod
     def open(cls, name: str, *, allow_pickle: bool = True) -> Self: ...
     @classmethod
     def _attach(cls, opened: Segment, allow_pickle: bool) -> Self: ...
+    def put_once(
+        self, items: Iterable[Any], producer: str, sequence: int, *, block: bool = True, timeout: float | None = None
+    ) -> int: ...
+    def producers(self) -> list[ProducerInfo]: ...
+    def forget_producer(self, name: str) -> None: ...
     def full(self) -> bool: ...
     def stats(self) -> BoundedStats: ...
     def __reduce__(self) -> tuple[Any, ...]: ...

@@ -7,12 +7,17 @@
     ├── queue.Full                  no room (the standard library's own)
     ├── ShutDown                    queue.ShutDown from Python 3.13, the same thing below
     └── PenstockError
+        ├── DataLost                what a reader wants is no longer kept; it can go on from the earliest
         ├── CorruptSegment          the shared memory is not what it should be: recreate the queue
         ├── QueueExists             a queue of that name is there (also a FileExistsError)
         ├── QueueNotFound           no queue of that name (also a FileNotFoundError)
         ├── QueueClosed             this handle was closed (also a ValueError)
         ├── QueueReplaced           the name now belongs to another queue than the one that was pickled
-        └── TooManyParticipants     every line of the participant table is taken
+        ├── ProducerInUse           somebody alive is just putting for this producer
+        ├── ReaderInUse             somebody alive holds the reader of that name
+        ├── TooManyParticipants     every line of the participant table is taken
+        ├── TooManyProducers        every line of the table of producers is taken
+        └── TooManyReaders          every line of the table of readers is taken
 """
 
 import queue
@@ -21,15 +26,20 @@ from queue import Empty, Full
 
 __all__ = [
     "CorruptSegment",
+    "DataLost",
     "Empty",
     "Full",
     "PenstockError",
+    "ProducerInUse",
     "QueueClosed",
     "QueueExists",
     "QueueNotFound",
     "QueueReplaced",
+    "ReaderInUse",
     "ShutDown",
     "TooManyParticipants",
+    "TooManyProducers",
+    "TooManyReaders",
 ]
 
 if sys.version_info >= (3, 13):
@@ -64,5 +74,33 @@ class QueueReplaced(PenstockError):
     """The name now belongs to another queue."""
 
 
+class ProducerInUse(PenstockError):
+    """Another thread or process that is alive is putting for this producer at this moment."""
+
+
 class TooManyParticipants(PenstockError):
     """Every line of the participant table is taken."""
+
+
+class TooManyProducers(PenstockError):
+    """Every line of the table of producers is taken by another name."""
+
+
+class TooManyReaders(PenstockError):
+    """Every line of the table of readers is taken."""
+
+
+class ReaderInUse(PenstockError):
+    """The reader of that name is held by somebody alive."""
+
+
+class DataLost(PenstockError):
+    """What a reader wants is no longer kept: everything before ``earliest`` is gone."""
+
+    def __init__(self, message: str, wanted: int, earliest: int) -> None:
+        super().__init__(message, wanted, earliest)
+        self.wanted = wanted
+        self.earliest = earliest
+
+    def __str__(self) -> str:
+        return str(self.args[0])

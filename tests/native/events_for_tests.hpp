@@ -39,7 +39,7 @@ inline constexpr std::uint64_t torn = ~std::uint64_t{0};
                                          std::uint64_t& put, std::uint64_t length = 0) {
   const bool varies = attached.map().varies;
   std::vector<Bytes> items;
-  std::vector<EventBytes> views;
+  std::vector<Buffer> views;
   Bytes flat;
   for (std::uint64_t i = 0; i < count; ++i) {
     items.push_back(make_event(first + i, varies && length != 0 ? length : attached.map().item_bytes));

@@ -17,11 +17,12 @@ struct EventsSettings {
   std::uint64_t chunk_lines = 64;
   std::uint32_t participants = 8;
   std::uint32_t readers = 8;
+  std::uint32_t producers = 4;
   bool varies = false;  // bytes; else records
   bool may_drop = false;
 
   [[nodiscard]] EventsOffsets offsets() const noexcept {
-    return events_offsets(blocks, block_bytes, chunk_lines, participants, readers, 0);
+    return events_offsets(blocks, block_bytes, chunk_lines, participants, readers, producers, 0);
   }
   [[nodiscard]] EventsMap map() const noexcept {
     EventsMap map;
@@ -115,7 +116,7 @@ class EventsAttachment {
   explicit EventsAttachment(const EventsSegment& segment, Identity identity = {})
       : mapping_(segment.fd(), segment.base(), segment.offsets().total),
         queue_(mapping_.base(), segment.offsets(), segment.settings().map(), segment.settings().participants,
-               open_again(segment.fd()), identity, false) {}
+               segment.settings().producers, open_again(segment.fd()), identity, false) {}
   ~EventsAttachment() { queue_.roster().leave(); }
   EventsAttachment(const EventsAttachment&) = delete;
   EventsAttachment& operator=(const EventsAttachment&) = delete;

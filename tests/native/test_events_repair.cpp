@@ -20,7 +20,7 @@ static void die_before_publishing(const EventsSegment& segment, std::uint64_t co
     std::uint64_t put = 0;
     const Bytes garbage(count * segment.settings().item_bytes);
     const Bytes item(segment.settings().item_bytes);
-    const std::vector<EventBytes> items(count, EventBytes{item.data(), item.size()});
+    const std::vector<Buffer> items(count, Buffer{item.data(), item.size()});
     if (segment.settings().varies)
       (void)doomed.queue().append_bytes(items.data(), count, put);
     else

@@ -1,0 +1,27 @@
+// The crash campaign of named producers: kill put_once at every step, and whoever recovers from it, start it again,
+// and see whether each of its items came out exactly once. Its options are those of every campaign: crash/program.hpp.
+#include "crash/once_groups.hpp"
+#include "crash/program.hpp"
+
+namespace penstock::crash {
+
+static const Program program = {
+    "crash_once",
+    {{"late_confirm", static_cast<int>(Sabotage::late_confirm)},
+     {"early_complete", static_cast<int>(Sabotage::early_complete)},
+     {"uncut", static_cast<int>(Sabotage::uncut)},
+     {"hasty", static_cast<int>(Sabotage::hasty)},
+     {"fresh", static_cast<int>(Sabotage::fresh)}},
+    [](int way) { sabotage = static_cast<Sabotage>(way); }};
+
+static std::vector<Phase<BoundedPlay>> phases(const Options& options) {
+  testing::hides_producers = sabotage == Sabotage::uncut;
+  return {{OnceGroups(options).units(), options.workers}};
+}
+
+}  // namespace penstock::crash
+
+int main(int argc, char** argv) {
+  return penstock::crash::run_program<penstock::crash::BoundedPlay>(penstock::crash::program, argc, argv,
+                                                                    penstock::crash::phases);
+}
