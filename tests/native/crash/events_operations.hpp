@@ -64,7 +64,7 @@ inline std::uint64_t put_items(EventsContext& context, const std::vector<std::ui
   std::uint64_t all = 0;
   for (const std::uint16_t length : lengths) all += length;
   std::vector<unsigned char> bytes(all);
-  std::vector<EventBytes> items;
+  std::vector<Buffer> items;
   unsigned char* at = bytes.data();
   for (const std::uint16_t length : lengths) {
     const std::uint32_t id = context.history.new_item(length);
