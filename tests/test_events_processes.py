@@ -62,7 +62,7 @@ def test_a_durable_reader_of_a_parent_is_not_a_childs_to_take(q, children):
     reader = q.subscribe("mine")
 
     def work():
-        with pytest.raises(penstock.ReaderBusy):
+        with pytest.raises(penstock.ReaderInUse):
             q.subscribe("mine")
 
     assert children.wait(children.fork(work)) == 0
