@@ -57,8 +57,10 @@ class EventsQueue {
 
   [[nodiscard]] Entered try_enter(std::uint32_t line) noexcept { return after_lock(lock_.try_lock(line), line); }
 
+  // Nobody enters twice: a lock that names who comes has been written to by somebody else, and would never be free.
   [[nodiscard]] Entered enter(std::uint32_t line, std::int64_t limit_ns) noexcept {
-    const auto is_alive = [this](std::uint32_t owner) { return roster_.is_alive(owner); };
+    if (lock_.is_held_by(line)) return Entered::corrupt;
+    const auto is_alive = [this](std::uint32_t owner) { return owner < roster_.count() && roster_.is_alive(owner); };
     return after_lock(lock_.lock(line, is_alive, limit_ns), line);
   }
 
@@ -208,15 +210,14 @@ class EventsQueue {
   }
   [[nodiscard]] bool settle_boot() noexcept {
     if (!is_of_another_boot()) return true;
-    const bool is_new = control().boot_id[0].load(std::memory_order_relaxed) == 0 &&
-                        control().boot_id[1].load(std::memory_order_relaxed) == 0;
-    if (!is_new) {
-      log_.repair().roll_back_to(synced());
-      if (!repair()) return false;
-    }
+    // The first half is stored last: a kill in between leaves a new queue new, and an old one to be settled again.
+    const bool is_new = control().boot_id[0].load(std::memory_order_relaxed) == 0;
+    if (!is_new) log_.repair().roll_back_to(synced());
+    if (!repair()) return false;
     PENSTOCK_FAILPOINT("boot.settled");
-    control().boot_id[0].store(identity_.boot_id[0], std::memory_order_relaxed);
     control().boot_id[1].store(identity_.boot_id[1], std::memory_order_relaxed);
+    PENSTOCK_FAILPOINT("boot.half_noted");
+    control().boot_id[0].store(identity_.boot_id[0], std::memory_order_relaxed);
     return true;
   }
 
@@ -264,7 +265,10 @@ class EventsQueue {
   // A holder that cannot repair gives the lock back as an orphan: the next one finds the same.
   [[nodiscard]] Entered after_lock(Locked locked, std::uint32_t line) noexcept {
     if (locked == Locked::no) return Entered::no;
-    if (locked == Locked::yes || repair()) return Entered::yes;
+    if (locked == Locked::yes) return Entered::yes;
+    control().repairs.fetch_add(1, std::memory_order_relaxed);  // a statistic
+    // the machine may have crashed with the lock held: then what was not synced must not be looked at
+    if (is_of_another_boot() ? settle_boot() : repair()) return Entered::yes;
     lock_.orphan(line);
     return Entered::corrupt;
   }

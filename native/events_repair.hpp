@@ -30,7 +30,6 @@ class EventsRepair {
     if (!claim_blocks()) return false;
     PENSTOCK_FAILPOINT("repair.rebuilt");
     blocks_.drop_rest(backing);
-    map_.control->repairs.fetch_add(1, std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("repair.done");
     return true;
   }

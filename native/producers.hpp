@@ -172,7 +172,10 @@ class Producers {
  public:
   // head == nullptr: there is no table.
   Producers(ProducersHead* head, std::uint32_t count, Roster& roster) noexcept
-      : head_(head), lines_(reinterpret_cast<ProducerLine*>(head + 1)), count_(head == nullptr ? 0 : count), roster_(roster) {}
+      : head_(head),
+        lines_(head == nullptr ? nullptr : reinterpret_cast<ProducerLine*>(head + 1)),
+        count_(head == nullptr ? 0 : count),
+        roster_(roster) {}
 
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
   [[nodiscard]] ProducerLine* lines() const noexcept { return lines_; }

@@ -41,6 +41,7 @@ def _add_arguments(size: argparse._ArgumentGroup) -> None:
     size.add_argument("--chunk-lines", type=int, metavar="N", help="lines of the directory (4)")
     size.add_argument("--blocks", type=int, metavar="N", help="chunks that there is memory for (2)")
     size.add_argument("--may-drop", action="store_true", help="a full log drops its slowest reader")
+    size.add_argument("--short-sessions", action="store_true", help="a reader gets one item a session")
     size.add_argument(
         "--variant",
         choices=VARIANTS,

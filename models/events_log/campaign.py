@@ -40,7 +40,7 @@ BROKEN: tuple[Case[Configuration], ...] = (
         Configuration(variant="look-without-validation", writers=("11",), readers=(LOOKER,), blocks=1, may_drop=True),
         TORN,
     ),
-    Case(Configuration(variant="session-loads-once", writers=("1c1c",)), CORRUPT),
+    Case(Configuration(variant="jump-beyond-end", writers=("1c1c",)), CORRUPT),
     Case(Configuration(variant="search-once", writers=("111",), readers=(EPHEMERAL, LATEST), chunk_lines=3), CORRUPT),
     Case(Configuration(variant="kind-first", writers=("11",), readers=(NAMED,), blocks=1, kills=1), STUCK),
     Case(
@@ -60,6 +60,7 @@ SOUND_SHORT: tuple[Case[Configuration], ...] = (
     Case(Configuration(writers=("1c", "1c"), blocks=1, kills=2)),
     Case(Configuration(writers=("2k", "1"), kills=1)),
     Case(Configuration(writers=("1c1c",), readers=(EPHEMERAL, EPHEMERAL), blocks=1)),
+    Case(Configuration(writers=("2c2",), chunk_items=2, kills=1, short_sessions=True)),
     Case(Configuration(writers=("1l", "xx"), chunk_items=2, chunk_lines=3, kills=1)),
     Case(Configuration(writers=("111",), readers=(EPHEMERAL, LATEST), chunk_lines=3)),
     Case(Configuration(writers=("11",), readers=(EPHEMERAL, EARLIEST), blocks=1, kills=1)),
@@ -75,9 +76,11 @@ SOUND_SHORT: tuple[Case[Configuration], ...] = (
 SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(writers=("111", "11"), kills=2)),
     Case(Configuration(writers=("21", "c"), newcomer="2", chunk_items=2, kills=3)),
-    Case(Configuration(writers=("1", "1", "1"), newcomer="1", kills=3)),
+    Case(Configuration(writers=("1", "1", "1"), newcomer="1", kills=2)),
     Case(Configuration(writers=("1l", "xxx"), chunk_items=2, blocks=3, kills=2)),
     Case(Configuration(writers=("1c1c", "1k"), readers=(EPHEMERAL,), kills=1)),
+    Case(Configuration(writers=("2k", "2c"), readers=(DURABLE,), chunk_items=2, kills=2, short_sessions=True)),
+    Case(Configuration(writers=("22", "1"), chunk_items=2, blocks=1, may_drop=True, kills=2, short_sessions=True)),
     Case(Configuration(writers=("1111",), readers=(EPHEMERAL, LATEST), blocks=3)),
     Case(Configuration(writers=("11", "1"), readers=(EPHEMERAL, EARLIEST), blocks=1, kills=2)),
     Case(Configuration(writers=("11", "1"), readers=(EPHEMERAL, DURABLE), blocks=1, kills=2)),
@@ -87,7 +90,7 @@ SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(
         Configuration(writers=("22", "1"), readers=(EPHEMERAL, LOOKER), chunk_items=2, blocks=1, may_drop=True, kills=1)
     ),
-    Case(Configuration(writers=("11", "1"), readers=(EPHEMERAL, DURABLE), blocks=2, may_drop=True, kills=1)),
+    Case(Configuration(writers=("11",), readers=(EPHEMERAL, DURABLE), may_drop=True, kills=1)),
 )
 
 CAMPAIGN = Campaign(EventsModel, SOUND_SHORT, BROKEN, SOUND_LONG)

@@ -23,9 +23,7 @@ class Seeker(Protocol):
 
     def found(self, world: World, me: int, chunk: SeenChunk) -> Step: ...
 
-    def missing(self, world: World, me: int, low: int) -> Step:
-        """`low` is the head that the search began with."""
-        ...
+    def missing(self, world: World, me: int) -> Step: ...
 
 
 class FindHead(NamedTuple):
@@ -44,7 +42,7 @@ class FindMade(NamedTuple):
     def run(self, world: World, me: int) -> Outcome:
         memory, high = world.memory, world.memory.made
         if self.low >= high or high - self.low >= world.configuration.chunk_lines:
-            return memory, self.seeker.missing(world, me, self.low)
+            return memory, FindCheck(self.seeker, self.low, None)
         return memory, _narrow(self.seeker, self.low, self.low, high)
 
 
@@ -94,11 +92,27 @@ class FindEnd(NamedTuple):
     seeker: Seeker
     head: int
     chunk: SeenChunk
-    at: str = "find: load end_position and check"
+    at: str = "find: load end_position"
 
     def run(self, world: World, me: int) -> Outcome:
         memory, chunk = world.memory, self.chunk
         last = min(memory.chunk(chunk.number).end, chunk.first + world.configuration.chunk_items)
-        if chunk.first <= self.seeker.position < last:
-            return memory, self.seeker.found(world, me, chunk)
-        return memory, self.seeker.missing(world, me, self.head)
+        is_found = chunk.first <= self.seeker.position < last
+        return memory, FindCheck(self.seeker, self.head, chunk if is_found else None)
+
+
+class FindCheck(NamedTuple):
+    """Lines of chunks that were freed meanwhile may be others' by now: they lead astray."""
+
+    seeker: Seeker
+    head: int
+    chunk: SeenChunk | None
+    at: str = "find: read head_chunk again"
+
+    def run(self, world: World, me: int) -> Outcome:
+        memory, is_repeated = world.memory, world.rules.search_is_repeated
+        if self.chunk is not None and (memory.head <= self.chunk.number or not is_repeated):
+            return memory, self.seeker.found(world, me, self.chunk)
+        if memory.head != self.head and is_repeated:
+            return memory, FindHead(self.seeker)
+        return memory, self.seeker.missing(world, me)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from models.events_log.memory import NONE, OPEN_END, Memory
-from models.events_log.world import Continuation, Outcome, Step, World, dead_readers, under_lock
+from models.events_log.memory import DURABLE, NONE, OPEN_END, Memory
+from models.events_log.world import Continuation, Outcome, Step, World, readers_to_bury, under_lock
 
 
 class AfterScan(Protocol):
@@ -125,7 +125,7 @@ class EndOpenChunk(NamedTuple):
 
 
 def bury(world: World, memory: Memory, me: int, then: Continuation) -> Step:
-    if dead_readers(world, memory):
+    if readers_to_bury(world, memory):
         return Bury(then)
     return then.follow(world, memory, me)
 
@@ -133,10 +133,12 @@ def bury(world: World, memory: Memory, me: int, then: Continuation) -> Step:
 @under_lock
 class Bury(NamedTuple):
     then: Continuation
-    at: str = "readers: bury a dead one"
+    at: str = "readers: bury one that nobody holds"
 
     def run(self, world: World, me: int) -> Outcome:
-        index = dead_readers(world, world.memory)[0]
+        index = readers_to_bury(world, world.memory)[0]
         line = world.memory.readers[index]
-        memory = world.memory.with_reader(index, line._replace(kind=NONE))
+        start = world.memory.start.position
+        buried = line._replace(place=start) if line.kind == DURABLE else line._replace(kind=NONE)
+        memory = world.memory.with_reader(index, buried)
         return memory, bury(world, memory, me, self.then)

@@ -28,7 +28,7 @@ class LookSeek(NamedTuple):
     def found(self, world: World, me: int, chunk: SeenChunk) -> Step:
         return LookCopy(self.position, chunk)
 
-    def missing(self, world: World, me: int, low: int) -> Step:
+    def missing(self, world: World, me: int) -> Step:
         return FINISHED
 
 

@@ -60,15 +60,33 @@ class BeginSession(NamedTuple):
 
 
 class JumpToStart(NamedTuple):
+    """It may load the start of a later clear, which lies beyond the end of this session."""
+
     cursor: Cursor
     end: int
     at: str = "session: load start"
 
     def run(self, world: World, me: int) -> Outcome:
-        cursor, start = self.cursor, world.memory.start.position
-        if cursor.position < start:
-            cursor = cursor._replace(position=start, chunk=None)
+        cursor, target = self.cursor, world.memory.start.position
+        if world.rules.jump_stays_before_end:
+            target = min(target, self.end)
+        if cursor.position < target:
+            return world.memory, MoveJumped(cursor._replace(position=target, chunk=None), self.end)
         return world.memory, _begun(world, cursor, self.end, BeginSession(cursor))
+
+
+class MoveJumped(NamedTuple):
+    """Nobody needs what was cleared, not even a durable reader that has not committed it."""
+
+    cursor: Cursor
+    end: int
+    at: str = "session: move the place to the start"
+
+    def run(self, world: World, me: int) -> Outcome:
+        if self.cursor.is_dropped(world):
+            return world.memory, Enter(Rejoin(self.cursor))
+        memory = moved(world, self.cursor, self.cursor.position)
+        return memory, _begun(world, self.cursor, self.end, BeginSession(self.cursor))
 
 
 def _begun(world: World, cursor: Cursor, end: int, again: BeginSession) -> Step:
@@ -77,9 +95,7 @@ def _begun(world: World, cursor: Cursor, end: int, again: BeginSession) -> Step:
     if cursor.position < end:
         return next_run(cursor, end)
     if cursor.position > end:
-        if not world.rules.session_loads_again:
-            raise PromiseBroken(CORRUPT, f"a reader at {cursor.position} found the end at {end}")
-        return again
+        raise PromiseBroken(CORRUPT, f"a reader at {cursor.position} found the end at {end}")
     place = world.memory.readers[cursor.line].place
     if place < cursor.position and (cursor.is_durable or world.rules.idle_reader_moves):
         return Settle(cursor)
@@ -114,9 +130,7 @@ class Seek(NamedTuple):
     def found(self, world: World, me: int, chunk: SeenChunk) -> Step:
         return CheckChunk(self.cursor._replace(chunk=chunk), self.end, is_crossed=False)
 
-    def missing(self, world: World, me: int, low: int) -> Step:
-        if world.rules.search_is_repeated and world.memory.head != low:
-            return FindHead(self)
+    def missing(self, world: World, me: int) -> Step:
         return _failed(world, self.cursor, f"no chunk was found for position {self.position}")
 
 
@@ -148,7 +162,8 @@ class CheckChunk(NamedTuple):
             return memory, CrossChunk(cursor, self.end)
         if cursor.position > chunk_end:
             return memory, _failed(world, cursor, f"chunk {cursor.chunk} ends before the cursor")
-        copy = CopyItem(cursor, self.end, cursor.position, min(self.end, chunk_end), is_torn=False)
+        last = cursor.position + 1 if world.configuration.short_sessions else min(self.end, chunk_end)
+        copy = CopyItem(cursor, self.end, cursor.position, last, is_torn=False)
         if not world.rules.place_moves_after_copy and cursor.follows(world):
             return memory, MovePlace(copy, copy.last)
         if self.is_crossed and cursor.follows(world):
@@ -205,7 +220,7 @@ class CopyItem(NamedTuple):
             return memory, copied
         if world.configuration.may_drop and world.rules.copy_is_validated:
             return memory, Validate(copied)
-        return memory, handed_out(copied)
+        return memory, handed_out(world, copied)
 
 
 class Validate(NamedTuple):
@@ -216,15 +231,16 @@ class Validate(NamedTuple):
         cursor = self.copied.cursor
         if cursor.is_dropped(world):
             return world.memory, Enter(Rejoin(cursor))
-        return world.memory, handed_out(self.copied)
+        return world.memory, handed_out(world, self.copied)
 
 
-def handed_out(copied: CopyItem) -> Step:
+def handed_out(world: World, copied: CopyItem) -> Step:
     first, last = copied.cursor.position, copied.last
     if copied.is_torn:
         raise PromiseBroken(TORN, f"what was got for {first}…{last - 1} is not what was put there")
     cursor = copied.cursor._replace(position=last)
-    return next_run(cursor, copied.end) if last < copied.end else BeginSession(cursor)
+    goes_on = last < copied.end and not world.configuration.short_sessions
+    return next_run(cursor, copied.end) if goes_on else BeginSession(cursor)
 
 
 class MovePlace(NamedTuple):
@@ -239,7 +255,7 @@ class MovePlace(NamedTuple):
 
 
 class Rejoin(NamedTuple):
-    """A reader that was dropped is told so, and goes on with the earliest that is kept."""
+    """A reader that was dropped goes on where it is, or with the earliest that is kept if that is later."""
 
     cursor: Cursor
     at: str = "rejoin"
@@ -251,14 +267,16 @@ class Rejoin(NamedTuple):
 @under_lock
 class StorePlace(NamedTuple):
     cursor: Cursor
-    at: str = "reader: store the earliest place"
+    at: str = "reader: store the place without the mark of the drop"
 
     def run(self, world: World, me: int) -> Outcome:
         memory, cursor = world.memory, self.cursor
         earliest = memory.earliest()
-        line = memory.readers[cursor.line]._replace(place=earliest, is_dropped=False)
-        cursor = Cursor(cursor.line, cursor.is_durable, earliest, memory.end.epoch)
+        line = memory.readers[cursor.line]
+        line = line._replace(place=max(line.place, earliest), is_dropped=False)
+        position = max(cursor.position, earliest)
+        cursor = Cursor(cursor.line, cursor.is_durable, position, memory.end.epoch)
         memory = memory.with_reader(cursor.line, line)
         if cursor.is_durable:
-            memory = memory._replace(committed=earliest)
+            memory = memory._replace(committed=max(memory.committed, line.place))
         return memory, Leave(cursor)

@@ -34,38 +34,53 @@ class RepairClear(NamedTuple):
 
 
 def _cut(world: World, memory: Memory, then: Continuation) -> Step:
-    """Chunks that were made or ended for items that were never published.
+    """Chunks that were made or ended for items that were never published go, or are open again.
 
-    An empty one too: a chunk is left by its line, and C2 counts on one line for each position.
+    An empty one goes too: then a reader that has finished a chunk finds its next item in the next.
     """
-    if world.rules.repair_cuts_chunks_to_end and memory.head < memory.made:
-        last, end = memory.chunk(memory.made - 1), memory.end.position
-        is_empty = last.first == end and world.rules.repair_unmakes_empty_chunk
-        if last.first > end or is_empty:
-            return RepairUnmake(then)
-        if last.end != OPEN_END and last.end > end:
-            return RepairEnd(then)
+    kept = _kept_until_end(world, memory)
+    if memory.head < kept:
+        end = memory.chunk(kept - 1).end
+        if end != OPEN_END and end > memory.end.position and world.rules.repair_cuts_chunks_to_end:
+            return RepairOpen(kept, then)
+    if kept < memory.made:
+        return RepairUnmake(kept, then)
     return RepairForget(then) if world.rules.repair_forgets_blocks else RepairClaim(then)
 
 
+def _kept_until_end(world: World, memory: Memory) -> int:
+    """The number after the last chunk that holds something before `end`."""
+    rules, end, kept = world.rules, memory.end.position, memory.made
+    while memory.head < kept:
+        first = memory.chunk(kept - 1).first
+        is_beyond = first > end and rules.repair_cuts_chunks_to_end
+        is_empty = first == end and rules.repair_unmakes_empty_chunk
+        if not is_beyond and not is_empty:
+            break
+        kept -= 1
+    return kept
+
+
 @under_lock
-class RepairUnmake(NamedTuple):
+class RepairOpen(NamedTuple):
+    kept: int
     then: Continuation
-    at: str = "repair: lower chunks_made"
+    at: str = "repair: open the last chunk again"
 
     def run(self, world: World, me: int) -> Outcome:
-        memory = world.memory._replace(made=world.memory.made - 1)
+        memory, number = world.memory, self.kept - 1
+        memory = memory.with_chunk(number, memory.chunk(number)._replace(end=OPEN_END))
         return memory, _cut(world, memory, self.then)
 
 
 @under_lock
-class RepairEnd(NamedTuple):
+class RepairUnmake(NamedTuple):
+    kept: int
     then: Continuation
-    at: str = "repair: lower the end of the last chunk"
+    at: str = "repair: lower chunks_made"
 
     def run(self, world: World, me: int) -> Outcome:
-        memory, number = world.memory, world.memory.made - 1
-        memory = memory.with_chunk(number, memory.chunk(number)._replace(end=memory.end.position))
+        memory = world.memory._replace(made=self.kept)
         return memory, _cut(world, memory, self.then)
 
 

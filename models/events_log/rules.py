@@ -45,7 +45,7 @@ class Rules:
     durable_place_is_committed: bool = True
     copy_is_validated: bool = True
     look_is_validated: bool = True
-    session_loads_again: bool = True
+    jump_stays_before_end: bool = True
     search_is_repeated: bool = True
     kind_stored_last: bool = True
     subscribed_under_lock: bool = True
@@ -77,7 +77,7 @@ VARIANTS: dict[str, Rules] = {
     "durable-place-follows": Rules(durable_place_is_committed=False),
     "copy-without-validation": Rules(copy_is_validated=False),
     "look-without-validation": Rules(look_is_validated=False),
-    "session-loads-once": Rules(session_loads_again=False),
+    "jump-beyond-end": Rules(jump_stays_before_end=False),
     "search-once": Rules(search_is_repeated=False),
     "kind-first": Rules(kind_stored_last=False),
     "subscribe-without-lock": Rules(subscribed_under_lock=False),
@@ -91,7 +91,8 @@ class Configuration:
 
     Lines 0 … are the writers, each with its operations in turn: 1 and 2 put so many items at once,
     l and x put a long item and a longer one, each of which needs a chunk made for it or for a
-    longer one, c clears, k keeps the last item. Then come the readers. A newcomer, if any, takes a dead line.
+    longer one, c clears, k keeps the last item. Then come the readers; with
+    `short_sessions` each of them begins a session for every item. A newcomer, if any, takes a dead line.
     """
 
     writers: tuple[str, ...] = ("1",)
@@ -102,6 +103,7 @@ class Configuration:
     chunk_lines: int = 4
     blocks: int = 2
     may_drop: bool = False
+    short_sessions: bool = False
     variant: str = LOG
 
     def __post_init__(self) -> None:
@@ -152,4 +154,5 @@ class Configuration:
             f"{self.variant} W={','.join(self.writers)} R={','.join(self.readers)} "
             f"N={self.newcomer or '-'} K={self.kills} chunk={self.chunk_items} "
             f"lines={self.chunk_lines} blocks={self.blocks}{' drops' if self.may_drop else ''}"
+            f"{' short' if self.short_sessions else ''}"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol, TypeVar
 
-from models.events_log.memory import EPHEMERAL, NONE, Memory
+from models.events_log.memory import DURABLE, EPHEMERAL, NONE, Memory
 from models.events_log.rules import Configuration
 
 
@@ -88,11 +88,17 @@ class World:
         return all(step is DEAD or step is FINISHED for step in steps)
 
 
-def dead_readers(world: World, memory: Memory) -> list[int]:
-    """The lines to bury: ephemeral readers go with their process."""
-    if not world.rules.dead_readers_are_buried:
-        return []
-    return [index for index, line in enumerate(memory.readers) if line.kind == EPHEMERAL and line.holder is None]
+def readers_to_bury(world: World, memory: Memory) -> list[int]:
+    """Lines that nobody holds: ephemeral readers are gone, durable ones need nothing that was cleared."""
+    return [
+        index
+        for index, line in enumerate(memory.readers)
+        if line.holder is None
+        and (
+            (line.kind == EPHEMERAL and world.rules.dead_readers_are_buried)
+            or (line.kind == DURABLE and not line.is_dropped and line.place < memory.start.position)
+        )
+    ]
 
 
 def least_place(memory: Memory) -> tuple[int, int | None]:

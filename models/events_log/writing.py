@@ -16,8 +16,8 @@ from models.events_log.world import (
     PromiseBroken,
     Step,
     World,
-    dead_readers,
     least_place,
+    readers_to_bury,
     under_lock,
 )
 
@@ -94,7 +94,7 @@ class Batch(NamedTuple):
     def full(self, world: World, memory: Memory, me: int) -> Step:
         if self.written:
             return Publish(self)
-        if dead_readers(world, memory):
+        if readers_to_bury(world, memory):
             return bury(world, memory, me, BeginPut(self.job))
         return Leave(WaitForRoom(self.job))
 
@@ -141,7 +141,7 @@ class Publish(NamedTuple):
         if memory.end.position < batch.position:
             memory = memory.published(batch.position, batch.items(world))
         leave = Leave(batch.job.after(world, batch.written))
-        if memory.made != batch.made_before and dead_readers(world, memory):
+        if memory.made != batch.made_before and readers_to_bury(world, memory):
             return memory, bury(world, memory, me, Reclaim(Leaving(leave)))
         return memory, leave
 
@@ -168,7 +168,7 @@ class WaitForRoom(NamedTuple):
 
     def _may_be_room(self, world: World) -> bool:
         memory = world.memory
-        if dead_readers(world, memory) or has_room(world, memory):
+        if readers_to_bury(world, memory) or has_room(world, memory):
             return True
         if memory.has_open_chunk():
             line = memory.chunk(memory.made - 1)
@@ -189,7 +189,7 @@ class BeginClear(NamedTuple):
         position = memory.end.position
         if self.name != CLEAR:
             if position - memory.earliest() <= 1:
-                return Leave(Job(self.job.author, self.job.operation + 1))
+                return AfterClear(self.job).follow(world, memory, me)
             position -= 1
         start = Word(memory.end.epoch + 1, position)
         return StoreStart(self.job, start) if world.rules.start_before_end else StoreEnd(self.job, start)
@@ -223,5 +223,15 @@ class StoreEnd(NamedTuple):
 
 
 def _cleared(world: World, memory: Memory, me: int, job: Job) -> Step:
-    leave = Leave(Job(job.author, job.operation + 1))
-    return Reclaim(Leaving(leave)).follow(world, memory, me)
+    return Reclaim(AfterClear(job)).follow(world, memory, me)
+
+
+class AfterClear(NamedTuple):
+    job: Job
+    at: str = "after clear"
+
+    def follow(self, world: World, memory: Memory, me: int) -> Step:
+        leave = Leave(Job(self.job.author, self.job.operation + 1))
+        if readers_to_bury(world, memory):
+            return bury(world, memory, me, Reclaim(Leaving(leave)))
+        return leave

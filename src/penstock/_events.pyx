@@ -362,6 +362,7 @@ cdef int raise_lost(EventsBody body, wanted) except -1:
 cdef object read_records(EventsBody body, uint64_t start, uint64_t stop):
     cdef Run run
     cdef uint64_t at = start
+    body.check_count(stop - start)
     array = numpy.empty(stop - start, dtype=body.dtype)
     cdef char* data = <char*>array_data(array)
     while at < stop:

@@ -32,6 +32,7 @@ cdef class EventsBody(Body):
     cdef int raise_corrupt(self) except -1
     cdef int raise_shut_down(self) except -1
     cdef int check_found(self, Found found) except -1
+    cdef int check_count(self, uint64_t records) except -1
     cdef int check_length(self, uint64_t length) except -1
     cdef uint64_t append(
         self, const void* records, const Buffer* items, uint64_t count, uint64_t in_all, int64_t deadline,

@@ -114,6 +114,12 @@ cdef class EventsBody(Body):
             self.raise_corrupt()
         return 0
 
+    cdef int check_count(self, uint64_t records) except -1:
+        """Before memory for them is asked for: can so many be there?"""
+        if records > self.map.block_count * self.map.block_bytes // self.map.item_bytes:
+            self.raise_corrupt()
+        return 0
+
     # -- the lock ---------------------------------------------------------------------------------------
 
     cdef uint32_t line(self) except? 0xFFFFFFFF:

@@ -173,6 +173,7 @@ cdef class Reader:
         cdef uint64_t taken = 0
         cdef Run run
         cdef Found found
+        self.body.check_count(limit)
         array = numpy.empty(limit, dtype=self.body.dtype)
         cdef char* data = <char*>array_data(array)
         while taken < limit:

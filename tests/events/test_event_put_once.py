@@ -11,7 +11,7 @@ import pytest
 
 import penstock
 from deadline import until_parked
-from penstock import EventQueue, Full, ProducerBusy, ProducerInfo
+from penstock import EventQueue, Full, ProducerInfo, ProducerInUse
 from ticks import FORMS, drain, numbers
 
 
@@ -173,7 +173,9 @@ def test_a_full_table_says_what_to_do_and_forget_producer_makes_room():
     with EventQueue.create("q", item="<u8", producers=2) as queue:
         queue.put_once(numbers(1), "a", 1)
         queue.put_once(numbers(1), "b", 1)
-        with pytest.raises(ProducerBusy, match=r"all 2 producers of 'q' are in use; forget_producer\(\).*producers="):
+        with pytest.raises(
+            penstock.TooManyProducers, match=r"all 2 producers of 'q' are in use; forget_producer\(\).*producers="
+        ):
             queue.put_once(numbers(1), "c", 1)
         queue.forget_producer("a")
         assert [each.name for each in queue.producers()] == ["b"]
@@ -183,7 +185,7 @@ def test_a_full_table_says_what_to_do_and_forget_producer_makes_room():
 
 def test_a_queue_without_producers_has_a_full_table():
     with EventQueue.create("q", item="<u8", producers=0) as queue:
-        with pytest.raises(ProducerBusy, match="all 0 producers"):
+        with pytest.raises(penstock.TooManyProducers, match="all 0 producers"):
             queue.put_once(numbers(1), "p", 1)
         assert queue.producers() == []
 
@@ -202,7 +204,7 @@ def test_a_producer_at_work_is_busy():
         thread.start()
         until_parked(thread)
         for call in (lambda: queue.put_once(numbers(600), "p", 1), lambda: queue.forget_producer("p")):
-            with pytest.raises(ProducerBusy, match="'p' of 'q' is at work elsewhere"):
+            with pytest.raises(ProducerInUse, match="'p' of 'q' is at work elsewhere"):
                 call()
         queue.clear()
         thread.join(30)
