@@ -67,7 +67,7 @@ crash: $(VENV)/.package ## the long crash campaigns and model searches
 	@tools/native.sh crash
 	@$(BIN)/python -m models.bounded_ledger --long
 	@$(BIN)/python -m models.events_log --long
-	@$(BIN)/python -m pytest tests/crash --long
+	@$(BIN)/python -m pytest tests/crash tests/concurrency --long
 
 clean: ## remove everything that was made
 	@rm -rf $(BUILD) .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis

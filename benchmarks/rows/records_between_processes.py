@@ -213,6 +213,7 @@ def cases(plan: Plan) -> list[Case]:
 
 def _case(plan: Plan, records: Records) -> Case:
     kib = records.batch_bytes // KIB
+    goals = [Goal(0.3, MEMCPY)]
     contenders = [
         Contender(
             name=NAME,
@@ -244,11 +245,15 @@ def _case(plan: Plan, records: Records) -> Case:
             note=f"source and destination of {source_bytes() // KIB // KIB} MiB, one core",
         ),
     ]
+    if plan.quick and records.batch_bytes == BATCHES[0]:
+        contenders = [each for each in contenders if each.name != EVENTS]
+    else:
+        goals.append(Goal(0.3, MEMCPY, mine=EVENTS))
     return Case(
         name=f"records-{records.dtype}-{kib}k",
         title=f"{records.dtype} records, two processes, {kib} kB a call",
         unit="bytes/s",
         placement=records.placement,
         contenders=without_peers(contenders, plan),
-        goals=(Goal(0.3, MEMCPY), Goal(0.3, MEMCPY, mine=EVENTS)),
+        goals=tuple(goals),
     )

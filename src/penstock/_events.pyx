@@ -380,12 +380,16 @@ cdef object read_items(EventsBody body, uint64_t start, uint64_t stop):
     cdef Run run
     cdef uint64_t at = start
     cdef list fetched = []
+    cdef list part
     while at < stop:
         if run_at(body.map[0], at, stop, stop - at, run) != Found.items:
             raise_lost(body, at)
-        fetch_list(body, run, fetched)
+        part = fetch_list(body, run)
         if not is_still_kept(body.map[0], run.chunk.number):
             raise_lost(body, at)
+        if part is None:
+            body.raise_corrupt()
+        fetched += part
         at += run.items
     body.check_found(Found.items)
     return decoded(body, fetched)

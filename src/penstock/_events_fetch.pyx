@@ -6,6 +6,8 @@ unpickled (decoded) only after the caller has made sure.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.list cimport PyList_New, PyList_SET_ITEM
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 
@@ -52,13 +54,19 @@ cdef object fetch_one(EventsBody body, const Run& run):
     return bytes_at(body, run, 0)
 
 
-cdef int fetch_list(EventsBody body, const Run& run, list into) except -1:
-    """All items of a run that are no records."""
+cdef list fetch_list(EventsBody body, const Run& run):
+    """All items of a run that are no records; None if the index says what cannot be."""
     cdef uint64_t i
-    cdef void** references = <void**>run.chunk.data
+    cdef void** references = <void**>run.chunk.data + run.at
+    cdef list fetched = PyList_New(run.items)
+    cdef object item
     for i in range(run.items):
-        into.append(borrowed(references[run.at + i]) if body.form == REFERENCE else bytes_at(body, run, i))
-    return 0
+        item = borrowed(references[i]) if body.form == REFERENCE else bytes_at(body, run, i)
+        if item is None and body.form != REFERENCE:
+            return None
+        Py_INCREF(item)
+        PyList_SET_ITEM(fetched, i, item)
+    return fetched
 
 
 cdef int fetch_records(EventsBody body, const Run& run, char* to) except -1:
@@ -77,8 +85,6 @@ cdef object decoded(EventsBody body, object fetched):
     if body.form == RECORD:
         return fetched[()]
     if type(fetched) is list:
-        if body.form != REFERENCE and None in fetched:
-            body.raise_corrupt()
         return [decode_object(each) for each in fetched] if body.form == OBJECT else fetched
     if fetched is None and body.form != REFERENCE:
         body.raise_corrupt()

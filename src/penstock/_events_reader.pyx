@@ -203,11 +203,15 @@ cdef class Reader:
             self.body.check_found(found)
             if found != Found.items:
                 break
-            fetched = []
-            fetch_list(self.body, run, fetched)
+            fetched = fetch_list(self.body, run)
             if not still_holds(self.body.map[0], self.line[0]):
                 break
-            taken = fetched if not taken else taken + fetched
+            if fetched is None:
+                self.body.raise_corrupt()
+            if taken:
+                taken += fetched
+            else:
+                taken = fetched
             cursor.position += run.items
             self.cursor = cursor
         return decoded(self.body, taken) if taken else None
