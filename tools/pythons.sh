@@ -8,5 +8,5 @@ for version in 3.11 3.12 3.13; do
   python=$(tools/find_python.sh "$version") || { echo "python$version is not installed here: not tested"; continue; }
   echo "the quick tests on Python $version"
   make --no-print-directory VENV=".venv-$version" BUILD="build/$version" PYTHON="$python" ".venv-$version/.package"
-  ".venv-$version/bin/python" -m pytest -q -m 'not slow' -p no:cacheprovider --ignore tests/test_models.py tests
+  ".venv-$version/bin/python" -m pytest -q -m 'not slow' -p no:cacheprovider --ignore tests/test_models.py --ignore tests/spark tests
 done
