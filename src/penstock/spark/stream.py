@@ -1,0 +1,132 @@
+"""The stream reader: micro-batches by position, under a durable reader that frees what Spark has committed.
+
+An offset is {position, queue, reader}: the next position to read, the id of the very queue, and the name of the
+durable reader. Offsets are all the state there is, and Spark's checkpoint keeps them:
+
+ - a replayed batch has the same two positions, and the queue gives the same items for them until they are committed;
+ - the checkpoint of another queue, or of one that was created anew, is found out by the id;
+ - a query finds its reader again without being told its name.
+
+Spark calls all this in one long-lived process for each query; only ``read`` runs elsewhere, in the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from penstock import DataLost
+from penstock.spark.address import Address
+from penstock.spark.attachment import Attachment
+from penstock.spark.options import SourceOptions
+from penstock.spark.spans import Span, cut, read_span
+
+__all__ = ["StreamReader"]
+
+Offset = dict[str, Any]
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Holds nothing until it is asked for an offset: it is pickled to the tasks before that."""
+
+    def __init__(self, options: SourceOptions, address: Address, schema: pa.Schema) -> None:
+        self.options = options
+        self.address = address
+        self.schema = schema
+        self.attachment: Attachment | None = None
+        self.initial: Offset | None = None
+        self.target: int | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "attachment": None}
+
+    def attached(self) -> Attachment:
+        if self.attachment is None:
+            self.attachment = Attachment(self.address, self.options)
+        return self.attachment
+
+    def initialOffset(self) -> Offset:
+        if self.initial is None:  # Spark asks twice, and "latest" must not move in between
+            position, reader = self.attached().begin()
+            self.initial = self.offset(position, reader)
+        return self.initial
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        rows, size = self.options.max_rows, self.options.max_bytes
+        if rows is not None and size is not None:
+            return ReadMaxRows(min(rows, self.attached().rows_of_bytes(size)))
+        if rows is not None:
+            return ReadMaxRows(rows)
+        return ReadAllAvailable() if size is None else ReadMaxBytes(size)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.target = self.attached().end
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        position = self.position(start)
+        self.attached().reader_name = start["reader"]
+        end = self.attached().end
+        if self.target is not None:
+            end = min(end, self.target)
+        if isinstance(limit, ReadMaxRows):
+            end = min(end, position + limit.max_rows)
+        elif isinstance(limit, ReadMaxBytes):
+            end = min(end, position + self.attached().rows_of_bytes(limit.max_bytes))
+        if end <= position:
+            self.attached().check_still_there()
+        return self.offset(max(position, end), start["reader"])
+
+    def reportLatestOffset(self) -> Offset | None:
+        return None if self.attachment is None else self.offset(self.attachment.end, self.attachment.reader_name)
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        first, stop = self.position(start), self.position(end)
+        attachment = self.attached()
+        earliest = attachment.hold(start["reader"], first)
+        if first < earliest and first < stop:
+            if self.options.fail_on_data_loss:
+                raise DataLost(first, earliest)
+            first = min(earliest, stop)
+        return cut(self.address, first, stop, self.options.partitions)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, Span):  # Spark's own, when there were no spans
+            return iter(())
+        return read_span(partition, self.schema, may_skip=not self.options.fail_on_data_loss)
+
+    def commit(self, end: Offset) -> None:
+        self.attached().commit(end["reader"], self.position(end))
+
+    def stop(self) -> None:
+        if self.attachment is not None:
+            self.attachment.close()
+            self.attachment = None
+
+    def offset(self, position: int, reader: str) -> Offset:
+        return {"position": position, "queue": self.address.segment, "reader": reader}
+
+    def position(self, offset: Offset) -> int:
+        """An offset's position, if it is one of this queue."""
+        if offset["queue"] != self.address.segment:
+            raise ValueError(
+                f"the checkpoint belongs to another queue than {self.address.name!r}, or to one that was created anew "
+                f"since: the checkpoint's id is {offset['queue']}, the queue's {self.address.segment}; "
+                "use the checkpoint with its own queue, or start with a new one"
+            )
+        position = int(offset["position"])
+        if position > self.attached().end:
+            raise ValueError(
+                f"the checkpoint is ahead of the queue {self.address.name!r}: position={position}, "
+                f"end={self.attached().end}; items were lost with the machine; start with a new checkpoint"
+            )
+        return position
