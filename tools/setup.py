@@ -78,7 +78,9 @@ def install_together(venv: Path, requirements: list[str]) -> None:
     quiet = [] if sys.stdout.isatty() else ["--quiet"]
     done = subprocess.run([venv / "bin" / "pip", "install", *quiet, *requirements], check=False)
     if done.returncode != 0:
-        fail("pip could not install Spark (its reason stands above)", "check pip's registry and the disk, then try again")
+        fail(
+            "pip could not install Spark (its reason stands above)", "check pip's registry and the disk, then try again"
+        )
 
 
 def pip(venv: Path, *requirements: str) -> None:

@@ -12,13 +12,15 @@ from rich.table import Table
 
 import penstock
 from penstock import demo as demonstration
+from penstock.spark.commands import COMMANDS
 
 EXAMPLES = """\b
 Examples:
   penstock ls                     every queue in the directory
   penstock stat ticks --json      one queue's counters, for a script
   penstock rm ticks               remove a queue's name
-  penstock demo --seconds 20      processes at work on one queue, live
+  penstock archive ticks --to lake/ticks        every item to Parquet, through Spark
+  penstock demo                   producers, a queue, Spark, a lake and candles, live
 """
 
 
@@ -95,6 +97,10 @@ def demo(seconds: float, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(result.as_dict(), indent=2))
     sys.exit(0 if result.ok else 1)
+
+
+for command in COMMANDS:
+    main.add_command(command)
 
 
 def describe(name: str) -> dict[str, Any]:

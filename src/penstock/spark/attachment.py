@@ -10,9 +10,10 @@ import secrets
 import time
 from typing import Any
 
-from penstock import DataLost, EventQueue, ReaderBusy
+from penstock import EventQueue, ReaderBusy
 from penstock.spark.address import Address
 from penstock.spark.options import SourceOptions
+from penstock.spark.spans import check_retained
 
 __all__ = ["Attachment"]
 
@@ -56,11 +57,7 @@ class Attachment:
         earliest, end = self.queue.earliest, self.queue.end
         if starting > end:
             raise ValueError(f"startingOffsets must not be beyond the queue's end: {starting}, end={end}")
-        if starting >= earliest:
-            return starting
-        if self.options.fail_on_data_loss:
-            raise DataLost(starting, earliest)
-        return "earliest"
+        return check_retained(self.address, starting, end, earliest, may_skip=not self.options.fail_on_data_loss)
 
     def hold(self, reader: str, position: int) -> int:
         """Make sure that the durable reader is ours; the earliest position that it can still give."""

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from penstock import DataLost
 from penstock.spark.address import Address
 from penstock.spark.options import SourceOptions
-from penstock.spark.spans import Span, cut, read_span
+from penstock.spark.spans import Span, check_retained, cut, read_span
 
 __all__ = ["BatchReader"]
 
@@ -49,10 +48,7 @@ class BatchReader(DataSourceReader):
             raise ValueError(f"endPosition must not be beyond the queue's end: endPosition={stop}, end={end}")
         if start > stop:
             raise ValueError(f"startPosition must not be after the end: startPosition={start}, end={stop}")
-        if start < earliest and start < stop:
-            if options.fail_on_data_loss:
-                raise DataLost(start, earliest)
-            start = min(earliest, stop)
+        start = check_retained(self.address, start, stop, earliest, may_skip=not options.fail_on_data_loss)
         return start, stop
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

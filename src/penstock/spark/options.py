@@ -11,11 +11,8 @@ __all__ = ["SinkOptions", "SourceOptions"]
 
 Value = TypeVar("Value")
 
-SOURCE_NAMES = (
-    "queue directory strings positionColumn startingOffsets startPosition endPosition "
-    "maxRowsPerTrigger maxBytesPerTrigger partitions reader failOnDataLoss"
-).split()
-SINK_NAMES = "queue directory positionColumn timeout stagingDir producer sequence".split()
+SOURCE_NAMES = ["queue", "directory", "strings", "positionColumn", "startingOffsets", "startPosition", "endPosition", "maxRowsPerTrigger", "maxBytesPerTrigger", "partitions", "reader", "failOnDataLoss"]
+SINK_NAMES = ["queue", "directory", "positionColumn", "timeout", "stagingDir", "producer", "sequence"]
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,9 @@ class PenstockSource(DataSource):
         try:
             if not isinstance(queue, penstock.EventQueue):
                 kind = type(queue).__name__
-                raise TypeError(f"the source reads an EventQueue: {options.queue!r} is a {kind}; put into an EventQueue")
+                raise TypeError(
+                    f"the source reads an EventQueue: {options.queue!r} is a {kind}; put into an EventQueue"
+                )
             columns = arrow_schema(queue.item, strings=options.strings, position_column=options.position_column)
             if wanted is not None and wanted != spark_schema(columns):
                 raise ValueError(

@@ -13,7 +13,7 @@ from penstock import DataLost
 from penstock.spark.address import Address
 from penstock.spark.columns import to_batch
 
-__all__ = ["Span", "cut", "read_span"]
+__all__ = ["Span", "check_retained", "cut", "read_span"]
 
 LEAST_ROWS = 32_768  # a task costs milliseconds: fewer rows than this are not worth another
 BATCH_ROWS = 16_384  # records and columns of one batch stay in the cache
@@ -27,6 +27,15 @@ class Span(InputPartition):
     address: Address
     start: int
     stop: int
+
+
+def check_retained(address: Address, start: int, stop: int, earliest: int, *, may_skip: bool) -> int:
+    """Where to start: at ``start``, or, if that was freed and it may be, at the earliest position that is there."""
+    if start >= earliest or start >= stop:
+        return start
+    if may_skip:
+        return min(earliest, stop)
+    raise DataLost(start, earliest)
 
 
 def cut(address: Address, start: int, stop: int, partitions: int | None) -> list[Span]:

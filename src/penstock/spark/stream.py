@@ -25,11 +25,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from penstock import DataLost
 from penstock.spark.address import Address
 from penstock.spark.attachment import Attachment
 from penstock.spark.options import SourceOptions
-from penstock.spark.spans import Span, cut, read_span
+from penstock.spark.spans import Span, check_retained, cut, read_span
 
 __all__ = ["StreamReader"]
 
@@ -93,10 +92,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         first, stop = self.position(start), self.position(end)
         attachment = self.attached()
         earliest = attachment.hold(start["reader"], first)
-        if first < earliest and first < stop:
-            if self.options.fail_on_data_loss:
-                raise DataLost(first, earliest)
-            first = min(earliest, stop)
+        first = check_retained(self.address, first, stop, earliest, may_skip=not self.options.fail_on_data_loss)
         return cut(self.address, first, stop, self.options.partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -24,10 +24,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import types
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-__all__ = ["VALUE", "arrow_schema", "spark_schema"]
+__all__ = ["VALUE", "arrow_schema", "record_dtype", "spark_schema"]
 
 VALUE = "value"  # the one column of items that are no records
 WIDER = {"u1": "i2", "u2": "i4", "u4": "i8", "f2": "f4"}  # Spark has no unsigned numbers and no halves
@@ -98,3 +99,34 @@ def type_of(dtype: np.dtype[Any], path: str, strings: str) -> pa.DataType:
         f"field {path!r} has a type that Spark has no column for: {dtype}; "
         "use numbers of at most 8 bytes, bool, M8, m8, S, U, records or sub-arrays of them"
     )
+
+
+PLAIN: dict[type[types.DataType], str] = {
+    types.ByteType: "i1",
+    types.ShortType: "i2",
+    types.IntegerType: "i4",
+    types.LongType: "i8",
+    types.FloatType: "f4",
+    types.DoubleType: "f8",
+    types.BooleanType: "?",
+    types.TimestampType: "M8[us]",
+    types.TimestampNTZType: "M8[us]",
+    types.DateType: "M8[D]",
+    types.DayTimeIntervalType: "m8[us]",
+}
+
+
+def record_dtype(schema: StructType, known: np.dtype[Any]) -> np.dtype[Any]:
+    """The record that holds such rows. A column of a known record's name keeps its type there, as text needs a length."""
+    fields: list[tuple[str, Any]] = []
+    for field in schema:
+        if type(field.dataType) in PLAIN:
+            fields.append((field.name, PLAIN[type(field.dataType)]))
+        elif known.names is not None and field.name in known.names:
+            fields.append((field.name, known[field.name]))
+        else:
+            raise TypeError(
+                f"column {field.name!r} has no fixed size in a record: {field.dataType.simpleString()}; "
+                "create the queue yourself with the dtype that you want"
+            )
+    return np.dtype(fields)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from penstock.spark.java import find_java, write_shim
@@ -37,7 +38,9 @@ SETTINGS = {
 }
 
 
-def session(master: str = "local[*]", *, name: str = "penstock", log_level: str = "off", **options: str) -> SparkSession:
+def session(
+    master: str = "local[*]", *, name: str = "penstock", log_level: str = "off", **options: str
+) -> SparkSession:
     """The running session, or a new one that is quiet and knows the source and the sink "penstock".
 
     Options are Spark's own settings, with ``__`` for each dot: ``spark__sql__shuffle__partitions="8"``.
@@ -59,5 +62,7 @@ def prepare_environment(log_level: str) -> None:
     os.environ["JAVA_HOME"] = str(folder / "java")
     (folder / "log4j2.properties").write_text(LOGGING.format(level=log_level))
     os.environ.setdefault("SPARK_CONF_DIR", str(folder))
+    # what it would print is in the exceptions too
+    PySparkLogger.getLogger("DataFrameQueryContextLogger").setLevel("CRITICAL")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers take any python3 that is on the PATH
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
