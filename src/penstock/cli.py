@@ -87,10 +87,10 @@ def rm(names: tuple[str, ...]) -> None:
             click.echo(f"removed {name}")
 
 
-@main.command(epilog="\b\nExample:\n  penstock demo --seconds 5 --json\n")
+@main.command("queue-demo", epilog="\b\nExample:\n  penstock queue-demo --seconds 5 --json\n")
 @click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(1, 3600), help="How long to run.")
 @click.option("--json", "as_json", is_flag=True, help="No live display; print the result as JSON.")
-def demo(seconds: float, as_json: bool) -> None:
+def queue_demo(seconds: float, as_json: bool) -> None:
     """Four processes on one queue, one of them killed on the way, every item accounted for."""
     with report_errors():
         result = demonstration.run(seconds, Console(stderr=as_json, quiet=as_json))

@@ -1,4 +1,4 @@
-"""Spark looks for modules of this name's form by itself: with this one, ``format("penstock")`` needs no registration."""
+"""Spark looks for modules named like this one by itself: ``format("penstock")`` needs no registration."""
 
 from penstock.spark.source import PenstockSource as DefaultSource
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,17 +127,13 @@ def run(queue: str, title: str, start: Callable[[SparkSession], StreamingQuery],
     import penstock
 
     console = Console(stderr=True, quiet=shared["as_json"])
-    try:
+    with clear_errors():
         penstock.open(queue).close()
         from penstock.spark.address import Address
         from penstock.spark.pipelines import running
 
         with running.started_spark(shared["master"], console) as spark:
             summary = running.run(spark, lambda: start(spark), Address(queue), title, console)
-    except ImportError as error:
-        raise click.ClickException(f"{error}; Spark is an extra: pip install 'penstock[spark]'") from error
-    except (penstock.PenstockError, OSError, ValueError, TypeError) as error:
-        raise click.ClickException(str(error)) from error
     if shared["as_json"]:
         click.echo(json.dumps(summary.as_dict(), indent=2))
         return
@@ -146,7 +143,48 @@ def run(queue: str, title: str, start: Callable[[SparkSession], StreamingQuery],
     )
     if summary.lag:
         click.echo(f"{summary.lag:,} items wait for the next run")
-    sys.exit(0)
 
 
-COMMANDS = (aggregate, archive)
+@click.command(
+    epilog="\b\nExamples:\n  penstock demo\n  penstock demo --seconds 10 --rate 5000 --out /tmp/demo --json\n"
+)
+@click.option(
+    "--seconds", default=30.0, show_default=True, type=click.FloatRange(1, 3600), help="How long to put ticks."
+)
+@click.option("--rate", default=40_000.0, show_default=True, type=click.FloatRange(100, 1e7), help="Ticks a second.")
+@click.option(
+    "--out",
+    default=Path("penstock-demo"),
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the archive, the summary and the plot go.",
+)
+@click.option("--json", "as_json", is_flag=True, help="No live display; print the summary as JSON.")
+def demo(seconds: float, rate: float, out: Path, as_json: bool) -> None:
+    """The main job, live: producers, a queue, Spark, a Parquet archive, and candles in a second queue.
+
+    Takes about a minute. The exit code is 1 if a tick is missing or doubled, or a candle is wrong.
+    """
+    with clear_errors():
+        from penstock.spark import demo as demonstration
+
+        account = demonstration.run(seconds, rate, out, Console(quiet=as_json))
+    if as_json:
+        click.echo(json.dumps(account.as_dict(), indent=2))
+    sys.exit(0 if account.ok else 1)
+
+
+@contextlib.contextmanager
+def clear_errors() -> Iterator[None]:
+    """What goes wrong as one line on stderr, not as a traceback."""
+    import penstock
+
+    try:
+        yield
+    except ImportError as error:
+        raise click.ClickException(f"{error}; Spark is an extra: pip install 'penstock[spark]'") from error
+    except (penstock.PenstockError, OSError, ValueError, TypeError, RuntimeError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+COMMANDS = (aggregate, archive, demo)

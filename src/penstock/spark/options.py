@@ -11,7 +11,20 @@ __all__ = ["SinkOptions", "SourceOptions"]
 
 Value = TypeVar("Value")
 
-SOURCE_NAMES = ["queue", "directory", "strings", "positionColumn", "startingOffsets", "startPosition", "endPosition", "maxRowsPerTrigger", "maxBytesPerTrigger", "partitions", "reader", "failOnDataLoss"]
+SOURCE_NAMES = [
+    "queue",
+    "directory",
+    "strings",
+    "positionColumn",
+    "startingOffsets",
+    "startPosition",
+    "endPosition",
+    "maxRowsPerTrigger",
+    "maxBytesPerTrigger",
+    "partitions",
+    "reader",
+    "failOnDataLoss",
+]
 SINK_NAMES = ["queue", "directory", "positionColumn", "timeout", "stagingDir", "producer", "sequence"]
 
 

@@ -6,7 +6,7 @@
         stream-<query id>/            one query; or producer-<name>/; or batch-<driver>-<number>/, one unnamed write
             <batch>-<partition>-<random>.rows
             <batch>.files             which of them are being put; written before the first is
-        batch-….done                  an unnamed write that is over: a task that ends later finds its folder gone for good
+        batch-….done                  an unnamed write that is over: what a task still writes is removed
 
 A batch that Spark repeats after a crash may come in another order, or in other partitions. What was begun must be
 ended with the very same rows, so a ``.files`` that is found is carried out, and the repetition's own files are not.

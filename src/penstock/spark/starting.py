@@ -55,7 +55,7 @@ def session(
 
 
 def prepare_environment(log_level: str) -> None:
-    """What Spark reads before it reads any setting. What the user has set stays, but for JAVA_HOME, which is wrapped."""
+    """What Spark reads before any setting. What the user has set stays, but for JAVA_HOME, which is wrapped."""
     folder = Path(tempfile.mkdtemp(prefix="penstock-spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     write_shim(folder / "java", find_java())

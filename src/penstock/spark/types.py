@@ -117,7 +117,7 @@ PLAIN: dict[type[types.DataType], str] = {
 
 
 def record_dtype(schema: StructType, known: np.dtype[Any]) -> np.dtype[Any]:
-    """The record that holds such rows. A column of a known record's name keeps its type there, as text needs a length."""
+    """The record that holds such rows. Text needs a length: that of the known record's field of the same name."""
     fields: list[tuple[str, Any]] = []
     for field in schema:
         if type(field.dataType) in PLAIN:
