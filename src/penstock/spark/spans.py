@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ def cut(address: Address, start: int, stop: int, partitions: int | None) -> list
         partitions = min(len(os.sched_getaffinity(0)), -(-rows // LEAST_ROWS))
     count = min(partitions, rows)
     edges = [start + rows * index // count for index in range(count + 1)]
-    return [Span(address, *pair) for pair in zip(edges, edges[1:], strict=False)]
+    return [Span(address, *pair) for pair in itertools.pairwise(edges)]
 
 
 def read_span(span: Span, schema: pa.Schema, *, may_skip: bool) -> Iterator[pa.RecordBatch]:

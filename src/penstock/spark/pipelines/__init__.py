@@ -1,4 +1,4 @@
-"""Jobs that people run: each is a function that starts a query, and a subcommand of ``penstock`` that sees it through."""
+"""Jobs that people run: each is a function that starts a query, and a command that sees it through."""
 
 from penstock.spark.pipelines.aggregate import aggregate
 from penstock.spark.pipelines.archive import archive
