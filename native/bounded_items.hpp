@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "bounded.hpp"
+#include "buffer.hpp"
 
 namespace penstock {
 
@@ -55,11 +56,6 @@ template <class Ledger>
   ledger.clear();
   return Outcome::done;
 }
-
-struct Buffer {
-  const void* data;
-  std::uint64_t bytes;
-};
 
 // As many of `count` items as fit now, in order, by one claim.
 template <class Ledger>

@@ -6,6 +6,7 @@
 //   item_text        what an item is, as text (a numpy dtype)
 //   control          positions and event words, one writer group a line
 //   participants     one line for each thread that has a handle
+//   producers        a head line, then one line for each named producer; absent where there are none
 //   generations      u64 a slot
 //   lengths          u32 a slot, only where items vary in length (bytes, object)
 //   payload          slot_bytes a slot, contiguous: a batch is one or two memcpys
@@ -21,7 +22,7 @@
 namespace penstock {
 
 inline constexpr char magic[8] = {'P', 'E', 'N', 'S', 'T', 'O', 'C', 'K'};
-inline constexpr std::uint32_t layout_version = 1;
+inline constexpr std::uint32_t layout_version = 2;
 inline constexpr std::uint32_t byte_order_mark = 0x01020304;
 
 enum class Kind : std::uint32_t { bounded = 1, growing = 2, overwriting = 3, slots = 4, events = 5 };
@@ -31,6 +32,7 @@ inline constexpr std::uint64_t capacity_limit = std::uint64_t{1} << 32;
 inline constexpr std::uint64_t slot_bytes_limit = std::uint64_t{1} << 32;
 inline constexpr std::uint64_t segment_bytes_limit = std::uint64_t{1} << 46;  // what an address space holds
 inline constexpr std::uint32_t participants_limit = 1u << 14;
+inline constexpr std::uint32_t producers_limit = 1u << 12;
 inline constexpr std::uint32_t item_text_limit = 1u << 20;
 
 struct SegmentHeader {
@@ -55,7 +57,9 @@ struct SegmentHeader {
   std::uint64_t created_ns;     // CLOCK_REALTIME
   std::uint32_t creator_pid;
   std::uint32_t checksum;  // crc32 of header and item text, with this field as 0
-  std::uint8_t reserved[104];
+  std::uint64_t producers_offset;  // 0: no producers
+  std::uint32_t producers;
+  std::uint8_t reserved[92];
 };
 static_assert(sizeof(SegmentHeader) == 256 && std::is_trivially_copyable_v<SegmentHeader>);
 
@@ -89,8 +93,32 @@ struct ParticipantLine {
   std::atomic<std::uint64_t> start_ticks;  // of the process, /proc/<pid>/stat field 22: tells reused pids apart
   std::atomic<std::uint64_t> boot_id[2];
   std::atomic<std::uint64_t> inherited;  // what dead owners of this line had taken, in the form of an intent
+  std::atomic<std::uint32_t> tenure;     // owners so far: tells the line's owner from those before
 };
 static_assert(sizeof(ParticipantLine) == line_bytes);
+
+// Locks that a segment's processes can hold: a participant's each, then a reader's each (events_layout.hpp).
+inline constexpr std::uint32_t lock_numbers = participants_limit + (1u << 12);
+
+// What one named producer has put: see producers.hpp. An owner word says who is at work here:
+// | tenure : 32 | participant line + 1 : 32 |, 0: nobody.
+inline constexpr std::size_t producer_name_bytes = 64;
+struct ProducerLine {
+  alignas(line_bytes) std::atomic<std::uint64_t> owner;
+  std::atomic<std::uint64_t> progress;     // used, phase, which of the two sequences, total and done
+  std::atomic<std::uint64_t> sequence[2];  // the one of now, and the one before or after it
+  std::atomic<std::uint64_t> position;     // of the claim under way, or of the last one
+  std::atomic<std::uint64_t> extent;       // of that claim: | slots : 32 | items : 32 |
+  std::atomic<std::uint64_t> buried;       // the first of its positions that was buried; its end: none was
+  std::atomic<std::uint64_t> mark;         // how far it was published at least, in the form of an extent
+  std::atomic<std::uint64_t> name[producer_name_bytes / 8];  // UTF-8, filled up with zeros
+};
+static_assert(sizeof(ProducerLine) == line_bytes && offsetof(ProducerLine, name) == 64);
+
+struct ProducersHead {
+  alignas(line_bytes) std::atomic<std::uint64_t> registrar;  // an owner word: who is making a new producer
+};
+static_assert(sizeof(ProducersHead) == line_bytes);
 
 // Lock bytes lie far beyond the data, where no other lock of the file could be meant.
 [[nodiscard]] constexpr std::int64_t lock_byte(std::uint32_t line) noexcept {
@@ -98,20 +126,25 @@ static_assert(sizeof(ParticipantLine) == line_bytes);
 }
 
 struct BoundedOffsets {
-  std::uint64_t item_text, control, participants, generations, lengths, payload, total;
+  std::uint64_t item_text, control, participants, producers, generations, lengths, payload, total;
 };
 
 // Arguments within the limits above: then no sum or product here overflows.
 [[nodiscard]] constexpr BoundedOffsets bounded_offsets(std::uint64_t capacity, std::uint64_t slot_bytes,
-                                                       std::uint32_t participants,
+                                                       std::uint32_t participants, std::uint32_t producers,
                                                        std::uint32_t item_text_bytes,
                                                        bool varying) noexcept {
   BoundedOffsets at{};
   at.item_text = sizeof(SegmentHeader);
   at.control = round_up(at.item_text + item_text_bytes, page_bytes);
   at.participants = at.control + sizeof(BoundedControl);
-  at.generations = round_up(at.participants + participants * sizeof(ParticipantLine), page_bytes);
-  std::uint64_t end = at.generations + capacity * sizeof(std::uint64_t);
+  std::uint64_t end = at.participants + participants * sizeof(ParticipantLine);
+  if (producers != 0) {
+    at.producers = end;
+    end += sizeof(ProducersHead) + producers * sizeof(ProducerLine);
+  }
+  at.generations = round_up(end, page_bytes);
+  end = at.generations + capacity * sizeof(std::uint64_t);
   if (varying) {
     at.lengths = round_up(end, line_bytes);
     end = at.lengths + capacity * sizeof(std::uint32_t);

@@ -108,6 +108,9 @@ class Roster {
  public:
   enum class Joined : std::uint8_t { yes, table_full, too_many_threads, lost_by_fork };
 
+  // Where a file's descriptor would be: the queue lives in one process, and nobody else can hold anything.
+  static constexpr int one_process = -2;
+
   // The descriptor must be the only one of its open file description; the roster closes it.
   Roster(int fd, ParticipantLine* lines, std::uint32_t count, std::atomic<std::uint32_t>* used,
          Identity identity) noexcept
@@ -135,11 +138,11 @@ class Roster {
     const std::uint32_t thread = thread_number::mine();
     if (thread == thread_number::limit) return Joined::too_many_threads;
     const std::lock_guard lock(mutex_);
-    if (fd_ < 0) return Joined::lost_by_fork;
+    if (is_lost()) return Joined::lost_by_fork;
     for (std::uint32_t i = 0; i < count_; ++i) {
       if (!look_if_settled(i, is_settled)) continue;
-      if (!ofd::lock(fd_, i, F_WRLCK)) {  // somebody else looks as well
-        ofd::lock(fd_, i, F_UNLCK);
+      if (!lock_byte_of(i, F_WRLCK)) {  // somebody else looks as well
+        lock_byte_of(i, F_UNLCK);
         continue;
       }
       PENSTOCK_FAILPOINT("roster.locked");
@@ -156,6 +159,7 @@ class Roster {
 
   [[nodiscard]] bool is_alive(std::uint32_t line) const noexcept {
     if (owned_[line].load(std::memory_order_acquire)) return true;  // the kernel hides our own locks from us
+    if (fd_ == one_process) return false;
     return fd_ < 0 || ofd::is_owned_elsewhere(fd_, line);
   }
 
@@ -163,7 +167,7 @@ class Roster {
   template <class IsSettled>
   void tidy(std::uint32_t line, IsSettled is_settled) noexcept {
     const std::lock_guard lock(mutex_);
-    if (fd_ >= 0 && look_if_settled(line, is_settled)) ofd::lock(fd_, line, F_UNLCK);
+    if (!is_lost() && look_if_settled(line, is_settled)) lock_byte_of(line, F_UNLCK);
   }
 
   // Else a table in which nobody could join may have room in a moment.
@@ -180,6 +184,26 @@ class Roster {
   }
 
   [[nodiscard]] ParticipantLine* lines() const noexcept { return lines_; }
+  [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+
+  // Locks beyond the participants', for whatever else of a queue lives as long as its process holds it.
+  // False: somebody has it, perhaps we.
+  [[nodiscard]] bool hold(std::uint32_t number) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (is_lost() || owned_[number].load(std::memory_order_relaxed) || !lock_byte_of(number, F_WRLCK)) return false;
+    owned_[number].store(true, std::memory_order_release);
+    return true;
+  }
+  void let_go(std::uint32_t number) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (is_lost() || !owned_[number].load(std::memory_order_relaxed)) return;
+    owned_[number].store(false, std::memory_order_relaxed);
+    lock_byte_of(number, F_UNLCK);
+  }
+
+  // Counts forks: what was held before one is the parent's.
+  [[nodiscard]] std::uint32_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
+  [[nodiscard]] int descriptor() const noexcept { return fd_; }
 
   void leave() noexcept {
     const std::lock_guard lock(mutex_);
@@ -191,14 +215,20 @@ class Roster {
   }
 
  private:
+  [[nodiscard]] bool is_lost() const noexcept { return fd_ == -1; }
+
+  bool lock_byte_of(std::uint32_t number, short type) const noexcept {
+    return fd_ == one_process || ofd::lock(fd_, number, type);
+  }
+
   // R2: take the line's read lock, and keep it only if its last owner left nothing behind.
   template <class IsSettled>
   [[nodiscard]] bool look_if_settled(std::uint32_t i, IsSettled is_settled) noexcept {
-    if (owned_[i].load(std::memory_order_relaxed) || !ofd::lock(fd_, i, F_RDLCK)) return false;
+    if (owned_[i].load(std::memory_order_relaxed) || !lock_byte_of(i, F_RDLCK)) return false;
     PENSTOCK_FAILPOINT("roster.looking");
     if (lines_[i].intent.load(std::memory_order_acquire) != 0) {
       if (!is_settled(i)) {
-        ofd::lock(fd_, i, F_UNLCK);
+        lock_byte_of(i, F_UNLCK);
         return false;
       }
       PENSTOCK_FAILPOINT("roster.before_tidy");
@@ -209,6 +239,7 @@ class Roster {
   }
 
   void write_identity(ParticipantLine& line) noexcept {
+    line.tenure.fetch_add(1, std::memory_order_relaxed);  // read by others only in an owner word of this owner
     line.pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
     line.thread.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
     line.start_ticks.store(identity_.start_ticks, std::memory_order_relaxed);
@@ -278,6 +309,7 @@ class Roster {
 
   void start_anew() noexcept {
     forget_lines();
+    generation_.fetch_add(1, std::memory_order_relaxed);
     if (fd_ < 0) return;
     const int fresh = ofd::reopen(fd_);
     close(fd_);  // the parent's locks stay: it still has the description
@@ -291,7 +323,8 @@ class Roster {
   Identity identity_;
   std::mutex mutex_;
   std::atomic<std::uint32_t> line_of_thread_[thread_number::limit] = {};
-  std::atomic<bool> owned_[participants_limit] = {};
+  std::atomic<bool> owned_[lock_numbers] = {};
+  std::atomic<std::uint32_t> generation_{0};
 };
 
 }  // namespace penstock

@@ -41,6 +41,18 @@ class Event {
     if (word_->load(std::memory_order_relaxed) & sleeping) wake_one();
   }
 
+  // The same where every sleeper waits for the same thing: all are woken, and none marks the word again.
+  void notify_all() noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // W2, pairs with the fence in announce()
+    std::uint32_t seen = word_->load(std::memory_order_relaxed);
+    while (seen & sleeping) {
+      if (!word_->compare_exchange_weak(seen, (seen + 2) & ~sleeping, std::memory_order_relaxed)) continue;  // W3
+      PENSTOCK_FAILPOINT("wait.before_wake");
+      syscall(SYS_futex, word_, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);
+      return;
+    }
+  }
+
   // The same for a caller who holds a lock under which sleepers announce themselves: that lock orders the two.
   void notify_serialized() noexcept {
     if (word_->load(std::memory_order_relaxed) & sleeping) wake_one();
@@ -55,11 +67,16 @@ class Event {
 
   // Sleep until woken, or until limit_ns has passed, or a signal came. Spurious returns are fine.
   void park(std::uint32_t ticket, std::int64_t limit_ns) noexcept {
+    park_for_all(ticket, limit_ns);
+    word_->fetch_or(sleeping, std::memory_order_relaxed);  // W4
+  }
+
+  // The same where notify_all() wakes: nobody is left asleep.
+  void park_for_all(std::uint32_t ticket, std::int64_t limit_ns) noexcept {
     PENSTOCK_FAILPOINT("wait.before_park");
     const timespec limit{.tv_sec = limit_ns / 1'000'000'000, .tv_nsec = limit_ns % 1'000'000'000};
     syscall(SYS_futex, word_, FUTEX_WAIT, ticket, &limit, nullptr, 0);
     PENSTOCK_FAILPOINT("wait.after_park");
-    word_->fetch_or(sleeping, std::memory_order_relaxed);  // W4
   }
 
   void wake_one() noexcept {

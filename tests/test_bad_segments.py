@@ -46,7 +46,7 @@ def made(queue_dir):
 HEADER_FAULTS = {
     # field: values that it must not have
     "magic": [b"PENSTOCL", bytes(8), b"\xff" * 8, b"penstock"],
-    "layout_version": [0, 2, 2**32 - 1],
+    "layout_version": [0, 1, 3, 2**32 - 1],
     "byte_order": [0x04030201, 0, 2**32 - 1],
     "kind": [0, 6, 2**32 - 1],
     "item_kind": [0, 4, 2**32 - 1],
@@ -54,14 +54,16 @@ HEADER_FAULTS = {
     "capacity": [0, 1, 3, 15, 17, 1024, 2**32, 2**33, 2**62, 2**63, 2**64 - 1],
     "slot_bytes": [0, 3200, 2**32, 2**32 + 1, 2**63, 2**64 - 1],
     "participants": [0, 64, 2**14, 2**14 + 1, 2**32 - 1],
+    "producers": [0, 64, 2**12, 2**12 + 1, 2**32 - 1],
     "item_text_bytes": [0, 4, 6, 4000, 2**20, 2**20 + 1, 2**32 - 1],
     "item_text_offset": [0, 8, 257, 4096, 2**63, 2**64 - 1],
     "control_offset": [0, 256, 4095, 4097, 8192, 2**63, 2**64 - 8],
     "participants_offset": [0, 4096, 4737, 2**63, 2**64 - 1],
+    "producers_offset": [0, 5120, 5249, 2**63, 2**64 - 1],
     "generations_offset": [0, 4096, 8193, 2**63, 2**64 - 8],
     "lengths_offset": [0, 8192, 8321, 2**63, 2**64 - 4],
     "payload_offset": [0, 8192, 12289, 2**63, 2**64 - 1],
-    "reserved": [b"\1" + bytes(103), bytes(103) + b"\x80"],
+    "reserved": [b"\1" + bytes(91), bytes(91) + b"\x80"],
 }
 
 
@@ -81,7 +83,7 @@ def test_a_field_that_is_wrong_is_refused_by_its_name(made, field, value):
 
 
 @pytest.mark.parametrize(
-    "field", ["segment_id", "boot_id", "created_ns", "creator_pid", "checksum", "participants", "slot_bytes"]
+    "field", ["segment_id", "boot_id", "created_ns", "creator_pid", "checksum", "producers", "slot_bytes"]
 )
 def test_the_checksum_covers_what_no_other_rule_finds(made, field):
     with RawSegment("q") as raw:

@@ -95,11 +95,12 @@ def test_generations_of_a_queue_too_long_for_one_write_start_right_as_well():
 
 
 def test_the_header_says_what_the_layout_documents():
-    with BoundedQueue.create("q", 16, item="f8", participants=3), RawSegment("q") as raw:
+    with BoundedQueue.create("q", 16, item="f8", participants=3, producers=5), RawSegment("q") as raw:
         assert raw.memory[:8] == _layout.MAGIC
         assert raw.field("kind") == 1
         assert (raw.field("capacity"), raw.field("slot_bytes"), raw.field("participants")) == (16, 8, 3)
-        offsets = _layout.bounded_layout(16, 8, 3, raw.field("item_text_bytes"), False)
+        assert raw.field("producers") == 5
+        offsets = _layout.bounded_layout(16, 8, 3, 5, raw.field("item_text_bytes"), False)
         assert {name: raw.field(name) for name in offsets} == offsets
         assert raw.field("total_bytes") == len(raw.memory)
 

@@ -19,6 +19,7 @@ class BoundedQueue(Queue):
         item: type[bytes] | type[object] | DTypeLike = ...,
         slot_bytes: int | None = None,
         participants: int = 256,
+        producers: int = 32,
         exist_ok: bool = False,
     ) -> Self: ...
     @classmethod

@@ -9,6 +9,7 @@ from penstock._native cimport LocalQueue, Ring, closed_bit, slots_in_use
 from penstock._queue cimport Body, Queue, checked_int
 
 from penstock import items, segment
+from penstock.geometry import BoundedGeometry
 from penstock.stats import BoundedStats
 
 
@@ -23,24 +24,26 @@ cdef class BoundedQueue(Queue):
     def __init__(self, capacity=1024):
         if not self.body.is_closing or self.segment is not None:
             raise TypeError("a queue is initialised once")
-        segment.Geometry("bounded", checked_int("capacity", capacity), sizeof(void*), 1).check()
+        BoundedGeometry(1, 0, checked_int("capacity", capacity), sizeof(void*)).check()
         self.body = LocalBody(capacity)
 
     @classmethod
-    def create(cls, name, capacity=1024, *, item=bytes, slot_bytes=None, participants=256, exist_ok=False):
+    def create(
+        cls, name, capacity=1024, *, item=bytes, slot_bytes=None, participants=256, producers=32, exist_ok=False
+    ):
         """Make a queue of that name in shared memory.
 
         ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` counts slots, a power of
         two; a bytes or object item longer than ``slot_bytes`` takes several. ``participants`` is how many
-        threads of all processes may use it at once. With ``exist_ok`` an existing queue of the same shape
-        is opened instead.
+        threads of all processes may use it at once, ``producers`` how many names put_once keeps. With
+        ``exist_ok`` an existing queue of the same shape is opened instead.
         """
         item_type = items.ItemType.of(item)
-        geometry = segment.Geometry(
-            "bounded",
+        geometry = BoundedGeometry(
+            checked_int("participants", participants),
+            checked_int("producers", producers),
             checked_int("capacity", capacity),
             item_type.slot_bytes(None if slot_bytes is None else checked_int("slot_bytes", slot_bytes)),
-            checked_int("participants", participants),
         )
         return cls._attach(segment.create(name, geometry, item_type, exist_ok=exist_ok), True)
 

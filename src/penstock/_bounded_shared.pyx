@@ -42,6 +42,7 @@ cdef class SharedBody(Body):
         mapped = Held(self.memory)
         at.control = offsets["control_offset"]
         at.participants = offsets["participants_offset"]
+        at.producers = offsets["producers_offset"]
         at.generations = offsets["generations_offset"]
         at.lengths = offsets["lengths_offset"]
         at.payload = offsets["payload_offset"]

@@ -5,13 +5,32 @@ CAPACITY_LIMIT: int
 SLOT_BYTES_LIMIT: int
 SEGMENT_BYTES_LIMIT: int
 PARTICIPANTS_LIMIT: int
+PRODUCERS_LIMIT: int
 ITEM_TEXT_LIMIT: int
 ITEM_BYTES_LIMIT: int
 HEADER_BYTES: int
 CONTROL_BYTES: int
 PARTICIPANT_BYTES: int
+PRODUCER_BYTES: int
 FIELDS: dict[str, tuple[int, int]]
 
 def bounded_layout(
-    capacity: int, slot_bytes: int, participants: int, item_text_bytes: int, varying: bool
+    capacity: int, slot_bytes: int, participants: int, producers: int, item_text_bytes: int, varying: bool
+) -> dict[str, int]: ...
+
+READERS_LIMIT: int
+BLOCKS_LIMIT: int
+BLOCK_BYTES_LIMIT: int
+FIRST_ITEMS_LIMIT: int
+EVENTS_HEADER_BYTES: int
+EVENTS_FIELDS: dict[str, tuple[int, int]]
+
+def events_layout(
+    block_count: int,
+    block_bytes: int,
+    chunk_lines: int,
+    participants: int,
+    readers: int,
+    producers: int,
+    item_text_bytes: int,
 ) -> dict[str, int]: ...

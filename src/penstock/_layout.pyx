@@ -8,6 +8,7 @@ cdef extern from *:
     """
     #include <cstddef>
     #include "bounded.hpp"
+    #include "events_layout.hpp"
 
     #define PENSTOCK_FIELD(name) \\
         {#name, offsetof(penstock::SegmentHeader, name), sizeof(penstock::SegmentHeader::name)}
@@ -21,9 +22,21 @@ cdef extern from *:
         PENSTOCK_FIELD(generations_offset), PENSTOCK_FIELD(lengths_offset),
         PENSTOCK_FIELD(payload_offset), PENSTOCK_FIELD(segment_id), PENSTOCK_FIELD(boot_id),
         PENSTOCK_FIELD(created_ns), PENSTOCK_FIELD(creator_pid), PENSTOCK_FIELD(checksum),
-        PENSTOCK_FIELD(reserved),
+        PENSTOCK_FIELD(producers_offset), PENSTOCK_FIELD(producers), PENSTOCK_FIELD(reserved),
     };
     static const size_t field_count = sizeof field_rows / sizeof field_rows[0];
+
+    #define PENSTOCK_SHAPE(name) \\
+        {#name, sizeof(penstock::SegmentHeader) + offsetof(penstock::EventsShape, name), \\
+         sizeof(penstock::EventsShape::name)}
+    static const FieldRow shape_rows[] = {
+        PENSTOCK_SHAPE(max_bytes), PENSTOCK_SHAPE(block_bytes), PENSTOCK_SHAPE(first_items),
+        PENSTOCK_SHAPE(chunk_lines), PENSTOCK_SHAPE(readers), PENSTOCK_SHAPE(on_full), PENSTOCK_SHAPE(sync),
+        PENSTOCK_SHAPE(padding), PENSTOCK_SHAPE(sync_interval_ns), PENSTOCK_SHAPE(readers_offset),
+        PENSTOCK_SHAPE(chunks_offset), PENSTOCK_SHAPE(blocks_offset), PENSTOCK_SHAPE(arena_offset),
+        PENSTOCK_SHAPE(unused),
+    };
+    static const size_t shape_count = sizeof shape_rows / sizeof shape_rows[0];
     """
     struct FieldRow:
         const char* name
@@ -31,10 +44,12 @@ cdef extern from *:
         size_t bytes
     const FieldRow* field_rows
     const size_t field_count
+    const FieldRow* shape_rows
+    const size_t shape_count
 
 cdef extern from "bounded.hpp" namespace "penstock" nogil:
     const char* magic
-    uint32_t layout_version, byte_order_mark, participants_limit, item_text_limit
+    uint32_t layout_version, byte_order_mark, participants_limit, producers_limit, item_text_limit
     uint64_t capacity_limit, slot_bytes_limit, segment_bytes_limit, item_bytes_limit
     cdef cppclass SegmentHeader:
         pass
@@ -42,9 +57,20 @@ cdef extern from "bounded.hpp" namespace "penstock" nogil:
         pass
     cdef cppclass ParticipantLine:
         pass
+    cdef cppclass ProducerLine:
+        pass
     cdef struct BoundedOffsets:
-        uint64_t item_text, control, participants, generations, lengths, payload, total
-    BoundedOffsets bounded_offsets(uint64_t, uint64_t, uint32_t, uint32_t, bint)
+        uint64_t item_text, control, participants, producers, generations, lengths, payload, total
+    BoundedOffsets bounded_offsets(uint64_t, uint64_t, uint32_t, uint32_t, uint32_t, bint)
+
+cdef extern from "events_layout.hpp" namespace "penstock" nogil:
+    uint32_t readers_limit
+    uint64_t blocks_limit, block_bytes_limit, first_items_limit
+    cdef cppclass EventsShape:
+        pass
+    cdef struct EventsOffsets:
+        uint64_t item_text, control, participants, readers, producers, chunks, blocks, arena, total
+    EventsOffsets events_offsets(uint64_t, uint64_t, uint64_t, uint32_t, uint32_t, uint32_t, uint32_t)
 
 MAGIC = (<char*>magic)[:8]
 LAYOUT_VERSION = layout_version
@@ -53,25 +79,61 @@ CAPACITY_LIMIT = capacity_limit
 SLOT_BYTES_LIMIT = slot_bytes_limit
 SEGMENT_BYTES_LIMIT = segment_bytes_limit
 PARTICIPANTS_LIMIT = participants_limit
+PRODUCERS_LIMIT = producers_limit
 ITEM_TEXT_LIMIT = item_text_limit
 ITEM_BYTES_LIMIT = item_bytes_limit
 HEADER_BYTES = sizeof(SegmentHeader)
 CONTROL_BYTES = sizeof(BoundedControl)
 PARTICIPANT_BYTES = sizeof(ParticipantLine)
+PRODUCER_BYTES = sizeof(ProducerLine)
+
+READERS_LIMIT = readers_limit
+BLOCKS_LIMIT = blocks_limit
+BLOCK_BYTES_LIMIT = block_bytes_limit
+FIRST_ITEMS_LIMIT = first_items_limit
+EVENTS_HEADER_BYTES = sizeof(SegmentHeader) + sizeof(EventsShape)
 
 # name -> (offset, bytes)
 FIELDS = {field_rows[i].name.decode(): (field_rows[i].offset, field_rows[i].bytes) for i in range(field_count)}
+EVENTS_FIELDS = FIELDS | {
+    shape_rows[i].name.decode(): (shape_rows[i].offset, shape_rows[i].bytes) for i in range(shape_count)
+}
 
 
-def bounded_layout(capacity, slot_bytes, participants, item_text_bytes, varying):
+def bounded_layout(capacity, slot_bytes, participants, producers, item_text_bytes, varying):
     """Where everything lies in a bounded segment; arguments are within the limits."""
-    cdef BoundedOffsets at = bounded_offsets(capacity, slot_bytes, participants, item_text_bytes, varying)
+    cdef BoundedOffsets at = bounded_offsets(
+        capacity, slot_bytes, participants, producers, item_text_bytes, varying
+    )
     return {
         "item_text_offset": at.item_text,
         "control_offset": at.control,
         "participants_offset": at.participants,
+        "producers_offset": at.producers,
         "generations_offset": at.generations,
         "lengths_offset": at.lengths,
         "payload_offset": at.payload,
         "total_bytes": at.total,
+    }
+
+
+def events_layout(block_count, block_bytes, chunk_lines, participants, readers, producers, item_text_bytes):
+    """Where everything lies in an events segment; arguments are within the limits."""
+    cdef EventsOffsets at = events_offsets(
+        block_count, block_bytes, chunk_lines, participants, readers, producers, item_text_bytes
+    )
+    return {
+        "item_text_offset": at.item_text,
+        "control_offset": at.control,
+        "participants_offset": at.participants,
+        "readers_offset": at.readers,
+        "producers_offset": at.producers,
+        "chunks_offset": at.chunks,
+        "blocks_offset": at.blocks,
+        "arena_offset": at.arena,
+        "total_bytes": at.total,
+        "generations_offset": 0,
+        "lengths_offset": 0,
+        "payload_offset": 0,
+        "padding": 0,
     }

@@ -40,7 +40,7 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
     const uint32_t thread_limit "penstock::thread_number::limit"
 
     cdef struct BoundedOffsets:
-        uint64_t item_text, control, participants, generations, lengths, payload, total
+        uint64_t item_text, control, participants, producers, generations, lengths, payload, total
 
     cdef struct Identity:
         uint64_t boot_id[2]
@@ -71,9 +71,11 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
 
     cdef cppclass Event:
         void notify()
+        void notify_all()
         void wake_all()
         uint32_t announce()
         void park(uint32_t, int64_t)
+        void park_for_all(uint32_t, int64_t)
 
     cdef cppclass Found "penstock::Recovery::Found":
         Found()

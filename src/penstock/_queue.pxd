@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint64_t
 cdef object NOTHING               # what get and get_many of a body give when the time is up
 cdef int64_t FOREVER, AT_ONCE     # deadlines
 
+cdef int64_t computed_deadline(bint block, object timeout) except -1
 cdef int64_t remaining_ns(int64_t deadline)
 cdef object checked_int(str label, object value)
 

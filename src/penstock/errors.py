@@ -7,11 +7,14 @@
     ├── queue.Full                  no room (the standard library's own)
     ├── ShutDown                    queue.ShutDown from Python 3.13, the same thing below
     └── PenstockError
+        ├── DataLost                what a reader wants is no longer kept; it can go on from the earliest
         ├── CorruptSegment          the shared memory is not what it should be: recreate the queue
         ├── QueueExists             a queue of that name is there (also a FileExistsError)
         ├── QueueNotFound           no queue of that name (also a FileNotFoundError)
         ├── QueueClosed             this handle was closed (also a ValueError)
         ├── QueueReplaced           the name now belongs to another queue than the one that was pickled
+        ├── ReaderBusy              the reader of that name is held by somebody alive, or there is no line for a new one
+        ├── ProducerBusy            the producer of that name is at work elsewhere, or there is no line for a new one
         └── TooManyParticipants     every line of the participant table is taken
 """
 
@@ -21,13 +24,16 @@ from queue import Empty, Full
 
 __all__ = [
     "CorruptSegment",
+    "DataLost",
     "Empty",
     "Full",
     "PenstockError",
+    "ProducerBusy",
     "QueueClosed",
     "QueueExists",
     "QueueNotFound",
     "QueueReplaced",
+    "ReaderBusy",
     "ShutDown",
     "TooManyParticipants",
 ]
@@ -66,3 +72,23 @@ class QueueReplaced(PenstockError):
 
 class TooManyParticipants(PenstockError):
     """Every line of the participant table is taken."""
+
+
+class ReaderBusy(PenstockError):
+    """The reader of that name is held by somebody alive, or the table of readers is full."""
+
+
+class ProducerBusy(PenstockError):
+    """The producer of that name is at work elsewhere, or the table of producers is full."""
+
+
+class DataLost(PenstockError):
+    """What a reader wants is no longer kept: everything before ``earliest`` is gone."""
+
+    def __init__(self, message: str, wanted: int, earliest: int) -> None:
+        super().__init__(message, wanted, earliest)
+        self.wanted = wanted
+        self.earliest = earliest
+
+    def __str__(self) -> str:
+        return str(self.args[0])

@@ -6,24 +6,26 @@ from pathlib import Path
 
 from penstock import segment
 from penstock._bounded import BoundedQueue
+from penstock._events import EventQueue
 from penstock.errors import CorruptSegment
 
 __all__ = ["open", "reopen"]
 
-CLASSES = {"bounded": BoundedQueue}
+AnyQueue = BoundedQueue | EventQueue
+CLASSES: dict[str, type[BoundedQueue] | type[EventQueue]] = {"bounded": BoundedQueue, "events": EventQueue}
 
 
-def open(name: str, *, allow_pickle: bool = True) -> BoundedQueue:
+def open(name: str, *, allow_pickle: bool = True) -> AnyQueue:
     """Open the queue of that name, whatever its kind."""
     return _attach(segment.open_segment(name), allow_pickle)
 
 
-def reopen(name: str, folder: str, segment_id: bytes, queue_class: type[BoundedQueue]) -> BoundedQueue:
+def reopen(name: str, folder: str, segment_id: bytes, queue_class: type[BoundedQueue] | type[EventQueue]) -> AnyQueue:
     """What a pickled queue becomes: the same queue, or QueueReplaced."""
     return queue_class._attach(segment.open_segment(name, folder=Path(folder), segment_id=segment_id), True)
 
 
-def _attach(opened: segment.Segment, allow_pickle: bool) -> BoundedQueue:
+def _attach(opened: segment.Segment, allow_pickle: bool) -> AnyQueue:
     queue_class = CLASSES.get(opened.geometry.kind)
     if queue_class is None:
         opened.close()

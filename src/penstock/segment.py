@@ -16,17 +16,17 @@ import stat
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from penstock import _layout
 from penstock.errors import CorruptSegment, QueueExists, QueueNotFound, QueueReplaced
+from penstock.geometry import GEOMETRIES, Geometry
 from penstock.items import ItemType
 from penstock.stats import QueueInfo
 
-__all__ = ["Geometry", "Segment", "create", "directory", "open_segment", "queues", "unlink"]
+__all__ = ["Segment", "create", "directory", "open_segment", "private_memory", "queues", "unlink"]
 
 KINDS = {1: "bounded", 2: "growing", 3: "overwriting", 4: "slots", 5: "events"}
 KIND_NUMBERS = {name: number for number, name in KINDS.items()}
@@ -88,46 +88,6 @@ def process_start_ticks() -> int:
         return 0
 
 
-@dataclass(frozen=True)
-class Geometry:
-    """The sizes from which every offset follows."""
-
-    kind: str
-    capacity: int
-    slot_bytes: int
-    participants: int
-
-    def check(self) -> None:
-        """Refuse sizes that no queue can have; afterwards no product of them overflows."""
-        if not 2 <= self.capacity <= _layout.CAPACITY_LIMIT or self.capacity & (self.capacity - 1):
-            raise ValueError(f"capacity must be a power of two, at least 2: {capacity_remedy(self.capacity)}")
-        if not 1 <= self.slot_bytes <= _layout.SLOT_BYTES_LIMIT:
-            raise ValueError(
-                f"slot_bytes must be between 1 and {_layout.SLOT_BYTES_LIMIT}: slot_bytes={self.slot_bytes}"
-            )
-        if not 1 <= self.participants <= _layout.PARTICIPANTS_LIMIT:
-            raise ValueError(
-                f"participants must be between 1 and {_layout.PARTICIPANTS_LIMIT}: participants={self.participants}"
-            )
-        if self.capacity * self.slot_bytes > _layout.SEGMENT_BYTES_LIMIT:
-            raise ValueError(
-                f"capacity * slot_bytes must be at most {_layout.SEGMENT_BYTES_LIMIT} bytes: "
-                f"{self.capacity} * {self.slot_bytes} = {self.capacity * self.slot_bytes}"
-            )
-
-    def layout(self, item: ItemType) -> dict[str, int]:
-        return _layout.bounded_layout(self.capacity, self.slot_bytes, self.participants, len(item.text), item.varies)
-
-
-def capacity_remedy(capacity: int) -> str:
-    """The value, and the nearest one that works."""
-    if capacity < 2:
-        return f"capacity={capacity}; try 2"
-    if capacity > _layout.CAPACITY_LIMIT:
-        return f"capacity={capacity}; the largest is {_layout.CAPACITY_LIMIT}"
-    return f"capacity={capacity}; try {1 << (capacity - 1).bit_length()}"
-
-
 class Segment:
     """An open, validated, mapped segment.
 
@@ -147,7 +107,7 @@ class Segment:
         self.total_bytes = self.offsets["total_bytes"]
         self._lock_fd = lock_fd
         flags = mmap.MAP_SHARED
-        if self.total_bytes <= POPULATE_LIMIT_BYTES:
+        if geometry.needed_bytes(item) == self.total_bytes <= POPULATE_LIMIT_BYTES:
             flags |= mmap.MAP_POPULATE  # no page fault in a put
         self._memory: mmap.mmap | None = mmap.mmap(fd, self.total_bytes, flags=flags)
 
@@ -182,26 +142,24 @@ def header_of(geometry: Geometry, item: ItemType, segment_id: bytes) -> bytearra
         "byte_order": _layout.BYTE_ORDER,
         "kind": KIND_NUMBERS[geometry.kind],
         "item_kind": item.kind,
-        "capacity": geometry.capacity,
-        "slot_bytes": geometry.slot_bytes,
-        "participants": geometry.participants,
         "item_text_bytes": len(item.text),
         "segment_id": segment_id,
         "boot_id": boot_id(),
         "created_ns": time.time_ns(),
         "creator_pid": os.getpid(),
+        **geometry.values(),
         **offsets,
     }
     for field, value in values.items():
-        put_field(head, field, value)
+        put_field(head, geometry.fields[field], value)
     start = offsets["item_text_offset"]
     head[start : start + len(item.text)] = item.text
-    put_field(head, "checksum", checksum(head, start + len(item.text)))
+    put_field(head, geometry.fields["checksum"], checksum(head, start + len(item.text)))
     return head
 
 
-def put_field(head: bytearray, field: str, value: int | bytes) -> None:
-    offset, size = _layout.FIELDS[field]
+def put_field(head: bytearray, place: tuple[int, int], value: int | bytes) -> None:
+    offset, size = place
     head[offset : offset + size] = value if isinstance(value, bytes) else value.to_bytes(size, "little")
 
 
@@ -233,36 +191,28 @@ def create_new(name: str, geometry: Geometry, item: ItemType) -> Segment:
     check_name(name)
     geometry.check()
     folder = directory()
-    total_bytes = geometry.layout(item)["total_bytes"]
+    needed_bytes = geometry.needed_bytes(item)
     with unnamed_file(folder) as (fd, link):
         try:
-            os.posix_fallocate(fd, 0, total_bytes)
+            os.posix_fallocate(fd, 0, needed_bytes)
+            os.truncate(fd, geometry.layout(item)["total_bytes"])
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EFBIG, errno.ENOMEM):
                 raise
             free = os.statvfs(folder)
             raise OSError(
                 error.errno,
-                f"no room for a segment of {total_bytes} bytes in {folder}: {free.f_bavail * free.f_frsize} bytes "
+                f"no room for a segment of {needed_bytes} bytes in {folder}: {free.f_bavail * free.f_frsize} bytes "
                 "are free; use a smaller capacity, or set PENSTOCK_DIR to another directory",
             ) from error
         segment_id = secrets.token_bytes(16)
         os.pwrite(fd, header_of(geometry, item, segment_id), 0)
-        write_generations(fd, geometry, item)
+        geometry.initialise(fd, item)
         try:
             link(folder / name)
         except FileExistsError:
             raise QueueExists(f"a queue named {name!r} exists in {folder}; open it, or unlink it first") from None
     return open_segment(name, folder=folder, kind=geometry.kind, segment_id=segment_id)
-
-
-def write_generations(fd: int, geometry: Geometry, item: ItemType) -> None:
-    """Slot i is free for position i."""
-    at = geometry.layout(item)["generations_offset"]
-    step = 1 << 16
-    for first in range(0, geometry.capacity, step):
-        last = min(first + step, geometry.capacity)
-        os.pwrite(fd, b"".join(i.to_bytes(8, "little") for i in range(first, last)), at + first * 8)
 
 
 @contextlib.contextmanager
@@ -366,8 +316,10 @@ def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
     if len(head) < _layout.HEADER_BYTES:
         raise CorruptSegment(f"{path} is too short for a header: {len(head)} bytes, not {_layout.HEADER_BYTES}")
 
+    fields = _layout.FIELDS
+
     def field(name: str) -> int:
-        offset, size = _layout.FIELDS[name]
+        offset, size = fields[name]
         return int.from_bytes(head[offset : offset + size], "little")
 
     def expect(name: str, expected: int) -> None:
@@ -381,7 +333,14 @@ def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
     kind = KINDS.get(field("kind"))
     if kind is None:
         raise CorruptSegment(f"{path}: kind must be one of {sorted(KINDS)}: kind={field('kind')}")
-    geometry = Geometry(kind, field("capacity"), field("slot_bytes"), field("participants"))
+    shape = GEOMETRIES.get(kind)
+    if shape is None:
+        raise CorruptSegment(f"{path}: this version of penstock has no queue of kind {kind!r}")
+    fields = shape.fields
+    head = os.pread(fd, shape.header_bytes, 0)
+    if len(head) < shape.header_bytes:
+        raise CorruptSegment(f"{path} is too short for a header: {len(head)} bytes, not {shape.header_bytes}")
+    geometry = shape.from_header(field)
     try:
         geometry.check()
     except ValueError as error:
@@ -391,22 +350,40 @@ def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
         raise CorruptSegment(
             f"{path}: item_text_bytes must be between 1 and {_layout.ITEM_TEXT_LIMIT}: item_text_bytes={text_bytes}"
         )
-    text = os.pread(fd, text_bytes, _layout.HEADER_BYTES)
+    text = os.pread(fd, text_bytes, shape.header_bytes)
     item = ItemType.from_header(field("item_kind"), text)
-    if item.dtype is not None and item.dtype.itemsize != geometry.slot_bytes:
-        raise CorruptSegment(
-            f"{path}: slot_bytes must be the dtype's {item.dtype.itemsize}: slot_bytes={geometry.slot_bytes}"
-        )
+    try:
+        geometry.check_item(item)
+    except ValueError as error:
+        raise CorruptSegment(f"{path}: {error}") from None
     for name, offset in geometry.layout(item).items():
         expect(name, offset)
     if file_bytes != field("total_bytes"):
         raise CorruptSegment(f"{path}: the file has {file_bytes} bytes, total_bytes={field('total_bytes')}")
-    offset, size = _layout.FIELDS["reserved"]
-    if any(head[offset : offset + size]):
-        raise CorruptSegment(f"{path}: reserved must be zero: reserved={head[offset : offset + size].hex()}")
+    for name in ("reserved", "unused") if "unused" in fields else ("reserved",):
+        offset, size = fields[name]
+        if any(head[offset : offset + size]):
+            raise CorruptSegment(f"{path}: {name} must be zero: {name}={head[offset : offset + size].hex()}")
     expect("checksum", checksum(head + text, len(head) + len(text)))
     offset, size = _layout.FIELDS["segment_id"]
     return geometry, item, head[offset : offset + size]
+
+
+def private_memory(total_bytes: int) -> mmap.mmap:
+    """Memory of this process alone, zeroed, and real only where it is touched."""
+    no_reserve = 0x4000  # MAP_NORESERVE: address space, not memory
+    return mmap.mmap(-1, total_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve)
+
+
+def is_on_disk(path: Path) -> bool:
+    """Can what is there outlive the machine? tmpfs cannot."""
+    device = os.stat(path).st_dev
+    with open("/proc/self/mountinfo") as mounts:
+        for line in mounts:
+            fields, _, rest = line.partition(" - ")
+            if fields.split()[2] == f"{os.major(device)}:{os.minor(device)}":
+                return rest.split()[0] not in ("tmpfs", "ramfs", "devtmpfs")
+    return True
 
 
 def queues() -> list[QueueInfo]:

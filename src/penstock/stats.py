@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-__all__ = ["BoundedStats", "QueueInfo"]
+__all__ = ["BoundedStats", "EventStats", "ProducerInfo", "QueueInfo", "ReaderInfo"]
 
 
 class QueueInfo(NamedTuple):
@@ -35,3 +35,53 @@ class BoundedStats(NamedTuple):
     """Slots whose producer was killed before it published; never delivered."""
     adopted: int
     """Items whose consumer was killed before it had them; delivered to another."""
+
+
+class EventStats(NamedTuple):
+    """One look at an EventQueue. Positions are exact at the moment of the look; bytes follow the chunks."""
+
+    end: int
+    """Where the next item goes: how many were ever put."""
+    earliest: int
+    """The oldest position that is kept."""
+    chunk_items: tuple[int, ...]
+    """How many items each kept chunk was made for, the oldest first."""
+    used_bytes: int
+    """Of the kept chunks; at most max_bytes."""
+    max_bytes: int
+    resident_bytes: int
+    """What the whole queue takes of memory or disk just now, tables and a spare chunk included."""
+    readers: int
+    """Readers of all kinds, attached or not."""
+    participants: int
+    """Threads that put, in any process."""
+    participants_limit: int
+    is_shut_down: bool
+    dropped: int
+    """Readers that were dropped because they were the slowest of a full queue."""
+    repairs: int
+    """Times that a writer died with the lock, and another put things right."""
+    synced: int
+    """Everything before this position outlives the machine; 0 where nothing was asked to."""
+
+
+class ReaderInfo(NamedTuple):
+    """A reader of an EventQueue."""
+
+    name: str | None
+    """None: ephemeral."""
+    position: int
+    """It needs everything from here on."""
+    lag: int
+    is_attached: bool
+    """Is somebody alive who holds it?"""
+    is_dropped: bool
+
+
+class ProducerInfo(NamedTuple):
+    """What put_once keeps of a producer."""
+
+    name: str
+    sequence: int
+    total: int
+    done: int

@@ -23,9 +23,10 @@ struct Shape {
   std::uint64_t slot_bytes = 16;
   std::uint32_t participants = 8;
   bool varying = true;  // bytes; else records
+  std::uint32_t producers = 0;
 
   [[nodiscard]] BoundedOffsets offsets() const noexcept {
-    return bounded_offsets(capacity, slot_bytes, participants, 0, varying);
+    return bounded_offsets(capacity, slot_bytes, participants, producers, 0, varying);
   }
 };
 
@@ -98,6 +99,9 @@ class Segment {
   }
   [[nodiscard]] ParticipantLine* lines() const noexcept {
     return reinterpret_cast<ParticipantLine*>(base_ + at_.participants);
+  }
+  [[nodiscard]] ProducersHead* producers() const noexcept {
+    return at_.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base_ + at_.producers);
   }
 
  private:

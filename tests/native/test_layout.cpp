@@ -13,6 +13,13 @@ static_assert(offsetof(BoundedControl, push_position) == 0 && offsetof(BoundedCo
 static_assert(offsetof(BoundedControl, items) == 256 && offsetof(BoundedControl, room) == 384);
 static_assert(offsetof(BoundedControl, participants_used) == 512);
 static_assert(offsetof(ParticipantLine, intent) == 0 && sizeof(ParticipantLine) == 128);
+static_assert(offsetof(ParticipantLine, inherited) == 40 && offsetof(ParticipantLine, tenure) == 48);
+static_assert(offsetof(SegmentHeader, producers_offset) == 152 && offsetof(SegmentHeader, producers) == 160);
+static_assert(offsetof(ProducerLine, owner) == 0 && offsetof(ProducerLine, progress) == 8);
+static_assert(offsetof(ProducerLine, sequence) == 16 && offsetof(ProducerLine, position) == 32);
+static_assert(offsetof(ProducerLine, extent) == 40 && offsetof(ProducerLine, buried) == 48);
+static_assert(offsetof(ProducerLine, mark) == 56 && offsetof(ProducerLine, name) == 64);
+static_assert(sizeof(ProducerLine) == 128 && sizeof(ProducersHead) == 128);
 static_assert(closed_bit == 0x8000'0000'0000'0000);
 static_assert(index_of(13, 7) == 5 && lap_of(13, 7) == 8);
 static_assert(lock_byte(0) > static_cast<std::int64_t>(segment_bytes_limit));
@@ -46,12 +53,15 @@ TEST(offsets_lie_in_order_aligned_and_do_not_overlap) {
     for (const std::uint64_t capacity : {2u, 8u, 1u << 10, 1u << 20}) {
       for (const std::uint64_t slot_bytes : {1u, 8u, 100u, 1u << 16}) {
         for (const std::uint32_t participants : {1u, 31u, 256u, participants_limit}) {
-          const BoundedOffsets at = bounded_offsets(capacity, slot_bytes, participants, 77, varying);
+          const std::uint32_t producers = participants == 31 ? 0 : participants == 256 ? 32 : producers_limit;
+          const BoundedOffsets at = bounded_offsets(capacity, slot_bytes, participants, producers, 77, varying);
           CHECK_EQUAL(at.item_text, sizeof(SegmentHeader));
           CHECK_EQUAL(at.control % page_bytes, 0u);
           CHECK(at.control >= at.item_text + 77);
           CHECK_EQUAL(at.participants, at.control + sizeof(BoundedControl));
-          CHECK(at.generations >= at.participants + participants * sizeof(ParticipantLine));
+          const std::uint64_t joined = at.participants + participants * sizeof(ParticipantLine);
+          CHECK_EQUAL(at.producers, producers == 0 ? 0 : joined);
+          CHECK(at.generations >= joined + (producers == 0 ? 0 : (1 + producers) * line_bytes));
           CHECK_EQUAL(at.generations % page_bytes, 0u);
           const std::uint64_t end = at.generations + capacity * 8;
           CHECK_EQUAL(at.lengths != 0, varying);
@@ -69,7 +79,8 @@ TEST(offsets_lie_in_order_aligned_and_do_not_overlap) {
 TEST(the_largest_segment_overflows_nothing) {
   // slot_bytes such that the payload alone is the limit of a segment
   const std::uint64_t slot_bytes = segment_bytes_limit / capacity_limit;
-  const BoundedOffsets at = bounded_offsets(capacity_limit, slot_bytes, participants_limit, item_text_limit, true);
+  const BoundedOffsets at = bounded_offsets(capacity_limit, slot_bytes, participants_limit, producers_limit,
+                                            item_text_limit, true);
   CHECK(at.total > segment_bytes_limit);
   CHECK(at.total < 2 * segment_bytes_limit);
   CHECK(at.payload < at.total);

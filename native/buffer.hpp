@@ -1,0 +1,13 @@
+// An item's bytes where its owner has them.
+#pragma once
+
+#include <cstdint>
+
+namespace penstock {
+
+struct Buffer {
+  const void* data;
+  std::uint64_t bytes;
+};
+
+}  // namespace penstock

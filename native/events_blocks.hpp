@@ -1,0 +1,193 @@
+// The arena's blocks: which are in use, and which of their pages have memory.
+//
+// Shape      a chunk takes one block, or several in a row if one item is that long. A block's address space is
+//            reserved for good; its memory comes when a chunk needs it, from the block's begin on.
+// Roles      whoever holds the queue's lock.
+// Invariants B1  a block in use belongs to exactly one kept chunk. After a kill the words may say more: they are
+//                made anew from the chunks (rebuild), which are the truth.
+//            B2  memory is asked of the file system before it is touched: a full one is an error, not a SIGBUS.
+//            B3  spare_bytes is what free blocks still have; beyond spare_limit a freed block's memory goes back.
+// Progress   under the lock; a scan of blocks_used words a chunk.
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "events_layout.hpp"
+#include "failpoint.hpp"
+
+namespace penstock {
+
+// Where memory comes from: a file, or within a process the anonymous mapping itself.
+struct Backing {
+  int fd = -1;  // -1: within a process
+  std::uint64_t arena_offset = 0;
+  bool is_durable = false;  // on a disk, and asked to outlive the machine
+
+  // Before freed memory is used again: else a crash of the machine could find the old chunk with new bytes.
+  void settle_freed(EventsControl& control) const noexcept {
+    if (!is_durable || control.freed_unsynced.load(std::memory_order_relaxed) == 0) return;
+    fdatasync(fd);
+    control.freed_unsynced.store(0, std::memory_order_relaxed);
+  }
+
+  // 0, or the error number.
+  [[nodiscard]] int provide(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    if (fd < 0) return 0;
+    int failed;
+    do {
+      failed = posix_fallocate(fd, static_cast<off_t>(arena_offset + offset), static_cast<off_t>(bytes));
+    } while (failed == EINTR);
+    return failed;
+  }
+
+  // A file system that cannot do it keeps the memory: nothing is wrong, only more is used.
+  void give_back(std::byte* arena, std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    if (fd < 0)
+      madvise(arena + offset, bytes, MADV_DONTNEED);
+    else
+      (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(arena_offset + offset),
+                      static_cast<off_t>(bytes));
+  }
+};
+
+class Blocks {
+ public:
+  static constexpr std::uint64_t none = ~std::uint64_t{0};
+
+  Blocks(EventsControl* control, std::atomic<std::uint32_t>* words, std::byte* arena, std::uint64_t count,
+         std::uint64_t block_bytes) noexcept
+      : control_(control), words_(words), arena_(arena), count_(count), block_bytes_(block_bytes) {}
+
+  [[nodiscard]] std::uint64_t blocks_for(std::uint64_t bytes) const noexcept {
+    return (bytes + block_bytes_ - 1) / block_bytes_;
+  }
+
+  // `wanted` free blocks in a row, with memory for `bytes`; first those that have it. none: `error` says why,
+  // 0 for no such row.
+  [[nodiscard]] std::uint64_t take(const Backing& backing, std::uint64_t wanted, std::uint64_t bytes,
+                                   int& error) noexcept {
+    error = 0;
+    const auto pages = static_cast<std::uint32_t>((bytes + page_bytes - 1) / page_bytes);
+    std::uint64_t first = wanted == 1 ? find_spare(pages) : none;
+    if (first == none) first = find_row(wanted);
+    if (first == none) return none;
+    PENSTOCK_FAILPOINT("blocks.before_provide");
+    if (!has_memory(first, wanted, pages)) {
+      error = backing.provide(first * block_bytes_, bytes);
+      if (error != 0) return none;
+    }
+    PENSTOCK_FAILPOINT("blocks.provided");
+    mark_used(first, wanted, bytes);
+    PENSTOCK_FAILPOINT("blocks.taken");
+    return first;
+  }
+
+  void give(const Backing& backing, std::uint64_t first, std::uint64_t count, std::uint64_t bytes) noexcept {
+    const std::uint64_t spare = control_->spare_bytes.load(std::memory_order_relaxed);
+    const bool keep = count == 1 && spare + memory_of(first) <= spares * round_up(bytes, page_bytes);
+    for (std::uint64_t i = first; i < first + count; ++i) {
+      PENSTOCK_FAILPOINT("blocks.before_give");
+      const std::uint32_t pages = load(i) & ~block_in_use;
+      if (keep) {
+        control_->spare_bytes.store(spare + pages * page_bytes, std::memory_order_relaxed);
+        store(i, pages);
+      } else {
+        if (pages != 0) backing.give_back(arena_, i * block_bytes_, pages * page_bytes);
+        store(i, 0);
+      }
+      PENSTOCK_FAILPOINT("blocks.given");
+    }
+  }
+
+  // After a kill: forget everything, then claim() for each kept chunk, then drop_rest().
+  void forget() noexcept {
+    const std::uint64_t used = scanned();
+    for (std::uint64_t i = 0; i < used; ++i) store(i, 0);
+    control_->spare_bytes.store(0, std::memory_order_relaxed);
+  }
+
+  // False: it is another chunk's already, or lies outside.
+  [[nodiscard]] bool claim(std::uint64_t first, std::uint64_t count, std::uint64_t bytes) noexcept {
+    if (count == 0 || first >= count_ || count > count_ - first) return false;
+    for (std::uint64_t i = first; i < first + count; ++i)
+      if (load(i) & block_in_use) return false;
+    mark_used(first, count, bytes);
+    return true;
+  }
+
+  void drop_rest(const Backing& backing) noexcept {
+    const std::uint64_t used = scanned();
+    for (std::uint64_t i = 0; i < used;) {
+      std::uint64_t j = i;
+      while (j < used && !(load(j) & block_in_use)) ++j;
+      if (j > i) backing.give_back(arena_, i * block_bytes_, (j - i) * block_bytes_);
+      i = j + 1;
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t spares = 2;  // chunks of the last freed size
+
+  // A page count is only believed within its block: what it says is given back.
+  [[nodiscard]] std::uint32_t load(std::uint64_t i) const noexcept {
+    const std::uint32_t word = words_[i].load(std::memory_order_relaxed);
+    const std::uint64_t most = block_bytes_ / page_bytes;
+    return (word & ~block_in_use) <= most ? word : static_cast<std::uint32_t>((word & block_in_use) | most);
+  }
+  // relaxed: only holders of the lock look
+  void store(std::uint64_t i, std::uint32_t word) noexcept { words_[i].store(word, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t memory_of(std::uint64_t i) const noexcept {
+    return std::uint64_t{load(i) & ~block_in_use} * page_bytes;
+  }
+  [[nodiscard]] std::uint64_t scanned() const noexcept {
+    const std::uint64_t used = control_->blocks_used.load(std::memory_order_relaxed);
+    return used < count_ ? used : count_;
+  }
+
+  [[nodiscard]] std::uint64_t find_spare(std::uint32_t pages) const noexcept {
+    if (control_->spare_bytes.load(std::memory_order_relaxed) == 0) return none;
+    const std::uint64_t used = scanned();
+    for (std::uint64_t i = 0; i < used; ++i)
+      if (!(load(i) & block_in_use) && load(i) >= pages) return i;
+    return none;
+  }
+
+  [[nodiscard]] std::uint64_t find_row(std::uint64_t wanted) const noexcept {
+    std::uint64_t row = 0;
+    for (std::uint64_t i = 0; i < count_; ++i) {
+      row = load(i) & block_in_use ? 0 : row + 1;
+      if (row == wanted) return i + 1 - wanted;
+    }
+    return none;
+  }
+
+  [[nodiscard]] bool has_memory(std::uint64_t first, std::uint64_t count, std::uint32_t pages) const noexcept {
+    return count == 1 && (load(first) & ~block_in_use) >= pages;
+  }
+
+  void mark_used(std::uint64_t first, std::uint64_t count, std::uint64_t bytes) noexcept {
+    for (std::uint64_t i = first; i < first + count; ++i) {
+      const std::uint64_t here = bytes < block_bytes_ ? bytes : block_bytes_;
+      bytes -= here;
+      const auto needed = static_cast<std::uint32_t>((here + page_bytes - 1) / page_bytes);
+      const std::uint32_t before = load(i);
+      const std::uint64_t spare = control_->spare_bytes.load(std::memory_order_relaxed);
+      const std::uint64_t had = std::uint64_t{before} * page_bytes;  // of a free block: no other bit is set
+      control_->spare_bytes.store(spare > had ? spare - had : 0, std::memory_order_relaxed);
+      store(i, block_in_use | (before > needed ? before : needed));
+    }
+    if (control_->blocks_used.load(std::memory_order_relaxed) < first + count)
+      control_->blocks_used.store(first + count, std::memory_order_relaxed);
+  }
+
+  EventsControl* control_;
+  std::atomic<std::uint32_t>* words_;
+  std::byte* arena_;
+  std::uint64_t count_;
+  std::uint64_t block_bytes_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,256 @@
+// An events queue in shared memory, as one process has it: the log, its lock, its readers, who sleeps on it.
+#pragma once
+
+#include "events_cursor.hpp"
+#include "events_producers.hpp"
+#include "owner_lock.hpp"
+#include "patience.hpp"
+
+namespace penstock {
+
+enum class Entered : std::uint8_t { yes, no, corrupt };
+
+enum class Subscribed : std::uint8_t { yes, table_full, busy, beyond };
+
+class EventsQueue {
+ public:
+  // `durable`: on a disk, and to outlive the machine.
+  EventsQueue(std::byte* base, const EventsOffsets& at, EventsMap shape, std::uint32_t participants,
+              std::uint32_t producers, int lock_fd, Identity identity, bool durable) noexcept
+      : log_(placed(base, at, shape)),
+        roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
+                &control().participants_used, identity),
+        producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers,
+                   roster_),
+        lock_(&control().lock),
+        arena_offset_(at.arena),
+        identity_(identity),
+        is_durable_(durable) {}
+
+  [[nodiscard]] EventLog& log() noexcept { return log_; }
+  [[nodiscard]] const EventsMap& map() const noexcept { return log_.map(); }
+  [[nodiscard]] EventsControl& control() const noexcept { return *log_.map().control; }
+  [[nodiscard]] Roster& roster() noexcept { return roster_; }
+  [[nodiscard]] Producers& producers() noexcept { return producers_; }
+  [[nodiscard]] Backing backing() const noexcept { return {roster_.descriptor(), arena_offset_, is_durable_}; }
+  [[nodiscard]] Event items() const noexcept { return Event(&control().items.word); }
+  [[nodiscard]] Event room() const noexcept { return Event(&control().room.word); }
+
+  [[nodiscard]] bool find_line(std::uint32_t& line) const noexcept {
+    const std::uint32_t mine = roster_.mine_plus_one();
+    line = mine - 1;
+    return mine != 0;
+  }
+
+  // The word that the bounded queue keeps its intents in says here that the line has had an owner: then the next
+  // one must see to it that the lock does not bear its number (K4).
+  [[nodiscard]] Roster::Joined join() noexcept {
+    const Roster::Joined joined = roster_.join([this](std::uint32_t line) {
+      lock_.orphan(line);
+      return true;
+    });
+    std::uint32_t line;
+    if (joined == Roster::Joined::yes && find_line(line))
+      roster_.lines()[line].intent.store(1, std::memory_order_release);
+    return joined;
+  }
+
+  [[nodiscard]] Entered try_enter(std::uint32_t line) noexcept { return after_lock(lock_.try_lock(line), line); }
+
+  [[nodiscard]] Entered enter(std::uint32_t line, std::int64_t limit_ns) noexcept {
+    const auto is_alive = [this](std::uint32_t owner) { return roster_.is_alive(owner); };
+    return after_lock(lock_.lock(line, is_alive, limit_ns), line);
+  }
+
+  void leave() noexcept { lock_.unlock(); }
+
+  // Readers that died hold nothing back. Not asked each time: that is a system call a reader.
+  [[nodiscard]] bool bury_readers(bool now) noexcept {
+    const std::int64_t clock = monotonic_ns();
+    if (!now && clock - last_burial_ns_.load(std::memory_order_relaxed) < burial_interval_ns) return false;
+    last_burial_ns_.store(clock, std::memory_order_relaxed);
+    return log_.readers().bury(roster_) > 0;
+  }
+
+  // Under the lock. What dead readers held back is looked at when a chunk was made, or there was no room for one.
+  [[nodiscard]] Appended append_records(const void* data, std::uint64_t count, std::uint64_t& put) noexcept {
+    return append([&] { return log_.append_records(backing(), data, count, put); });
+  }
+  [[nodiscard]] Appended append_bytes(const Buffer* items, std::uint64_t count, std::uint64_t& put) noexcept {
+    return append([&] { return log_.append_bytes(backing(), items, count, put); });
+  }
+
+  // The same for a producer: what is in is recorded as done.
+  [[nodiscard]] Appended append_records_once(ProducerLine* line, const void* data, std::uint64_t count,
+                                             std::uint64_t& put) noexcept {
+    return append_once(line, put, [&] {
+      return log_.append_records(backing(), data, count, put, IntendFirst{line});
+    });
+  }
+  [[nodiscard]] Appended append_bytes_once(ProducerLine* line, const Buffer* items, std::uint64_t count,
+                                           std::uint64_t& put) noexcept {
+    return append_once(line, put, [&] { return log_.append_bytes(backing(), items, count, put, IntendFirst{line}); });
+  }
+
+  // Under the lock. An existing durable reader of that name is found again, wherever `start` would be.
+  [[nodiscard]] Subscribed subscribe(const char* name, std::uint32_t length, bool is_durable, std::uint64_t start,
+                                     std::uint32_t& line, Cursor& cursor) noexcept {
+    Readers& readers = log_.readers();
+    (void)bury_readers(true);
+    const EventsWord end = map().end(std::memory_order_relaxed);
+    cursor = {};
+    cursor.epoch = end.epoch();
+    if (is_durable && (line = readers.find(name, length)) != Readers::none) {
+      if (!roster_.hold(reader_lock_number(line))) return Subscribed::busy;
+      readers.line(line).pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
+      cursor.position = readers.line(line).place.load(std::memory_order_relaxed) & ~dropped_bit;
+      jump_to_start(cursor);
+      return Subscribed::yes;
+    }
+    if (start > end.position()) return Subscribed::beyond;
+    line = readers.take_line(roster_);
+    if (line == Readers::none) return Subscribed::table_full;
+    cursor.position = start;
+    readers.write(line, is_durable ? ReaderKind::durable : ReaderKind::ephemeral, name, length, start);
+    return Subscribed::yes;
+  }
+
+  // Under the lock: a reader that was dropped goes on with the earliest that is kept. Where that is.
+  std::uint64_t rejoin(std::uint32_t line, Cursor& cursor) noexcept {
+    const std::uint64_t earliest = earliest_position(map());
+    cursor.position = earliest;
+    cursor.epoch = map().end(std::memory_order_relaxed).epoch();
+    cursor.chunk = {};
+    PENSTOCK_FAILPOINT("readers.before_rejoin");
+    log_.readers().line(line).place.store(earliest, std::memory_order_relaxed);
+    PENSTOCK_FAILPOINT("readers.rejoined");
+    return earliest;
+  }
+
+  // Under the lock, by its owner.
+  void unsubscribe(std::uint32_t line) noexcept {
+    log_.readers().remove(line);
+    roster_.let_go(reader_lock_number(line));
+    log_.reclaim(backing());
+    room().notify_all();
+  }
+
+  // Under the lock, by anybody; false: somebody holds it.
+  [[nodiscard]] bool forget_reader(std::uint32_t line) noexcept {
+    if (!roster_.hold(reader_lock_number(line))) return false;
+    unsubscribe(line);
+    return true;
+  }
+
+  void wait_for_items(std::uint64_t position, std::int64_t limit_ns) noexcept {
+    const auto is_beyond = [this, position](std::uint64_t items) {
+      const EventsWord end = map().end(std::memory_order_relaxed);
+      return end.position() > position + items || end.is_closed();
+    };
+    const auto near = [&] { return is_beyond(0); };
+    if (patience_.wait(near, [&] { return is_beyond(lingering_items); }, limit_ns)) return;
+    const std::uint32_t ticket = items().announce();
+    if (near()) return;  // W1
+    items().park_for_all(ticket, limit_ns < park_limit_ns ? limit_ns : park_limit_ns);
+  }
+
+  // Everything up to now is on the disk, and will be believed after a crash of the machine. 0, or the error number.
+  [[nodiscard]] int sync() noexcept {
+    const std::uint64_t position = map().end(std::memory_order_acquire).position();
+    if (fdatasync(roster_.descriptor()) != 0) return errno;
+    PENSTOCK_FAILPOINT("sync.written");
+    std::uint64_t before = synced();
+    // relaxed: the two syncs order it for the disk, and nobody else reads it
+    while (before < position &&
+           !control().synced.compare_exchange_weak(before, position, std::memory_order_relaxed)) {
+    }
+    PENSTOCK_FAILPOINT("sync.noted");
+    return fdatasync(roster_.descriptor()) == 0 ? 0 : errno;
+  }
+  [[nodiscard]] std::uint64_t synced() const noexcept { return control().synced.load(std::memory_order_relaxed); }
+
+  // Has the machine been started anew since somebody last used the queue? Then settle_boot(), under the lock.
+  [[nodiscard]] bool is_of_another_boot() const noexcept {
+    return control().boot_id[0].load(std::memory_order_relaxed) != identity_.boot_id[0] ||
+           control().boot_id[1].load(std::memory_order_relaxed) != identity_.boot_id[1];
+  }
+  [[nodiscard]] bool settle_boot() noexcept {
+    if (!is_of_another_boot()) return true;
+    const bool is_new = control().boot_id[0].load(std::memory_order_relaxed) == 0 &&
+                        control().boot_id[1].load(std::memory_order_relaxed) == 0;
+    if (!is_new) {
+      log_.roll_back_to(synced());
+      if (!repair()) return false;
+    }
+    PENSTOCK_FAILPOINT("boot.settled");
+    control().boot_id[0].store(identity_.boot_id[0], std::memory_order_relaxed);
+    control().boot_id[1].store(identity_.boot_id[1], std::memory_order_relaxed);
+    return true;
+  }
+
+  [[nodiscard]] std::uint32_t count_alive() const noexcept {
+    std::uint32_t alive = 0;
+    for (std::uint32_t line = 0; line < roster_.used(); ++line) alive += roster_.is_alive(line);
+    return alive;
+  }
+
+  [[nodiscard]] static EventsMap placed(std::byte* base, const EventsOffsets& at, EventsMap shape) noexcept {
+    shape.control = reinterpret_cast<EventsControl*>(base + at.control);
+    shape.readers = reinterpret_cast<ReaderLine*>(base + at.readers);
+    shape.chunks = reinterpret_cast<ChunkLine*>(base + at.chunks);
+    shape.blocks = reinterpret_cast<std::atomic<std::uint32_t>*>(base + at.blocks);
+    shape.arena = base + at.arena;
+    return shape;
+  }
+
+ private:
+  template <class Append>
+  [[nodiscard]] Appended append(Append append) noexcept {
+    const std::uint64_t before = control().chunks_made.load(std::memory_order_relaxed);
+    Appended outcome = append();
+    if (outcome == Appended::full && bury_readers(false)) outcome = append();
+    else if (control().chunks_made.load(std::memory_order_relaxed) != before && bury_readers(false))
+      log_.reclaim(backing());
+    return outcome;
+  }
+
+  template <class Append>
+  [[nodiscard]] Appended append_once(ProducerLine* line, const std::uint64_t& put, Append append_intended) noexcept {
+    const Appended outcome = append(append_intended);
+    if (outcome == Appended::done && put > 0) complete(*line, put);
+    return outcome;
+  }
+
+  [[nodiscard]] bool repair() noexcept {
+    settle_intents(producers_, map());
+    return log_.repair(backing());
+  }
+
+  static constexpr std::int64_t burial_interval_ns = 10'000'000;
+  static constexpr std::uint64_t lingering_items = 64;
+
+  // A holder that cannot repair gives the lock back as an orphan: the next one finds the same.
+  [[nodiscard]] Entered after_lock(Locked locked, std::uint32_t line) noexcept {
+    if (locked == Locked::no) return Entered::no;
+    if (locked == Locked::yes || repair()) return Entered::yes;
+    lock_.orphan(line);
+    return Entered::corrupt;
+  }
+
+  void jump_to_start(Cursor& cursor) const noexcept {
+    const std::uint64_t start = EventsWord{control().start.load(std::memory_order_relaxed)}.position();
+    if (cursor.position < start) cursor.position = start;
+  }
+
+  EventLog log_;
+  Roster roster_;
+  Producers producers_;
+  OwnerLock lock_;
+  Patience patience_;
+  std::uint64_t arena_offset_;
+  Identity identity_;
+  bool is_durable_;
+  std::atomic<std::int64_t> last_burial_ns_{0};
+};
+
+}  // namespace penstock

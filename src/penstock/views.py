@@ -1,0 +1,125 @@
+"""Records seen where they lie: an array that knows when it is no longer valid."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ChunkView", "ViewSession"]
+
+
+class Viewed(Protocol):
+    """What a view needs of a reader."""
+
+    def _begin_view(self, limit: int) -> NDArray[Any]: ...
+    def _end_view(self, count: int) -> None: ...
+
+
+class Session:
+    """Shared by a view and everything made from it by slicing."""
+
+    is_over = False
+
+
+class ChunkView(np.ndarray[Any, np.dtype[Any]]):
+    """A read-only array on a chunk. After its ``with`` every use raises ValueError; copy what you want to keep."""
+
+    _session: Session | None = None
+
+    def __array_finalize__(self, parent: Any) -> None:
+        self._session = getattr(parent, "_session", None)
+
+    def _check(self) -> None:
+        if self._session is not None and self._session.is_over:
+            raise ValueError(
+                "this view is no longer valid: its chunk may be used for other items by now; "
+                "use it inside its with block, or copy it there"
+            )
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        plain = [_plain(each) for each in inputs]
+        if "out" in kwargs:
+            kwargs["out"] = tuple(_plain(each) for each in kwargs["out"])
+        return getattr(ufunc, method)(*plain, **kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return func(*_plain(args), **_plain(kwargs))
+
+    def __getitem__(self, key: Any) -> Any:
+        self._check()
+        return super().__getitem__(key)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in READING:
+            super().__getattribute__("_check")()
+        return super().__getattribute__(name)
+
+    def __iter__(self) -> Any:
+        self._check()
+        return super().__iter__()
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return np.asarray(_plain(self)).__array__(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        if self._session is not None and self._session.is_over:
+            return "<penstock view, no longer valid>"
+        return super().__repr__()
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> Any:
+        return _plain(self).copy().__reduce__()
+
+
+# What reads the records without going through an operator.
+READING = frozenset(
+    {
+        "all", "any", "argmax", "argmin", "argsort", "astype", "choose", "clip", "compress", "copy", "cumprod", "cumsum",
+        "data", "diagonal", "dot", "dump", "dumps", "flat", "flatten", "item", "max", "mean", "min", "nonzero",
+        "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take",
+        "tobytes", "tofile", "tolist", "trace", "transpose", "var", "view",
+    }
+)  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """The same without the check, which is made here once."""
+    if isinstance(value, ChunkView):
+        value._check()
+        return np.ndarray.view(value, np.ndarray)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_plain(each) for each in value)
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return value
+
+
+class ViewSession:
+    """``with reader.view() as array``."""
+
+    def __init__(self, reader: Viewed, limit: int) -> None:
+        self._reader = reader
+        self._limit = limit
+        self._session = Session()
+        self._count = 0
+        self._is_entered = False
+
+    def __enter__(self) -> ChunkView:
+        if self._is_entered:
+            raise RuntimeError("a view is entered once: call view() again")
+        array = self._reader._begin_view(self._limit)
+        self._is_entered = True
+        self._count = len(array)
+        view = array.view(ChunkView)
+        view._session = self._session
+        return view
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session.is_over = True
+        self._reader._end_view(0 if kind is not None else self._count)
