@@ -39,8 +39,8 @@ class Address:
                     f"{error}; looked for on host {socket.gethostname()}: a queue in shared memory is one host's own, "
                     "so run Spark there, or name its directory with the option directory"
                 ) from error
-        if self.segment is not None and queue.segment_id.hex() != self.segment:
-            found = queue.segment_id.hex()
+        found = segment_of(queue)
+        if self.segment is not None and found != self.segment:
             queue.close()
             raise QueueReplaced(
                 f"the queue {self.name!r} is not the one that this query reads: it was created anew, or another one "
@@ -51,11 +51,16 @@ class Address:
     def exactly(self, queue: Any) -> Address:
         """The same, for this very queue and from any directory."""
         directory = self.directory or os.environ.get("PENSTOCK_DIR")
-        return replace(self, directory=directory, segment=queue.segment_id.hex())
+        return replace(self, directory=directory, segment=segment_of(queue))
 
     def read(self, start: int, stop: int) -> Any:
         """The items of these positions. The only thing that a task asks of a queue."""
         return kept_open(self).read(start, stop)
+
+
+def segment_of(queue: Any) -> str:
+    """The id of a named queue, as text."""
+    return bytes(queue.segment_id).hex()
 
 
 @lru_cache(maxsize=OPEN_HANDLES)

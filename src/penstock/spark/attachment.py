@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock import EventQueue, ReaderBusy
 from penstock.spark.address import Address
-from penstock.spark.options import SourceOptions
+from penstock.spark.options import SourceOptions, Start
 from penstock.spark.spans import check_retained
 
 __all__ = ["Attachment"]
@@ -51,7 +51,7 @@ class Attachment:
         self.reader_name = self.options.reader or f"spark-{secrets.token_hex(6)}"
         return position, self.reader_name
 
-    def checked_start(self, starting: str | int | None) -> str | int:
+    def checked_start(self, starting: Start | None) -> Start:
         if not isinstance(starting, int):
             return starting or "earliest"
         earliest, end = self.queue.earliest, self.queue.end
@@ -75,7 +75,7 @@ class Attachment:
         if position > self.durable.committed:
             self.durable.commit(position)
 
-    def subscribe(self, name: str, start: str | int) -> Any:
+    def subscribe(self, name: str, start: Start) -> Any:
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar, cast
 
-__all__ = ["SinkOptions", "SourceOptions"]
+__all__ = ["SinkOptions", "SourceOptions", "Start"]
 
 Value = TypeVar("Value")
+Start = Literal["earliest", "latest"] | int
 
 SOURCE_NAMES = [
     "queue",
@@ -36,7 +37,7 @@ class SourceOptions:
     directory: str | None
     strings: str
     position_column: str
-    starting: str | int | None
+    starting: Start | None
     start_position: int | None
     end_position: int | None
     max_rows: int | None
@@ -137,10 +138,10 @@ class Given:
             raise ValueError(f"{name} must be {' or '.join((default, *others))}: {name}={value!r}")
         return value
 
-    def starting(self) -> str | int | None:
+    def starting(self) -> Start | None:
         text = self.get("startingOffsets")
         if text is None or text in ("earliest", "latest"):
-            return text
+            return cast(Start | None, text)
         if not text.isdecimal():
             raise ValueError(f"startingOffsets must be earliest, latest or a position: startingOffsets={text!r}")
         return int(text)

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Batch", "Progress"]
+__all__ = ["Batch", "Progress", "has_ended"]
 
 PATIENCE_SECONDS = 5.0  # for a report that is on its way
 
@@ -44,7 +44,7 @@ class Progress(StreamingQueryListener):
     def __init__(self, spark: SparkSession) -> None:
         self.of_queries: dict[str, list[Batch]] = {}
         self.last_numbers: dict[str, int] = {}
-        self.spark = spark
+        self.session = spark
         spark.streams.addListener(self)
 
     def batches(self, query: StreamingQuery) -> list[Batch]:
@@ -63,7 +63,7 @@ class Progress(StreamingQueryListener):
         return self.last_numbers.get(str(query.id), -1)
 
     def close(self) -> None:
-        self.spark.streams.removeListener(self)
+        self.session.streams.removeListener(self)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         pass
@@ -90,6 +90,11 @@ class Progress(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         pass
+
+
+def has_ended(query: StreamingQuery, seconds: float) -> bool:
+    """Wait so long for the query's end; raises what has ended it, if that was an error."""
+    return bool(query.awaitTermination(seconds))  # type: ignore[arg-type]  # it takes fractions, and says int
 
 
 def position(offset: str | None) -> int:

@@ -36,7 +36,12 @@ def check_retained(address: Address, start: int, stop: int, earliest: int, *, ma
         return start
     if may_skip:
         return min(earliest, stop)
-    raise DataLost(start, earliest)
+    raise DataLost(
+        f"the queue {address.name!r} no longer has position {start}: earliest={earliest}; it was freed by clear or "
+        "keep_last, or dropped when the queue was full; failOnDataLoss=false goes on from the earliest",
+        start,
+        earliest,
+    )
 
 
 def cut(address: Address, start: int, stop: int, partitions: int | None) -> list[Span]:

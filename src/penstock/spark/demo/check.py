@@ -70,9 +70,11 @@ def settle(archive: Path, producers: Producers, picture: Picture, batches: list[
         if one.missing or one.doubled:
             problems.append(f"{one.symbol}: {one.missing:,} ticks are missing and {one.doubled:,} doubled")
     problems += wrong_candles(rows, candles)
-    latencies = [latency_of(rows, batch) for batch in batches]
-    every = np.concatenate(latencies) if latencies else np.zeros(1)
-    began = picture.put[0][0] if picture.put else 0.0
+    began = picture.opened
+    batches = [batch for batch in batches if batch.done_at > began]
+    latencies = [latency_of(rows, batch, began) for batch in batches]
+    every = np.concatenate([*latencies, np.zeros(0)])
+    every = every if len(every) else np.zeros(1)
     seconds = max(batches[-1].done_at - began, 1e-9) if batches else 1e-9
     return Account(
         rows=len(rows["ts"]),
@@ -148,8 +150,8 @@ def wrong_candles(rows: dict[str, np.ndarray[Any, Any]], candles: Any) -> list[s
     return problems
 
 
-def latency_of(rows: dict[str, np.ndarray[Any, Any]], batch: Batch) -> np.ndarray[Any, Any]:
-    """From each tick's stamp to the moment when its batch was in the archive, in seconds."""
+def latency_of(rows: dict[str, np.ndarray[Any, Any]], batch: Batch, since: float) -> np.ndarray[Any, Any]:
+    """From each tick's stamp to the moment when its batch was in the archive, in seconds; of those stamped since."""
     inside = slice(*np.searchsorted(rows["position"], [batch.start, batch.stop]))
     stamps = rows["ts"][inside].astype("M8[us]").astype("i8") / 1e6
-    return np.asarray(batch.done_at - stamps)
+    return np.asarray(batch.done_at - stamps[stamps >= since])

@@ -21,7 +21,7 @@ from penstock.spark.demo.picture import Picture, report
 from penstock.spark.demo.plot import draw
 from penstock.spark.demo.ticks import TICK, Producers
 from penstock.spark.pipelines import aggregate, archive
-from penstock.spark.progress import Progress
+from penstock.spark.progress import Progress, has_ended
 from penstock.spark.starting import session
 
 __all__ = ["run"]
@@ -90,7 +90,11 @@ class Demonstration:
         with EventQueue.open(self.candles) as candle_queue, candle_queue.subscribe(start="earliest") as candles:
             picture = Picture(self.ticks, candles, producers, self.progress, queries)
             try:
-                producers.start()
+                with self.console.status("Spark does its first batches, which take longest"):
+                    producers.start()
+                    self.wait_for_first_batches(queries)
+                producers.is_open.value = 1
+                picture.opened = time.time()
                 self.show(picture, queries, seconds)
                 with self.console.status("the producers have ended: Spark does the rest"):
                     producers.stop()
@@ -130,8 +134,14 @@ class Demonstration:
         deadline = time.monotonic() + OPENING_SECONDS
         while len(self.ticks.readers()) < 2 and time.monotonic() < deadline:
             for query in (archiving, aggregating):
-                query.awaitTermination(0.05)  # raises what went wrong, if anything did
+                has_ended(query, 0.05)  # raises what went wrong, if anything did
         return archiving, aggregating
+
+    def wait_for_first_batches(self, queries: tuple[StreamingQuery, ...]) -> None:
+        deadline = time.monotonic() + OPENING_SECONDS
+        while not all(self.progress.batches(query) for query in queries) and time.monotonic() < deadline:
+            for query in queries:
+                has_ended(query, 0.05)
 
     def show(self, picture: Picture, queries: tuple[StreamingQuery, ...], seconds: float) -> None:
         began = time.monotonic()
@@ -141,7 +151,7 @@ class Demonstration:
                     live.update(picture.draw(elapsed, seconds))
                     picture.take_candles()
                     for query in queries:
-                        query.awaitTermination(0.1)
+                        has_ended(query, 0.1)
             except KeyboardInterrupt:
                 self.console.print("stopped early; the account follows")
 
@@ -155,4 +165,4 @@ class Demonstration:
                 is_idle = not status["isDataAvailable"] and not status["isTriggerActive"]
                 if batches and batches[-1].stop >= self.ticks.end and is_idle:
                     break
-                query.awaitTermination(0.1)
+                has_ended(query, 0.1)

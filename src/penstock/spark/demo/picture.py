@@ -35,6 +35,7 @@ class Picture:
         self.producers = producers
         self.progress = progress
         self.queries = queries
+        self.opened = 0.0
         self.put: list[tuple[float, int]] = []
         self.taken: list[np.ndarray[Any, Any]] = []
         self.newest: dict[bytes, Any] = {}

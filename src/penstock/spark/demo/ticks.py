@@ -17,6 +17,7 @@ TICK = np.dtype([("sym", "S8"), ("px", "f8"), ("qty", "i4"), ("ts", "M8[us]"), (
 PRODUCERS = 4
 SYMBOLS = [b"ACME", b"BOLT", b"CORE", b"DUNE", b"ECHO", b"FLUX", b"GRID", b"HALO"]
 ROUND_SECONDS = 0.02
+FIRST = 10  # ticks of each producer before the opening: Spark's first batch takes seconds, and is done with them
 
 
 def symbols_of(producer: int) -> list[bytes]:
@@ -39,15 +40,17 @@ def batch_of(producer: int, first: int, count: int, generator: np.random.Generat
     return ticks
 
 
-def produce(queue: EventQueue, producer: int, rate: float, counts: Any, is_over: Any) -> None:
-    """Put ``rate`` ticks a second until told to stop; a queue that is full makes it slower."""
+def produce(queue: EventQueue, producer: int, rate: float, counts: Any, is_open: Any, is_over: Any) -> None:
+    """Put a few ticks, wait for the opening, then put ``rate`` a second; a queue that is full makes it slower."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when it is over
     generator = np.random.default_rng(producer)
-    sequence, due = 0, 0.0
+    counts[producer] = sequence = queue.put_many(batch_of(producer, 0, FIRST, generator))
+    while not is_open.value and not is_over.value:
+        time.sleep(ROUND_SECONDS)
     began = time.monotonic()
     while not is_over.value:
         due = (time.monotonic() - began) * rate
-        count = min(int(due) - sequence, int(rate * 0.2))  # after a wait it catches up, but not all at once
+        count = min(FIRST + int(due) - sequence, int(rate * 0.2))  # after a wait it catches up, but not all at once
         if count > 0:
             try:
                 sequence += queue.put_many(batch_of(producer, sequence, count, generator))
@@ -63,9 +66,12 @@ class Producers:
     def __init__(self, queue: EventQueue, rate: float) -> None:
         context = multiprocessing.get_context("spawn")
         self.counts = context.RawArray("q", PRODUCERS)
+        self.is_open = context.RawValue("b", 0)
         self.is_over = context.RawValue("b", 0)
         self.processes = [
-            context.Process(target=produce, args=(queue, number, rate / PRODUCERS, self.counts, self.is_over))
+            context.Process(
+                target=produce, args=(queue, number, rate / PRODUCERS, self.counts, self.is_open, self.is_over)
+            )
             for number in range(PRODUCERS)
         ]
 

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from penstock import EventQueue, PenstockError
 from penstock.spark.address import Address
-from penstock.spark.progress import Batch, Progress
+from penstock.spark.progress import Batch, Progress, has_ended
 from penstock.spark.starting import session
 
 __all__ = ["QueryFailed", "Summary", "cause", "run", "started_spark"]
@@ -115,7 +115,7 @@ def watch(view: View, title: str, console: Console) -> str:
     began = said = time.monotonic()
     with Live(console=console, refresh_per_second=4, transient=True) as live:
         try:
-            while not view.query.awaitTermination(LOOK_SECONDS):
+            while not has_ended(view.query, LOOK_SECONDS):
                 now = time.monotonic()
                 live.update(picture(view, title, now - began))
                 if not console.is_terminal and now - said > SAY_SECONDS:
