@@ -59,8 +59,9 @@ class Address:
 
 
 def segment_of(queue: Any) -> str:
-    """The id of a named queue, as text."""
-    return bytes(queue.segment_id).hex()
+    """The id of a named queue, as text: what its pickle would tell it by."""
+    _, (_, _, segment_id, _) = queue.__reduce__()
+    return bytes(segment_id).hex()
 
 
 @lru_cache(maxsize=OPEN_HANDLES)
