@@ -7,7 +7,7 @@
 //            C2  at most chunk_lines - 1 chunks are kept. So while a reader needs position p of chunk n + 1, neither
 //                that line nor the line of chunk n, which it may just have finished, is written again.
 //            C3  a chunk's memory is reused only after head_chunk has passed it (F1 in events_log.hpp).
-// Progress   wait-free looks; a search is a bisection.
+// Progress   wait-free looks; a search is a bisection, and begins anew only if a chunk was freed meanwhile.
 //
 // Who looks without being registered, or after it was dropped, may see anything: every number is checked before
 // it is used, and what was found counts only if the chunk is still kept afterwards.
@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "events_layout.hpp"
+#include "failpoint.hpp"
 
 namespace penstock {
 
@@ -87,19 +88,30 @@ struct Chunk {
 // The chunk that holds `position`, which the caller knows to lie before an `end` that it has acquired.
 // False: it is not kept (any more), or the directory says what cannot be.
 [[nodiscard]] inline bool find_chunk(const EventsMap& map, std::uint64_t position, Chunk& chunk) noexcept {
-  std::uint64_t low = map.control->head_chunk.load(std::memory_order_acquire);
-  std::uint64_t high = map.control->chunks_made.load(std::memory_order_acquire);
-  if (low >= high || high - low >= map.chunk_lines) return false;
-  while (high - low > 1) {  // first(low) <= position < first(high)
-    const std::uint64_t middle = low + (high - low) / 2;
-    if (map.chunk(middle).first_position.load(std::memory_order_relaxed) <= position)
-      low = middle;
-    else
-      high = middle;
+  for (;;) {
+    const std::uint64_t head = map.control->head_chunk.load(std::memory_order_acquire);
+    std::uint64_t low = head;
+    std::uint64_t high = map.control->chunks_made.load(std::memory_order_acquire);
+    PENSTOCK_FAILPOINT("find.begun");
+    bool is_found = false;
+    if (low < high && high - low < map.chunk_lines) {
+      while (high - low > 1) {  // first(low) <= position < first(high)
+        const std::uint64_t middle = low + (high - low) / 2;
+        if (map.chunk(middle).first_position.load(std::memory_order_relaxed) <= position)
+          low = middle;
+        else
+          high = middle;
+      }
+      is_found = load_chunk(map, low, chunk) && chunk.first <= position &&
+                 position < map.chunk(low).end_position.load(std::memory_order_relaxed) &&
+                 position - chunk.first < chunk.items;
+    }
+    // Lines of chunks that were freed meanwhile may be others' by now: they lead astray.
+    std::atomic_thread_fence(std::memory_order_acquire);  // F1
+    const std::uint64_t head_now = map.control->head_chunk.load(std::memory_order_relaxed);
+    if (is_found && head_now <= low) return true;
+    if (head_now == head) return false;
   }
-  return load_chunk(map, low, chunk) && chunk.first <= position &&
-         position < map.chunk(low).end_position.load(std::memory_order_relaxed) &&
-         position - chunk.first < chunk.items;
 }
 
 // The oldest position that is kept. Only a hint unless the lock is held.

@@ -4,7 +4,8 @@
 //            runs: items that stand in one chunk.
 // Roles      the owner of a reader's line, one thread at a time; or anybody, unregistered, by position.
 // Invariants S1  the line's place is never beyond what the reader has finished: the chunk under it is kept.
-//            S2  a cursor that has finished its chunk still has its number: the next one is that plus one.
+//            S2  a cursor that has finished its chunk still has its number: the next one is that plus one (X3),
+//                and neither's line is written again before the reader has left both (C2).
 //            S3  where readers can be dropped, what was copied counts only if still_holds() says so afterwards.
 // Progress   wait-free.
 //
@@ -36,44 +37,54 @@ struct Run {
   std::uint64_t items = 0;
 };
 
-// Loads `end`, and jumps if the queue was cleared since the last session.
-[[nodiscard]] inline Found begin_session(const EventsMap& map, const ReaderLine& line, Cursor& cursor,
+// Loads `end`, and jumps if the queue was cleared since the last session: then nobody needs what was left out.
+[[nodiscard]] inline Found begin_session(const EventsMap& map, ReaderLine& line, Cursor& cursor,
                                          std::uint64_t& end) noexcept {
   const EventsWord word = map.end(std::memory_order_acquire);  // E1: the session's one acquire load
   PENSTOCK_FAILPOINT("session.begun");
+  end = word.position();
   if (word.epoch() != cursor.epoch) [[unlikely]] {
-    // relaxed: stored before the `end` of its epoch; a later one is as good
+    // relaxed: stored before the `end` of its epoch. It may be that of a later clear, and lie beyond our end.
     const std::uint64_t start = EventsWord{map.control->start.load(std::memory_order_relaxed)}.position();
+    const std::uint64_t target = start < end ? start : end;
     cursor.epoch = word.epoch();
-    if (cursor.position < start) {
-      cursor.position = start;
+    if (cursor.position < target) {
+      cursor.position = target;
       cursor.chunk = {};
+      if (!move_to(map, line, target)) return Found::lost;
     }
   }
-  end = word.position();
   if (map.may_drop && (line.place.load(std::memory_order_relaxed) & dropped_bit)) [[unlikely]] return Found::lost;
   if (cursor.position < end) [[likely]] return Found::items;
   if (cursor.position > end) return Found::corrupt;
   return word.is_closed() ? Found::ended : Found::nothing;
 }
 
+// Before a reader whose place follows it goes to sleep: it has read everything, and should a writer need its
+// memory, then even the chunk that it stopped in can go. False: it was dropped.
+[[nodiscard]] inline bool rest(const EventsMap& map, ReaderLine& line, const Cursor& cursor) noexcept {
+  return move_to(map, line, cursor.position);
+}
+
 // The chunk of the cursor's position, which lies before `end`. Moves on when the last one is finished.
 [[nodiscard]] inline Found place_cursor(const EventsMap& map, Cursor& cursor, std::uint64_t& chunk_end,
                                         bool& crossed) noexcept {
+  // relaxed: E1, since the session's end lies beyond a chunk's if that is set
+  const auto end_of = [&map](const Chunk& chunk) {
+    const std::uint64_t most = chunk.first + chunk.items;
+    const std::uint64_t end = map.chunk(chunk.number).end_position.load(std::memory_order_relaxed);
+    return end < most ? end : most;
+  };
   crossed = false;
-  for (std::uint64_t steps = 0; steps < map.chunk_lines; ++steps) {  // a chunk may have been left empty by a kill
-    if (cursor.chunk.data == nullptr && !find_chunk(map, cursor.position, cursor.chunk)) return Found::corrupt;
-    // relaxed: E1, since the session's end lies beyond it if it is set
-    chunk_end = map.chunk(cursor.chunk.number).end_position.load(std::memory_order_relaxed);
-    const std::uint64_t most = cursor.chunk.first + cursor.chunk.items;
-    if (chunk_end > most) chunk_end = most;
-    if (cursor.position < chunk_end) return Found::items;
-    const std::uint64_t next = cursor.chunk.number + 1;  // S2
-    if (cursor.position > chunk_end || !load_chunk(map, next, cursor.chunk) || cursor.chunk.first != cursor.position)
-      return Found::corrupt;
-    crossed = true;
-  }
-  return Found::corrupt;
+  if (cursor.chunk.data == nullptr && !find_chunk(map, cursor.position, cursor.chunk)) return Found::corrupt;
+  chunk_end = end_of(cursor.chunk);
+  if (cursor.position < chunk_end) return Found::items;
+  const std::uint64_t next = cursor.chunk.number + 1;  // S2
+  if (cursor.position > chunk_end || !load_chunk(map, next, cursor.chunk) || cursor.chunk.first != cursor.position)
+    return Found::corrupt;
+  crossed = true;
+  chunk_end = end_of(cursor.chunk);
+  return cursor.position < chunk_end ? Found::items : Found::corrupt;  // X3: none is empty
 }
 
 // The next run of a session, at most `limit` items. The cursor stays: advance it by what was taken.

@@ -7,7 +7,7 @@
 // Roles      one writer at a time, the holder of the queue's lock, is in here; readers are in events_cursor.hpp.
 // Invariants I1  `end` is stored once a batch, after the items: what lies before it is whole.
 //            I2  the chunks head_chunk … chunks_made - 1 and the words `end` and `start` are the truth; everything
-//                else (blocks, used_bytes) follows from them and is made anew after a kill (repair).
+//                else (blocks, used_bytes) follows from them and is made anew after a kill (events_repair.hpp).
 //            I3  a chunk is freed only when it ended, and every reader's place is at its end or beyond.
 //            I4  `start` carries the epoch of the clear that set it. If it is not the epoch of `end`, a clear was
 //                killed in its middle, and is finished by the next holder.
@@ -22,8 +22,7 @@
 #pragma once
 
 #include "buffer.hpp"
-#include "events_blocks.hpp"
-#include "events_readers.hpp"
+#include "events_repair.hpp"
 
 namespace penstock {
 
@@ -112,55 +111,7 @@ class EventLog {
     return free_before(backing, readers_.least_place(start(), slowest));
   }
 
-  // After a holder of the lock died in here. False: the segment contradicts itself.
-  [[nodiscard]] bool repair(const Backing& backing) noexcept {
-    const EventsWord end = map_.end(std::memory_order_relaxed);
-    const EventsWord start{map_.control->start.load(std::memory_order_relaxed)};
-    PENSTOCK_FAILPOINT("repair.begin");
-    if (start.epoch() != end.epoch())
-      map_.control->end.store(end.in_epoch(start.epoch()).word, std::memory_order_release);  // I4, E1
-    blocks_.forget();
-    std::uint64_t used = 0;
-    std::uint64_t expected = 0;
-    for (std::uint64_t number = head(); number < made(); ++number) {
-      Chunk chunk;
-      const ChunkLine& line = map_.chunk(number);
-      if (number - head() >= map_.chunk_lines || !load_chunk(map_, number, chunk)) return false;
-      if ((number > head() && chunk.first != expected) ||
-          !blocks_.claim(line.block.load(std::memory_order_relaxed), line.blocks.load(std::memory_order_relaxed),
-                         chunk.bytes))
-        return false;
-      expected = line.end_position.load(std::memory_order_relaxed);
-      used += chunk.bytes;
-    }
-    map_.control->used_bytes.store(used, std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("repair.rebuilt");
-    blocks_.drop_rest(backing);
-    map_.control->repairs.fetch_add(1, std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("repair.done");
-    return true;
-  }
-
-  // After a crash of the machine only what was synced is believed: pages reach the disk in any order.
-  // Nobody reads meanwhile: all who could have are gone.
-  void roll_back_to(std::uint64_t position) noexcept {
-    const EventsWord end = map_.end(std::memory_order_relaxed);
-    if (position >= end.position()) return;
-    while (made() > head() + 1 && first_of(made() - 1) >= position)
-      map_.control->chunks_made.store(made() - 1, std::memory_order_relaxed);
-    if (made() > head()) {
-      if (position < first_of(head())) position = first_of(head());
-      map_.chunk(made() - 1).end_position.store(position, std::memory_order_relaxed);
-    }
-    const EventsWord start{map_.control->start.load(std::memory_order_relaxed)};
-    if (start.position() > position) map_.control->start.store(start.at(position).word, std::memory_order_relaxed);
-    map_.control->end.store(end.at(position).word, std::memory_order_release);  // E1
-    for (std::uint32_t i = 0; i < readers_.used(); ++i) {
-      std::atomic<std::uint64_t>& place = readers_.line(i).place;
-      if ((place.load(std::memory_order_relaxed) & ~dropped_bit) > position)
-        place.store(position, std::memory_order_relaxed);
-    }
-  }
+  [[nodiscard]] EventsRepair repair() noexcept { return {map_, blocks_, readers_}; }
 
   [[nodiscard]] std::uint64_t chunk_bytes(std::uint64_t items, std::uint64_t longest) const noexcept {
     if (!map_.varies) return items * map_.item_bytes;
@@ -176,10 +127,6 @@ class EventLog {
   [[nodiscard]] std::uint64_t start() const noexcept {
     return EventsWord{map_.control->start.load(std::memory_order_relaxed)}.position();
   }
-  [[nodiscard]] std::uint64_t first_of(std::uint64_t number) const noexcept {
-    return map_.chunk(number).first_position.load(std::memory_order_relaxed);
-  }
-
   // `write(chunk, at, i, room)` puts items i… into the chunk from its at-th place on, and says how many.
   template <class Tell, class Write, class LengthOf>
   [[nodiscard]] Appended append(const Backing& backing, std::uint64_t count, std::uint64_t& put, Tell tell, Write write,

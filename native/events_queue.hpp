@@ -179,7 +179,7 @@ class EventsQueue {
     const bool is_new = control().boot_id[0].load(std::memory_order_relaxed) == 0 &&
                         control().boot_id[1].load(std::memory_order_relaxed) == 0;
     if (!is_new) {
-      log_.roll_back_to(synced());
+      log_.repair().roll_back_to(synced());
       if (!repair()) return false;
     }
     PENSTOCK_FAILPOINT("boot.settled");
@@ -223,7 +223,7 @@ class EventsQueue {
 
   [[nodiscard]] bool repair() noexcept {
     settle_intents(producers_, map());
-    return log_.repair(backing());
+    return log_.repair().after_kill(backing());
   }
 
   static constexpr std::int64_t burial_interval_ns = 10'000'000;

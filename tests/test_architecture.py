@@ -18,21 +18,27 @@ LINE_LIMIT = 480
 # Each may include only what stands in a row above its own. A new header needs a row.
 NATIVE_ROWS = [
     {"platform"},
-    {"layout", "failpoint", "fault_guard"},
-    {"wait", "ledger", "roster"},
-    {"bounded"},
-    {"bounded_items", "bounded_recovery"},
-    {"bounded_queue"},
+    {"layout", "failpoint", "fault_guard", "buffer"},
+    {"wait", "ledger", "roster", "events_layout"},
+    {"patience", "owner", "owner_lock", "events_blocks", "events_chunks", "bounded"},
+    {"producers", "events_readers", "bounded_items", "bounded_recovery"},
+    {"events_repair", "events_cursor", "bounded_queue"},
+    {"events_log"},
+    {"events_producers"},
+    {"events_queue"},
 ]
 
 # Each may import only what stands in a row above its own. A new module needs a row.
 PYTHON_ROWS = [
-    {"_version", "errors", "stats", "_layout", "_native"},
-    {"items", "_aio", "_buffers"},
+    {"_version", "errors", "stats", "views", "keeper", "_layout", "_native"},
+    {"items", "_aio", "_buffers", "_events_native"},
+    {"geometry", "_batches"},
     {"segment"},
     {"_queue"},
-    {"_bounded_local", "_bounded_shared"},
-    {"_bounded"},
+    {"_bounded_local", "_bounded_shared", "_events_body"},
+    {"_bounded", "_events_fetch", "_events_once"},
+    {"_events_reader"},
+    {"_events"},
     {"opening"},
     {"__init__"},
     {"demo"},

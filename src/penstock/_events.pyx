@@ -229,11 +229,16 @@ cdef class EventQueue(Queue):
             body.write_to_disk()
 
     def close(self):
+        """Give up this handle and its readers. The queue stays, on a disk with all that it has."""
         cdef EventsBody body
-        if not self.body.is_closing and isinstance(self.body, EventsBody):
-            body = self.body
-            body.sync_if_needed()
+        cdef uint32_t i
+        if self.body.is_closing:
+            return
+        body = self.body
+        body.sync_if_needed()
         Queue.close(self)
+        for i in range(body.log.readers().used()):
+            body.queue.roster().let_go(reader_lock_number(i))
 
     # -- looks ------------------------------------------------------------------------------------------
 
@@ -244,6 +249,7 @@ cdef class EventQueue(Queue):
 
     @property
     def is_shut_down(self):
+        """Was it shut down? Then nothing more is put."""
         cdef EventsWord end
         end.word = body_of(self).map.control.end.load()
         return end.is_closed()

@@ -66,11 +66,10 @@ cdef class Reader:
         self.is_closed = True
 
     def __dealloc__(self):
-        if not self.is_closed:
-            try:
-                self.release()
-            except Exception:  # an unusable queue is nothing that a destructor could tell anybody
-                pass
+        # Without the queue's lock, which may be long in coming: a line that nobody holds is given back by others.
+        if not self.is_closed and not self.body.is_closing and \
+                self.generation == self.body.queue.roster().generation():
+            self.body.queue.roster().let_go(reader_lock_number(self.number))
 
     cdef int check(self) except -1:
         if self.is_closed:
@@ -120,6 +119,7 @@ cdef class Reader:
                 )
             if found == Found.items:
                 item = fetch_one(self.body, run)
+                self.body.check_open()
                 if still_holds(self.body.map[0], self.line[0]):
                     self.body.check_found(found)
                     self.cursor.position += 1
@@ -175,6 +175,7 @@ cdef class Reader:
             if found != Found.items:
                 break
             fetch_records(self.body, run, data + taken * self.body.map.item_bytes)
+            self.body.check_open()
             if not still_holds(self.body.map[0], self.line[0]):
                 break
             taken += run.items

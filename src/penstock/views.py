@@ -78,8 +78,8 @@ class ChunkView(np.ndarray[Any, np.dtype[Any]]):
 # What reads the records without going through an operator.
 READING = frozenset(
     {
-        "all", "any", "argmax", "argmin", "argsort", "astype", "choose", "clip", "compress", "copy", "cumprod", "cumsum",
-        "data", "diagonal", "dot", "dump", "dumps", "flat", "flatten", "item", "max", "mean", "min", "nonzero",
+        "all", "any", "argmax", "argmin", "argsort", "astype", "choose", "clip", "compress", "copy", "cumprod",
+        "cumsum", "data", "diagonal", "dot", "dump", "dumps", "flat", "flatten", "item", "max", "mean", "min", "nonzero",
         "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take",
         "tobytes", "tofile", "tolist", "trace", "transpose", "var", "view",
     }

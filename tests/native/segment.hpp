@@ -1,20 +1,8 @@
 // A bounded segment in a file, as these tests make it: no header, just what the queue itself uses.
-//
-// The file has no name once it is open: whoever attaches opens /proc/self/fd/<n>, which is a new open file
-// description each time, and nothing is left behind however a test ends.
 #pragma once
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <stdexcept>
-#include <string>
-
 #include "bounded_queue.hpp"
+#include "mapping.hpp"
 
 namespace penstock::testing {
 
@@ -30,22 +18,11 @@ struct Shape {
   }
 };
 
-inline int open_nameless_file() {
-  for (std::string path : {"/dev/shm/penstock-test-XXXXXX", "/tmp/penstock-test-XXXXXX"}) {
-    const int fd = mkostemp(path.data(), O_CLOEXEC);
-    if (fd < 0) continue;
-    unlink(path.c_str());
-    return fd;
-  }
-  throw std::runtime_error("no directory for a test segment: neither /dev/shm nor /tmp can be written");
-}
-
 // The file, and a view of it that belongs to no participant: for raw looks, and to start afresh.
 class Segment {
  public:
-  explicit Segment(const Shape& shape) : shape_(shape), at_(shape.offsets()), fd_(open_nameless_file()) {
-    if (ftruncate(fd_, static_cast<off_t>(at_.total)) != 0) throw std::runtime_error("ftruncate failed");
-    base_ = map(fd_, at_.total);
+  explicit Segment(const Shape& shape) : shape_(shape), at_(shape.offsets()), fd_(open_nameless_file(at_.total)) {
+    base_ = map_file(fd_, at_.total);
     reset(0);
   }
   ~Segment() {
@@ -62,12 +39,6 @@ class Segment {
     control().pop_position.store(start, std::memory_order_relaxed);
     for (std::uint64_t p = start; p != start + shape_.capacity; ++p)
       generations()[p & (shape_.capacity - 1)].store(p, std::memory_order_release);
-  }
-
-  [[nodiscard]] static std::byte* map(int fd, std::uint64_t bytes) {
-    void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (base == MAP_FAILED) throw std::runtime_error("mmap failed");
-    return static_cast<std::byte*>(base);
   }
 
   // The ring as nobody's: for preparing and looking, not for taking part.
@@ -112,29 +83,14 @@ class Segment {
 };
 
 // A mapping of one's own and an open file description of one's own, as another process has them.
-//
-// Under ThreadSanitizer the mapping is shared: it knows memory by address, so what one mapping synchronises it
-// would not believe of the other, and a race between the two it would not see.
-#ifdef __SANITIZE_THREAD__
-inline constexpr bool has_own_mapping = false;
-#else
-inline constexpr bool has_own_mapping = true;
-#endif
-
 class Attachment {
  public:
   explicit Attachment(const Segment& segment)
-      : bytes_(segment.offsets().total),
-        base_(map_anew(segment)),
-        lock_fd_(ofd::reopen(segment.fd())),
-        queue_(base_, segment.offsets(), segment.shape().capacity, segment.shape().slot_bytes,
-               segment.shape().participants, lock_fd_, Identity{}) {
-    if (lock_fd_ < 0) throw std::runtime_error("cannot open the segment again");
-  }
-  ~Attachment() {
-    queue_.roster().leave();
-    if (has_own_mapping) munmap(base_, bytes_);
-  }
+      : mapping_(segment.fd(), segment.base(), segment.offsets().total),
+        lock_fd_(open_again(segment.fd())),
+        queue_(mapping_.base(), segment.offsets(), segment.shape().capacity, segment.shape().slot_bytes,
+               segment.shape().participants, lock_fd_, Identity{}) {}
+  ~Attachment() { queue_.roster().leave(); }
   Attachment(const Attachment&) = delete;
   Attachment& operator=(const Attachment&) = delete;
 
@@ -155,17 +111,7 @@ class Attachment {
   void die() noexcept { queue_.roster().leave(); }
 
  private:
-  static std::byte* map_anew(const Segment& segment) {
-    if (!has_own_mapping) return segment.base();
-    const int fd = ofd::reopen(segment.fd());
-    if (fd < 0) throw std::runtime_error("cannot open the segment again");
-    std::byte* base = Segment::map(fd, segment.offsets().total);
-    close(fd);
-    return base;
-  }
-
-  std::uint64_t bytes_;
-  std::byte* base_;
+  OwnMapping mapping_;
   int lock_fd_;
   SharedQueue queue_;
 };

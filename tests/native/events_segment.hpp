@@ -1,0 +1,150 @@
+// An events segment in a file, as these tests make it: no header, just what the queue itself uses.
+#pragma once
+
+#include <new>
+
+#include "events_queue.hpp"
+#include "mapping.hpp"
+
+namespace penstock::testing {
+
+struct EventsSettings {
+  std::uint64_t max_bytes = 1 << 20;
+  std::uint64_t block_bytes = 1 << 14;
+  std::uint64_t blocks = 64;
+  std::uint64_t first_items = 4;
+  std::uint64_t item_bytes = 16;
+  std::uint64_t chunk_lines = 64;
+  std::uint32_t participants = 8;
+  std::uint32_t readers = 8;
+  std::uint32_t producers = 4;
+  bool varies = false;  // bytes; else records
+  bool may_drop = false;
+
+  [[nodiscard]] EventsOffsets offsets() const noexcept {
+    return events_offsets(blocks, block_bytes, chunk_lines, participants, readers, producers, 0);
+  }
+  [[nodiscard]] EventsMap map() const noexcept {
+    EventsMap map;
+    map.block_count = blocks;
+    map.block_bytes = block_bytes;
+    map.chunk_lines = chunk_lines;
+    map.max_bytes = max_bytes;
+    map.first_items = first_items;
+    map.item_bytes = item_bytes;
+    map.reader_lines = readers;
+    map.varies = varies;
+    map.may_drop = may_drop;
+    return map;
+  }
+};
+
+// The file, and a view of it that belongs to no participant: for raw looks, and to start afresh.
+class EventsSegment {
+ public:
+  explicit EventsSegment(const EventsSettings& settings)
+      : settings_(settings),
+        at_(settings.offsets()),
+        fd_(open_nameless_file(at_.total)),
+        base_(map_file(fd_, at_.total)),
+        map_(EventsQueue::placed(base_, at_, settings.map())) {}
+  ~EventsSegment() {
+    munmap(base_, at_.total);
+    close(fd_);
+  }
+  EventsSegment(const EventsSegment&) = delete;
+  EventsSegment& operator=(const EventsSegment&) = delete;
+
+  // As created, without any memory.
+  void reset() noexcept {
+    (void)fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(at_.total));
+  }
+
+  [[nodiscard]] const EventsSettings& settings() const noexcept { return settings_; }
+  [[nodiscard]] const EventsOffsets& offsets() const noexcept { return at_; }
+  [[nodiscard]] const EventsMap& map() const noexcept { return map_; }
+  [[nodiscard]] EventsControl& control() const noexcept { return *map_.control; }
+  [[nodiscard]] int fd() const noexcept { return fd_; }
+  [[nodiscard]] std::byte* base() const noexcept { return base_; }
+
+  [[nodiscard]] EventsWord end() const noexcept { return map_.end(std::memory_order_acquire); }
+  [[nodiscard]] std::uint64_t kept() const noexcept { return control().chunks_made - control().head_chunk; }
+  [[nodiscard]] std::uint64_t blocks_in_use() const noexcept {
+    std::uint64_t used = 0;
+    for (std::uint64_t i = 0; i < settings_.blocks; ++i) used += (map_.blocks[i].load() & block_in_use) != 0;
+    return used;
+  }
+  [[nodiscard]] std::uint64_t blocks_of_chunks() const noexcept {
+    std::uint64_t blocks = 0;
+    for (std::uint64_t n = control().head_chunk; n < control().chunks_made; ++n) blocks += map_.chunk(n).blocks;
+    return blocks;
+  }
+  // What the file system has given for the arena's blocks.
+  [[nodiscard]] std::uint64_t memory_of_blocks() const noexcept {
+    std::uint64_t bytes = 0;
+    const auto end = static_cast<off_t>(at_.total);
+    for (off_t at = static_cast<off_t>(at_.arena); at < end;) {
+      const off_t data = lseek(fd_, at, SEEK_DATA);
+      if (data < 0) break;
+      const off_t hole = lseek(fd_, data, SEEK_HOLE);
+      at = hole < 0 ? end : hole;
+      bytes += static_cast<std::uint64_t>(at - data);
+    }
+    return bytes;
+  }
+
+ private:
+  EventsSettings settings_;
+  EventsOffsets at_;
+  int fd_;
+  std::byte* base_;
+  EventsMap map_;
+};
+
+// A mapping of one's own and an open file description of one's own, as another process has them.
+class EventsAttachment {
+ public:
+  explicit EventsAttachment(const EventsSegment& segment, Identity identity = {})
+      : mapping_(segment.fd(), segment.base(), segment.offsets().total),
+        queue_(mapping_.base(), segment.offsets(), segment.settings().map(), segment.settings().participants,
+               segment.settings().producers, open_again(segment.fd()), identity, false) {}
+  ~EventsAttachment() { queue_.roster().leave(); }
+  EventsAttachment(const EventsAttachment&) = delete;
+  EventsAttachment& operator=(const EventsAttachment&) = delete;
+
+  [[nodiscard]] EventsQueue& queue() noexcept { return queue_; }
+  [[nodiscard]] const EventsMap& map() const noexcept { return queue_.map(); }
+  [[nodiscard]] EventLog& log() noexcept { return queue_.log(); }
+
+  // The calling thread's line, joined at the first call.
+  [[nodiscard]] std::uint32_t line() {
+    std::uint32_t line = 0;
+    if (queue_.find_line(line)) return line;
+    if (queue_.join() != Roster::Joined::yes || !queue_.find_line(line))
+      throw std::runtime_error("cannot join: the participant table is full");
+    return line;
+  }
+
+  // To others this looks like a process that was killed: the kernel has dropped its locks.
+  void die() noexcept { queue_.roster().leave(); }
+
+ private:
+  OwnMapping mapping_;
+  EventsQueue queue_;
+};
+
+// The lock, held as long as this lives.
+class Inside {
+ public:
+  explicit Inside(EventsAttachment& attached) : queue_(attached.queue()) {
+    if (queue_.enter(attached.line(), 5'000'000'000) != Entered::yes) throw std::runtime_error("cannot enter");
+  }
+  ~Inside() { queue_.leave(); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  EventsQueue& queue_;
+};
+
+}  // namespace penstock::testing
