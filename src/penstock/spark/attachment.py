@@ -17,7 +17,7 @@ from penstock.spark.spans import check_retained
 
 __all__ = ["Attachment"]
 
-BUSY_SECONDS = 20.0  # that the process of a killed query may take to end and let go of its reader
+BUSY_SECONDS = 10.0  # that the process of a killed query may take to end and let go of its reader
 CHECK_SECONDS = 1.0
 
 
