@@ -31,16 +31,18 @@ inline bool shut_down(const Ring& ring, Event items, Event room, bool immediate)
 class SharedQueue {
  public:
   SharedQueue(std::byte* base, const BoundedOffsets& at, std::uint64_t capacity, std::uint64_t slot_bytes,
-              std::uint32_t participants, int lock_fd, Identity identity) noexcept
+              std::uint32_t participants, std::uint32_t producers, int lock_fd, Identity identity) noexcept
       : control_(reinterpret_cast<BoundedControl*>(base + at.control)),
         ring_(make_ring(base, at, control_, capacity, slot_bytes)),
         roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
                 &control_->participants_used, identity),
-        recovery_(ring_, roster_, {&control_->tombstones, &control_->adopted}) {}
+        producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers, roster_),
+        recovery_(ring_, roster_, producers_, {&control_->tombstones, &control_->adopted}) {}
 
   [[nodiscard]] const Ring& ring() const noexcept { return ring_; }
   [[nodiscard]] BoundedControl& control() const noexcept { return *control_; }
   [[nodiscard]] Roster& roster() noexcept { return roster_; }
+  [[nodiscard]] Producers& producers() noexcept { return producers_; }
   [[nodiscard]] Recovery& recovery() noexcept { return recovery_; }
   [[nodiscard]] Event items() const noexcept { return Event(&control_->items.word); }
   [[nodiscard]] Event room() const noexcept { return Event(&control_->room.word); }
@@ -51,6 +53,10 @@ class SharedQueue {
     if (line == 0) [[unlikely]] return false;
     ledger = {roster_.lines() + line - 1, line - 1};
     return true;
+  }
+  // The same as an owner word, by which this participant owns things in the segment.
+  [[nodiscard]] std::uint64_t owner_word(SharedLedger ledger) const noexcept {
+    return owner::word_of(roster_, ledger.number());
   }
   // A table is full of the living or not at all: lines of the dead are kept back until what they claimed is
   // recovered, and perhaps nobody else is here to do it; and somebody may just look whether one is settled.
@@ -81,6 +87,21 @@ class SharedQueue {
     Peeked front;
     (void)peek(ring_, ledger, front);
     return found.changed || front.skipped > 0;
+  }
+
+  // For a named producer whose predecessor was killed: find out what of its last put is in. busy: not yet known,
+  // since somebody else who lives is in the way of burying the rest.
+  [[nodiscard]] Outcome settle_producer(ProducerLine& line) noexcept {
+    for (int look = 0;; ++look) {
+      const Outcome outcome = settle(ring_, line);
+      if (outcome != Outcome::busy || look == settle_looks) return outcome;
+      const Recovery::Found found = recovery_.run();
+      if (found.unclaimed) return Outcome::corrupt;
+      if (found.adoptable) items().wake_one();
+      if (found.changed) continue;
+      const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
+      nanosleep(&moment, nullptr);
+    }
   }
 
   // After try_adopt: the last two steps of a pop.
@@ -126,6 +147,7 @@ class SharedQueue {
   friend class LocalQueue;
 
   static constexpr int join_looks = 500;
+  static constexpr int settle_looks = 50;
 
   static Ring make_ring(std::byte* base, const BoundedOffsets& at, BoundedControl* control, std::uint64_t capacity,
                         std::uint64_t slot_bytes) noexcept {
@@ -147,6 +169,7 @@ class SharedQueue {
   BoundedControl* control_;
   Ring ring_;
   Roster roster_;
+  Producers producers_;
   Recovery recovery_;
   Patience item_patience_;
   Patience room_patience_;

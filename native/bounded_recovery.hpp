@@ -6,14 +6,14 @@
 //            B2  a slot is touched only if a dead line names it and no live line does (L3).
 //            B3  each change is a compare-and-swap from the exact generation that was judged. If its owner
 //                lived and went on, the generation has moved and the swap fails (L2).
-//            B4  adoption is declared before it is made, like every claim: a dead adopter is found as well.
+//            B4  before a slot is buried, the claims of named producers are cut short at it (C3).
+//            B5  adoption is declared before it is made, like every claim: a dead adopter is found as well.
 // Progress   lock-free; a pass costs a load a line, one fcntl for each line that names anything, and the
 //            slots that the dead named.
 // Source     searched exhaustively in models/bounded_ledger, kills of the recoverer included.
 #pragma once
 
-#include "bounded.hpp"
-#include "roster.hpp"
+#include "bounded_producers.hpp"
 
 namespace penstock {
 
@@ -24,8 +24,8 @@ struct RecoveryCounters {
 
 class Recovery {
  public:
-  Recovery(const Ring& ring, Roster& roster, RecoveryCounters counters) noexcept
-      : ring_(ring), roster_(roster), counters_(counters) {}
+  Recovery(const Ring& ring, Roster& roster, const Producers& producers, RecoveryCounters counters) noexcept
+      : ring_(ring), roster_(roster), producers_(producers), counters_(counters) {}
 
   struct Found {
     bool changed = false;    // a slot was buried or freed: try again
@@ -68,7 +68,7 @@ class Recovery {
   // Take over what run() found. The caller then copies and calls release_adopted().
   [[nodiscard]] bool try_adopt(SharedLedger ledger, const Found& found) noexcept {
     const Span span = found.peeked.span;
-    ledger.declare(Side::pop, span.position, span.slots);  // B4
+    ledger.declare(Side::pop, span.position, span.slots);  // B5
     std::uint64_t expected = found.seen;
     PENSTOCK_FAILPOINT("recover.before_adopt");
     // B3; acquire P1 on success: the item's bytes
@@ -196,6 +196,11 @@ class Recovery {
   // A claimed slot whose producer died before it published.
   void bury(std::uint64_t p, Found& found) noexcept {
     if (ring_.generation_of(p).load(std::memory_order_acquire) != generation::free(p) || is_live(Side::push, p)) return;
+    if (producers_.count() != 0) {
+      // Still free after the look at the lines: nobody alive has claimed it, or its generation would have moved (L2).
+      if (ring_.generation_of(p).load(std::memory_order_acquire) != generation::free(p)) return;
+      cut_claims(producers_.lines(), producers_.count(), p);  // B4
+    }
     if (swap(p, generation::free(p), generation::tombstone(p))) {
       found.changed = true;
       counters_.tombstones->fetch_add(1, std::memory_order_relaxed);  // a statistic
@@ -240,6 +245,7 @@ class Recovery {
 
   const Ring& ring_;
   Roster& roster_;
+  const Producers& producers_;
   RecoveryCounters counters_;
   std::atomic<bool> has_more_{false};
 };

@@ -109,8 +109,8 @@ struct ProducerLine {
   std::atomic<std::uint64_t> sequence[2];  // the one of now, and the one before or after it
   std::atomic<std::uint64_t> position;     // of the claim under way, or of the last one
   std::atomic<std::uint64_t> extent;       // of that claim: | slots : 32 | items : 32 |
-  std::atomic<std::uint64_t> buried;       // the first of its positions that was buried; its end: none was
-  std::atomic<std::uint64_t> mark;         // how far it was published at least, in the form of an extent
+  std::atomic<std::uint64_t> kept;         // of a bounded ring: how much of it is not buried, see bounded_producers.hpp
+  std::uint64_t spare;                     // 0
   std::atomic<std::uint64_t> name[producer_name_bytes / 8];  // UTF-8, filled up with zeros
 };
 static_assert(sizeof(ProducerLine) == line_bytes && offsetof(ProducerLine, name) == 64);

@@ -6,7 +6,7 @@
 //              idle, done ────► idle, done 0 ────► intended, done ────► claimed, done ────► idle, done + k
 //            `which` names the valid one of the two sequence words.
 // Roles      one participant at a time owns a line and writes it, for the length of a call; anybody reads.
-// Invariants N1  a line is written only by its owner (owner.hpp), except for `buried`.
+// Invariants N1  a line is written only by its owner (owner.hpp), except for `kept`, which is the queue's.
 //            N2  each step is one store of progress, after all that it speaks of: a kill leaves the line before
 //                the step or after it.
 //            N3  a name is in the table once: names are made by the owner of the registrar word only. A line has
@@ -59,7 +59,7 @@ struct Progress {
 static_assert(Progress::unpack(Progress{true, Phase::claimed, 1, 7, 5}.packed()).total == 7);
 static_assert(Progress::unpack(Progress{true, Phase::claimed, 1, 7, 5}.packed()).phase == Phase::claimed);
 
-// What a claim covers, or how much of it was published.
+// What a claim covers.
 struct Extent {
   std::uint64_t slots = 0;
   std::uint64_t items = 0;
@@ -107,6 +107,10 @@ class ProducerName {
   return Progress::unpack(line.progress.load(std::memory_order_acquire));  // acquire N2
 }
 
+[[nodiscard]] inline std::uint64_t sequence_of(const ProducerLine& line) noexcept {
+  return line.sequence[progress_of(line).which].load(std::memory_order_relaxed);  // carried to us by acquire N2
+}
+
 // The steps of a line's owner, in the order in which it takes them.
 
 inline void store_progress(ProducerLine& line, Progress next, [[maybe_unused]] const char* before,
@@ -126,7 +130,7 @@ enum class Begun : std::uint8_t {
 // Turn to a sequence of `total` items. The line is settled: its phase is idle.
 [[nodiscard]] inline Begun begin(ProducerLine& line, std::uint64_t sequence, std::uint64_t total) noexcept {
   Progress now = progress_of(line);
-  const std::uint64_t current = line.sequence[now.which].load(std::memory_order_relaxed);  // ours: N1
+  const std::uint64_t current = sequence_of(line);
   if (sequence < current) return Begun::complete;
   if (sequence == current) {
     if (now.total != total) return Begun::other_total;
@@ -142,13 +146,10 @@ enum class Begun : std::uint8_t {
 inline void intend(ProducerLine& line, std::uint64_t position, Extent extent) noexcept {
   Progress now = progress_of(line);
   PENSTOCK_FAILPOINT("once.before_intent");
-  // release, each: see C3 in bounded_producers.hpp
-  line.position.store(position, std::memory_order_release);
-  line.extent.store(extent.packed(), std::memory_order_release);
-  line.mark.store(0, std::memory_order_release);
-  line.buried.store(position + extent.slots, std::memory_order_release);
+  line.position.store(position, std::memory_order_relaxed);  // both are carried out by release N2
+  line.extent.store(extent.packed(), std::memory_order_relaxed);
   now.phase = Phase::intended;
-  store_progress(line, now, "once.noted", "once.intended");
+  store_progress(line, now, "once.written", "once.intended");
 }
 
 // The claim is won, and nothing of it is published yet.

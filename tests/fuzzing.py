@@ -24,7 +24,7 @@ CAPACITY = 16
 PATIENCE = 0.001
 KINDS = [bytes, "<u8", [("a", "<i4"), ("b", "<f8")], object]
 VALUES = {0: b"x" * 20, 1: 7, 2: (1, 2.5), 3: {"a": [1, 2, 3]}}
-AREAS = ["header", "item_text", "control", "participants", "generations", "lengths"]
+AREAS = ["header", "item_text", "control", "participants", "producers", "generations", "lengths"]
 
 
 def main() -> None:
@@ -40,10 +40,11 @@ def main() -> None:
 def make_template(kind: int) -> bytes:
     """A queue in the middle of its second lap, with items and free slots."""
     name = f"template{kind}"
-    with BoundedQueue.create(name, CAPACITY, item=KINDS[kind], participants=4) as q:
+    with BoundedQueue.create(name, CAPACITY, item=KINDS[kind], participants=4, producers=2) as q:
         q.put_many([VALUES[kind]] * 12)
         q.get_many(12)
-        q.put_many([VALUES[kind]] * 9)
+        q.put_once([VALUES[kind]] * 4, "p", 1)
+        q.put_many([VALUES[kind]] * 5)
     path = Path(os.environ["PENSTOCK_DIR"]) / name
     data = path.read_bytes()
     path.unlink()
@@ -84,12 +85,13 @@ def damage(raw: RawSegment, rng: random.Random) -> None:
         "control": starts["participants"],
     }
     ends["participants"] = starts["participants"] + 4 * 128
+    ends["producers"] = starts["producers"] + 3 * 128
     ends["generations"] = starts["generations"] + 8 * CAPACITY
     ends["lengths"] = starts["lengths"] + 4 * CAPACITY if starts["lengths"] else 0
     starts["header"] = 0
     sign = rng.random() < 0.5
     for _ in range(rng.randint(1, 4)):
-        area = rng.choices(AREAS, [15, 10, 35, 25, 10, 5])[0]
+        area = rng.choices(AREAS, [15, 10, 30, 20, 15, 10, 5])[0]
         if ends[area] - starts[area] < 8:
             continue
         strike(raw.memory, rng, starts[area], ends[area])
@@ -130,6 +132,9 @@ CALLS = {
     "get": lambda q, value: q.get(timeout=PATIENCE),
     "put_many": lambda q, value: q.put_many([value] * 20, timeout=PATIENCE),
     "get_many": lambda q, value: q.get_many(20, timeout=PATIENCE),
+    "put_once": lambda q, value: q.put_once([value] * 4, "p", 1, timeout=PATIENCE),
+    "next put_once": lambda q, value: q.put_once([value] * 3, "p", 2, timeout=PATIENCE),
+    "producers": lambda q, value: (q.producers(), q.forget_producer("p")),
     "puts and gets": lambda q, value: [(q.try_put(value), q.try_get()) for _ in range(40)],
     "another": lambda q, value: penstock.open("q").close(),
 }
@@ -154,7 +159,7 @@ def attempt(q: BoundedQueue, call: str, kind: int) -> BaseException | None:
 def be_struck() -> None:
     """Call everything for a second, whatever happens to the memory."""
     kind = int(sys.argv[1])
-    q = BoundedQueue.create("q", CAPACITY, item=KINDS[kind], participants=4)
+    q = BoundedQueue.create("q", CAPACITY, item=KINDS[kind], participants=4, producers=2)
     rng = random.Random(kind)
     outcomes: dict[str, int] = {}
     print("ready", flush=True)

@@ -29,9 +29,13 @@ def test_the_readme_example_carries_ticks_from_one_process_to_another():
     assert penstock.queues() == [("ticks", "bounded")]
 
 
-def test_the_example_of_the_bounded_page_runs():
-    (code,) = python_blocks("docs/queues/bounded.md")
-    run(code)
+def test_the_examples_of_the_bounded_page_run():
+    first, once = python_blocks("docs/queues/bounded.md")
+    run(first)
+    shown = re.sub(r"^    (orders\..*?)  # .*$", r"    print(\1)", "import penstock\n" + once, flags=re.MULTILINE)
+    results = re.findall(r"  # (\d+|\[.*\])", once)
+    assert len(results) == 3
+    assert run(shown).splitlines() == results
 
 
 def test_the_layout_page_names_every_header_field_at_its_offset():

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Build the native tests in one flavour and run them.
 #   tools/native.sh plain | address | thread    unit tests and stress, under that sanitizer
-#   tools/native.sh crash                       the long crash campaign
+#   tools/native.sh crash                       the long crash campaigns
 #   tools/native.sh bench                       build the native benchmarks
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,6 +21,8 @@ fi
 ninja -C "$build" --quiet
 case $flavour in
   bench) ;;
-  crash) "$build/tests/native/crash_bounded" --long ;;
+  crash)
+    "$build/tests/native/crash_bounded" --long
+    "$build/tests/native/crash_once" --long ;;
   *) meson test -C "$build" --no-rebuild --print-errorlogs --num-processes 2 ;;
 esac

@@ -6,9 +6,9 @@ from libc.stdint cimport uint64_t
 from penstock._bounded_local cimport LocalBody
 from penstock._bounded_shared cimport SharedBody
 from penstock._native cimport LocalQueue, Ring, closed_bit, slots_in_use
-from penstock._queue cimport Body, Queue, checked_int
+from penstock._queue cimport Body, Queue, checked_int, computed_deadline
 
-from penstock import items, segment
+from penstock import _bounded_once, items, segment
 from penstock.geometry import BoundedGeometry
 from penstock.stats import BoundedStats
 
@@ -64,6 +64,24 @@ cdef class BoundedQueue(Queue):
         self.segment = opened
         return self
 
+    def put_once(self, items, producer, sequence, *, block=True, timeout=None):
+        """Put all of ``items`` exactly once for this sequence of this producer; returns how many it put now.
+
+        A call that was killed, or ran out of time, is repeated with the same items and goes on where it stopped.
+        A sequence that is complete, or lies before the last one, is left alone: 0. A producer is a name of 1 to 64
+        bytes of UTF-8, used by one at a time; its sequences only rise, gaps are fine. Raises Full when the time is
+        up (what is in stays counted), ShutDown, ProducerInUse, TooManyProducers.
+        """
+        return _bounded_once.put_once(shared_body(self.body), items, producer, sequence, computed_deadline(block, timeout))
+
+    def producers(self):
+        """What put_once keeps of each producer: a list of (name, sequence, done, total)."""
+        return _bounded_once.producers(shared_body(self.body))
+
+    def forget_producer(self, name):
+        """Make room for another name in the table of producers. A sequence repeated afterwards is put again."""
+        _bounded_once.forget_producer(shared_body(self.body), name)
+
     @property
     def capacity(self):
         """Slots: with items of one slot, how many fit."""
@@ -96,6 +114,13 @@ cdef class BoundedQueue(Queue):
             tombstones=shared.queue.control().tombstones.load() if shared is not None else 0,
             adopted=shared.queue.control().adopted.load() if shared is not None else 0,
         )
+
+
+cdef Body shared_body(Body body):
+    body.check_open()
+    if not isinstance(body, SharedBody):
+        raise ValueError("a queue without a name has no producers; use BoundedQueue.create(name, ...)")
+    return body
 
 
 cdef const Ring* ring_of(Body body) except NULL:

@@ -53,7 +53,7 @@ cdef class SharedBody(Body):
         self.guard = watch(mapped.view.buf, mapped.view.len)
         self.queue = new SharedQueue(
             <byte*>mapped.view.buf, at, opened.geometry.capacity, opened.geometry.slot_bytes,
-            opened.geometry.participants, opened.take_lock_fd(), identity,
+            opened.geometry.participants, opened.geometry.producers, opened.take_lock_fd(), identity,
         )
         self.ring = &self.queue.ring()
         self.label = repr(opened.name)

@@ -16,7 +16,7 @@ from penstock._queue cimport FOREVER, Body, Queue, checked_int, computed_deadlin
 import numpy
 
 from penstock import items, keeper, segment
-from penstock.errors import DataLost, ReaderBusy
+from penstock.errors import DataLost, ReaderInUse
 from penstock.geometry import EventsGeometry
 from penstock.stats import EventStats, ReaderInfo
 
@@ -142,7 +142,7 @@ cdef class EventQueue(Queue):
         if line == no_reader:
             raise ValueError(f"{body.label} has no durable reader {name!r}")
         if not is_forgotten:
-            raise ReaderBusy(f"the reader {name!r} of {body.label} is held by somebody alive; close it there first")
+            raise ReaderInUse(f"the reader {name!r} of {body.label} is held by somebody alive; close it there first")
 
     def readers(self):
         """Everybody who is registered, attached or not."""

@@ -11,7 +11,7 @@ from penstock._native cimport array_data
 from penstock._queue cimport FOREVER, checked_int
 
 from penstock import items as item_types
-from penstock.errors import Full, ProducerBusy
+from penstock.errors import Full, ProducerInUse, TooManyProducers
 from penstock.stats import ProducerInfo
 
 cdef object COUNT_LIMIT = (1 << 30) - 1
@@ -91,12 +91,12 @@ cdef object put_once(EventsBody body, object items, object producer, object sequ
 
 cdef int check_taken(EventsBody body, Taken taken, object producer) except -1:
     if taken == Taken.table_full:
-        raise ProducerBusy(
+        raise TooManyProducers(
             f"all {body.queue.producers().count()} producers of {body.label} are in use; forget_producer() those that "
             "will not come back, or create the queue with a larger producers="
         )
     if taken != Taken.yes and taken != Taken.unknown:
-        raise ProducerBusy(f"the producer {producer!r} of {body.label} is at work elsewhere just now")
+        raise ProducerInUse(f"the producer {producer!r} of {body.label} is at work elsewhere just now")
     return 0
 
 
@@ -107,7 +107,7 @@ cdef list list_producers(EventsBody body):
     for i in range(body.queue.producers().count()):
         if body.queue.producers().look(i, listed):
             name = listed.name.text()[:listed.name.bytes()].decode(errors="replace")
-            found.append(ProducerInfo(name, listed.sequence, listed.total, listed.done))
+            found.append(ProducerInfo(name, listed.sequence, listed.done, listed.total))
     return found
 
 

@@ -16,7 +16,7 @@ from penstock._queue cimport AT_ONCE, FOREVER, NOTHING, checked_int, computed_de
 import numpy
 
 from penstock import _aio
-from penstock.errors import DataLost, Empty, QueueClosed, ReaderBusy, ShutDown
+from penstock.errors import DataLost, Empty, QueueClosed, ReaderInUse, ShutDown, TooManyReaders
 from penstock.views import ViewSession
 
 
@@ -41,12 +41,12 @@ cdef Reader make_reader(object queue, EventsBody body, object name, object start
     subscribed = body.queue.subscribe(encoded, len(encoded), name is not None, first, self.number, self.cursor)
     body.leave()
     if subscribed == Subscribed.table_full:
-        raise ReaderBusy(
+        raise TooManyReaders(
             f"all {body.map.reader_lines} readers of {body.label} are in use; close some, unsubscribe durable ones "
             "that are not needed, or create the queue with a larger readers="
         )
     if subscribed == Subscribed.busy:
-        raise ReaderBusy(f"the reader {name!r} of {body.label} is held by somebody alive; close it there first")
+        raise ReaderInUse(f"the reader {name!r} of {body.label} is held by somebody alive; close it there first")
     if subscribed == Subscribed.beyond:
         raise ValueError(f"start must not be beyond the end of {body.label}: start={start}, end={end.position()}")
     self.queue = queue

@@ -86,18 +86,66 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
         Found run()
         bint try_adopt(SharedLedger, const Found&)
 
+    const uint64_t count_limit "penstock::Progress::count_limit"
+    const size_t producer_name_bytes
+
+    cdef enum class Phase:
+        idle, intended, claimed
+
+    cdef cppclass Progress:
+        Phase phase
+        uint64_t total, done
+
+    cdef enum class Taken "penstock::Producers::Taken":
+        yes, in_use, table_full, table_busy, unknown
+
+    cdef enum class Begun:
+        yes, complete, other_total, unfinished
+
+    cdef cppclass ProducerName:
+        ProducerName()
+        @staticmethod
+        bint of(const char*, size_t, ProducerName&)
+        const char* text() const
+        size_t bytes() const
+
+    cdef cppclass ProducerLine:
+        pass
+
+    cdef cppclass Listed "penstock::Producers::Listed":
+        Listed()
+        ProducerName name
+        uint64_t sequence, total, done
+
+    cdef cppclass Producers:
+        uint32_t count() const
+        Taken take(const ProducerName&, uint64_t, uint64_t, uint64_t, ProducerLine*&)
+        Taken forget(const ProducerName&, uint64_t)
+        bint look(uint32_t, Listed&) const
+        @staticmethod
+        void leave(ProducerLine&)
+
+    Progress progress_of(const ProducerLine&)
+    uint64_t sequence_of(const ProducerLine&)
+    Begun begin(ProducerLine&, uint64_t, uint64_t)
+    Outcome try_put_bytes_once(const Ring&, SharedLedger, ProducerLine&, const Buffer*, uint64_t, uint64_t&)
+    Outcome try_put_records_once(const Ring&, SharedLedger, ProducerLine&, const void*, uint64_t, uint64_t&)
+
     cdef cppclass BoundedControl:
         atomic[uint64_t] tombstones
         atomic[uint64_t] adopted
 
     cdef cppclass SharedQueue:
-        SharedQueue(byte*, const BoundedOffsets&, uint64_t, uint64_t, uint32_t, int, Identity)
+        SharedQueue(byte*, const BoundedOffsets&, uint64_t, uint64_t, uint32_t, uint32_t, int, Identity)
         const Ring& ring() const
         BoundedControl& control() const
+        Producers& producers()
         Recovery& recovery()
         Event items() const
         Event room() const
         bint find_ledger(SharedLedger&) const
+        uint64_t owner_word(SharedLedger) const
+        Outcome settle_producer(ProducerLine&)
         Joined join()
         bint recovery_is_due(Outcome)
         bint make_room(SharedLedger)

@@ -13,9 +13,11 @@
         ├── QueueNotFound           no queue of that name (also a FileNotFoundError)
         ├── QueueClosed             this handle was closed (also a ValueError)
         ├── QueueReplaced           the name now belongs to another queue than the one that was pickled
-        ├── ReaderBusy              the reader of that name is held by somebody alive, or there is no line for a new one
-        ├── ProducerBusy            the producer of that name is at work elsewhere, or there is no line for a new one
-        └── TooManyParticipants     every line of the participant table is taken
+        ├── ProducerInUse           somebody alive is just putting for this producer
+        ├── ReaderInUse             somebody alive holds the reader of that name
+        ├── TooManyParticipants     every line of the participant table is taken
+        ├── TooManyProducers        every line of the table of producers is taken
+        └── TooManyReaders          every line of the table of readers is taken
 """
 
 import queue
@@ -28,14 +30,16 @@ __all__ = [
     "Empty",
     "Full",
     "PenstockError",
-    "ProducerBusy",
+    "ProducerInUse",
     "QueueClosed",
     "QueueExists",
     "QueueNotFound",
     "QueueReplaced",
-    "ReaderBusy",
+    "ReaderInUse",
     "ShutDown",
     "TooManyParticipants",
+    "TooManyProducers",
+    "TooManyReaders",
 ]
 
 if sys.version_info >= (3, 13):
@@ -70,16 +74,24 @@ class QueueReplaced(PenstockError):
     """The name now belongs to another queue."""
 
 
+class ProducerInUse(PenstockError):
+    """Another thread or process that is alive is putting for this producer at this moment."""
+
+
 class TooManyParticipants(PenstockError):
     """Every line of the participant table is taken."""
 
 
-class ReaderBusy(PenstockError):
-    """The reader of that name is held by somebody alive, or the table of readers is full."""
+class TooManyProducers(PenstockError):
+    """Every line of the table of producers is taken by another name."""
 
 
-class ProducerBusy(PenstockError):
-    """The producer of that name is at work elsewhere, or the table of producers is full."""
+class TooManyReaders(PenstockError):
+    """Every line of the table of readers is taken."""
+
+
+class ReaderInUse(PenstockError):
+    """The reader of that name is held by somebody alive."""
 
 
 class DataLost(PenstockError):

@@ -12,6 +12,18 @@ class QueueInfo(NamedTuple):
     kind: str
 
 
+class ProducerInfo(NamedTuple):
+    """A name that put_once keeps. What a killed call got in last shows once it is repeated."""
+
+    name: str
+    sequence: int
+    """The last one that was begun."""
+    done: int
+    """How many of its items are in."""
+    total: int
+    """How many items it has."""
+
+
 class BoundedStats(NamedTuple):
     """One look at a BoundedQueue. Exact when nobody else is working on it, a snapshot otherwise."""
 
@@ -76,12 +88,3 @@ class ReaderInfo(NamedTuple):
     is_attached: bool
     """Is somebody alive who holds it?"""
     is_dropped: bool
-
-
-class ProducerInfo(NamedTuple):
-    """What put_once keeps of a producer."""
-
-    name: str
-    sequence: int
-    total: int
-    done: int

@@ -79,8 +79,8 @@ class ChunkView(np.ndarray[Any, np.dtype[Any]]):
 READING = frozenset(
     {
         "all", "any", "argmax", "argmin", "argsort", "astype", "choose", "clip", "compress", "copy", "cumprod",
-        "cumsum", "data", "diagonal", "dot", "dump", "dumps", "flat", "flatten", "item", "max", "mean", "min", "nonzero",
-        "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take",
+        "cumsum", "data", "diagonal", "dot", "dump", "dumps", "flat", "flatten", "item", "max", "mean", "min",
+        "nonzero", "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take",
         "tobytes", "tofile", "tolist", "trace", "transpose", "var", "view",
     }
 )  # fmt: skip

@@ -8,131 +8,26 @@
 // --seed      for what is drawn: who closes a case, the random scripts, the soak
 // --json      the totals as one JSON object
 // --sabotage  break the queue's users in the named way: then failures are what should happen
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <string_view>
-
 #include "crash/asleep.hpp"
+#include "crash/groups.hpp"
+#include "crash/report.hpp"
 #include "crash/soak.hpp"
 
 namespace penstock::crash {
 
-struct NamedSabotage {
-  const char* name;
-  Sabotage way;
-};
-constexpr NamedSabotage sabotages[] = {
-    {"silent_producer", Sabotage::silent_producer}, {"silent_consumer", Sabotage::silent_consumer},
-    {"unlocked", Sabotage::unlocked},               {"head_first", Sabotage::head_first},
-    {"impatient", Sabotage::impatient},             {"forgetful", Sabotage::forgetful},
-    {"helpless", Sabotage::helpless},
-};
-
-static int usage() {
-  std::fprintf(stderr, "usage: crash_bounded [--long] [--filter TEXT] [--list] [--seed N] [--json] [--sabotage NAME]\n");
-  std::fprintf(stderr, "sabotages:");
-  for (const NamedSabotage& each : sabotages) std::fprintf(stderr, " %s", each.name);
-  std::fprintf(stderr, "\n");
-  return 2;
-}
-
-static bool parse(int argc, char** argv, Options& options) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
-    if (word == "--long") {
-      options.is_long = true;
-    } else if (word == "--list") {
-      options.only_list = true;
-    } else if (word == "--json") {
-      options.as_json = true;
-    } else if (word == "--filter" && value != nullptr) {
-      options.filter = argv[++i];
-    } else if (word == "--seed" && value != nullptr) {
-      options.seed = std::strtoull(argv[++i], nullptr, 10);
-    } else if (word == "--sabotage" && value != nullptr) {
-      ++i;
-      for (const NamedSabotage& each : sabotages)
-        if (value == std::string_view(each.name)) sabotage = each.way;
-      if (sabotage == Sabotage::none) return false;
-      options.failure_limit = 3;
-    } else {
-      return false;
-    }
-  }
-  return true;
-}
-
-class Report {
- public:
-  Report(const Options& options, const Totals& totals) : options_(options), totals_(totals) {}
-
-  void hear(const std::string& line) {
-    if (!line.empty() && line[0] == 'L') std::printf("%s\n", line.c_str() + 1);
-    if (!line.empty() && line[0] == 'F') {
-      failed_.push_back(line.substr(1));
-      std::fprintf(stderr, "FAILED %s\n", line.c_str() + 1);
-    }
-    const std::int64_t now = monotonic_ns();
-    if (now - last_ns_ < 5'000 * millisecond || options_.only_list) return;
-    last_ns_ = now;
-    std::fprintf(stderr, "%4.0f s  %llu cases, %llu kills, %llu failures\n", seconds(), cases(), kills(), failures());
-  }
-
-  void fail(const char* what) {
-    failed_.emplace_back(what);
-    std::fprintf(stderr, "FAILED %s\n", what);
-  }
-
-  [[nodiscard]] int finish() const {
-    if (options_.as_json)
-      print_json();
-    else
-      std::printf("%llu cases, %llu kills, %llu failures\n", cases(), kills(), failures());
-    if (!failed_.empty()) std::fprintf(stderr, "play a case again: crash_bounded%s --seed %llu --filter '<its name>'\n",
-                                       options_.is_long ? " --long" : "", static_cast<unsigned long long>(options_.seed));
-    return failed_.empty() && cases() > 0 ? 0 : 1;
-  }
-
- private:
-  void print_json() const {
-    std::printf("{\"cases\": %llu, \"kills\": %llu, \"stops\": %llu, \"failures\": %llu, \"repeated\": %llu, ", cases(),
-                kills(), static_cast<unsigned long long>(totals_.stops.load()), failures(),
-                static_cast<unsigned long long>(totals_.repeated.load()));
-    std::printf("\"seconds\": %.1f, \"seed\": %llu, \"points\": [", seconds(),
-                static_cast<unsigned long long>(options_.seed));
-    const char* comma = "";
-    for (const auto& point : totals_.points) {
-      if (point.load() == nullptr) break;
-      std::printf("%s\"%s\"", comma, point.load());
-      comma = ", ";
-    }
-    std::printf("], \"failed\": [");
-    comma = "";
-    for (const std::string& each : failed_) {
-      std::printf("%s\"%s\"", comma, each.c_str());  // names and problems hold no quotes
-      comma = ", ";
-    }
-    std::printf("]}\n");
-  }
-
-  [[nodiscard]] double seconds() const { return static_cast<double>(monotonic_ns() - start_ns_) / 1e9; }
-  [[nodiscard]] unsigned long long cases() const { return totals_.cases.load(); }
-  [[nodiscard]] unsigned long long kills() const { return totals_.kills.load(); }
-  [[nodiscard]] unsigned long long failures() const { return failed_.size(); }
-
-  const Options& options_;
-  const Totals& totals_;
-  std::int64_t start_ns_ = monotonic_ns();
-  std::int64_t last_ns_ = monotonic_ns();
-  std::vector<std::string> failed_;
-};
+static const Program program = {"crash_bounded",
+                                {{"silent_producer", Sabotage::silent_producer},
+                                 {"silent_consumer", Sabotage::silent_consumer},
+                                 {"unlocked", Sabotage::unlocked},
+                                 {"head_first", Sabotage::head_first},
+                                 {"impatient", Sabotage::impatient},
+                                 {"forgetful", Sabotage::forgetful},
+                                 {"helpless", Sabotage::helpless}}};
 
 static int run(const Options& options) {
   expect_children();
   Totals& totals = *Totals::create();
-  Report report(options, totals);
+  Report report(program, options, totals);
   const auto hear = [&](const std::string& line) { report.hear(line); };
   std::vector<Unit> units = soak_units(options);  // the longest first, so that the workers end together
   std::vector<Unit> others = Groups(options).units();
@@ -148,6 +43,7 @@ static int run(const Options& options) {
 
 int main(int argc, char** argv) {
   penstock::crash::Options options;
-  if (!penstock::crash::parse(argc, argv, options)) return penstock::crash::usage();
+  if (!penstock::crash::parse(penstock::crash::program, argc, argv, options))
+    return penstock::crash::usage(penstock::crash::program);
   return penstock::crash::run(options);
 }

@@ -83,19 +83,27 @@ class Segment {
 };
 
 // A mapping of one's own and an open file description of one's own, as another process has them.
+// A way to be wrong, for the crash campaign: recoveries that know nothing of producers.
+inline bool hides_producers = false;
+
 class Attachment {
  public:
   explicit Attachment(const Segment& segment)
       : mapping_(segment.fd(), segment.base(), segment.offsets().total),
         lock_fd_(open_again(segment.fd())),
-        queue_(mapping_.base(), segment.offsets(), segment.shape().capacity, segment.shape().slot_bytes,
-               segment.shape().participants, lock_fd_, Identity{}) {}
+        queue_(mapping_.base(), offsets_to_use(segment), segment.shape().capacity, segment.shape().slot_bytes,
+               segment.shape().participants, segment.shape().producers, lock_fd_, Identity{}),
+        producers_(segment.offsets().producers == 0
+                       ? nullptr
+                       : reinterpret_cast<ProducersHead*>(mapping_.base() + segment.offsets().producers),
+                   segment.shape().producers, queue_.roster()) {}
   ~Attachment() { queue_.roster().leave(); }
   Attachment(const Attachment&) = delete;
   Attachment& operator=(const Attachment&) = delete;
 
   [[nodiscard]] SharedQueue& queue() noexcept { return queue_; }
   [[nodiscard]] const Ring& ring() const noexcept { return queue_.ring(); }
+  [[nodiscard]] Producers& producers() noexcept { return producers_; }
   [[nodiscard]] int lock_fd() const noexcept { return lock_fd_; }
 
   // The calling thread's line, joined at the first call.
@@ -111,9 +119,16 @@ class Attachment {
   void die() noexcept { queue_.roster().leave(); }
 
  private:
+  static BoundedOffsets offsets_to_use(const Segment& segment) noexcept {
+    BoundedOffsets at = segment.offsets();
+    if (hides_producers) at.producers = 0;
+    return at;
+  }
+
   OwnMapping mapping_;
   int lock_fd_;
   SharedQueue queue_;
+  Producers producers_;  // as the queue has them, unless they are hidden from it
 };
 
 }  // namespace penstock::testing

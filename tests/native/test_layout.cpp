@@ -17,8 +17,8 @@ static_assert(offsetof(ParticipantLine, inherited) == 40 && offsetof(Participant
 static_assert(offsetof(SegmentHeader, producers_offset) == 152 && offsetof(SegmentHeader, producers) == 160);
 static_assert(offsetof(ProducerLine, owner) == 0 && offsetof(ProducerLine, progress) == 8);
 static_assert(offsetof(ProducerLine, sequence) == 16 && offsetof(ProducerLine, position) == 32);
-static_assert(offsetof(ProducerLine, extent) == 40 && offsetof(ProducerLine, buried) == 48);
-static_assert(offsetof(ProducerLine, mark) == 56 && offsetof(ProducerLine, name) == 64);
+static_assert(offsetof(ProducerLine, extent) == 40 && offsetof(ProducerLine, kept) == 48);
+static_assert(offsetof(ProducerLine, name) == 64);
 static_assert(sizeof(ProducerLine) == 128 && sizeof(ProducersHead) == 128);
 static_assert(closed_bit == 0x8000'0000'0000'0000);
 static_assert(index_of(13, 7) == 5 && lap_of(13, 7) == 8);

@@ -3,7 +3,6 @@
 #include <thread>
 
 #include "check.hpp"
-#include "producers.hpp"
 #include "segment.hpp"
 
 namespace penstock::testing {
@@ -12,7 +11,6 @@ namespace penstock::testing {
 struct User {
   explicit User(const Segment& segment)
       : attached(segment),
-        producers(segment.producers(), segment.shape().producers, attached.queue().roster()),
         me(owner::word_of(attached.queue().roster(), attached.ledger().number())) {}
 
   Producers::Taken take(const std::string& name, std::uint64_t sequence, std::uint64_t total) {
@@ -27,7 +25,7 @@ struct User {
   }
 
   Attachment attached;
-  Producers producers;
+  Producers& producers = attached.queue().producers();
   std::uint64_t me;
   ProducerLine* line = nullptr;
 };

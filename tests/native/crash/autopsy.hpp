@@ -52,7 +52,7 @@ class Autopsy {
     bool claimed = false;
     for (std::uint32_t i = 0; i < reached; ++i) {
       if (!is_at(i, "ledger.after_declare")) continue;
-      claimed = is_at(i + 1, "push.claimed") || is_at(i + 1, "pop.claimed") ||
+      claimed = is_at(i + 1, "push.claimed") || is_at(i + 1, "once.before_confirm") || is_at(i + 1, "pop.claimed") ||
                 (is_at(i + 1, "recover.before_adopt") && is_at(i + 2, "recover.adopted"));
     }
     return claimed;

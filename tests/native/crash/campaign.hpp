@@ -29,7 +29,7 @@ struct Options {
   }
 };
 
-inline constexpr std::uint32_t point_limit = 64;
+inline constexpr std::uint32_t point_limit = 96;
 
 // What all workers count together, in shared memory.
 struct Totals {
@@ -63,7 +63,7 @@ class Worker {
   [[nodiscard]] bool is_enough() const noexcept { return totals_.failures.load() >= options_.failure_limit; }
 
   [[nodiscard]] Stage& stage(const Shape& shape) {
-    auto& stage = stages_[{shape.capacity, shape.participants, shape.varying}];
+    auto& stage = stages_[{shape.capacity, shape.participants, shape.producers, shape.varying}];
     if (stage == nullptr) stage = std::make_unique<Stage>(shape);
     return *stage;
   }
@@ -75,7 +75,7 @@ class Worker {
   void run(const Case& played) {
     run(played.name(), [&] { return stage(played.scene.shape).run(played); });
     for (const Step& step : played.steps)
-      if (step.fire == Fire::kill) totals_.note_point(step.point.name);
+      if (step.fire == Fire::kill && step.point.name != nullptr) totals_.note_point(step.point.name);
   }
 
   // Time alone is the machine's, not the queue's: a case that was only slow is played again, and a true stall
@@ -107,7 +107,7 @@ class Worker {
   const Options& options_;
   Totals& totals_;
   int report_;
-  std::map<std::tuple<std::uint64_t, std::uint32_t, bool>, std::unique_ptr<Stage>> stages_;
+  std::map<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, bool>, std::unique_ptr<Stage>> stages_;
 };
 
 struct Unit {

@@ -32,6 +32,14 @@ struct Item {
   std::atomic<std::uint8_t> putter{0};
 };
 
+// What a named producer has to put, whoever puts it: one after the other, and each exactly once.
+struct Plan {
+  static constexpr std::uint32_t sequences = 2;
+  static constexpr std::uint32_t longest = 4;
+  std::uint32_t ids[sequences][longest] = {};
+  std::uint32_t counts[sequences] = {};  // 0: there is no plan
+};
+
 enum class Fire : std::uint8_t { never, kill, stop, stop_then_kill };
 
 struct Probe {
@@ -84,6 +92,7 @@ struct History {
   std::atomic<bool> is_over{false};
   Probe probes[probe_limit];
   std::uint32_t probes_used = 0;
+  Plan plan;
 
   static History* create() {
     void* memory =
@@ -97,6 +106,7 @@ struct History {
     for (std::uint32_t id = 0; id < used && id < item_limit; ++id) new (&items[id]) Item;
     for (Probe& probe : probes) probe.restart();
     probes_used = 0;
+    plan = {};
     next_id.store(1);
     torn.store(0);
     disordered.store(0);

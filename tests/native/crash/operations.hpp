@@ -27,6 +27,12 @@ enum class Sabotage : std::uint8_t {
   impatient,   // buries what is in its way without asking who lives
   forgetful,   // takes over a dead one's line and forgets what it names
   helpless,    // never recovers anything
+  // of named producers, see once.hpp
+  late_confirm,   // publishes first, confirms then
+  early_complete, // counts as done what it is about to publish
+  uncut,          // buries without a word to the producer
+  hasty,          // goes on before what its predecessor claimed is buried
+  fresh,          // takes what it finds claimed for never having happened
 };
 inline Sabotage sabotage = Sabotage::none;
 

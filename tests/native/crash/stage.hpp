@@ -54,6 +54,7 @@ class Stage {
       history_->items[id].is_in.store(true);
       left -= segment_.ring().slots_for(length);
     }
+    if (scene.shape.producers != 0) make_plan(scene);
     // as if somebody slept on either side, so that wake-ups are places to die, too
     segment_.control().items.word.store(1);
     segment_.control().room.word.store(1);
@@ -147,6 +148,14 @@ class Stage {
   }
 
  private:
+  void make_plan(const Scene& scene) {
+    const std::uint16_t one = scene.short_length();
+    const std::vector<std::uint16_t> lengths[Plan::sequences] = {{one, one}, {scene.long_length(), one, one}};
+    for (std::uint32_t s = 0; s < Plan::sequences; ++s)
+      for (const std::uint16_t length : lengths[s])
+        history_->plan.ids[s][history_->plan.counts[s]++] = history_->new_item(length, planned_putter);
+  }
+
   struct Stopped {
     pid_t pid;
     std::uint32_t number;

@@ -1,0 +1,558 @@
+"""put_once: every item of a sequence is in exactly once, however often the call is cut short and repeated."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import penstock
+from children import fork
+from deadline import until, until_parked
+from penstock import (
+    BoundedQueue,
+    CorruptSegment,
+    Full,
+    PenstockError,
+    ProducerInfo,
+    ProducerInUse,
+    QueueClosed,
+    ShutDown,
+    TooManyProducers,
+)
+from raw import RawSegment
+
+KINDS = {
+    "bytes": (bytes, lambda i: b"%d" % i),
+    "long bytes": (bytes, lambda i: b"%d" % i * (1 + i % 3 * 60)),
+    "records": ("<u8", lambda i: i),
+    "objects": (object, lambda i: {"number": i, "rest": "x" * (i % 3 * 400)}),
+}
+
+
+@pytest.fixture
+def q():
+    with BoundedQueue.create("q", 8) as made:
+        yield made
+
+
+def drained(q):
+    """All that is in it now."""
+    found = []
+    while (item := q.try_get(StopIteration)) is not StopIteration:
+        found.append(item)
+    return found
+
+
+def line_word(raw, word):
+    """Where a word of the first producer's line lies."""
+    return raw.field("producers_offset") + 128 + 8 * word
+
+
+# -- what it does ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_repeated_sequence_puts_nothing(kind):
+    item, make = KINDS[kind]
+    q = BoundedQueue.create("q", 64, item=item)
+    items = [make(i) for i in range(7)]
+    assert q.put_once(items, "p", 5) == 7
+    assert q.put_once(items, "p", 5) == 0
+    assert drained(q) == items
+    assert q.put_once(items, "p", 5) == 0
+    assert q.put_once(items, "p", 4) == 0
+    assert q.put_once(items[:2], "p", 900) == 2  # gaps are fine
+    assert drained(q) == items[:2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_call_out_of_time_goes_on_where_it_stopped(kind):
+    item, make = KINDS[kind]
+    q = BoundedQueue.create("q", 8, item=item)
+    items = [make(i) for i in range(50)]
+    found, missing = [], 50
+    while missing:
+        try:
+            assert q.put_once(items, "p", 1, block=False) == missing
+            missing = 0
+        except Full:
+            missing = 50 - q.producers()[0].done
+            found += drained(q)
+            assert len(found) == 50 - missing
+    assert len(found) >= 50 - 8
+    assert found + drained(q) == items
+    assert q.put_once(items, "p", 1) == 0
+
+
+def test_an_array_is_put_as_its_records():
+    q = BoundedQueue.create("q", 16, item=[("a", "<i4"), ("b", "<f8")])
+    array = np.array([(1, 2.5), (3, 4.5)], dtype=q.item)
+    assert q.put_once(array, "p", 0) == 2
+    assert (q.get_many(9) == array).all()
+
+
+def test_it_waits_for_room_and_returns_when_all_are_in(q):
+    items = [b"%d" % i for i in range(100)]
+    found = []
+    consumer = threading.Thread(target=lambda: found.extend(q.get() for _ in items))
+    consumer.start()
+    assert q.put_once(iter(items), "p", 0) == 100
+    consumer.join()
+    assert found == items
+
+
+def test_a_timeout_is_kept_and_what_is_in_stays_in(q):
+    start = time.monotonic()
+    with pytest.raises(Full, match="8 of 9 items of sequence 0 of the producer 'p' are in; repeat the call"):
+        q.put_once([b"x"] * 9, "p", 0, timeout=0.05)
+    assert 0.05 <= time.monotonic() - start < 10
+    assert q.qsize() == 8
+    assert q.producers() == [ProducerInfo("p", 0, 8, 9)]
+    drained(q)
+    assert q.put_once([b"x"] * 9, "p", 0, timeout=0.05) == 1
+
+
+def test_no_items_are_a_sequence_too(q):
+    assert q.put_once([], "p", 3) == 0
+    assert q.producers() == [("p", 3, 0, 0)]
+    assert q.put_once([b"x"], "p", 2) == 0
+    with pytest.raises(ValueError, match="begun with 0 items: 1 items"):
+        q.put_once([b"x"], "p", 3)
+
+
+def test_producers_do_not_know_of_each_other(q):
+    assert q.put_once([b"a"], "one", 1) == 1
+    assert q.put_once([b"b"], "two", 1) == 1
+    assert q.put_once([b"c"], "ünï", 2**63 - 1) == 1
+    q.put(b"d")
+    assert drained(q) == [b"a", b"b", b"c", b"d"]
+    assert q.producers() == [("one", 1, 1, 1), ("two", 1, 1, 1), ("ünï", 2**63 - 1, 1, 1)]
+
+
+def test_an_item_of_many_slots_is_put_once():
+    q = BoundedQueue.create("q", 8, slot_bytes=16)
+    items = [b"a" * 100, b"b", b"c" * 128, b"", b"d" * 17]
+    found = []
+    for _ in range(9):
+        try:
+            q.put_once(items, "p", 1, timeout=0)
+            break
+        except Full:
+            found += drained(q)
+    assert found + drained(q) == items
+
+
+def test_a_large_batch_leaves_the_gil_to_others():
+    q = BoundedQueue.create("q", 4096, item="<u8")
+    numbers = np.arange(100_000, dtype="<u8")
+    found = []
+
+    def consume():
+        while sum(map(len, found)) < len(numbers):
+            found.append(q.get_many(5000))
+
+    consumer = threading.Thread(target=consume)
+    consumer.start()
+    assert q.put_once(numbers, "p", 0) == len(numbers)
+    consumer.join()
+    assert (np.concatenate(found) == numbers).all()
+
+
+# -- what it refuses ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["", "\0", "a\0b", "x" * 65, "é" * 33, "\ud800"])
+def test_a_name_that_cannot_be_is_refused(q, name):
+    with pytest.raises(ValueError, match=r"1 to 64 bytes|surrogates not allowed"):
+        q.put_once([b"x"], name, 0)
+    with pytest.raises(ValueError, match=r"1 to 64 bytes|surrogates not allowed"):
+        q.forget_producer(name)
+    assert q.producers() == []
+
+
+@pytest.mark.parametrize("name", [None, b"p", 5])
+def test_a_name_is_a_str(q, name):
+    with pytest.raises(TypeError, match="must be a str"):
+        q.put_once([b"x"], name, 0)
+
+
+@pytest.mark.parametrize("sequence", [-1, 2**63, 2**64, 10**30])
+def test_a_sequence_out_of_range_is_refused(q, sequence):
+    with pytest.raises(ValueError, match=f"sequence={sequence}"):
+        q.put_once([b"x"], "p", sequence)
+    assert q.producers() == []
+
+
+@pytest.mark.parametrize("sequence", [None, True, 1.0, "1"])
+def test_a_sequence_is_an_int(q, sequence):
+    with pytest.raises(TypeError, match="sequence must be an int"):
+        q.put_once([b"x"], "p", sequence)
+
+
+def test_another_number_of_items_is_refused(q):
+    with pytest.raises(Full):
+        q.put_once([b"x"] * 10, "p", 1, block=False)
+    for count in (9, 11):
+        with pytest.raises(ValueError, match=rf"begun with 10 items: {count} items"):
+            q.put_once([b"x"] * count, "p", 1, block=False)
+    assert q.producers() == [("p", 1, 8, 10)]
+
+
+def test_a_later_sequence_is_refused_as_long_as_one_is_unfinished(q):
+    with pytest.raises(Full):
+        q.put_once([b"x"] * 10, "p", 1, block=False)
+    with pytest.raises(ValueError, match=r"sequence 1 .* is not complete, 8 of 10 items are in: sequence=2"):
+        q.put_once([b"y"], "p", 2)
+    drained(q)
+    assert q.put_once([b"x"] * 10, "p", 1) == 2
+    assert q.put_once([b"y"], "p", 2) == 1
+
+
+def test_a_bad_item_leaves_nothing_behind(q):
+    for bad in ([b"x", 5], [b"x", b"y" * 10_000], 5):
+        with pytest.raises((TypeError, ValueError)):
+            q.put_once(bad, "p", 0)
+    assert (q.qsize(), q.producers()) == (0, [])
+    with pytest.raises(ValueError, match="timeout"):
+        q.put_once([b"x"], "p", 0, timeout=-1)
+
+
+def test_options_are_by_keyword_only(q):
+    with pytest.raises(TypeError):
+        q.put_once([b"x"], "p", 0, False)
+
+
+def test_a_queue_without_a_name_has_no_producers():
+    local = BoundedQueue(8)
+    for use in (lambda: local.put_once([1], "p", 0), local.producers, lambda: local.forget_producer("p")):
+        with pytest.raises(ValueError, match="without a name"):
+            use()
+
+
+def test_a_closed_handle_refuses(q):
+    q.close()
+    for use in (lambda: q.put_once([b"x"], "p", 0), q.producers, lambda: q.forget_producer("p")):
+        with pytest.raises(QueueClosed):
+            use()
+
+
+def test_after_a_shutdown_only_what_is_complete_is_no_error(q):
+    with pytest.raises(Full):
+        q.put_once([b"x"] * 10, "p", 1, block=False)
+    q.put_once([], "other", 1)
+    q.shutdown()
+    with pytest.raises(ShutDown):
+        q.put_once([b"x"] * 10, "p", 1)
+    assert q.put_once([], "other", 1) == 0
+    assert q.producers()[0] == ("p", 1, 8, 10)
+    assert len(drained_until_shut_down(q)) == 8
+
+
+def drained_until_shut_down(q):
+    return list(q)
+
+
+# -- the table ------------------------------------------------------------------------------------------
+
+
+def test_a_full_table_says_what_to_do_and_a_forgotten_name_makes_room():
+    q = BoundedQueue.create("q", 8, producers=2)
+    q.put_once([b"a"], "a", 1)
+    q.put_once([b"b"], "b", 1)
+    with pytest.raises(TooManyProducers, match=r"all 2 producers .* q\.forget_producer\(name\).* producers="):
+        q.put_once([b"c"], "c", 1)
+    assert issubclass(TooManyProducers, PenstockError)
+    q.forget_producer("a")
+    assert q.put_once([b"c"], "c", 1) == 1
+    assert [info.name for info in q.producers()] == ["c", "b"]
+    with pytest.raises(ValueError, match="no producer named 'a'"):
+        q.forget_producer("a")
+
+
+def test_a_forgotten_producer_begins_anew(q):
+    assert q.put_once([b"a"], "p", 7) == 1
+    q.forget_producer("p")
+    assert q.put_once([b"a"], "p", 3) == 1
+    assert drained(q) == [b"a", b"a"]
+
+
+def test_a_table_of_none_keeps_no_names():
+    q = BoundedQueue.create("q", 8, producers=0)
+    assert q.producers() == []
+    with pytest.raises(TooManyProducers):
+        q.put_once([b"a"], "a", 1)
+    q.put(b"works")
+    assert q.get() == b"works"
+
+
+def test_32_producers_have_room_unless_asked_otherwise(q):
+    for i in range(32):
+        q.put_once([], str(i), 0)
+    with pytest.raises(TooManyProducers):
+        q.put_once([], "one more", 0)
+    assert len(q.producers()) == 32
+
+
+@pytest.mark.parametrize("producers", [-1, 4097, 2**40])
+def test_a_size_of_the_table_that_cannot_be_is_refused(producers):
+    with pytest.raises(ValueError, match=f"producers must be between 0 and 4096: producers={producers}"):
+        BoundedQueue.create("q", 8, producers=producers)
+
+
+def test_the_size_of_the_table_is_part_of_a_queues_shape():
+    BoundedQueue.create("q", 8, producers=5).close()
+    BoundedQueue.create("q", 8, producers=5, exist_ok=True).close()
+    with pytest.raises(penstock.QueueExists, match="another shape"):
+        BoundedQueue.create("q", 8, exist_ok=True)
+
+
+# -- who is at it ---------------------------------------------------------------------------------------
+
+
+def test_a_producer_in_use_by_a_living_thread_is_refused_to_others(q):
+    outcome = []
+    waiting = threading.Thread(target=lambda: outcome.append(q.put_once([b"x"] * 10, "p", 1)))
+    waiting.start()
+    until_parked(waiting)
+    with BoundedQueue.open("q") as other:
+        for handle in (q, other):
+            with pytest.raises(ProducerInUse, match=r"'p' of 'q' is in use by another thread or process"):
+                handle.put_once([b"x"] * 10, "p", 1)
+            with pytest.raises(ProducerInUse):
+                handle.forget_producer("p")
+            assert handle.producers() == [("p", 1, 8, 10)]
+    drained(q)
+    waiting.join()
+    assert outcome == [10]
+    assert q.put_once([b"x"] * 10, "p", 1) == 0
+
+
+def test_a_signal_handler_in_the_middle_of_a_call_is_another_user(q):
+    def handler(number, frame):
+        with pytest.raises(ProducerInUse):
+            q.put_once([b"x"] * 10, "p", 1)
+        refused.append(number)
+        drained(q)
+
+    refused = []
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        assert q.put_once([b"x"] * 10, "p", 1) == 10
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert refused == [signal.SIGALRM]
+
+
+def test_an_interrupted_call_leaves_its_producer_to_the_next(q):
+    class Interrupted(Exception):
+        pass
+
+    def handler(number, frame):
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(Interrupted):
+            q.put_once([b"x"] * 10, "p", 1)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    drained(q)
+    assert q.put_once([b"x"] * 10, "p", 1) == 2
+
+
+def test_a_closed_handle_ends_a_call_that_waits(q):
+    outcome = []
+
+    def work():
+        try:
+            mine.put_once([b"x"] * 10, "p", 1)
+        except QueueClosed as error:
+            outcome.append(error)
+
+    mine = BoundedQueue.open("q")
+    waiting = threading.Thread(target=work)
+    waiting.start()
+    until_parked(waiting)
+    mine.close()
+    waiting.join()
+    assert len(outcome) == 1
+    drained(q)
+    assert q.put_once([b"x"] * 10, "p", 1) == 2
+
+
+def test_a_pickled_handle_continues_what_another_began(q, children):
+    with pytest.raises(Full):
+        q.put_once([b"%d" % i for i in range(10)], "p", 1, block=False)
+    found = drained(q)
+    code = "import pickle, sys; q = pickle.loads(bytes.fromhex(sys.argv[1])); "
+    code += "print(q.put_once([b'%d' % i for i in range(10)], 'p', 1), q.put_once([b'next'], 'p', 2))"
+    assert children.run(code, pickle.dumps(q).hex()) == "2 1\n"
+    assert found + drained(q) == [b"%d" % i for i in range(10)] + [b"next"]
+    assert q.put_once([b"next"], "p", 2) == 0
+
+
+def test_a_forked_child_uses_producers_by_itself(q, children):
+    q.put_once([b"a"], "p", 1)
+    assert children.wait(children.fork(lambda: q.put_once([b"b"], "p", 2))) == 0
+    assert q.put_once([b"b"], "p", 2) == 0
+    assert drained(q) == [b"a", b"b"]
+
+
+def test_a_child_forked_in_the_middle_of_a_call_has_no_part_in_it(q, children):
+    """The handler forks; in the child the call goes on, and must not put its parent's items."""
+    pids = []
+
+    def handler(number, frame):
+        pid = fork()
+        if pid == 0:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        pids.append(pid)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        try:
+            q.put_once([b"x"] * 10, "p", 1, timeout=1)
+            status = 1
+        except ProducerInUse:
+            status = 0
+        except Full:
+            status = 2
+    finally:
+        if pids == [0]:
+            os._exit(status)
+        signal.signal(signal.SIGALRM, before)
+    assert status == 2  # the parent: it waited in vain
+    (pid,) = pids
+    children.forks.add(pid)
+    assert children.wait(pid) == 0
+    assert q.producers() == [("p", 1, 8, 10)]
+    drained(q)
+    assert q.put_once([b"x"] * 10, "p", 1) == 2
+
+
+def test_a_child_that_leaves_a_call_by_an_exception_leaves_the_producer_to_its_parent(q, children):
+    class Left(Exception):
+        pass
+
+    pids = []
+
+    def handler(number, frame):
+        pids.append(fork())
+        if pids == [0]:
+            raise Left
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        try:
+            waited_in_vain = False
+            q.put_once([b"x"] * 10, "p", 1, timeout=1)
+        except Left:
+            with pytest.raises(ProducerInUse):
+                q.put_once([b"x"] * 10, "p", 1)
+            os._exit(0)
+        except Full:
+            waited_in_vain = True
+    finally:
+        if pids == [0]:
+            os._exit(1)
+        signal.signal(signal.SIGALRM, before)
+    assert waited_in_vain
+    children.forks.add(pids[0])
+    assert children.wait(pids[0]) == 0
+
+
+# -- kills ----------------------------------------------------------------------------------------------
+
+
+def test_a_producer_killed_while_it_waits_is_succeeded(q, children):
+    items = [b"%d" % i for i in range(20)]
+    pid = children.fork(lambda: q.put_once(items, "p", 1))
+    until(lambda: q.producers() == [("p", 1, 8, 20)])
+    with pytest.raises(ProducerInUse):
+        q.put_once(items, "p", 1)
+    children.kill(pid)
+    found = drained(q)
+    with pytest.raises(Full):
+        q.put_once(items, "p", 1, block=False)
+    found += drained(q)
+    assert q.put_once(items, "p", 1) == 4
+    assert found + drained(q) == items
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kills_at_random_moments_neither_lose_nor_repeat_anything(kind, children, is_long):
+    """A producer is killed and started again from its first sequence, until it comes to its end."""
+    item, make = KINDS[kind]
+    rng = random.Random(kind)
+    kills = 600 if is_long else 40
+    q = BoundedQueue.create("q", 64, item=item, participants=8)
+
+    def batch(sequence):
+        return [make(1000 * sequence + i) for i in range(sequence * 7919 % 60)]
+
+    def produce(last):
+        first = next((info.sequence for info in q.producers()), 0)
+        for sequence in range(max(0, first - 1), last):  # the one before must be let be
+            q.put_once(batch(sequence), "p", sequence)
+        os._exit(0)
+
+    found = []
+    for _ in range(kills):
+        pid = children.fork(lambda: produce(2**62))
+        end = time.monotonic() + rng.random() * 0.03
+        while time.monotonic() < end:
+            if (one := q.try_get(StopIteration)) is not StopIteration:
+                found.append(one)
+        children.kill(pid)
+    last = max((info.sequence for info in q.producers()), default=0) + 50
+    expected = [each for sequence in range(last) for each in batch(sequence)]
+    pid = children.fork(lambda: produce(last))
+    while len(found) < len(expected):
+        found.append(q.get(timeout=30))
+    assert children.wait(pid) == 0
+    assert drained(q) == []
+    assert found == expected
+
+
+def claimed_and_dead(q, raw, position, slots, total):
+    """As a producer leaves its line that was killed in the middle of a claim."""
+    q.put_once([b"x"] * total, "p", 1)
+    raw.set_word(line_word(raw, 0), 1 << 32 | 8)  # an owner long gone
+    raw.set_word(line_word(raw, 1), 1 << 63 | 2 << 61 | total << 30)
+    raw.set_word(line_word(raw, 4), position)
+    raw.set_word(line_word(raw, 5), slots << 32 | slots)
+    raw.set_word(line_word(raw, 6), slots << 42 | position)
+
+
+def test_the_words_of_a_producers_line_mean_what_the_layout_documents(q):
+    with RawSegment("q") as raw:
+        claimed_and_dead(q, raw, 0, 3, 4)  # 3 of its first claim's slots are in, so one is missing
+        drained(q)
+        assert q.put_once([b"x"] * 4, "p", 1) == 1
+        raw.set_word(line_word(raw, 0), 0)
+        assert raw.word(line_word(raw, 1)) == 1 << 63 | 4 << 30 | 4
+        assert raw.word(line_word(raw, 2)) == 1
+        assert raw.memory[line_word(raw, 8) : line_word(raw, 16)] == b"p".ljust(64, b"\0")
+
+
+@pytest.mark.parametrize(("position", "slots"), [(5, 2), (2**62, 1), (0, 9), (0, 0), (3, 2**31), (2**64 - 1, 2)])
+def test_a_line_that_contradicts_the_queue_is_a_clean_error(q, position, slots):
+    with RawSegment("q") as raw:
+        claimed_and_dead(q, raw, position, min(slots, 2**21), 4)
+        raw.set_word(line_word(raw, 5), slots << 32 | slots)
+        with pytest.raises(CorruptSegment, match="the producer 'p' contradicts"):
+            q.put_once([b"x"] * 4, "p", 1)
+        q.forget_producer("p")
+        drained(q)
+        assert q.put_once([b"x"] * 4, "p", 1) == 4
