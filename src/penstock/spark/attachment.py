@@ -10,7 +10,7 @@ import secrets
 import time
 from typing import Any
 
-from penstock import EventQueue, ReaderBusy
+from penstock import EventQueue, ReaderInUse
 from penstock.spark.address import Address
 from penstock.spark.options import SourceOptions, Start
 from penstock.spark.spans import check_retained
@@ -80,9 +80,9 @@ class Attachment:
         while True:
             try:
                 return self.queue.subscribe(name, start=start)
-            except ReaderBusy as error:
+            except ReaderInUse as error:
                 if time.monotonic() > deadline:
-                    raise ReaderBusy(
+                    raise ReaderInUse(
                         f"the reader {name!r} of the queue {self.address.name!r} is held by another query or process; "
                         "stop that one, or give this query a name of its own with the option reader"
                     ) from error

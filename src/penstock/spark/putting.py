@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from penstock.errors import Full, ProducerBusy, ShutDown
+from penstock.errors import Full, ProducerInUse, ShutDown
 
 __all__ = ["BATCH_SHIFT", "Putter"]
 
@@ -56,7 +56,7 @@ class Putter:
                         f"the queue {self.queue.name!r} is full, and nobody has taken an item for {self.timeout:g} s, "
                         "the timeout; see to its consumers and start the query again: it goes on where it stopped"
                     ) from error
-            except ProducerBusy:  # perhaps the commit of a driver that was killed, and that ends soon
+            except ProducerInUse:  # perhaps the commit of a driver that was killed, and that ends soon
                 if time.monotonic() - started > BUSY_SECONDS:
                     raise
                 time.sleep(0.1)

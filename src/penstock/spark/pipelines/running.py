@@ -166,11 +166,12 @@ def failing_clearly(work: Callable[[], Result]) -> Result:
 
 
 def cause(text: str) -> str:
-    """The last line of the innermost Python error in a message of Spark's, or its first line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    for line in reversed(lines):
-        name, colon, rest = line.partition(": ")
-        is_error = name.replace(".", "").replace("_", "").isalnum() and name[:1].isalpha()
-        if colon and is_error and name.rpartition(".")[2][0].isupper() and " " not in name:
-            return rest if name.startswith("penstock") else f"{name.rpartition('.')[2]}: {rest}"
-    return lines[0] if lines else text
+    """The line of the last Python error in a message of Spark's, or its first line."""
+    before, found, after = text.rpartition("Traceback (most recent call last):")
+    if not found:
+        return text.partition("\n")[0]
+    for line in after.splitlines():
+        if line and not line.startswith(" "):  # the frames are indented, and the error is not
+            name, _, rest = line.partition(": ")
+            return rest if name.startswith("penstock.") else f"{name.rpartition('.')[2]}: {rest}"
+    return before.partition("\n")[0]
