@@ -31,7 +31,7 @@ def spark(spark_queue_dir: Path) -> Iterator[object]:
     before = os.environ.get("PENSTOCK_DIR")
     os.environ["PENSTOCK_DIR"] = str(spark_queue_dir)
     os.environ["SPARK_LOCAL_DIRS"] = tempfile.mkdtemp(prefix="penstock-test-spark-")
-    started = session("local[2]", spark__sql__shuffle__partitions="2")
+    started = session("local[2]", spark__sql__shuffle__partitions="1")
     if before is None:
         del os.environ["PENSTOCK_DIR"]
     else:

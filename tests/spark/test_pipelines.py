@@ -40,23 +40,19 @@ def test_archive_makes_a_directory_for_each_value(spark, ticks, tmp_path):
 
 
 def test_aggregate_puts_each_window_once_into_a_queue_that_it_makes(spark, ticks, tmp_path):
-    def run():
-        query = aggregate(
-            spark,
-            "ticks",
-            "candles",
-            window="1s",
-            by=["sym"],
-            aggregates=["max(px) as high", "count(*) as trades", "min(number)"],
-            checkpoint=tmp_path / "state",
-            available_now=True,
-        )
-        assert query.awaitTermination(100)
-
-    ticks.put_many(numbered(0, 4000))  # a tick a millisecond: four seconds
-    run()
-    ticks.put_many(numbered(4000, 6000))
-    run()
+    ticks.put_many(numbered(0, 6000))  # a tick a millisecond: six seconds
+    query = aggregate(
+        spark,
+        "ticks",
+        "candles",
+        window="1s",
+        by=["sym"],
+        aggregates=["max(px) as high", "count(*) as trades", "min(number)"],
+        checkpoint=tmp_path / "state",
+        available_now=True,
+        options={"maxRowsPerTrigger": 4000},
+    )
+    assert query.awaitTermination(100)
     with penstock.EventQueue.open("candles") as candles:
         found = candles.read(0, candles.end)
     assert found.dtype.names == ("start", "sym", "high", "trades", "min_number")

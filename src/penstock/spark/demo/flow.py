@@ -21,6 +21,7 @@ from penstock.spark.demo.picture import Picture, report
 from penstock.spark.demo.plot import draw
 from penstock.spark.demo.ticks import TICK, Producers
 from penstock.spark.pipelines import aggregate, archive
+from penstock.spark.pipelines.running import noted_interrupts
 from penstock.spark.progress import Progress, has_ended
 from penstock.spark.starting import session
 
@@ -145,15 +146,15 @@ class Demonstration:
 
     def show(self, picture: Picture, queries: tuple[StreamingQuery, ...], seconds: float) -> None:
         began = time.monotonic()
-        with Live(console=self.console, refresh_per_second=4, transient=True) as live:
-            try:
-                while (elapsed := time.monotonic() - began) < seconds:
-                    live.update(picture.draw(elapsed, seconds))
-                    picture.take_candles()
-                    for query in queries:
-                        has_ended(query, 0.1)
-            except KeyboardInterrupt:
-                self.console.print("stopped early; the account follows")
+        live = Live(console=self.console, refresh_per_second=4, transient=True)
+        with noted_interrupts() as interrupted, live:
+            while (elapsed := time.monotonic() - began) < seconds and not interrupted.is_set():
+                live.update(picture.draw(elapsed, seconds))
+                picture.take_candles()
+                for query in queries:
+                    has_ended(query, 0.1)
+        if interrupted.is_set():
+            self.console.print("stopped early; the account follows")
 
     def wait_for_the_end(self, queries: tuple[StreamingQuery, ...]) -> None:
         """Until both queries have done everything that is in the queue."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -20,7 +22,7 @@ from penstock.spark.address import Address
 from penstock.spark.progress import Batch, Progress, has_ended
 from penstock.spark.starting import session
 
-__all__ = ["QueryFailed", "Summary", "cause", "run", "started_spark"]
+__all__ = ["QueryFailed", "Summary", "cause", "noted_interrupts", "run", "started_spark"]
 
 Result = TypeVar("Result")
 
@@ -113,19 +115,32 @@ class View(NamedTuple):
 def watch(view: View, title: str, console: Console) -> str:
     """Until the query ends, the queue has ended, or Ctrl-C."""
     began = said = time.monotonic()
-    with Live(console=console, refresh_per_second=4, transient=True) as live:
-        try:
-            while not has_ended(view.query, LOOK_SECONDS):
-                now = time.monotonic()
-                live.update(picture(view, title, now - began))
-                if not console.is_terminal and now - said > SAY_SECONDS:
-                    said = now
-                    console.print(f"{title}: {view.rows:,} rows, {view.lag:,} to go")
-                if view.queue.is_shut_down and view.is_done:
-                    return "the queue was shut down, and everything in it is done"
-        except KeyboardInterrupt:
-            return "stopped"
+    with noted_interrupts() as interrupted, Live(console=console, refresh_per_second=4, transient=True) as live:
+        while not has_ended(view.query, LOOK_SECONDS):
+            now = time.monotonic()
+            live.update(picture(view, title, now - began))
+            if not console.is_terminal and now - said > SAY_SECONDS:
+                said = now
+                console.print(f"{title}: {view.rows:,} rows, {view.lag:,} to go")
+            if interrupted.is_set():
+                return "stopped"
+            if view.queue.is_shut_down and view.is_done:
+                return "the queue was shut down, and everything in it is done"
     return "everything that was there is done"
+
+
+@contextlib.contextmanager
+def noted_interrupts() -> Iterator[threading.Event]:
+    """Ctrl-C only sets the event: Spark's own handler would speak to Java in the middle of another talk with it."""
+    interrupted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def picture(view: View, title: str, elapsed: float) -> Table:
