@@ -70,6 +70,12 @@ class Attachment:
                 self.ephemeral = None
         return self.queue.earliest
 
+    def settle(self, reader: str, position: int) -> None:
+        """Everything before the position is done with."""
+        self.reader_name = reader
+        if self.ephemeral is None:  # else no batch has been planned yet
+            self.commit(reader, position)
+
     def commit(self, reader: str, position: int) -> None:
         self.hold(reader, position)
         if position > self.durable.committed:

@@ -7,6 +7,10 @@ durable reader. Offsets are all the state there is, and Spark's checkpoint keeps
  - the checkpoint of another queue, or of one that was created anew, is found out by the id;
  - a query finds its reader again without being told its name.
 
+Spark asks for the latest offset from a start only when the batch that ends there is in its log of commits, and calls
+``commit`` for it only when it plans the next one, for which there must be something new. With a full queue there
+would never be: so the question itself already frees what lies before the start.
+
 Spark calls all this in one long-lived process for each query; only ``read`` runs elsewhere, in the tasks.
 """
 
@@ -73,7 +77,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         position = self.position(start)
-        self.attached().reader_name = start["reader"]
+        self.attached().settle(start["reader"], position)
         end = self.attached().end
         if self.target is not None:
             end = min(end, self.target)
