@@ -16,6 +16,12 @@ import penstock
 pytest.importorskip("pyspark", reason="Spark is an extra: make test installs it")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "/spark/" in str(item.path) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(300))  # the first of them starts Spark
+
+
 @pytest.fixture(scope="session")
 def spark_queue_dir() -> Iterator[Path]:
     """Java's environment is that of its start, so its children look for queues where they were then."""

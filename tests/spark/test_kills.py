@@ -122,7 +122,7 @@ class Campaign:
         self.driver.wait()
         self.driver = self.start_driver()
 
-    def wait_until_at_work(self, seconds: float = 120) -> None:
+    def wait_until_at_work(self, seconds: float = 240) -> None:
         """Until both queries have their readers and something has been written since the driver's start."""
         deadline = time.monotonic() + seconds
         while len(self.pythons("reader")) < 2 or not self.pythons("worker"):
@@ -131,7 +131,7 @@ class Campaign:
                 return
             time.sleep(0.05)
 
-    def finish(self, queue: penstock.EventQueue, seconds: float = 240) -> None:
+    def finish(self, queue: penstock.EventQueue, seconds: float = 400) -> None:
         deadline = time.monotonic() + seconds
         for number, process in self.producers.items():
             assert process.wait(max(1, deadline - time.monotonic())) == 0, f"producer {number}"
@@ -173,9 +173,9 @@ def run_campaign(folder: Path, seed: str, plan: list[str], rows: int, pause: tup
     return campaign
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_each_record_arrives_once_though_everybody_is_killed_on_the_way(tmp_path, capsys):
-    plan = ["worker", "producer", "reader", "driver", "producer", "worker"]
+    plan = ["worker", "producer", "driver", "reader", "producer"]
     campaign = run_campaign(tmp_path, "short", plan, rows=100_000, pause=(0.0, 0.5))
     with capsys.disabled():
         print(f"\n  kills: {campaign.kills}")

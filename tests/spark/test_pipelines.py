@@ -22,9 +22,9 @@ from penstock.spark.pipelines.running import cause
 
 def test_archive_writes_every_item_once_and_goes_on_where_it_stopped(spark, ticks, tmp_path):
     ticks.put_many(numbered(0, 3000))
-    assert archive(spark, "ticks", tmp_path / "lake", available_now=True).awaitTermination(60)
+    assert archive(spark, "ticks", tmp_path / "lake", available_now=True).awaitTermination(200)
     ticks.put_many(numbered(3000, 4000))
-    assert archive(spark, "ticks", tmp_path / "lake", available_now=True).awaitTermination(60)
+    assert archive(spark, "ticks", tmp_path / "lake", available_now=True).awaitTermination(200)
     check_each_once(parquet_numbers(tmp_path / "lake"), 4000)
     read = spark.read.parquet(str(tmp_path / "lake"))
     assert read.count() == 4000, "the checkpoint beside the files does not disturb who reads them"
@@ -33,7 +33,7 @@ def test_archive_writes_every_item_once_and_goes_on_where_it_stopped(spark, tick
 def test_archive_makes_a_directory_for_each_value(spark, ticks, tmp_path):
     ticks.put_many(numbered(0, 30))
     query = archive(spark, "ticks", tmp_path / "lake", available_now=True, partition_by=["sym"])
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(200)
     assert {path.name for path in (tmp_path / "lake").glob("sym=*")} == {"sym=ACME", "sym=BOLT", "sym=CORE"}
     with pytest.raises(ValueError, match="partition_by must name columns of the queue: symbol"):
         archive(spark, "ticks", tmp_path / "other", partition_by=["symbol"])
@@ -52,7 +52,7 @@ def test_aggregate_puts_each_window_once_into_a_queue_that_it_makes(spark, ticks
         available_now=True,
         options={"maxRowsPerTrigger": 4000},
     )
-    assert query.awaitTermination(100)
+    assert query.awaitTermination(200)
     with penstock.EventQueue.open("candles") as candles:
         found = candles.read(0, candles.end)
     assert found.dtype.names == ("start", "sym", "high", "trades", "min_number")
@@ -112,7 +112,7 @@ def test_a_missing_queue_is_one_clear_line_before_spark_is_started():
     assert "nowhere" in result.output
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_the_command_archives_until_ctrl_c_and_sums_up(ticks, tmp_path):
     """One process from start to end, since each start of Spark takes long."""
     ticks.put_many(numbered(0, 5000))
@@ -123,9 +123,13 @@ def test_the_command_archives_until_ctrl_c_and_sums_up(ticks, tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    until(lambda: any(reader.position == 5000 for reader in ticks.readers()) or process.poll() is not None, "it", 200)
+    until(
+        lambda: any(reader.position == 5000 for reader in ticks.readers()) or process.poll() is not None,
+        "the archive",
+        300,
+    )
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     assert (process.returncode, without_sparks_own(err)) == (0, "")
     summary = json.loads(out)
     assert (summary["rows"], summary["lag"], summary["ended"], summary["reader"]) == (5000, 0, "stopped", "lake")
@@ -138,7 +142,7 @@ def without_sparks_own(err: str) -> str:
     return "\n".join(line for line in lines if not line.startswith("Traceback"))
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_the_demo_accounts_for_every_tick(spark, tmp_path):
     from penstock.spark.demo.flow import Demonstration, queues
     from penstock.spark.demo.plot import draw

@@ -107,7 +107,7 @@ def test_a_batch_that_was_half_put_goes_on_where_it_stopped(stream, ticks, out):
     with penstock.EventQueue.create("out", item=TICK, max_bytes=size, chunk_bytes=size // 8) as small:
         reader = small.subscribe("slow", start="earliest")
         with pytest.raises(StreamingQueryException) as caught:
-            stream.start(partitions=2, sink={"timeout": 1}).awaitTermination(60)
+            stream.start(partitions=2, sink={"timeout": 1}).awaitTermination(200)
         assert "nobody has taken an item for 1 s" in str(caught.value)
         assert 0 < small.end < 10_000
         found = []
@@ -137,7 +137,7 @@ def test_a_full_queue_slows_the_query_and_loses_nothing(stream, ticks, out):
         assert small.end < 5000
         found = []
         drain(reader, found, 20_000)
-        assert query.awaitTermination(60)
+        assert query.awaitTermination(200)
         check_each_once(np.concatenate(found), 20_000)
 
 

@@ -31,7 +31,7 @@ class Stream:
 
     def run(self, **options):
         query = self.start(**options)
-        assert query.awaitTermination(60)
+        assert query.awaitTermination(200)
         return query
 
     def numbers(self):
@@ -56,7 +56,7 @@ def stream(spark, tmp_path):
 
 def fails(query, *parts):
     with pytest.raises(StreamingQueryException) as caught:
-        query.awaitTermination(60)
+        query.awaitTermination(200)
     for part in parts:
         assert part in str(caught.value)
 
@@ -76,7 +76,7 @@ def test_available_now_ends_where_the_queue_ended_when_it_began(stream, ticks):
     query = stream.start(maxRowsPerTrigger=40)
     until(lambda: query.recentProgress or query.exception(), "the first batch")
     ticks.put_many(numbered(100, 200))
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(200)
     check_each_once(stream.numbers(), 100)
 
 
@@ -92,7 +92,7 @@ def test_a_replayed_batch_reads_the_same_rows(spark, ticks, tmp_path):
     for _ in range(2):
         rows = spark.readStream.format("penstock").options(queue="ticks", maxRowsPerTrigger=400).load()
         writer = rows.writeStream.foreachBatch(note).option("checkpointLocation", str(stream.checkpoint))
-        assert writer.trigger(availableNow=True).start().awaitTermination(60)
+        assert writer.trigger(availableNow=True).start().awaitTermination(200)
         last = stream.forget_last_commit()
         ticks.put_many(numbered(1000, 1001))
     assert seen[last - 1][0] == list(range(800, 1000))
