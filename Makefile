@@ -17,7 +17,7 @@ PACKAGE_SOURCES := $(wildcard native/*.hpp) $(wildcard src/penstock/*) $(wildcar
                    $(wildcard src/penstock/spark/*/*) $(wildcard src/pyspark_penstock/*) src/meson.build \
                    meson.build meson.options pyproject.toml
 
-.PHONY: help setup test demo bench lint crash native sanitizers pythons clean
+.PHONY: help setup test demo bench bench-spark lint crash native sanitizers pythons clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -63,16 +63,20 @@ pythons: ## the quick tests on every other Python 3.11+ that is installed
 	@tools/pythons.sh
 
 demo: $(VENV)/.package $(VENV)/.spark ## the main job, live
-	@$(BIN)/penstock demo
+	@$(BIN)/penstock demo --out $(BUILD)/demo
 
 bench: $(VENV)/.bench $(NATIVE_SOURCES) ## ours and the peers in one run; BENCH_ARGS=--quick for the short form
 	@tools/native.sh bench
 	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
+bench-spark: $(VENV)/.package $(VENV)/.spark ## source and sink beside Spark's own; BENCH_ARGS=--quick for the short form
+	@$(BIN)/python -m benchmarks.spark $(BENCH_ARGS)
+
 crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model searches
 	@tools/native.sh crash
 	@$(BIN)/python -m models.bounded_ledger --long
 	@$(BIN)/python -m pytest tests/crash --long
+	@$(BIN)/python -m pytest tests/spark -m long --long
 
 clean: ## remove everything that was made
 	@rm -rf $(BUILD) .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis
