@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-import penstock
 import pytest
 
+import penstock
 from penstock.spark.options import SINK_NAMES, SOURCE_NAMES
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "spark.md").read_text()
