@@ -39,7 +39,7 @@ class Address:
                     f"{error}; looked for on host {socket.gethostname()}: a queue in shared memory is one host's own, "
                     "so run Spark there, or name its directory with the option directory"
                 ) from error
-        found = segment_of(queue)
+        _, found = told_by_pickle(queue)
         if self.segment is not None and found != self.segment:
             queue.close()
             raise QueueReplaced(
@@ -50,18 +50,18 @@ class Address:
 
     def exactly(self, queue: Any) -> Address:
         """The same, for this very queue and from any directory."""
-        directory = self.directory or os.environ.get("PENSTOCK_DIR")
-        return replace(self, directory=directory, segment=segment_of(queue))
+        directory, segment = told_by_pickle(queue)
+        return replace(self, directory=directory, segment=segment)
 
     def read(self, start: int, stop: int) -> Any:
         """The items of these positions. The only thing that a task asks of a queue."""
         return kept_open(self).read(start, stop)
 
 
-def segment_of(queue: Any) -> str:
-    """The id of a named queue, as text: what its pickle would tell it by."""
-    _, (_, _, segment_id, _) = queue.__reduce__()
-    return bytes(segment_id).hex()
+def told_by_pickle(queue: Any) -> tuple[str, str]:
+    """The directory of a named queue and its id, as its pickle would tell them to another process."""
+    _, (_, directory, segment_id, _) = queue.__reduce__()
+    return str(directory), bytes(segment_id).hex()
 
 
 @lru_cache(maxsize=OPEN_HANDLES)
