@@ -75,6 +75,7 @@ bench-spark: $(VENV)/.package $(VENV)/.spark ## source and sink beside Spark's o
 crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model searches
 	@tools/native.sh crash
 	@$(BIN)/python -m models.bounded_ledger --long
+	@$(BIN)/python -m models.events_log --long
 	@$(BIN)/python -m pytest tests/crash --long
 	@$(BIN)/python -m pytest tests/spark -m long --long
 

@@ -195,9 +195,11 @@ class Recovery {
 
   // A claimed slot whose producer died before it published.
   void bury(std::uint64_t p, Found& found) noexcept {
-    if (ring_.generation_of(p).load(std::memory_order_acquire) != generation::free(p) || is_live(Side::push, p)) return;
+    if (ring_.generation_of(p).load(std::memory_order_acquire) != generation::free(p)) return;
+    PENSTOCK_FAILPOINT("recover.found_free");
+    if (is_live(Side::push, p)) return;
     if (producers_.count() != 0) {
-      // Still free after the look at the lines: nobody alive has claimed it, or its generation would have moved (L2).
+      // Still free after the look at the lines: whoever claimed it is dead, and not only since it published.
       if (ring_.generation_of(p).load(std::memory_order_acquire) != generation::free(p)) return;
       cut_claims(producers_.lines(), producers_.count(), p);  // B4
     }

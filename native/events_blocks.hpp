@@ -74,6 +74,7 @@ class Blocks {
     std::uint64_t first = wanted == 1 ? find_spare(pages) : none;
     if (first == none) first = find_row(wanted);
     if (first == none) return none;
+    raise_used(first + wanted);  // before it has memory, so that a repair finds it
     PENSTOCK_FAILPOINT("blocks.before_provide");
     if (!has_memory(first, wanted, pages)) {
       error = backing.provide(first * block_bytes_, bytes);
@@ -102,10 +103,11 @@ class Blocks {
     }
   }
 
-  // After a kill: forget everything, then claim() for each kept chunk, then drop_rest().
+  // After a kill: forget whose they are, then claim() for each kept chunk, then drop_rest(). What memory a block of
+  // a kept chunk has is believed: it was written before the chunk was made, and may be more than the chunk needs.
   void forget() noexcept {
     const std::uint64_t used = scanned();
-    for (std::uint64_t i = 0; i < used; ++i) store(i, 0);
+    for (std::uint64_t i = 0; i < used; ++i) store(i, load(i) & ~block_in_use);
     control_->spare_bytes.store(0, std::memory_order_relaxed);
   }
 
@@ -124,6 +126,7 @@ class Blocks {
       std::uint64_t j = i;
       while (j < used && !(load(j) & block_in_use)) ++j;
       if (j > i) backing.give_back(arena_, i * block_bytes_, (j - i) * block_bytes_);
+      for (; i < j; ++i) store(i, 0);
       i = j + 1;
     }
   }
@@ -179,8 +182,12 @@ class Blocks {
       control_->spare_bytes.store(spare > had ? spare - had : 0, std::memory_order_relaxed);
       store(i, block_in_use | (before > needed ? before : needed));
     }
-    if (control_->blocks_used.load(std::memory_order_relaxed) < first + count)
-      control_->blocks_used.store(first + count, std::memory_order_relaxed);
+    raise_used(first + count);
+  }
+
+  void raise_used(std::uint64_t least) noexcept {
+    if (control_->blocks_used.load(std::memory_order_relaxed) < least)
+      control_->blocks_used.store(least, std::memory_order_relaxed);
   }
 
   EventsControl* control_;

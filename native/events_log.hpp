@@ -29,6 +29,7 @@ namespace penstock {
 enum class Appended : std::uint8_t {
   done,
   full,       // max_bytes are in use, and a reader needs them
+  too_long,   // the item would not fit if it were alone
   no_memory,  // the file system has none: error() says how
   closed,
   corrupt,
@@ -127,6 +128,12 @@ class EventLog {
   [[nodiscard]] std::uint64_t start() const noexcept {
     return EventsWord{map_.control->start.load(std::memory_order_relaxed)}.position();
   }
+
+  // Else a walk from head to made might take for ever.
+  [[nodiscard]] bool is_directory_sound() const noexcept {
+    return made() >= head() && made() - head() < map_.chunk_lines;  // C2
+  }
+
   // `write(chunk, at, i, room)` puts items i… into the chunk from its at-th place on, and says how many.
   template <class Tell, class Write, class LengthOf>
   [[nodiscard]] Appended append(const Backing& backing, std::uint64_t count, std::uint64_t& put, Tell tell, Write write,
@@ -181,7 +188,7 @@ class EventLog {
 
   // The chunk that the next item goes to, if it is open; else one without data. False: corrupt.
   [[nodiscard]] bool load_open_chunk(std::uint64_t position, Chunk& chunk) const noexcept {
-    if (made() < head() || made() - head() >= map_.chunk_lines) return false;
+    if (!is_directory_sound()) return false;
     if (made() == head()) return true;
     const ChunkLine& line = map_.chunk(made() - 1);
     if (line.end_position.load(std::memory_order_relaxed) != open_end) return true;
@@ -195,11 +202,11 @@ class EventLog {
     const std::uint64_t before = map_.chunk(made() - 2).items.load(std::memory_order_relaxed);
     const bool is_right = last != before || made() - head() <= 1;
     const std::uint64_t next = is_right ? last : 2 * last;
-    return next < map_.first_items || chunk_bytes(next, 0) > largest_chunk() ? clamped(last) : next;
+    return is_possible(next) ? next : is_possible(last) ? last : map_.first_items;
   }
-  [[nodiscard]] std::uint64_t clamped(std::uint64_t items) const noexcept {
-    const bool is_possible = items >= map_.first_items && chunk_bytes(items, 0) <= largest_chunk();
-    return is_possible ? items : map_.first_items;
+  // An item has at least a byte, so a number beyond largest_chunk() is none that was ever written there.
+  [[nodiscard]] bool is_possible(std::uint64_t items) const noexcept {
+    return items >= map_.first_items && items <= largest_chunk() && chunk_bytes(items, 0) <= largest_chunk();
   }
   // Coarser chunks would hold back too much of max_bytes.
   [[nodiscard]] std::uint64_t largest_chunk() const noexcept {
@@ -210,14 +217,15 @@ class EventLog {
   [[nodiscard]] Appended make_chunk(const Backing& backing, std::uint64_t position, std::uint64_t longest,
                                     Chunk& chunk) noexcept {
     PENSTOCK_FAILPOINT("chunk.before");
+    if (!can_ever_fit(longest)) return Appended::too_long;
     reclaim(backing);
-    backing.settle_freed(*map_.control);
     std::uint64_t items = 0;
     std::uint64_t bytes = 0;
     std::uint64_t block = Blocks::none;
     while (block == Blocks::none) {
       if (!find_room(backing, position, longest, items)) return Appended::full;
       bytes = chunk_bytes(items, longest);
+      backing.settle_freed(*map_.control);
       block = blocks_.take(backing, blocks_.blocks_for(bytes), bytes, error_);
       if (error_ != 0) return Appended::no_memory;
       if (block == Blocks::none && !make_room(backing, position)) return Appended::full;  // no row of blocks is free
@@ -251,6 +259,13 @@ class EventLog {
     PENSTOCK_FAILPOINT("chunk.ended");
   }
 
+  // Else nobody should be dropped for it.
+  [[nodiscard]] bool can_ever_fit(std::uint64_t longest) const noexcept {
+    if (longest > block_bytes_limit) return false;
+    const std::uint64_t bytes = chunk_bytes(map_.first_items, longest);
+    return bytes <= map_.max_bytes && bytes <= block_bytes_limit && blocks_.blocks_for(bytes) <= map_.block_count;
+  }
+
   // How many items the next chunk is for, so that it fits; makes room if the queue's policy allows it.
   [[nodiscard]] bool find_room(const Backing& backing, std::uint64_t position, std::uint64_t longest,
                                std::uint64_t& items) noexcept {
@@ -261,12 +276,13 @@ class EventLog {
       while (items > map_.first_items && chunk_bytes(items, longest) > left) items /= 2;
       const bool has_line = made() - head() < map_.chunk_lines - 1;  // keeps C2
       if (has_line && chunk_bytes(items, longest) <= left) return true;
-      if (made() == head() || !make_room(backing, position)) return false;
+      if (!make_room(backing, position)) return false;
     }
   }
 
   // False: a reader needs it all, and may keep it.
   [[nodiscard]] bool make_room(const Backing& backing, std::uint64_t position) noexcept {
+    if (made() == head()) return false;
     std::uint32_t slowest;
     const std::uint64_t least = readers_.least_place(start(), slowest);
     if (least >= position && (slowest != Readers::none || start() >= position)) {
@@ -295,6 +311,7 @@ class EventLog {
 
   std::uint64_t free_before(const Backing& backing, std::uint64_t position) noexcept {
     std::uint64_t freed = 0;
+    if (!is_directory_sound()) return 0;
     while (head() < made()) {
       const std::uint64_t end = map_.chunk(head()).end_position.load(std::memory_order_relaxed);
       if (end == open_end || end > position) break;
@@ -312,14 +329,15 @@ class EventLog {
     if (is_whole && forget_ != nullptr)
       forget_(forget_context_, reinterpret_cast<void**>(chunk.data),
               line.end_position.load(std::memory_order_relaxed) - chunk.first);
+    map_.control->freed_unsynced.store(1, std::memory_order_relaxed);  // first: a kill must not lose it
     PENSTOCK_FAILPOINT("free.before");
     map_.control->head_chunk.store(number + 1, std::memory_order_release);
     std::atomic_thread_fence(std::memory_order_release);  // F1: head_chunk before whatever the block holds next
     PENSTOCK_FAILPOINT("free.head_moved");
-    map_.control->freed_unsynced.store(1, std::memory_order_relaxed);
     if (!is_whole) return;
-    blocks_.give(backing, line.block.load(std::memory_order_relaxed), line.blocks.load(std::memory_order_relaxed),
-                 chunk.bytes);
+    // From what was checked: the line may say something else by now.
+    blocks_.give(backing, static_cast<std::uint64_t>(chunk.data - map_.arena) / map_.block_bytes,
+                 blocks_.blocks_for(chunk.bytes), chunk.bytes);
     const std::uint64_t used = used_bytes();
     map_.control->used_bytes.store(used > chunk.bytes ? used - chunk.bytes : 0, std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("free.done");

@@ -57,19 +57,29 @@ class EventsQueue {
 
   [[nodiscard]] Entered try_enter(std::uint32_t line) noexcept { return after_lock(lock_.try_lock(line), line); }
 
+  // Nobody enters twice: a lock that names who comes has been written to by somebody else, and would never be free.
   [[nodiscard]] Entered enter(std::uint32_t line, std::int64_t limit_ns) noexcept {
-    const auto is_alive = [this](std::uint32_t owner) { return roster_.is_alive(owner); };
+    if (lock_.is_held_by(line)) return Entered::corrupt;
+    const auto is_alive = [this](std::uint32_t owner) { return owner < roster_.count() && roster_.is_alive(owner); };
     return after_lock(lock_.lock(line, is_alive, limit_ns), line);
   }
 
   void leave() noexcept { lock_.unlock(); }
+  [[nodiscard]] bool is_within(std::uint32_t line) const noexcept { return lock_.is_held_by(line); }
 
   // Readers that died hold nothing back. Not asked each time: that is a system call a reader.
   [[nodiscard]] bool bury_readers(bool now) noexcept {
     const std::int64_t clock = monotonic_ns();
     if (!now && clock - last_burial_ns_.load(std::memory_order_relaxed) < burial_interval_ns) return false;
     last_burial_ns_.store(clock, std::memory_order_relaxed);
-    return log_.readers().bury(roster_) > 0;
+    const EventsWord start{control().start.load(std::memory_order_relaxed)};
+    return log_.readers().bury(roster_, start.position()) > 0;
+  }
+
+  // Under the lock: forget all but the last so many.
+  void keep_last(std::uint64_t items) noexcept {
+    log_.keep_last(backing(), items);
+    if (bury_readers(true)) log_.reclaim(backing());
   }
 
   // Under the lock. What dead readers held back is looked at when a chunk was made, or there was no room for one.
@@ -115,14 +125,17 @@ class EventsQueue {
     return Subscribed::yes;
   }
 
-  // Under the lock: a reader that was dropped goes on with the earliest that is kept. Where that is.
+  // Under the lock: a reader that was dropped goes on where it is, or with the earliest that is kept if that is
+  // later: then it has lost something. What is kept by now was kept all the time.
   std::uint64_t rejoin(std::uint32_t line, Cursor& cursor) noexcept {
     const std::uint64_t earliest = earliest_position(map());
-    cursor.position = earliest;
+    if (cursor.position < earliest) cursor.position = earliest;
     cursor.epoch = map().end(std::memory_order_relaxed).epoch();
     cursor.chunk = {};
+    std::atomic<std::uint64_t>& place = log_.readers().line(line).place;
+    const std::uint64_t before = place.load(std::memory_order_relaxed) & ~dropped_bit;
     PENSTOCK_FAILPOINT("readers.before_rejoin");
-    log_.readers().line(line).place.store(earliest, std::memory_order_relaxed);
+    place.store(before < earliest ? earliest : before, std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("readers.rejoined");
     return earliest;
   }
@@ -132,6 +145,21 @@ class EventsQueue {
     log_.readers().remove(line);
     roster_.let_go(reader_lock_number(line));
     log_.reclaim(backing());
+    room().notify_all();
+  }
+
+  // Under the lock: a durable one keeps its place.
+  void leave_reader(std::uint32_t line) noexcept {
+    if (log_.readers().kind(line) == ReaderKind::ephemeral)
+      unsubscribe(line);
+    else
+      roster_.let_go(reader_lock_number(line));
+  }
+
+  // Without the lock: an ephemeral one is buried by whoever looks next, and we look at the next chance.
+  void abandon_reader(std::uint32_t line) noexcept {
+    roster_.let_go(reader_lock_number(line));
+    last_burial_ns_.store(0, std::memory_order_relaxed);
     room().notify_all();
   }
 
@@ -152,6 +180,12 @@ class EventsQueue {
     const std::uint32_t ticket = items().announce();
     if (near()) return;  // W1
     items().park_for_all(ticket, limit_ns < park_limit_ns ? limit_ns : park_limit_ns);
+  }
+
+  // After room().announce() and a look. Short, since what holds the room back may be a reader that dies meanwhile:
+  // then the next append finds it, and nobody wakes us for that.
+  void wait_for_room(std::uint32_t ticket, std::int64_t limit_ns) noexcept {
+    room().park_for_all(ticket, limit_ns < burial_interval_ns ? limit_ns : burial_interval_ns);
   }
 
   // Everything up to now is on the disk, and will be believed after a crash of the machine. 0, or the error number.
@@ -176,15 +210,14 @@ class EventsQueue {
   }
   [[nodiscard]] bool settle_boot() noexcept {
     if (!is_of_another_boot()) return true;
-    const bool is_new = control().boot_id[0].load(std::memory_order_relaxed) == 0 &&
-                        control().boot_id[1].load(std::memory_order_relaxed) == 0;
-    if (!is_new) {
-      log_.repair().roll_back_to(synced());
-      if (!repair()) return false;
-    }
+    // The first half is stored last: a kill in between leaves a new queue new, and an old one to be settled again.
+    const bool is_new = control().boot_id[0].load(std::memory_order_relaxed) == 0;
+    if (!is_new) log_.repair().roll_back_to(synced());
+    if (!repair()) return false;
     PENSTOCK_FAILPOINT("boot.settled");
-    control().boot_id[0].store(identity_.boot_id[0], std::memory_order_relaxed);
     control().boot_id[1].store(identity_.boot_id[1], std::memory_order_relaxed);
+    PENSTOCK_FAILPOINT("boot.half_noted");
+    control().boot_id[0].store(identity_.boot_id[0], std::memory_order_relaxed);
     return true;
   }
 
@@ -232,7 +265,9 @@ class EventsQueue {
   // A holder that cannot repair gives the lock back as an orphan: the next one finds the same.
   [[nodiscard]] Entered after_lock(Locked locked, std::uint32_t line) noexcept {
     if (locked == Locked::no) return Entered::no;
-    if (locked == Locked::yes || repair()) return Entered::yes;
+    if (locked == Locked::yes) return Entered::yes;
+    // the machine may have crashed with the lock held: then what was not synced must not be looked at
+    if (is_of_another_boot() ? settle_boot() : repair()) return Entered::yes;
     lock_.orphan(line);
     return Entered::corrupt;
   }

@@ -66,7 +66,7 @@ class Readers {
   void write(std::uint32_t i, ReaderKind kind, const char* name, std::uint32_t length, std::uint64_t place) noexcept {
     ReaderLine& to = line(i);
     PENSTOCK_FAILPOINT("readers.before_write");
-    std::memcpy(to.name, name, length);
+    if (length > 0) std::memcpy(to.name, name, length);
     to.name_length.store(length, std::memory_order_relaxed);
     to.pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
     to.place.store(place, std::memory_order_relaxed);
@@ -83,15 +83,21 @@ class Readers {
     PENSTOCK_FAILPOINT("readers.removed");
   }
 
-  // Ephemeral readers go with their process. How many have gone.
-  std::uint32_t bury(const Roster& roster) noexcept {
-    std::uint32_t buried = 0;
+  // Ephemeral readers go with their process; a durable one whose process has gone needs nothing before `start`, to
+  // which it would jump. How many hold less back than before.
+  std::uint32_t bury(const Roster& roster, std::uint64_t start) noexcept {
+    std::uint32_t moved = 0;
     for (std::uint32_t i = 0, n = used(); i < n; ++i) {
-      if (kind(i) != ReaderKind::ephemeral || roster.is_alive(reader_lock_number(i))) continue;
-      remove(i);
-      ++buried;
+      const bool is_behind = line(i).place.load(std::memory_order_relaxed) < start;  // not if dropped: that is a high bit
+      const bool may_go = kind(i) == ReaderKind::ephemeral || (kind(i) == ReaderKind::durable && is_behind);
+      if (!may_go || roster.is_alive(reader_lock_number(i))) continue;
+      if (kind(i) == ReaderKind::ephemeral)
+        remove(i);
+      else
+        line(i).place.store(start, std::memory_order_relaxed);
+      ++moved;
     }
-    return buried;
+    return moved;
   }
 
   // False: it has moved on meanwhile, and is perhaps no longer the slowest.

@@ -12,7 +12,7 @@
 // Progress   blocking: a stopped owner stops the others, a dead one for less than one look (look_ns).
 // Source     ours. Robust mutexes are honoured for 2,048 entries only, and need the C library's own layout.
 //
-// Memory orders: P1  unlock(): release        with acquire in lock(): all that is written under the lock
+// Memory orders: P1  unlock(), orphan(): release   with acquire in lock(): all that is written under the lock
 #pragma once
 
 #include <limits.h>
@@ -74,7 +74,10 @@ class OwnerLock {
     std::uint64_t seen = word_->load(std::memory_order_relaxed);
     while (owner_in(seen) == line + 1) {
       PENSTOCK_FAILPOINT("lock.before_orphan");
-      if (word_->compare_exchange_weak(seen, (seen & ~owner_mask) | orphaned, std::memory_order_relaxed)) return;
+      // release P1: the kernel told us of the death, and this tells whoever locks next
+      if (word_->compare_exchange_weak(seen, (seen & ~owner_mask) | orphaned, std::memory_order_release,
+                                       std::memory_order_relaxed))
+        return;
     }
   }
 

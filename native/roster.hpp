@@ -194,6 +194,9 @@ class Roster {
     owned_[number].store(true, std::memory_order_release);
     return true;
   }
+  [[nodiscard]] bool holds(std::uint32_t number) const noexcept {
+    return owned_[number].load(std::memory_order_acquire);
+  }
   void let_go(std::uint32_t number) noexcept {
     const std::lock_guard lock(mutex_);
     if (is_lost() || !owned_[number].load(std::memory_order_relaxed)) return;

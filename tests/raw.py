@@ -18,6 +18,9 @@ PUSH, POP = 1, 2
 class RawSegment:
     """Every shared word of a bounded segment, to read and to write."""
 
+    fields = _layout.FIELDS
+    header_bytes = _layout.HEADER_BYTES
+
     def __init__(self, name: str) -> None:
         self.path = Path(os.environ["PENSTOCK_DIR"]) / name
         with self.path.open("r+b") as file:
@@ -30,11 +33,11 @@ class RawSegment:
         self.memory.close()
 
     def field(self, name: str) -> int:
-        offset, size = _layout.FIELDS[name]
+        offset, size = self.fields[name]
         return int.from_bytes(self.memory[offset : offset + size], "little")
 
     def set_field(self, name: str, value: int | bytes) -> None:
-        offset, size = _layout.FIELDS[name]
+        offset, size = self.fields[name]
         self.memory[offset : offset + size] = value if isinstance(value, bytes) else value.to_bytes(size, "little")
 
     def set_text(self, text: bytes) -> None:
@@ -47,7 +50,7 @@ class RawSegment:
     def sign(self) -> None:
         """Make the checksum right again."""
         self.set_field("checksum", 0)
-        end = _layout.HEADER_BYTES + self.field("item_text_bytes")
+        end = self.header_bytes + self.field("item_text_bytes")
         self.set_field("checksum", zlib.crc32(self.memory[:end]))
 
     def word(self, offset: int) -> int:
@@ -105,6 +108,48 @@ class RawSegment:
 
     def set_intent(self, line: int, side: int, position: int, count: int) -> None:
         self.set_word(self.line_offset(line), side << 62 | count << 40 | position)
+
+
+CONTROL_WORDS = {
+    # of the lock's holder, line 0
+    "end": 0,
+    "start": 8,
+    "head_chunk": 16,
+    "chunks_made": 24,
+    "used_bytes": 32,
+    "spare_bytes": 40,
+    "blocks_used": 48,
+    "lock": LINE_BYTES,
+    # the last line; two words of 32 bits first
+    "participants_used": 4 * LINE_BYTES,
+    "repairs": 4 * LINE_BYTES + 8,
+    "dropped": 4 * LINE_BYTES + 16,
+    "synced": 4 * LINE_BYTES + 24,
+    "freed_unsynced": 4 * LINE_BYTES + 32,
+    "boot_id": 4 * LINE_BYTES + 40,
+}
+CHUNK_WORDS = {"first_position": 0, "end_position": 8, "items": 16, "bytes": 24, "block": 32}
+"""block and blocks are 32 bits each: one word here."""
+READER_WORDS = {"place": 0, "kind": 8, "name_length": 16}
+
+
+class RawEvents(RawSegment):
+    """The same for a segment of events."""
+
+    fields = _layout.EVENTS_FIELDS
+    header_bytes = _layout.EVENTS_HEADER_BYTES
+
+    def get_control(self, name: str) -> int:
+        return self.word(self.field("control_offset") + CONTROL_WORDS[name])
+
+    def set_control(self, name: str, value: int) -> None:
+        self.set_word(self.field("control_offset") + CONTROL_WORDS[name], value)
+
+    def chunk_offset(self, number: int, name: str) -> int:
+        return self.field("chunks_offset") + number % self.field("chunk_lines") * 64 + CHUNK_WORDS[name]
+
+    def reader_offset(self, line: int, name: str) -> int:
+        return self.field("readers_offset") + line * LINE_BYTES + READER_WORDS[name]
 
 
 def claim_as_the_dead(name: str, line: int, side: int, position: int, count: int) -> None:

@@ -30,7 +30,7 @@ NATIVE_ROWS = [
 
 # Each may import only what stands in a row above its own. A new module needs a row.
 PYTHON_ROWS = [
-    {"_version", "errors", "stats", "views", "keeper", "_layout", "_native"},
+    {"_version", "errors", "stats", "views", "keeper", "_layout", "_native", "_kinds"},
     {"items", "_aio", "_buffers", "_events_native"},
     {"geometry", "_batches"},
     {"segment"},

@@ -11,7 +11,7 @@ import pytest
 
 import penstock
 from deadline import until_parked
-from penstock import BoundedQueue, ShutDown
+from penstock import BoundedQueue, EventQueue, ShutDown
 
 RECORD = np.dtype([("id", "<u4"), ("half", "<f8")])
 
@@ -23,6 +23,17 @@ class Case(NamedTuple):
     item: Callable[[int], Any]
     number: Callable[[Any], int]
     """Which item was this? The inverse of item()."""
+    reader: Callable[[Any], Any] = lambda q: q
+    """Who gets from it: the queue itself, or a reader that sees all from now on."""
+
+    @property
+    def is_for_all(self) -> bool:
+        """Does every getter see every item, and not one of them each?"""
+        return self.reader is subscribed
+
+
+def subscribed(q: EventQueue) -> Any:
+    return q.subscribe()
 
 
 CASES = {
@@ -45,6 +56,22 @@ CASES = {
     "bounded, pickled objects": Case(
         lambda n: BoundedQueue.create("q", n, item=object), lambda i: {"id": i}, lambda item: item["id"]
     ),
+    "events, objects in this process": Case(
+        lambda n: EventQueue(max_bytes=1 << 13), lambda i: [i], lambda item: item[0], subscribed
+    ),
+    "events, bytes": Case(lambda n: EventQueue.create("q", max_bytes=1 << 13), lambda i: b"%d" % i, int, subscribed),
+    "events, records": Case(
+        lambda n: EventQueue.create("q", item=RECORD, max_bytes=1 << 13),
+        lambda i: (i, i / 2),
+        lambda item: int(item["half"] * 2),
+        subscribed,
+    ),
+    "events, pickled objects": Case(
+        lambda n: EventQueue.create("q", item=object, max_bytes=1 << 14),
+        lambda i: {"id": i},
+        lambda item: item["id"],
+        subscribed,
+    ),
 }
 
 
@@ -53,33 +80,41 @@ def case(request):
     return CASES[request.param]
 
 
+@pytest.fixture(params=[name for name, case in CASES.items() if not case.is_for_all])
+def counted(request):
+    """A queue that is made for so many items."""
+    return CASES[request.param]
+
+
 def test_smoke(case):
     with case.make(4) as q:
+        reader = case.reader(q)
         q.put(case.item(7))
         assert len(q) == 1
-        assert case.number(q.get()) == 7
-        assert q.empty()
+        assert case.number(reader.get()) == 7
+        assert reader.try_get() is None
 
 
-def test_bounds(case):
+def test_bounds(counted):
     """Exactly as many items as it was made for, one at a time or in a batch, lap after lap."""
-    with case.make(4) as q:
+    with counted.make(4) as q:
         for _ in range(5):
-            assert [q.try_put(case.item(i)) for i in range(5)] == [True] * 4 + [False]
+            assert [q.try_put(counted.item(i)) for i in range(5)] == [True] * 4 + [False]
             assert q.full()
             with pytest.raises(penstock.Full):
-                q.put_nowait(case.item(9))
-            assert [case.number(q.get()) for _ in range(4)] == [0, 1, 2, 3]
+                q.put_nowait(counted.item(9))
+            assert [counted.number(q.get()) for _ in range(4)] == [0, 1, 2, 3]
             assert q.try_get() is None
             with pytest.raises(penstock.Empty):
                 q.get_nowait()
-            assert q.put_many([case.item(i) for i in range(9)], block=False) == 4
-            assert [case.number(item) for item in q.get_many(9)] == [0, 1, 2, 3]
+            assert q.put_many([counted.item(i) for i in range(9)], block=False) == 4
+            assert [counted.number(item) for item in q.get_many(9)] == [0, 1, 2, 3]
 
 
 def test_order(case):
     """First in, first out, through many laps and every mixture of forms."""
     with case.make(8) as q:
+        reader = case.reader(q)
         written = read = 0
         for turn in range(300):
             if turn % 3 == 0:
@@ -89,14 +124,14 @@ def test_order(case):
                 written += q.put_many([case.item(written + i) for i in range(turn % 7)], timeout=0) if turn % 7 else 0
             while read < written - turn % 5:
                 if turn % 2:
-                    assert case.number(q.get(timeout=0)) == read
+                    assert case.number(reader.get(timeout=0)) == read
                     read += 1
                 else:
-                    batch = [case.number(item) for item in q.get_many(turn % 4 + 1, timeout=0)]
+                    batch = [case.number(item) for item in reader.get_many(turn % 4 + 1, timeout=0)]
                     assert batch == list(range(read, read + len(batch)))
                     read += len(batch)
         q.shutdown()
-        assert [case.number(item) for item in q] == list(range(read, written))
+        assert [case.number(item) for item in reader] == list(range(read, written))
         assert written > 300
 
 
@@ -111,7 +146,8 @@ def test_shutdown_while_waiting(case):
             except ShutDown:
                 told.append("shut down")
 
-        getters = [threading.Thread(target=wait, args=(q.get,)) for _ in range(3)]
+        getters = [threading.Thread(target=wait, args=(case.reader(q).get,)) for _ in range(3)]
+        last = case.reader(q)
         for thread in getters:
             thread.start()
         until_parked(*getters)
@@ -120,7 +156,9 @@ def test_shutdown_while_waiting(case):
         for thread in getters:
             thread.join(30)
         assert told == []
-        q.put_many([case.item(i) for i in range(4)])
+        count = 0 if last is q else 3
+        while q.try_put(case.item(count)):
+            count += 1
         putters = [threading.Thread(target=wait, args=(lambda: q.put(case.item(9)),)) for _ in range(3)]
         for thread in putters:
             thread.start()
@@ -129,11 +167,14 @@ def test_shutdown_while_waiting(case):
         for thread in putters:
             thread.join(30)
         assert told == ["shut down"] * 3
-        assert [case.number(item) for item in q] == [0, 1, 2, 3]
+        assert [case.number(item) for item in last] == list(range(count))
 
 
 def test_exactly_once(case):
-    """2 producers, 2 consumers, 2,000 items each way, a small queue: each item once, each producer's in order."""
+    """2 producers, 2 consumers, 2,000 items each way, a small queue: each item once, each producer's in order.
+
+    Where everybody sees everything, once for each of them.
+    """
     count = 2000
     with case.make(4) as q:
         got: list[list[int]] = [[], []]
@@ -142,12 +183,12 @@ def test_exactly_once(case):
             for i in range(count):
                 q.put(case.item(2 * i + parity))
 
-        def consume(mine):
-            for item in q:
+        def consume(mine, reader):
+            for item in reader:
                 mine.append(case.number(item))
 
         producers = [threading.Thread(target=produce, args=(parity,)) for parity in range(2)]
-        consumers = [threading.Thread(target=consume, args=(mine,)) for mine in got]
+        consumers = [threading.Thread(target=consume, args=(mine, case.reader(q))) for mine in got]
         for thread in producers + consumers:
             thread.start()
         for thread in producers:
@@ -155,7 +196,8 @@ def test_exactly_once(case):
         q.shutdown()
         for thread in consumers:
             thread.join(60)
-        assert sorted(got[0] + got[1]) == list(range(2 * count))
+        for all_of_it in got if case.is_for_all else [got[0] + got[1]]:
+            assert sorted(all_of_it) == list(range(2 * count))
         for mine in got:
             for parity in range(2):
                 sequence = [number for number in mine if number % 2 == parity]

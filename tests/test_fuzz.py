@@ -27,23 +27,25 @@ def finish(process, limit_seconds):
 
 @pytest.mark.slow
 @pytest.mark.timeout(4000)
-def test_every_damaged_segment_works_or_is_refused(children, is_long, queue_dir, monkeypatch):
-    """Header, item text, control block, participant table, generations and lengths; before and after opening."""
+@pytest.mark.parametrize("target", list(fuzzing.TARGETS))
+def test_every_damaged_segment_works_or_is_refused(children, is_long, queue_dir, monkeypatch, target):
+    """Header, item text, control block, every table, and what items are found by; before and after opening."""
     share = (LONG_CASES if is_long else CASES) // WORKERS
     workers = []
     for number in range(WORKERS):
         monkeypatch.setenv("PENSTOCK_DIR", str(queue_dir / str(number)))
-        workers.append(children.start("import fuzzing; fuzzing.main()", number * share, share))
+        workers.append(children.start("import fuzzing; fuzzing.main()", target, number * share, share))
     for worker in workers:
         summary = ast.literal_eval(finish(worker, 3600 if is_long else 110))
         assert summary["works"] > share
-        assert summary["CorruptSegment"] > share // 2
+        assert summary["CorruptSegment"] > share // 4
 
 
+@pytest.mark.parametrize("target", list(fuzzing.TARGETS))
 @pytest.mark.parametrize("kind", range(len(fuzzing.KINDS)))
-def test_a_segment_that_somebody_scribbles_into_works_or_is_refused(children, kind):
+def test_a_segment_that_somebody_scribbles_into_works_or_is_refused(children, kind, target):
     """One process strikes as fast as it can while another one calls everything, for a second."""
-    victim = children.start("import fuzzing; fuzzing.be_struck()", kind)
+    victim = children.start("import fuzzing; fuzzing.be_struck()", target, kind)
     assert victim.stdout.readline() == "ready\n"
-    children.start("import fuzzing; fuzzing.scribble()", kind)
+    children.start("import fuzzing; fuzzing.scribble()", target, kind)
     assert ast.literal_eval(finish(victim, 60))["CorruptSegment"] > 0

@@ -3,181 +3,135 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
+from typing import Any, Generic, Protocol, TypeVar
 
 import pytest
 
-from models.bounded_ledger import LEDGER, VARIANTS, Configuration, LedgerModel
-from models.bounded_ledger.__main__ import main
-from models.bounded_ledger.campaign import BROKEN, LONG, SHORT, SOUND_SHORT, Case, run_case
-from models.bounded_ledger.model import LedgerState
-from models.search import STUCK, StateLimitExceeded, Transition, Violation, explore
+from models import bounded_ledger, events_log
+from models.bounded_ledger.__main__ import COMMAND as LEDGER_COMMAND
+from models.bounded_ledger.campaign import CAMPAIGN as LEDGER_CAMPAIGN
+from models.campaign import Campaign, Case
+from models.command import Command
+from models.events_log.__main__ import COMMAND as LOG_COMMAND
+from models.events_log.campaign import CAMPAIGN as LOG_CAMPAIGN
+from models.search import Model, Transition, explore
 
 STATE_LIMIT = 500_000
 
 
-class Stairs:
-    """A toy: climb from 0 to `top`, one step at a time, with trouble where the test wants it."""
+CAMPAIGNS: dict[str, Campaign[Any]] = {"bounded_ledger": LEDGER_CAMPAIGN, "events_log": LOG_CAMPAIGN}
+SOUND = {"bounded_ledger": bounded_ledger.LEDGER, "events_log": events_log.LOG}
+VARIANTS = {"bounded_ledger": set(bounded_ledger.VARIANTS), "events_log": set(events_log.VARIANTS)}
+COMMANDS: list[Command[Any]] = [LEDGER_COMMAND, LOG_COMMAND]
 
-    def __init__(
-        self,
-        top: int,
-        *,
-        hole: int | None = None,
-        broken: int | None = None,
-        lift: int | None = None,
-    ) -> None:
-        self._top = top
-        self._hole = hole
-        self._broken = broken
-        self._lift = lift
-
-    def initial(self) -> int:
-        return 0
-
-    def successors(self, state: int) -> Iterator[Transition[int]]:
-        if state == self._lift:
-            yield Transition("lift", self._top, is_adversary=True)
-        if state in (self._hole, self._top):
-            return
-        broken = Violation("broken", f"stair {state}") if state == self._broken else None
-        yield Transition(f"step {state}", state + 1, broken)
-
-    def is_accepted(self, state: int) -> bool:
-        return state == self._top
-
-    def describe(self, state: int) -> str:
-        return f"stair {state}"
+SOUND_CASES = [(name, case) for name, campaign in CAMPAIGNS.items() for case in campaign.sound]
+BROKEN_CASES = [(name, case) for name, campaign in CAMPAIGNS.items() for case in campaign.broken]
+SIZES_OF_BROKEN = sorted(
+    {(name, replace(case.configuration, variant=SOUND[name])) for name, case in BROKEN_CASES}, key=str
+)
 
 
-def test_a_clean_model_is_visited_completely() -> None:
-    result = explore(Stairs(5), state_limit=100)
-    assert result.is_clean
-    assert (result.states, result.transitions, result.accepted) == (6, 5, 1)
-
-
-def test_a_stuck_state_is_found_with_the_way_into_it() -> None:
-    result = explore(Stairs(5, hole=2), state_limit=100)
-    assert result.counts == {STUCK: 3}
-    # Stair 0 is lost already: no way leads from it to the top.
-    assert result.counterexamples[STUCK].descriptions == ("stair 0",)
-
-
-def test_a_kill_is_no_way_out_of_a_stuck_state() -> None:
-    result = explore(Stairs(5, hole=2, lift=2), state_limit=100)
-    assert STUCK in result.counts
-
-
-def test_a_violation_comes_with_its_steps_and_is_not_followed() -> None:
-    result = explore(Stairs(5, broken=2), state_limit=100)
-    found = result.counterexamples["broken"]
-    assert found.labels == ("step 0", "step 1", "step 2")
-    assert found.descriptions == ("stair 0", "stair 1", "stair 2")
-    assert str(found).endswith("2. step 1 -> stair 2\n   3. step 2")
-    assert result.counts == {"broken": 1}
-    assert result.states == 3
-
-
-def test_the_counterexample_is_a_shortest_one() -> None:
-    class Detour(Stairs):
-        def successors(self, state: int) -> Iterator[Transition[int]]:
-            if state == 0:
-                yield Transition("walk", 1)
-                yield Transition("jump", 3)
-            yield from super().successors(state)
-
-    result = explore(Detour(5, broken=3), state_limit=100)
-    assert result.counterexamples["broken"].labels == ("jump", "step 3")
-
-
-def test_an_early_stop_is_never_called_clean() -> None:
-    result = explore(Stairs(5, broken=2), state_limit=100, stop_at_first_violation=True)
-    assert not result.is_complete
-    assert not result.is_clean
-
-
-def test_too_many_states_are_an_error_and_not_an_answer() -> None:
-    with pytest.raises(StateLimitExceeded, match="state_limit=3"):
-        explore(Stairs(5), state_limit=3)
-
-
-@pytest.mark.parametrize("case", SOUND_SHORT, ids=lambda case: str(case.configuration))
-def test_the_ledger_survives_a_kill_at_every_step(case: Case) -> None:
-    report = run_case(case, state_limit=STATE_LIMIT)
+@pytest.mark.parametrize(("name", "case"), SOUND_CASES, ids=str)
+def test_the_algorithm_survives_a_kill_at_every_step(name: str, case: Case[Any]) -> None:
+    report = CAMPAIGNS[name].run(case, state_limit=STATE_LIMIT)
     assert report.result.is_clean, "\n".join(map(str, report.result.counterexamples.values()))
     assert report.result.accepted
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.configuration.variant)
-def test_a_broken_rule_is_caught_as_what_it_breaks(case: Case) -> None:
-    report = run_case(case, state_limit=STATE_LIMIT)
+@pytest.mark.parametrize(("name", "case"), BROKEN_CASES, ids=str)
+def test_a_broken_rule_is_caught_as_what_it_breaks(name: str, case: Case[Any]) -> None:
+    report = CAMPAIGNS[name].run(case, state_limit=STATE_LIMIT)
     assert case.expected in report.result.counts
 
 
-SIZES_OF_BROKEN = sorted({replace(case.configuration, variant=LEDGER) for case in BROKEN}, key=str)
+@pytest.mark.parametrize(("name", "size"), SIZES_OF_BROKEN, ids=str)
+def test_the_algorithm_is_clean_wherever_a_broken_rule_is_caught(name: str, size: Any) -> None:
+    assert explore(CAMPAIGNS[name].model(size), state_limit=STATE_LIMIT).is_clean
 
 
-@pytest.mark.parametrize("size", SIZES_OF_BROKEN, ids=str)
-def test_the_ledger_is_clean_wherever_a_broken_rule_is_caught(size: Configuration) -> None:
-    assert explore(LedgerModel(size), state_limit=STATE_LIMIT).is_clean
-
-
-def test_every_broken_variant_stands_in_both_campaigns() -> None:
-    for campaign in (SHORT, LONG):
-        assert {case.configuration.variant for case in campaign} == set(VARIANTS)
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_every_broken_variant_stands_in_both_campaigns(name: str) -> None:
+    for cases in (CAMPAIGNS[name].short, CAMPAIGNS[name].long):
+        assert {case.configuration.variant for case in cases} == VARIANTS[name]
 
 
 @pytest.mark.parametrize(
     "case",
-    [case for case in BROKEN if case.configuration.lines <= 3 and case.configuration.kills < 2],
+    [case for case in LEDGER_CAMPAIGN.broken if case.configuration.lines <= 3 and case.configuration.kills < 2],
     ids=lambda case: case.configuration.variant,
 )
-def test_keeping_idle_recoveries_changes_no_conviction(case: Case) -> None:
+def test_keeping_idle_recoveries_changes_no_conviction(case: Case[bounded_ledger.Configuration]) -> None:
     exact = replace(case, configuration=replace(case.configuration, is_exact=True))
-    assert case.expected in run_case(exact, state_limit=STATE_LIMIT).result.counts
+    assert case.expected in LEDGER_CAMPAIGN.run(exact, state_limit=STATE_LIMIT).result.counts
 
 
 @pytest.mark.parametrize(
     "size",
     [
-        Configuration(consumers=2, kills=2),
-        Configuration(producers=2, kills=2),
-        Configuration(items=3, item_slots=(1, 2), kills=2),
-        Configuration(rejoins=1, kills=2),
+        bounded_ledger.Configuration(consumers=2, kills=2),
+        bounded_ledger.Configuration(producers=2, kills=2),
+        bounded_ledger.Configuration(items=3, item_slots=(1, 2), kills=2),
+        bounded_ledger.Configuration(rejoins=1, kills=2),
     ],
     ids=str,
 )
-def test_keeping_idle_recoveries_changes_no_acquittal(size: Configuration) -> None:
-    assert explore(LedgerModel(replace(size, is_exact=True)), state_limit=STATE_LIMIT).is_clean
+def test_keeping_idle_recoveries_changes_no_acquittal(size: bounded_ledger.Configuration) -> None:
+    model = bounded_ledger.LedgerModel(replace(size, is_exact=True))
+    assert explore(model, state_limit=STATE_LIMIT).is_clean
 
 
-class Recorder(LedgerModel):
-    """Notes which step followed which."""
+State = TypeVar("State", bound=Hashable)
 
-    def __init__(self, configuration: Configuration) -> None:
-        super().__init__(configuration)
+
+class Named(Protocol):
+    @property
+    def at(self) -> str: ...
+
+
+class Stepped(Model[State], Protocol):
+    def steps(self, state: State) -> tuple[Named, ...]: ...
+
+
+class Recorder(Generic[State]):
+    """Notes which step of a model followed which."""
+
+    def __init__(self, model: Stepped[State]) -> None:
+        self._model = model
+        self.initial = model.initial
+        self.is_accepted = model.is_accepted
+        self.describe = model.describe
         self.seen: set[tuple[str, str]] = set()
 
-    def successors(self, state: LedgerState) -> Iterator[Transition[LedgerState]]:
-        for transition in super().successors(state):
-            for before, after in zip(state.steps, transition.state.steps, strict=True):
+    def successors(self, state: State) -> Iterator[Transition[State]]:
+        for transition in self._model.successors(state):
+            steps = self._model.steps(state), self._model.steps(transition.state)
+            for before, after in zip(*steps, strict=True):
                 if before is not after:
                     self.seen.add((before.at, after.at))
             yield transition
 
 
-def test_the_search_reaches_the_rare_ways_through_recovery() -> None:
+def seen_in(models: Iterable[Stepped[Any]]) -> set[tuple[str, str]]:
     seen: set[tuple[str, str]] = set()
-    for size in (
-        Configuration(items=2, item_slots=(2,), consumers=2, kills=2),
-        Configuration(producers=2, item_slots=(2,), kills=1),
-        Configuration(rejoins=1, kills=1),
-        Configuration(consumers=3),
-    ):
-        model = Recorder(size)
-        assert explore(model, state_limit=STATE_LIMIT).is_clean
-        seen |= model.seen
+    for model in models:
+        recorder = Recorder(model)
+        assert explore(recorder, state_limit=STATE_LIMIT).is_clean
+        seen |= recorder.seen
+    return seen
+
+
+def test_the_search_reaches_the_rare_ways_through_recovery() -> None:
+    seen = seen_in(
+        bounded_ledger.LedgerModel(size)
+        for size in (
+            bounded_ledger.Configuration(items=2, item_slots=(2,), consumers=2, kills=2),
+            bounded_ledger.Configuration(producers=2, item_slots=(2,), kills=1),
+            bounded_ledger.Configuration(rejoins=1, kills=1),
+            bounded_ledger.Configuration(consumers=3),
+        )
+    )
     adopts = "adopt: compare-and-swap generation to adopted"
     reads_head = "recover: read generation of the head"
     frees = "recover: compare-and-swap to free"
@@ -201,46 +155,108 @@ def test_the_search_reaches_the_rare_ways_through_recovery() -> None:
     } - seen == set()
 
 
-def test_the_command_reports_json_and_succeeds_when_the_ledger_is_clean(
+def test_the_search_reaches_the_rare_ways_through_the_log() -> None:
+    seen = seen_in(
+        events_log.EventsModel(size)
+        for size in (
+            events_log.Configuration(writers=("1c", "1"), newcomer="1", kills=2),
+            events_log.Configuration(writers=("12", "1"), chunk_items=2, kills=1),
+            events_log.Configuration(writers=("1c1c",)),
+            events_log.Configuration(writers=("111",), readers=("ephemeral", "latest"), chunk_lines=3),
+            events_log.Configuration(writers=("11", "1"), blocks=1, may_drop=True, kills=1),
+            events_log.Configuration(writers=("2111",), chunk_lines=3, may_drop=True),
+            events_log.Configuration(writers=("11",), readers=("ephemeral", "looker"), blocks=1, kills=1),
+            events_log.Configuration(writers=("2",), readers=("named",), kills=2),
+        )
+    )
+    takes = "lock: take it if it is free, or look whether its owner is dead"
+    takes_over = "lock: compare-and-swap the word of the dead owner"
+    assert {
+        (takes_over, takes),
+        (takes_over, "repair: store end with the epoch of start"),
+        (takes, "repair: forget the blocks"),
+        ("repair: lower chunks_made", "repair: lower the end of the last chunk"),
+        ("repair: claim the blocks of kept chunks", "dead"),
+        ("repair: give back the memory of free blocks", "dead"),
+        ("repair: give back the memory of free blocks", "clear: store start"),
+        ("put: store end", "readers: bury a dead one"),
+        ("lock: free it", "put: wait for room"),
+        ("free: read a reader's place", "chunk: end the open one"),
+        ("free: read a reader's place", "readers: drop the slowest"),
+        ("session: load start", "session: load end"),
+        ("find: read chunks_made", "find: read head_chunk"),
+        ("find: read first_position of the middle", "find: read first_position of the middle"),
+        ("run: load first_position of the next chunk", takes),
+        ("run: was the reader dropped meanwhile?", takes),
+        ("reader: store the earliest place", "dead"),
+        ("subscribe: write name and place", "dead"),
+        (takes, "subscribe: hold the line of that name again"),
+        ("look: copy the item", "look: is the chunk still kept?"),
+    } - seen == set()
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "expected"),
+    [
+        (LEDGER_COMMAND, ["--items", "2", "--item-slots", "1,2"], ("item_slots", [1, 2])),
+        (LOG_COMMAND, ["--writers", "12,c", "--chunk-items", "2"], ("writers", ["12", "c"])),
+    ],
+    ids=["bounded_ledger", "events_log"],
+)
+def test_the_command_reports_json_and_succeeds_when_the_algorithm_is_clean(
+    command: Command[Any],
+    arguments: list[str],
+    expected: tuple[str, list[object]],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["--items", "2", "--item-slots", "1,2", "--json"]) == 0
+    assert command.main([*arguments, "--json"]) == 0
     (report,) = json.loads(capsys.readouterr().out)
     assert report["passed"]
-    assert report["item_slots"] == [1, 2]
+    assert report[expected[0]] == expected[1]
     assert report["states"] > 100
 
 
-def test_the_command_succeeds_when_a_broken_variant_is_caught(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    ("command", "variant"),
+    [(LEDGER_COMMAND, ["--variant", "plain"]), (LOG_COMMAND, ["--variant", "no-take-over", "--writers", "1,1"])],
+    ids=["bounded_ledger", "events_log"],
+)
+def test_the_command_knows_whether_a_broken_variant_is_caught(
+    command: Command[Any], variant: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--variant", "plain", "--trace"]) == 0
+    assert command.main([*variant, "--kills", "1", "--trace"]) == 0
     assert "is killed" in capsys.readouterr().out
+    assert command.main([*variant, "--kills", "0"]) == 1
 
 
-def test_the_command_fails_when_a_broken_variant_is_not_caught() -> None:
-    assert main(["--variant", "plain", "--kills", "0"]) == 1
-
-
-def test_the_command_says_so_when_nothing_was_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--state-limit", "10"]) == 2
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_the_command_says_so_when_nothing_was_shown(command: Command[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--state-limit", "10"]) == 2
     assert "state_limit=10" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("command", "arguments", "message"),
     [
-        (["--capacity", "0"], "capacity must be at least 1"),
-        (["--item-slots", "3"], "1 to capacity slots"),
-        (["--kills", "-1"], "kills must not be negative"),
-        (["--rejoin", "2"], "rejoins must be 0 or 1"),
-        (["--items", "100"], "at most 64 slots"),
-        (["--short", "--kills", "3"], "bring their own sizes"),
+        (LEDGER_COMMAND, ["--capacity", "0"], "capacity must be at least 1"),
+        (LEDGER_COMMAND, ["--item-slots", "3"], "1 to capacity slots"),
+        (LEDGER_COMMAND, ["--kills", "-1"], "kills must not be negative"),
+        (LEDGER_COMMAND, ["--rejoin", "2"], "rejoins must be 0 or 1"),
+        (LEDGER_COMMAND, ["--items", "100"], "at most 64 slots"),
+        (LEDGER_COMMAND, ["--short", "--kills", "3"], "bring their own sizes"),
+        (LOG_COMMAND, ["--blocks", "0"], "blocks must be at least 1"),
+        (LOG_COMMAND, ["--chunk-lines", "1"], "chunk_lines must be at least 2"),
+        (LOG_COMMAND, ["--kills", "-1"], "kills must not be negative"),
+        (LOG_COMMAND, ["--writers", "1,3"], "a writer's operations are 1, 2, l, x, c, k"),
+        (LOG_COMMAND, ["--writers", ""], "1 writer or more"),
+        (LOG_COMMAND, ["--readers", "slow"], "no such reader"),
+        (LOG_COMMAND, ["--readers", "durable,named"], "at most one durable reader"),
+        (LOG_COMMAND, ["--long", "--kills", "3"], "bring their own sizes"),
     ],
 )
 def test_the_command_refuses_a_world_that_makes_no_sense(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    command: Command[Any], arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(arguments)
+        command.main(arguments)
     assert message in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -102,6 +103,13 @@ def received(form: Form, q: Any) -> np.ndarray:
     return np.fromiter((value for part in form.get(q) for value in part), "<u8")
 
 
+def put_ranges(q: Any, producer: int, count: int, batch: int = 2000) -> None:
+    """All numbers of one producer as records, in large batches."""
+    for first in range(0, count, batch):
+        numbers = np.arange(first, min(first + batch, count), dtype="<u8")
+        assert q.put_many(numbers + number(producer, 0)) == len(numbers)
+
+
 def check(consumers: list[np.ndarray], producers: int, count: int) -> None:
     """Each number exactly once; what a consumer got of a producer is in that producer's order."""
     together = np.sort(np.concatenate(consumers))
@@ -112,3 +120,26 @@ def check(consumers: list[np.ndarray], producers: int, count: int) -> None:
         for producer in range(producers):
             sequence = mine[mine >> PRODUCER_SHIFT == producer].astype("<i8")
             assert (np.diff(sequence) > 0).all(), f"producer {producer}'s items came out of order"
+
+
+class Witness:
+    """Sees numbers as they come, and that none of any producer is missing, doubled or out of its order."""
+
+    def __init__(self, producers: int, from_first: bool = True) -> None:
+        self.next: list[int | None] = [0 if from_first else None] * producers
+        self.count = 0
+        self.order = 0
+        """A checksum of everything in its order."""
+
+    def see(self, numbers: Iterable[int]) -> None:
+        got = np.fromiter(numbers, "<u8") if not isinstance(numbers, np.ndarray) else numbers
+        self.order = zlib.crc32(np.ascontiguousarray(got).view("u1"), self.order)
+        self.count += len(got)
+        writers = got >> PRODUCER_SHIFT
+        assert len(got) == 0 or writers.max() < len(self.next), "a number of nobody"
+        for producer, expected in enumerate(self.next):
+            mine = (got[writers == producer] & ((1 << PRODUCER_SHIFT) - 1)).astype("<i8")
+            if len(mine):
+                assert expected is None or mine[0] == expected, f"{mine[0]} of {producer} came, not {expected}"
+                assert (np.diff(mine) == 1).all(), f"producer {producer}'s items came out of order"
+                self.next[producer] = int(mine[-1]) + 1

@@ -98,6 +98,10 @@ class LedgerModel:
                 label = StepLabel(line, roles[line], "is killed")
                 yield Transition(label, killed, is_adversary=True)
 
+    def steps(self, state: LedgerState) -> tuple[Step, ...]:
+        """What each participant does next."""
+        return state.steps
+
     def _step(
         self,
         world: World,

@@ -119,6 +119,10 @@ class Configuration:
             raise ValueError(f"no such variant: {self.variant!r}; try {', '.join(VARIANTS)}")
 
     @property
+    def is_sound(self) -> bool:
+        return self.variant in SOUND
+
+    @property
     def lines(self) -> int:
         return self.producers + self.consumers
 

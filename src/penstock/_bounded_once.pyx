@@ -3,24 +3,19 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint64_t
 
 from penstock._bounded_shared cimport SharedBody
+from penstock._batches cimport Gathered
 from penstock._buffers cimport as_records
+from penstock._kinds cimport LONG_COPY, RECORD
 from penstock._native cimport *
 from penstock._queue cimport AT_ONCE, checked_int, remaining_ns
 
-from penstock import items as item_types
 from penstock.errors import CorruptSegment, Full, ProducerInUse, TooManyProducers
 from penstock.stats import ProducerInfo
 
 import_array()
-
-cdef enum:
-    RECORD = 2           # the numbers of items.py
-    OBJECT = 3
-    LONG_COPY = 65536    # bytes from which a copy is worth giving up the GIL
 
 SEQUENCE_LIMIT = 2**63
 
@@ -71,9 +66,9 @@ cdef class Call:
     cdef SharedLedger ledger
     cdef uint64_t me              # the owner word
     cdef ProducerLine* line
-    cdef object kept              # what holds the items' bytes
+    cdef object array             # of records,
     cdef const char* records
-    cdef Buffer* buffers
+    cdef Gathered batch           # or of items that vary in length
     cdef bint is_long             # worth giving up the GIL
 
     def __cinit__(self, SharedBody body, producer):
@@ -89,31 +84,20 @@ cdef class Call:
         self.body = body
         self.label = repr(producer)
 
-    def __dealloc__(self):
-        PyMem_Free(self.buffers)
-
     # -- items ------------------------------------------------------------------------------------------
 
     cdef int collect(self, object items) except -1:
         """Before anything is recorded: a bad item is an error that leaves nothing behind."""
         cdef SharedBody body = self.body
-        cdef list lent = []
         if body.form == RECORD:
-            self.kept = as_records(body.dtype, items, one=False)
-            self.records = <const char*>array_data(self.kept)
-            self.total = <uint64_t>self.kept.nbytes // body.ring.slot_bytes
-            self.is_long = <uint64_t>self.kept.nbytes >= LONG_COPY
-            return 0
-        if body.form == OBJECT:
-            encoded = tuple([item_types.encode_object(item) for item in items])
+            self.array = as_records(body.dtype, items, one=False)
+            self.records = <const char*>array_data(self.array)
+            self.total = <uint64_t>self.array.nbytes // body.ring.slot_bytes
+            self.is_long = <uint64_t>self.array.nbytes >= LONG_COPY
         else:
-            encoded = tuple(items)
-        self.total = len(encoded)
-        self.buffers = <Buffer*>PyMem_Malloc((self.total + 1) * sizeof(Buffer))
-        if self.buffers is NULL:
-            raise MemoryError()
-        self.is_long = body._collect(encoded, self.buffers, lent) >= LONG_COPY
-        self.kept = (encoded, lent)
+            self.batch = body.gather(items)
+            self.total = self.batch.count
+            self.is_long = self.batch.in_all >= LONG_COPY
         return 0
 
     # -- the producer's line ----------------------------------------------------------------------------
@@ -131,7 +115,10 @@ cdef class Call:
         cdef SharedQueue* queue = self.body.queue
         cdef Taken taken
         self.me = queue.owner_word(self.ledger)
-        taken = queue.producers().take(self.name, self.me, self.sequence, self.total, self.line)
+        taken = queue.producers().find(self.name, self.me, self.line)
+        if taken == Taken.unknown:  # to make a name can mean to wait for somebody who makes one
+            with nogil:
+                taken = queue.producers().take(self.name, self.me, self.sequence, self.total, self.line)
         if taken == Taken.table_full:
             raise TooManyProducers(
                 f"all {queue.producers().count()} producers of {self.body.label} are other names than {self.label}; "
@@ -220,7 +207,7 @@ cdef class Call:
                 self.done += put
                 body._after_put(waited)
                 continue
-            slots = 1 if body.form == RECORD else body.ring.slots_for(self.buffers[self.done].bytes)
+            slots = 1 if body.form == RECORD else body.ring.slots_for(self.batch.buffers[self.done].bytes)
             if not body._wait_for_room(outcome, slots, self.deadline, &self.ledger):
                 raise Full(
                     f"{self.done} of {self.total} items of sequence {self.sequence} of the producer {self.label} "
@@ -232,11 +219,11 @@ cdef class Call:
 
     cdef Outcome try_put(self, uint64_t* put) noexcept nogil:
         cdef uint64_t count = self.total - self.done
-        if self.buffers is NULL:
+        if self.records is not NULL:
             return try_put_records_once(
                 self.body.ring[0], self.ledger, self.line[0], self.records + self.done * self.body.ring.slot_bytes,
                 count, put[0],
             )
         return try_put_bytes_once(
-            self.body.ring[0], self.ledger, self.line[0], self.buffers + self.done, count, put[0]
+            self.body.ring[0], self.ledger, self.line[0], self.batch.buffers + self.done, count, put[0]
         )

@@ -1,7 +1,8 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from penstock._native cimport Buffer, Outcome, Peeked, Range, Ring, SharedLedger, SharedQueue
+from penstock._batches cimport Gathered
+from penstock._native cimport Outcome, Peeked, Range, Ring, SharedLedger, SharedQueue
 from penstock._queue cimport Body
 
 
@@ -22,8 +23,8 @@ cdef class SharedBody(Body):
     cdef int _put_bytes(self, const void* data, uint64_t length, int64_t deadline) except -1
     cdef inline int _after_put(self, bint waited) except -1
     cdef object _put_records(self, object array, int64_t deadline)
-    cdef object _put_bytes_many(self, tuple items, int64_t deadline)
-    cdef uint64_t _collect(self, tuple items, Buffer* buffers, list lent) except? 0
+    cdef object _put_bytes_many(self, Gathered batch, int64_t deadline)
+    cdef Gathered gather(self, object items)
     cdef object _room_for(self, uint64_t length)
     cdef void* _data_of(self, object target) noexcept
     cdef int _finish(self, SharedLedger ledger, const Peeked& peeked, object target) except -1

@@ -7,7 +7,9 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint64_t
 
+from penstock._batches cimport Gathered, gather
 from penstock._buffers cimport Held, as_records, borrow
+from penstock._kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from penstock._native cimport *
 from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
 
@@ -19,10 +21,6 @@ from penstock.errors import CorruptSegment, Full, ShutDown, TooManyParticipants
 import_array()
 
 cdef enum:
-    BYTES = 1            # the numbers of items.py
-    RECORD = 2
-    OBJECT = 3
-    LONG_COPY = 65536    # bytes from which a copy is worth giving up the GIL
     BATCH_LIMIT = 4096   # items of varying length that one claim takes
 
 cdef object RETRY = object()
@@ -111,11 +109,7 @@ cdef class SharedBody(Body):
     cdef object put_many(self, object items, int64_t deadline):
         if self.form == RECORD:
             return self._put_records(as_records(self.dtype, items, one=False), deadline)
-        if self.form == OBJECT:
-            items = tuple([encode_object(item) for item in items])
-        else:
-            items = tuple(items)  # ours: what the caller does to its own list meanwhile is nothing to us
-        return self._put_bytes_many(items, deadline)
+        return self._put_bytes_many(self.gather(items), deadline)
 
     cdef int _check_length(self, uint64_t length) except -1:
         if length > item_bytes_limit or self.ring.slots_for(length) > self.ring.claim_limit():
@@ -182,59 +176,36 @@ cdef class SharedBody(Body):
                 waited = True
         return total
 
-    cdef object _put_bytes_many(self, tuple items, int64_t deadline):
+    cdef object _put_bytes_many(self, Gathered batch, int64_t deadline):
         cdef SharedLedger ledger
         cdef Outcome outcome
-        cdef list lent = []
-        cdef uint64_t count = len(items)
         cdef uint64_t total = 0
         cdef uint64_t put = 0
-        cdef uint64_t in_all = 0
         cdef bint waited = False
-        cdef Buffer* buffers = <Buffer*>PyMem_Malloc((count + 1) * sizeof(Buffer))
-        if buffers is NULL:
-            raise MemoryError()
-        try:
-            in_all = self._collect(items, buffers, lent)
-            self._find_ledger(&ledger)
-            while total < count:
-                if in_all < LONG_COPY:
-                    outcome = try_put_bytes_many(self.ring[0], ledger, buffers + total, count - total, put)
-                else:
-                    with nogil:
-                        outcome = try_put_bytes_many(self.ring[0], ledger, buffers + total, count - total, put)
-                if outcome == Outcome.done:
-                    total += put
-                    self._after_put(waited)
-                elif not self._go_on_putting(
-                    outcome, total, self.ring.slots_for(buffers[total].bytes), deadline, &ledger
-                ):
-                    break
-                else:
-                    waited = True
-        finally:
-            PyMem_Free(buffers)
+        self._find_ledger(&ledger)
+        while total < batch.count:
+            if batch.in_all < LONG_COPY:
+                outcome = try_put_bytes_many(self.ring[0], ledger, batch.buffers + total, batch.count - total, put)
+            else:
+                with nogil:
+                    outcome = try_put_bytes_many(self.ring[0], ledger, batch.buffers + total, batch.count - total, put)
+            if outcome == Outcome.done:
+                total += put
+                self._after_put(waited)
+            elif not self._go_on_putting(
+                outcome, total, self.ring.slots_for(batch.buffers[total].bytes), deadline, &ledger
+            ):
+                break
+            else:
+                waited = True
         return total
 
-    cdef uint64_t _collect(self, tuple items, Buffer* buffers, list lent) except? 0:
-        """Where each item's bytes are; `lent` keeps borrowed ones there. Returns their number."""
-        cdef uint64_t in_all = 0
-        cdef uint64_t i = 0
-        cdef Held held
-        for item in items:
-            if type(item) is bytes:
-                buffers[i].data = PyBytes_AS_STRING(item)
-                buffers[i].bytes = PyBytes_GET_SIZE(item)
-            else:
-                held = borrow(item)
-                lent.append(held)
-                buffers[i].data = held.view.buf
-                buffers[i].bytes = held.view.len
-            if buffers[i].bytes > self.ring.slot_bytes or buffers[i].bytes > item_bytes_limit:
-                self._check_length(buffers[i].bytes)
-            in_all += buffers[i].bytes
-            i += 1
-        return in_all
+    cdef Gathered gather(self, object items):
+        """A batch of items that vary in length, each of which can fit."""
+        cdef Gathered batch = gather([encode_object(item) for item in items] if self.form == OBJECT else items)
+        if batch.longest > self.ring.slot_bytes or batch.longest > item_bytes_limit:
+            self._check_length(batch.longest)
+        return batch
 
     cdef bint _go_on_putting(
         self, Outcome outcome, uint64_t total, uint64_t slots, int64_t deadline, SharedLedger* ledger

@@ -4,12 +4,15 @@
 import os
 
 from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcpy
+from libcpp.vector cimport vector
 
-from penstock._events_body cimport RECORD, EventsBody
+from penstock._events_body cimport EventsBody
 from penstock._events_fetch cimport decoded, fetch_list, fetch_records
 from penstock._events_native cimport *
 from penstock._events_once cimport forget_producer, list_producers, put_once
 from penstock._events_reader cimport make_reader
+from penstock._kinds cimport RECORD
 from penstock._native cimport array_data
 from penstock._queue cimport FOREVER, Body, Queue, checked_int, computed_deadline
 
@@ -21,6 +24,13 @@ from penstock.geometry import EventsGeometry
 from penstock.stats import EventStats, ReaderInfo
 
 cdef int ONE_PROCESS = -2    # Roster::one_process
+
+cdef struct SeenReader:
+    uint64_t place
+    uint32_t name_length
+    bint is_durable
+    bint is_attached
+    char name[96]  # reader_name_bytes
 
 
 cdef class EventQueue(Queue):
@@ -131,7 +141,10 @@ cdef class EventQueue(Queue):
     def unsubscribe(self, name):
         """Forget a durable reader; what it held back may be freed. ValueError if there is none."""
         cdef EventsBody body = body_of(self)
-        cdef bytes encoded = name.encode()
+        cdef bytes encoded
+        if not isinstance(name, str):
+            raise TypeError(f"a reader's name must be a str: name={name!r}")
+        encoded = name.encode()
         cdef uint32_t line
         cdef bint is_forgotten = False
         body.enter(FOREVER)
@@ -148,7 +161,8 @@ cdef class EventQueue(Queue):
         """Everybody who is registered, attached or not."""
         cdef EventsBody body = body_of(self)
         cdef list found = []
-        cdef list seen = []
+        cdef vector[SeenReader] seen
+        cdef SeenReader each
         cdef uint32_t i
         cdef Readers* table = &body.log.readers()
         cdef EventsWord end
@@ -156,19 +170,21 @@ cdef class EventQueue(Queue):
         if body.queue.bury_readers(True):
             body.log.reclaim(body.queue.backing())
         end.word = body.map.control.end.load()
-        for i in range(table.used()):
-            if table.kind(i) != ReaderKind.none:
-                length = min(<uint32_t>table.line(i).name_length.load(), reader_name_bytes)
-                seen.append((
-                    table.kind(i) == ReaderKind.durable, table.line(i).name[:length], table.line(i).place.load(),
-                    body.queue.roster().is_alive(reader_lock_number(i)),
-                ))
+        for i in range(table.used()):  # no Python objects here: a collection could end a reader, which needs the lock
+            if table.kind(i) == ReaderKind.none:
+                continue
+            each.is_durable = table.kind(i) == ReaderKind.durable
+            each.is_attached = body.queue.roster().is_alive(reader_lock_number(i))
+            each.place = table.line(i).place.load()
+            each.name_length = min(<uint32_t>table.line(i).name_length.load(), reader_name_bytes)
+            memcpy(each.name, table.line(i).name, sizeof(each.name))
+            seen.push_back(each)
         body.leave()
-        for is_durable, name, place, is_attached in seen:
-            position = place & ~dropped_bit
+        for each in seen:
+            position = each.place & ~dropped_bit
             found.append(ReaderInfo(
-                name.decode(errors="replace") if is_durable else None, position, max(0, end.position() - position),
-                is_attached, bool(place & dropped_bit),
+                each.name[:each.name_length].decode(errors="replace") if each.is_durable else None,
+                position, max(0, end.position() - position), each.is_attached, bool(each.place & dropped_bit),
             ))
         return found
 
@@ -207,18 +223,20 @@ cdef class EventQueue(Queue):
         """Forget everything: readers go on with what comes next. One in the middle keeps what it holds."""
         cdef EventsBody body = body_of(self)
         body.enter(FOREVER)
-        body.log.clear(body.queue.backing())
+        body.queue.keep_last(0)
         body.leave()
         body.queue.room().notify_all()
 
     def keep_last(self, n):
         """Forget all but the last ``n`` items; 0 clears, more than there are does nothing."""
         cdef EventsBody body = body_of(self)
+        cdef uint64_t kept
         count = checked_int("n", n)
         if count < 0:
             raise ValueError(f"n must not be negative: n={n}")
+        kept = min(count, 1 << 52)
         body.enter(FOREVER)
-        body.log.keep_last(body.queue.backing(), min(count, 1 << 52))
+        body.queue.keep_last(kept)
         body.leave()
         body.queue.room().notify_all()
 
@@ -231,14 +249,14 @@ cdef class EventQueue(Queue):
     def close(self):
         """Give up this handle and its readers. The queue stays, on a disk with all that it has."""
         cdef EventsBody body
-        cdef uint32_t i
-        if self.body.is_closing:
+        if self.body.is_closing or not isinstance(self.body, EventsBody):
             return
         body = self.body
-        body.sync_if_needed()
-        Queue.close(self)
-        for i in range(body.log.readers().used()):
-            body.queue.roster().let_go(reader_lock_number(i))
+        try:
+            body.sync_if_needed()
+        finally:
+            body.release_readers()
+            Queue.close(self)
 
     # -- looks ------------------------------------------------------------------------------------------
 
@@ -334,6 +352,8 @@ cdef int settle_boot(EventsBody body) except -1:
 
 cdef int raise_lost(EventsBody body, wanted) except -1:
     earliest = earliest_position(body.map[0])
+    if wanted >= earliest:
+        body.raise_corrupt()
     raise DataLost(
         f"items of {body.label} are no longer kept: wanted={wanted}, earliest={earliest}", wanted, earliest
     )
@@ -342,6 +362,7 @@ cdef int raise_lost(EventsBody body, wanted) except -1:
 cdef object read_records(EventsBody body, uint64_t start, uint64_t stop):
     cdef Run run
     cdef uint64_t at = start
+    body.check_count(stop - start)
     array = numpy.empty(stop - start, dtype=body.dtype)
     cdef char* data = <char*>array_data(array)
     while at < stop:

@@ -7,13 +7,6 @@ from penstock._events_native cimport (
 from penstock._native cimport Buffer, Range
 from penstock._queue cimport Body
 
-cdef enum:
-    BYTES = 1            # the numbers of items.py
-    RECORD = 2
-    OBJECT = 3
-    REFERENCE = 4        # within a process: objects as they are
-    LONG_COPY = 65536    # bytes from which a copy is worth giving up the GIL
-
 
 cdef class EventsBody(Body):
     cdef EventsQueue* queue
@@ -34,10 +27,12 @@ cdef class EventsBody(Body):
 
     cdef int enter(self, int64_t deadline) except -1
     cdef int leave(self) except -1
+    cdef void abandon_reader(self, uint32_t number) noexcept
     cdef uint32_t line(self) except? 0xFFFFFFFF
     cdef int raise_corrupt(self) except -1
     cdef int raise_shut_down(self) except -1
     cdef int check_found(self, Found found) except -1
+    cdef int check_count(self, uint64_t records) except -1
     cdef int check_length(self, uint64_t length) except -1
     cdef uint64_t append(
         self, const void* records, const Buffer* items, uint64_t count, uint64_t in_all, int64_t deadline,

@@ -15,8 +15,9 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from penstock._batches cimport Gathered, gather
 from penstock._buffers cimport Held, as_records, borrow
 from penstock._events_native cimport *
+from penstock._kinds cimport LONG_COPY, OBJECT, RECORD, REFERENCE
 from penstock._native cimport (
-    PyTypeObject, array_data, count_each, drop_each, forget, inquiry, is_broken, park_limit_ns, references_of,
+    PyTypeObject, array_data, count_each, drop_each, forget, is_broken, references_of,
     thread_limit, traverseproc, visitproc, watch,
 )
 from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
@@ -113,6 +114,12 @@ cdef class EventsBody(Body):
             self.raise_corrupt()
         return 0
 
+    cdef int check_count(self, uint64_t records) except -1:
+        """Before memory for them is asked for: can so many be there?"""
+        if records > self.map.block_count * self.map.block_bytes // self.map.item_bytes:
+            self.raise_corrupt()
+        return 0
+
     # -- the lock ---------------------------------------------------------------------------------------
 
     cdef uint32_t line(self) except? 0xFFFFFFFF:
@@ -165,6 +172,39 @@ cdef class EventsBody(Body):
             forgotten.swap(self.forgotten)
             drop_each(forgotten.data(), forgotten.size())
         return 0
+
+    cdef void abandon_reader(self, uint32_t number) noexcept:
+        """Without waiting: where the lock cannot be had, whoever needs room next sees that nobody holds the line."""
+        cdef uint32_t line = 0
+        if self.queue.find_line(line) and not self.queue.is_within(line) and \
+                self.queue.try_enter(line) == Entered.yes:
+            self.queue.leave_reader(number)
+            self.leave()
+        else:
+            self.queue.abandon_reader(number)
+
+    def release_readers(self):
+        """At the end of the handle: all that it holds can be held by others."""
+        cdef bint is_entered = False
+        cdef uint32_t i
+        cdef bint is_any = False
+        for i in range(self.map.reader_lines):
+            is_any |= self.queue.roster().holds(reader_lock_number(i))
+        if not is_any:
+            return
+        try:
+            is_entered = self.enter(AT_ONCE)
+        except (CorruptSegment, TooManyParticipants):
+            pass
+        for i in range(self.map.reader_lines):
+            if not self.queue.roster().holds(reader_lock_number(i)):
+                continue
+            if is_entered:
+                self.queue.leave_reader(i)
+            else:
+                self.queue.abandon_reader(i)
+        if is_entered:
+            self.leave()
 
     # -- put --------------------------------------------------------------------------------------------
 
@@ -253,7 +293,7 @@ cdef class EventsBody(Body):
                     total += put
                     is_announced = False
                     self.after_put()
-                elif total > 0 and outcome == Appended.closed:
+                elif total > 0 and (outcome == Appended.closed or outcome == Appended.no_memory):
                     break
                 elif not self.wait_for_room(outcome, not is_announced, deadline, &ticket):
                     break
@@ -314,7 +354,7 @@ cdef class EventsBody(Body):
         if left <= 0:
             return False
         with nogil:
-            self.queue.room().park_for_all(ticket[0], min(left, park_limit_ns))
+            self.queue.wait_for_room(ticket[0], left)
         PyErr_CheckSignals()
         self.check_open()
         return True
@@ -343,7 +383,7 @@ cdef class EventsBody(Body):
         if not for_items:
             ticket = self.queue.room().announce()
             with nogil:
-                self.queue.room().park_for_all(ticket, min(left, <int64_t>10000000))
+                self.queue.wait_for_room(ticket, left)
         return self.check_open()
 
     cdef object get(self, int64_t deadline):
@@ -361,7 +401,7 @@ cdef class EventsBody(Body):
         self.enter(0x7FFFFFFFFFFFFFFF)
         self.log.shut_down()
         if immediate:
-            self.log.clear(self.queue.backing())
+            self.queue.keep_last(0)
         self.leave()
         self.wake_everybody()
         return 0
@@ -382,15 +422,15 @@ cdef int traverse(PyObject* body, visitproc visit, void* arg) noexcept:
 
 
 cdef int clear(PyObject* body) noexcept:
+    """Only what the log holds can be part of a cycle. The memory stays: readers, and our own end, still need it."""
     cdef EventsBody self = <EventsBody>body
     cdef vector[void*] forgotten
     if self.queue is not NULL and self.form == REFERENCE:
         collect_events(self.map[0], forgotten)
         drop_each(forgotten.data(), forgotten.size())
-    return original_clear(body) if original_clear is not NULL else 0
+    return 0
 
 
 cdef traverseproc original_traverse = (<PyTypeObject*>EventsBody).tp_traverse
-cdef inquiry original_clear = (<PyTypeObject*>EventsBody).tp_clear
 (<PyTypeObject*>EventsBody).tp_traverse = traverse
 (<PyTypeObject*>EventsBody).tp_clear = clear

@@ -9,8 +9,9 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from penstock._events_body cimport LONG_COPY, OBJECT, RECORD, REFERENCE, EventsBody
+from penstock._events_body cimport EventsBody
 from penstock._events_native cimport *
+from penstock._kinds cimport LONG_COPY, OBJECT, RECORD, REFERENCE
 from penstock._native cimport array_data, import_array
 
 import numpy
@@ -87,8 +88,7 @@ cdef object decoded(EventsBody body, object fetched):
 cdef object array_on(EventsBody body, const Run& run):
     """The records themselves: a read-only array on the chunk."""
     cdef uint64_t offset = <char*>run.chunk.data - <char*>body.map.arena + run.at * body.map.item_bytes
-    array = numpy.ndarray(
-        (run.items,), dtype=body.dtype, buffer=body.memory, offset=body.arena_offset + offset
+    # frombuffer keeps the memoryview as its base, so that nobody can set the writeable flag
+    return numpy.frombuffer(
+        memoryview(body.memory).toreadonly(), dtype=body.dtype, count=run.items, offset=body.arena_offset + offset
     )
-    array.flags.writeable = False
-    return array

@@ -96,13 +96,13 @@ cdef extern from "events_queue.hpp" namespace "penstock" nogil:
         Appended append_records(const Backing&, const void*, uint64_t, uint64_t&)
         void on_forget(void (*)(void*, void**, uint64_t) noexcept, void*)
         void clear(const Backing&)
-        void keep_last(const Backing&, uint64_t)
         void shut_down()
         uint64_t reclaim(const Backing&)
         uint64_t chunk_bytes(uint64_t, uint64_t) const
 
     cdef cppclass Roster:
         bint is_alive(uint32_t) const
+        bint holds(uint32_t) const
         void let_go(uint32_t)
         uint32_t generation() const
         int descriptor() const
@@ -117,7 +117,9 @@ cdef extern from "events_queue.hpp" namespace "penstock" nogil:
         Entered try_enter(uint32_t)
         Entered enter(uint32_t, int64_t)
         void leave()
+        bint is_within(uint32_t) const
         bint bury_readers(bint)
+        void keep_last(uint64_t)
         Appended append_records(const void*, uint64_t, uint64_t&)
         Appended append_bytes(const Buffer*, uint64_t, uint64_t&)
         Appended append_records_once(ProducerLine*, const void*, uint64_t, uint64_t&)
@@ -126,9 +128,12 @@ cdef extern from "events_queue.hpp" namespace "penstock" nogil:
         uint64_t rejoin(uint32_t, Cursor&)
         void unsubscribe(uint32_t)
         bint forget_reader(uint32_t)
+        void leave_reader(uint32_t)
+        void abandon_reader(uint32_t)
         Event items() const
         Event room() const
         void wait_for_items(uint64_t, int64_t)
+        void wait_for_room(uint32_t, int64_t)
         int sync()
         bint is_of_another_boot() const
         bint settle_boot()
@@ -173,7 +178,7 @@ cdef extern from "events_queue.hpp" namespace "penstock" nogil:
     Begun begin(ProducerLine&, uint64_t, uint64_t)
     Progress progress_of(const ProducerLine&)
 
-    Found begin_session(const EventsMap&, const ReaderLine&, Cursor&, uint64_t&)
+    Found begin_session(const EventsMap&, ReaderLine&, Cursor&, uint64_t&)
     Found next_run(const EventsMap&, ReaderLine&, bint, Cursor&, uint64_t, uint64_t, Run&)
     Found run_at(const EventsMap&, uint64_t, uint64_t, uint64_t, Run&)
     bint move_to(const EventsMap&, ReaderLine&, uint64_t)

@@ -5,8 +5,9 @@ from libc.stdint cimport int64_t, uint64_t
 
 from penstock._batches cimport Gathered, gather
 from penstock._buffers cimport as_records
-from penstock._events_body cimport OBJECT, RECORD, REFERENCE, EventsBody
+from penstock._events_body cimport EventsBody
 from penstock._events_native cimport *
+from penstock._kinds cimport OBJECT, RECORD, REFERENCE
 from penstock._native cimport array_data
 from penstock._queue cimport FOREVER, checked_int
 

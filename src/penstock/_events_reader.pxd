@@ -8,7 +8,7 @@ cdef class Reader:
     cdef EventsBody body
     cdef object queue             # the handle: it stays open as long as a reader of it lives
     cdef object waiters           # asyncio's, made at its first use
-    cdef readonly object name
+    cdef object own_name          # None: ephemeral
     cdef Cursor cursor
     cdef ReaderLine* line
     cdef uint32_t number
@@ -19,13 +19,15 @@ cdef class Reader:
     cdef uint64_t session_end     # what iteration has seen
     cdef object __weakref__
 
+    cdef int check_usable(self) except -1
     cdef int check(self) except -1
     cdef object get_one(self, int64_t deadline, bint goes_on)
     cdef object fetch(self, uint64_t limit, uint64_t end)
     cdef object fetch_all_records(self, uint64_t limit, uint64_t end)
     cdef object fetch_all_items(self, uint64_t limit, uint64_t end)
     cdef bint stopped(self, Found found, int64_t deadline) except -1
-    cdef int raise_lost(self) except -1
+    cdef int rejoin(self) except -1
+    cdef bint is_ours(self) noexcept
     cdef int release(self) except -1
 
 cdef Reader make_reader(object queue, EventsBody body, object name, object start)

@@ -4,12 +4,14 @@
 An ephemeral reader goes with its process. A durable one has a name, and its place is what it has committed.
 """
 
+cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from penstock._events_body cimport RECORD, EventsBody
+from penstock._events_body cimport EventsBody
 from penstock._events_fetch cimport array_on, decoded, fetch_list, fetch_one, fetch_records
 from penstock._events_native cimport *
+from penstock._kinds cimport RECORD
 from penstock._native cimport array_data
 from penstock._queue cimport AT_ONCE, FOREVER, NOTHING, checked_int, computed_deadline, remaining_ns
 
@@ -51,7 +53,7 @@ cdef Reader make_reader(object queue, EventsBody body, object name, object start
         raise ValueError(f"start must not be beyond the end of {body.label}: start={start}, end={end.position()}")
     self.queue = queue
     self.body = body
-    self.name = name
+    self.own_name = name
     self.is_durable = name is not None
     self.line = &body.log.readers().line(self.number)
     self.generation = body.queue.roster().generation()
@@ -59,6 +61,7 @@ cdef Reader make_reader(object queue, EventsBody body, object name, object start
     return self
 
 
+@cython.no_gc_clear  # its end needs the body; no cycle consists of readers alone
 cdef class Reader:
     """Made by ``EventQueue.subscribe``. One thread at a time uses it."""
 
@@ -66,17 +69,20 @@ cdef class Reader:
         self.is_closed = True
 
     def __dealloc__(self):
-        # Without the queue's lock, which may be long in coming: a line that nobody holds is given back by others.
-        if not self.is_closed and not self.body.is_closing and \
-                self.generation == self.body.queue.roster().generation():
-            self.body.queue.roster().let_go(reader_lock_number(self.number))
+        """Never waits: the collector may run while this very thread holds the lock."""
+        if not self.is_closed and self.is_ours():
+            self.body.abandon_reader(self.number)
 
-    cdef int check(self) except -1:
+    cdef int check_usable(self) except -1:
         if self.is_closed:
-            raise QueueClosed(f"this reader {self.name or ''!r} is closed; subscribe again")
+            raise QueueClosed(f"this reader {self.own_name or ''!r} is closed; subscribe again")
         self.body.check_open()
         if self.generation != self.body.queue.roster().generation():
             raise QueueClosed(f"a reader of {self.body.label} stays with the process that subscribed: subscribe again")
+        return 0
+
+    cdef int check(self) except -1:
+        self.check_usable()
         if self.is_busy:
             raise RuntimeError("a reader is used by one thread at a time, and not inside its own view")
         return 0
@@ -167,6 +173,7 @@ cdef class Reader:
         cdef uint64_t taken = 0
         cdef Run run
         cdef Found found
+        self.body.check_count(limit)
         array = numpy.empty(limit, dtype=self.body.dtype)
         cdef char* data = <char*>array_data(array)
         while taken < limit:
@@ -175,7 +182,7 @@ cdef class Reader:
             if found != Found.items:
                 break
             fetch_records(self.body, run, data + taken * self.body.map.item_bytes)
-            self.body.check_open()
+            self.body.check_open()  # a handle that was closed meanwhile held the chunk no longer
             if not still_holds(self.body.map[0], self.line[0]):
                 break
             taken += run.items
@@ -221,14 +228,16 @@ cdef class Reader:
         cdef uint64_t position = self.cursor.position
         self.body.check_found(found)
         if found == Found.lost:
-            self.raise_lost()
+            self.rejoin()
+            return False
         if found == Found.items:
             return False
         if found == Found.ended:
             self.body.raise_shut_down()
         # Who has nothing to read needs nothing: else a writer might wait for a chunk that we have finished.
         if not self.is_durable and not move_to(self.body.map[0], self.line[0], position):
-            self.raise_lost()
+            self.rejoin()
+            return False
         if deadline == AT_ONCE:
             return True
         left = remaining_ns(deadline)
@@ -240,15 +249,17 @@ cdef class Reader:
         self.check()
         return False
 
-    cdef int raise_lost(self) except -1:
-        """Tell it once; from then on the reader goes on with what is kept."""
+    cdef int rejoin(self) except -1:
+        """After a drop: DataLost, once, if it has lost something; then the reader goes on with what is kept."""
         cdef uint64_t wanted = self.cursor.position
         cdef uint64_t earliest
         self.body.enter(FOREVER)
         earliest = self.body.queue.rejoin(self.number, self.cursor)
         self.body.leave()
+        if wanted >= earliest:
+            return 0
         raise DataLost(
-            f"the reader {self.name or 'without a name'!r} of {self.body.label} was dropped as the slowest when the "
+            f"the reader {self.own_name or 'without a name'!r} of {self.body.label} was dropped as the slowest when the "
             f"queue was full: wanted={wanted}, earliest={earliest}; it goes on there",
             wanted, earliest,
         )
@@ -273,46 +284,51 @@ cdef class Reader:
         cdef Run run
         cdef Found found
         self.check()
-        found = begin_session(self.body.map[0], self.line[0], self.cursor, end)
-        if found == Found.items:
-            found = next_run(self.body.map[0], self.line[0], not self.is_durable, self.cursor, end, limit, run)
-        self.body.check_found(found)
-        if found == Found.lost:
-            self.raise_lost()
-        if found == Found.ended:
-            self.body.raise_shut_down()
-        if found != Found.items:
-            return numpy.empty(0, dtype=self.body.dtype)
-        self.is_busy = True
-        return array_on(self.body, run)
+        while True:
+            found = begin_session(self.body.map[0], self.line[0], self.cursor, end)
+            if found == Found.items:
+                found = next_run(self.body.map[0], self.line[0], not self.is_durable, self.cursor, end, limit, run)
+            if found == Found.items:
+                self.body.check_found(found)
+                self.is_busy = True
+                return array_on(self.body, run)
+            if self.stopped(found, AT_ONCE):
+                return numpy.empty(0, dtype=self.body.dtype)
 
     def _end_view(self, count):
-        """Take so many; raises DataLost if the reader was dropped while it looked."""
+        """Take so many; raises DataLost if the reader was dropped, and they were overwritten, while it looked."""
         self.is_busy = False
+        if count == 0:
+            return
         self.check()
         if not still_holds(self.body.map[0], self.line[0]):
-            self.raise_lost()
+            self.rejoin()
         self.cursor.position += <uint64_t>count
 
     # -- where it is ------------------------------------------------------------------------------------
 
     @property
+    def name(self):
+        """By which it is found again; None: ephemeral."""
+        return self.own_name
+
+    @property
     def position(self):
         """The position of the next item to get."""
-        self.check()
+        self.check_usable()
         return self.cursor.position
 
     @property
     def committed(self):
         """Everything before this may be freed: what was committed, or for an ephemeral reader about where it is."""
-        self.check()
+        self.check_usable()
         return self.line.place.load() & ~dropped_bit
 
     @property
     def lag(self):
         """How many items are there that it has not got."""
         cdef EventsWord end
-        self.check()
+        self.check_usable()
         end.word = self.body.map.control.end.load()
         return max(0, <int64_t>(end.position() - self.cursor.position))
 
@@ -334,8 +350,8 @@ cdef class Reader:
         target = self.cursor.position if position is None else checked_int("position", position)
         if not 0 <= target <= end.position():
             raise ValueError(f"position must be between 0 and the end, {end.position()}: position={position}")
-        if not move_to(self.body.map[0], self.line[0], target):
-            self.raise_lost()
+        while not move_to(self.body.map[0], self.line[0], target):
+            self.rejoin()
         if self.cursor.position < <uint64_t>target:
             self.cursor.position = target
             self.cursor.chunk.data = NULL
@@ -353,11 +369,11 @@ cdef class Reader:
     def _wait_ready(self, for_items, slots, seconds):
         cdef uint64_t position
         cdef int64_t left = <int64_t>(seconds * 1e9)
-        self.check()
+        self.check_usable()
         position = self.cursor.position
         with nogil:
             self.body.queue.wait_for_items(position, left)
-        self.check()
+        self.check_usable()
 
     # -- the end ----------------------------------------------------------------------------------------
 
@@ -366,11 +382,13 @@ cdef class Reader:
         if not self.is_closed:
             self.release()
 
+    cdef bint is_ours(self) noexcept:
+        """Does this process hold its line?"""
+        return not self.body.is_closing and self.generation == self.body.queue.roster().generation()
+
     cdef int release(self) except -1:
-        cdef bint is_ours = not self.body.is_closing and \
-            self.generation == self.body.queue.roster().generation()
         self.is_closed = True
-        if not is_ours:
+        if not self.is_ours():
             return 0
         if self.is_durable:
             self.body.queue.roster().let_go(reader_lock_number(self.number))
@@ -386,7 +404,7 @@ cdef class Reader:
         self.close()
 
     def __repr__(self):
-        cdef str kind = f"durable {self.name!r}" if self.is_durable else "ephemeral"
+        cdef str kind = f"durable {self.own_name!r}" if self.is_durable else "ephemeral"
         cdef str state = "closed" if self.is_closed else f"position={self.cursor.position}"
         return f"<penstock.Reader {kind} {state}>"
 

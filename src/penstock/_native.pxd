@@ -120,6 +120,7 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
     cdef cppclass Producers:
         uint32_t count() const
         Taken take(const ProducerName&, uint64_t, uint64_t, uint64_t, ProducerLine*&)
+        Taken find(const ProducerName&, uint64_t, ProducerLine*&)
         Taken forget(const ProducerName&, uint64_t)
         bint look(uint32_t, Listed&) const
         @staticmethod

@@ -170,12 +170,7 @@ class EventsGeometry(Geometry):
         size = item.slot_bytes(item_bytes)
         check_between("first_items", first_items, 1, _layout.FIRST_ITEMS_LIMIT)
         check_between("item_bytes", size, 1, _layout.SLOT_BYTES_LIMIT)
-        first_bytes = first_items * (size + 4 * item.varies) + 8
-        if not 2 * first_bytes <= max_bytes <= _layout.SEGMENT_BYTES_LIMIT // 8:
-            raise ValueError(
-                f"max_bytes must be between {2 * first_bytes}, two chunks of {first_items} items, "
-                f"and {_layout.SEGMENT_BYTES_LIMIT // 8}: max_bytes={max_bytes}"
-            )
+        first_bytes = check_room(item, size, first_items, max_bytes)
         if chunk_bytes is not None:
             check_between("chunk_bytes", chunk_bytes, first_bytes, _layout.BLOCK_BYTES_LIMIT)
         share = min(max_bytes // 8, LARGEST_CHUNK_BYTES) if chunk_bytes is None else chunk_bytes
@@ -203,6 +198,7 @@ class EventsGeometry(Geometry):
         check_between("readers", self.readers, 1, _layout.READERS_LIMIT)
         check_between("max_bytes", self.max_bytes, 1, _layout.SEGMENT_BYTES_LIMIT // 8)
         check_between("capacity", self.block_count, 1, _layout.BLOCKS_LIMIT)
+        check_between("sync_interval_ns", self.sync_interval_ns, interval_ns(0.001), interval_ns(86400))
         check_between("on_full", self.on_full, 1, len(ON_FULL))
         check_between("sync", self.sync, 1, len(SYNC))
         if not PAGE_BYTES <= self.block_bytes <= _layout.BLOCK_BYTES_LIMIT or self.block_bytes % PAGE_BYTES:
@@ -214,6 +210,10 @@ class EventsGeometry(Geometry):
                 f"capacity * block_bytes must be at most {_layout.SEGMENT_BYTES_LIMIT}: "
                 f"{self.block_count} * {self.block_bytes}"
             )
+
+    def check_item(self, item: ItemType) -> None:
+        super().check_item(item)
+        check_room(item, self.item_bytes, self.first_items, self.max_bytes)
 
     def layout(self, item: ItemType) -> dict[str, int]:
         return _layout.events_layout(
@@ -261,6 +261,17 @@ class EventsGeometry(Geometry):
 
     def needed_bytes(self, item: ItemType) -> int:
         return self.layout(item)["arena_offset"]
+
+
+def check_room(item: ItemType, item_bytes: int, first_items: int, max_bytes: int) -> int:
+    """Is there room for two chunks of the first size? How many bytes one has."""
+    first_bytes = first_items * (item_bytes + 4 * item.varies) + 8
+    if not 2 * first_bytes <= max_bytes <= _layout.SEGMENT_BYTES_LIMIT // 8:
+        raise ValueError(
+            f"max_bytes must be between {2 * first_bytes}, two chunks of {first_items} items, "
+            f"and {_layout.SEGMENT_BYTES_LIMIT // 8}: max_bytes={max_bytes}"
+        )
+    return first_bytes
 
 
 def number_of(label: str, given: str, numbers: dict[str, int]) -> int:

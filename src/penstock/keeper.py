@@ -53,19 +53,24 @@ class Keeper:
                     self._is_running = False
                     return
                 pause = min(interval for _, interval in self._kept.values())
-                bodies = [(key, reference()) for key, (reference, _) in self._kept.items()]
-            for key, body in bodies:
-                if body is None or not self._sync(body):
-                    with self._mutex:
-                        self._kept.pop(key, None)
-            del bodies
+                kept = [(key, reference) for key, (reference, _) in self._kept.items()]
+            for key, reference in kept:
+                if not self._sync(reference()):
+                    self._forget(key, reference)
             self._changed.wait(pause)
             self._changed.clear()
 
+    def _forget(self, key: int, reference: weakref.ref[Kept]) -> None:
+        """Unless its number belongs to another by now."""
+        with self._mutex:
+            if key in self._kept and self._kept[key][0] is reference:
+                del self._kept[key]
+
     @staticmethod
-    def _sync(body: Kept) -> bool:
+    def _sync(body: Kept | None) -> bool:
+        """Holds the body no longer than it takes: a closed one is to go."""
         try:
-            return body.sync_if_needed()
+            return body is not None and body.sync_if_needed()
         except Exception:  # the next put or sync of its user meets the same error, and is told
             return True
 

@@ -30,7 +30,8 @@ class ChunkView(np.ndarray[Any, np.dtype[Any]]):
     _session: Session | None = None
 
     def __array_finalize__(self, parent: Any) -> None:
-        self._session = getattr(parent, "_session", None)
+        if not self.flags.owndata:  # a copy is as good as any array
+            self._session = getattr(parent, "_session", None)
 
     def _check(self) -> None:
         if self._session is not None and self._session.is_over:
@@ -80,8 +81,8 @@ READING = frozenset(
     {
         "all", "any", "argmax", "argmin", "argsort", "astype", "choose", "clip", "compress", "copy", "cumprod",
         "cumsum", "data", "diagonal", "dot", "dump", "dumps", "flat", "flatten", "item", "max", "mean", "min",
-        "nonzero", "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes", "take",
-        "tobytes", "tofile", "tolist", "trace", "transpose", "var", "view",
+        "nonzero", "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes",
+        "take", "tobytes", "tofile", "tolist", "trace", "transpose", "var", "view",
     }
 )  # fmt: skip
 

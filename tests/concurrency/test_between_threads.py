@@ -5,7 +5,6 @@ Allowed: each item exactly once, and what a consumer gets of one producer in tha
 
 from __future__ import annotations
 
-import sys
 import threading
 
 import pytest
@@ -20,15 +19,7 @@ LOCAL = {
         {}, traffic.put_batches(lambda numbers: numbers, 50), traffic.get_batches(lambda items: items, 70)
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def short_turns():
-    """Threads change places often, so that they meet in the middle of things."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)
-    yield
-    sys.setswitchinterval(before)
+pytestmark = pytest.mark.usefixtures("short_turns")
 
 
 def run(q, form, count):

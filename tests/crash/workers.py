@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import time
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ import numpy as np
 import penstock
 
 WORKER_SHIFT = 40
-LOG_BYTES = 32 << 20  # sparse
+LOG_BYTES = 256 << 20  # sparse
 
 
 class Log:
@@ -38,11 +39,18 @@ class Log:
             self.words[self.LONGEST] = duration
 
     def note_numbers(self, numbers: list[int]) -> None:
-        count = self.words[self.COUNT]
-        for number in numbers:
-            self.words[self.NUMBERS + count] = number
-            count += 1
-        self.words[self.COUNT] = count
+        first = self.NUMBERS + self.words[self.COUNT]
+        self.words[first : first + len(numbers)] = array("Q", numbers)
+        self.words[self.COUNT] += len(numbers)
+
+    def note_again(self, position: int, numbers: list[int]) -> None:
+        """What stands at this position of a log that may be read twice: the second time it must be the same."""
+        again = max(0, min(self.words[self.COUNT] - position, len(numbers)))
+        first = self.NUMBERS + position
+        assert position <= self.words[self.COUNT], f"read from {position} on, after {self.words[self.COUNT]}"
+        assert self.words[first : first + again] == array("Q", numbers[:again]), "read twice, and not the same"
+        self.words[first : first + len(numbers)] = array("Q", numbers)
+        self.words[self.COUNT] = max(self.words[self.COUNT], position + len(numbers))
 
     def numbers(self) -> np.ndarray:
         return np.array(self.words[self.NUMBERS : self.NUMBERS + self.words[self.COUNT]], "<u8")
@@ -62,6 +70,8 @@ class Load(NamedTuple):
     create: dict[str, Any]
     batch: int
     """Items that one call puts, or gets at most."""
+    make: Callable[[list[int]], Any]
+    """The items of these numbers, for put_many and its like."""
     put: Callable[[Any, list[int]], int]
     get: Callable[[Any, float], list[int]]
 
@@ -69,9 +79,12 @@ class Load(NamedTuple):
 def of_bytes(lengths: tuple[int, ...], **create: Any) -> Load:
     """Bytes of several lengths, each item its own number again and again."""
 
+    def make(numbers: list[int]) -> list[bytes]:
+        return [number.to_bytes(8, "little") * (lengths[number % len(lengths)] // 8) for number in numbers]
+
     def put(q: Any, numbers: list[int]) -> int:
-        (number,) = numbers
-        q.put(number.to_bytes(8, "little") * (lengths[number % len(lengths)] // 8))
+        (item,) = make(numbers)
+        q.put(item)
         return 1
 
     def get(q: Any, timeout: float) -> list[int]:
@@ -81,14 +94,17 @@ def of_bytes(lengths: tuple[int, ...], **create: Any) -> Load:
             raise AssertionError(f"a torn item of {len(item)} bytes: {item[:64]!r}…")
         return [number]
 
-    return Load(create, 1, put, get)
+    return Load(create, 1, make, put, get)
 
 
 def of_records(words: int, batch: int, **create: Any) -> Load:
     """Batches of records, each its own number in every word."""
 
+    def make(numbers: list[int]) -> np.ndarray:
+        return np.repeat(np.array(numbers, "<u8")[:, None], words, axis=1)
+
     def put(q: Any, numbers: list[int]) -> int:
-        return q.put_many(np.repeat(np.array(numbers, "<u8")[:, None], words, axis=1))
+        return int(q.put_many(make(numbers)))
 
     def get(q: Any, timeout: float) -> list[int]:
         items = q.get_many(batch, timeout=timeout)
@@ -96,7 +112,7 @@ def of_records(words: int, batch: int, **create: Any) -> Load:
             raise AssertionError(f"a torn record: {items}")
         return items[:, 0].tolist()
 
-    return Load({"item": np.dtype(("<u8", (words,))), **create}, batch, put, get)
+    return Load({"item": np.dtype(("<u8", (words,))), **create}, batch, make, put, get)
 
 
 def produce(q: Any, load: Load, log: Log, worker: int, stop: memoryview) -> None:
@@ -111,8 +127,9 @@ def produce(q: Any, load: Load, log: Log, worker: int, stop: memoryview) -> None
         log.words[Log.DONE] = done
 
 
-def consume(q: Any, load: Load, log: Log, worker: int, stop: memoryview) -> None:
+def consume(q: Any, load: Load, log: Log, stop: memoryview, note: Callable[[list[int]], None] | None = None) -> None:
     """Until told to stop and the queue is empty."""
+    note = note or log.note_numbers
     start = time.monotonic_ns()
     while True:
         try:
@@ -123,7 +140,7 @@ def consume(q: Any, load: Load, log: Log, worker: int, stop: memoryview) -> None
             continue  # and it still waits
         if not stop[0]:
             log.note_duration(start)
-        log.note_numbers(numbers)
+        note(numbers)
         start = time.monotonic_ns()
 
 

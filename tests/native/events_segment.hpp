@@ -79,16 +79,25 @@ class EventsSegment {
     for (std::uint64_t n = control().head_chunk; n < control().chunks_made; ++n) blocks += map_.chunk(n).blocks;
     return blocks;
   }
-  // What the file system has given for the arena's blocks.
+  // What the block words say that they have.
+  [[nodiscard]] std::uint64_t memory_noted() const noexcept {
+    std::uint64_t pages = 0;
+    for (std::uint64_t i = 0; i < settings_.blocks; ++i) pages += map_.blocks[i].load() & ~block_in_use;
+    return pages * page_bytes;
+  }
+  // What the file system has given for the arena: the file's memory without that of the pages before it. Memory that
+  // was never touched is no data to lseek, so what is before is counted, and not what is in it.
   [[nodiscard]] std::uint64_t memory_of_blocks() const noexcept {
-    std::uint64_t bytes = 0;
-    const auto end = static_cast<off_t>(at_.total);
-    for (off_t at = static_cast<off_t>(at_.arena); at < end;) {
+    struct stat status {};
+    fstat(fd_, &status);
+    std::uint64_t bytes = static_cast<std::uint64_t>(status.st_blocks) * 512;
+    const auto end = static_cast<off_t>(at_.arena);
+    for (off_t at = 0; at < end;) {
       const off_t data = lseek(fd_, at, SEEK_DATA);
-      if (data < 0) break;
+      if (data < 0 || data >= end) break;
       const off_t hole = lseek(fd_, data, SEEK_HOLE);
-      at = hole < 0 ? end : hole;
-      bytes += static_cast<std::uint64_t>(at - data);
+      at = hole < 0 || hole > end ? end : hole;
+      bytes -= static_cast<std::uint64_t>(at - data);
     }
     return bytes;
   }
@@ -119,9 +128,11 @@ class EventsAttachment {
   // The calling thread's line, joined at the first call.
   [[nodiscard]] std::uint32_t line() {
     std::uint32_t line = 0;
-    if (queue_.find_line(line)) return line;
-    if (queue_.join() != Roster::Joined::yes || !queue_.find_line(line))
-      throw std::runtime_error("cannot join: the participant table is full");
+    while (!queue_.find_line(line)) {
+      // who joins at the same moment may be in our way on every line that is free
+      if (queue_.join() == Roster::Joined::table_full && queue_.roster().is_full_of_the_living())
+        throw std::runtime_error("cannot join: the participant table is full");
+    }
     return line;
   }
 

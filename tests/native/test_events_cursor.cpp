@@ -188,6 +188,24 @@ TEST(an_ephemeral_reader_goes_with_its_process_and_a_durable_one_stays) {
   CHECK_EQUAL(attached.log().readers().least_place(30, slowest), 30u);
 }
 
+TEST(a_durable_reader_that_nobody_has_holds_nothing_back_that_was_cleared) {
+  EventsSegment segment({.max_bytes = 8 * 64});
+  EventsAttachment attached(segment);
+  {
+    EventsAttachment gone(segment);
+    EventsReader reader(gone, 0, "durable");
+  }
+  CHECK_EQUAL(put_each(attached, 0, 100), 32u);
+  clear(attached);
+  {
+    const Inside inside(attached);
+    CHECK(attached.queue().bury_readers(true));
+  }
+  CHECK_EQUAL(put_each(attached, 32, 8), 8u);
+  EventsReader again(attached, 0, "durable");
+  CHECK(again.read() == counted(32, 8));
+}
+
 TEST(lines_of_readers_are_used_again) {
   EventsSegment segment({.readers = 2});
   EventsAttachment attached(segment);

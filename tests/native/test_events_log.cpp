@@ -189,6 +189,41 @@ TEST(an_item_longer_than_a_block_takes_several_in_a_row) {
   CHECK(reader.read() == counted(0, 7));
 }
 
+TEST(an_item_that_could_never_fit_is_refused_and_nobody_is_dropped_for_it) {
+  for (const std::uint64_t blocks : {4, 64}) {
+    EventsSegment segment({.max_bytes = 1 << 16, .block_bytes = 4096, .blocks = blocks, .varies = true, .may_drop = true});
+    EventsAttachment attached(segment);
+    EventsReader reader(attached);
+    put_each(attached, 0, 10);
+    std::uint64_t put = 0;
+    const Bytes long_one = make_event(10, 70'000);
+    const std::uint64_t lengths[] = {blocks * 4096, 70'000, std::uint64_t{1} << 31, ~std::uint64_t{0}};
+    for (const std::uint64_t length : lengths) {
+      const EventBytes item{long_one.data(), length};
+      const Inside inside(attached);
+      CHECK_EQUAL(attached.queue().append_bytes(&item, 1, put), Appended::too_long);
+    }
+    CHECK_EQUAL(segment.control().dropped.load(), 0u);
+    CHECK(reader.read() == counted(0, 10));
+    CHECK_EQUAL(put_each(attached, 10, 1, (blocks == 4 ? 4 * 4096 : 1 << 16) - 512), 1u);
+  }
+}
+
+TEST(a_chunk_that_claims_to_be_for_too_many_items_does_not_make_the_next_one_so) {
+  EventsSegment segment({});
+  EventsAttachment attached(segment);
+  put_each(attached, 0, 8);
+  for (const std::uint64_t items : {std::uint64_t{1} << 63, ~std::uint64_t{0}, (std::uint64_t{1} << 60) + 1}) {
+    segment.map().chunk(0).items = items;
+    segment.map().chunk(1).items = items;
+    segment.map().chunk(1).end_position = 8;
+    std::uint64_t put = 0;
+    CHECK_EQUAL(put_events(attached, 8, 1, put), Appended::done);
+    CHECK_EQUAL(segment.map().chunk(2).items.load(), 4u);
+    segment.control().chunks_made = 2;
+  }
+}
+
 TEST(a_clear_leaves_a_readers_memory_until_its_next_session) {
   EventsSegment segment({});
   EventsAttachment attached(segment);

@@ -1,5 +1,9 @@
 // Puts of named producers by single steps: what of a killed one's claim is in, and that nothing is put twice.
+#include <algorithm>
+#include <random>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "check.hpp"
 #include "items_for_tests.hpp"
@@ -8,15 +12,15 @@ namespace penstock::testing {
 
 static const Shape shape{.producers = 2};
 
-// Somebody who puts for the producer "p".
+// Somebody who puts for a producer.
 struct Putter {
-  explicit Putter(const Segment& segment) : attached(segment) {}
+  explicit Putter(const Segment& segment, std::string producer = "p") : attached(segment), producer_(std::move(producer)) {}
 
   [[nodiscard]] SharedQueue& queue() noexcept { return attached.queue(); }
 
   [[nodiscard]] Producers::Taken take(std::uint64_t sequence, std::uint64_t total) {
     ProducerName name;
-    REQUIRE(ProducerName::of("p", 1, name));
+    REQUIRE(ProducerName::of(producer_.data(), producer_.size(), name));
     const std::uint64_t me = owner::word_of(queue().roster(), attached.ledger().number());
     return queue().producers().take(name, me, sequence, total, line);
   }
@@ -53,6 +57,9 @@ struct Putter {
 
   Attachment attached;
   ProducerLine* line = nullptr;
+
+ private:
+  std::string producer_;
 };
 
 static std::vector<Bytes> some_items(std::size_t count, std::size_t length = 10) {
@@ -198,6 +205,73 @@ TEST(what_is_in_is_not_known_before_the_rest_is_buried) {
   CHECK_EQUAL(next.queue().settle_producer(*next.line), Outcome::done);
   CHECK_EQUAL(progress_of(*next.line).done, 0u);
   CHECK(progress_of(*next.line).phase == Phase::idle);
+}
+
+// One life of a producer: it goes on with its sequence, and at some point of it may die.
+static bool put_until_death(const Segment& segment, std::uint32_t who, std::uint64_t sequence, std::uint64_t total,
+                            std::mt19937& random) {
+  Putter putter(segment, "producer " + std::to_string(who));
+  if (putter.take(sequence, total) != Producers::Taken::yes) return false;
+  while (putter.queue().settle_producer(*putter.line) != Outcome::done) std::this_thread::yield();
+  if (begin(*putter.line, sequence, total) != Begun::yes) return Producers::leave(*putter.line), true;
+  for (std::uint64_t done = progress_of(*putter.line).done; done < total;) {
+    const Ring& ring = putter.attached.ring();
+    const std::uint64_t wanted = std::min<std::uint64_t>(1 + random() % 4, total - done);
+    const OnceLedger ledger(putter.attached.ledger(), putter.line, false);
+    Span span;
+    if (claim_push(ring, ledger, wanted, [](std::uint64_t ready) { return ready; }, span) != Outcome::done) {
+      drop_intent(*putter.line);
+      (void)putter.queue().make_room(putter.attached.ledger());
+      std::this_thread::yield();
+      continue;
+    }
+    const std::uint64_t until = random() % 8 == 0 ? random() % (span.slots + 1) : span.slots + 1;
+    for (std::uint64_t i = 0; i < span.slots; ++i) {
+      if (i == until) return false;  // killed in the middle of its claim
+      const std::uint64_t number = std::uint64_t{who} << 32 | (sequence * total + done + i);
+      write_claimed(putter.attached, {span.position + i, 1}, number);
+      publish(ring, {span.position + i, 1});
+    }
+    if (until == span.slots) return false;  // killed before it could count it
+    OnceLedger(ledger).clear();
+    done += span.slots;
+  }
+  Producers::leave(*putter.line);
+  return true;
+}
+
+TEST(producers_that_die_again_and_again_beside_each_other_put_each_item_once) {
+  static constexpr std::uint32_t producers = 3;
+  static constexpr std::uint64_t sequences = 60;
+  static constexpr std::uint64_t total = 12;
+  Segment segment({.capacity = 16, .participants = 16, .producers = producers});
+  std::vector<std::thread> threads;
+  for (std::uint32_t who = 0; who < producers; ++who) {
+    threads.emplace_back([&segment, who] {
+      std::mt19937 random(who);
+      for (std::uint64_t sequence = 0; sequence < sequences; ++sequence)
+        while (!put_until_death(segment, who, sequence, total, random)) {
+        }
+    });
+  }
+  Attachment consumer(segment);
+  std::uint64_t next[producers] = {};
+  const std::int64_t end = monotonic_ns() + 50'000'000'000;
+  for (std::uint64_t left = producers * sequences * total; left > 0 && monotonic_ns() < end;) {
+    std::uint64_t number = 0;
+    if (get_number(consumer, number) != Outcome::done) {
+      (void)consumer.queue().recovery().run();
+      continue;
+    }
+    REQUIRE(number >> 32 < producers);
+    CHECK_EQUAL(number & 0xffff'ffff, next[number >> 32]++);
+    --left;
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::uint64_t number = 0;
+  CHECK(get_number(consumer, number) != Outcome::done);
+  for (const std::uint64_t each : next) CHECK_EQUAL(each, sequences * total);
+  CHECK(segment.control().tombstones.load() > 0);
 }
 
 TEST(a_late_cut_leaves_later_claims_alone) {

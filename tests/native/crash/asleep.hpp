@@ -63,18 +63,18 @@ class Asleep {
     const pid_t consumer = start([&] { survive([&](Context& context) { keep_getting(context); }, 200); });
     producer_ =
         start([&] { survive([&](Context& context) { put_all(context, scene_, scene_.shape.capacity); }, 201); });
-    if (!until([&] { return are_asleep(); })) Stage::failed(result, "nobody fell asleep");
+    if (!until([&] { return are_asleep(); })) result.fail("nobody fell asleep");
     const std::int64_t start_ns = monotonic_ns();
     stage_.kill_stopped(result);
     if (!until([&] { return has_producer_ended() && is_all_delivered(); })) {
-      Stage::failed(result, "asleep for ever");
+      result.fail("asleep for ever");
     } else if (monotonic_ns() - start_ns > recovery_limit_ns) {
-      Stage::failed(result, "slow");
+      result.fail("slow");
     }
     end_all(consumer);
     if (result.problem.empty()) {
       const pid_t closing = start([&] { close_case(stage_.segment(), stage_.history(), scene_, {}); });
-      if (finish(closing) != Ended::exited) Stage::failed(result, "survivors failed");
+      if (finish(closing) != Ended::exited) result.fail("survivors failed");
       stage_.judge(result);
     }
     return result;

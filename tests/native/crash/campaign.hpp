@@ -3,12 +3,14 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include <functional>
 #include <map>
-#include <tuple>
+#include <memory>
+#include <stdexcept>
 
-#include "stage.hpp"
+#include "staging.hpp"
 
 namespace penstock::crash {
 
@@ -29,7 +31,7 @@ struct Options {
   }
 };
 
-inline constexpr std::uint32_t point_limit = 96;
+inline constexpr std::uint32_t point_limit = 128;
 
 // What all workers count together, in shared memory.
 struct Totals {
@@ -55,40 +57,44 @@ struct Totals {
   }
 };
 
-class Worker {
+template <class Play>
+class WorkerOf {
  public:
-  Worker(const Options& options, Totals& totals, int report) : options_(options), totals_(totals), report_(report) {}
+  using Stage = StageOf<Play>;
+
+  WorkerOf(const Options& options, Totals& totals, int report) : options_(options), totals_(totals), report_(report) {}
 
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] bool is_enough() const noexcept { return totals_.failures.load() >= options_.failure_limit; }
 
-  [[nodiscard]] Stage& stage(const Shape& shape) {
-    auto& stage = stages_[{shape.capacity, shape.participants, shape.producers, shape.varying}];
+  [[nodiscard]] Stage& stage(const typename Play::Shape& shape) {
+    auto& stage = stages_[Play::key(shape)];
     if (stage == nullptr) stage = std::make_unique<Stage>(shape);
     return *stage;
   }
 
-  [[nodiscard]] std::vector<Point> record(const Scene& scene, const std::vector<Step>& before, Op op) {
+  [[nodiscard]] std::vector<Point> record(const typename Play::Scene& scene,
+                                          const std::vector<typename Stage::Step>& before, typename Play::Op op) {
     return is_enough() ? std::vector<Point>{} : stage(scene.shape).record(scene, before, op);
   }
 
-  void run(const Case& played) {
+  void run(const typename Stage::Case& played) {
     run(played.name(), [&] { return stage(played.scene.shape).run(played); });
-    for (const Step& step : played.steps)
-      if (step.fire == Fire::kill && step.point.name != nullptr) totals_.note_point(step.point.name);
+    for (const auto& step : played.steps)
+      if (step.fire == Fire::kill) totals_.note_point(step.point.name);
   }
 
   // Time alone is the machine's, not the queue's: a case that was only slow is played again, and a true stall
   // repeats, since cases are deterministic.
-  template <class Play>
-  void run(const std::string& name, Play play) {
+  template <class Perform>
+  void run(const std::string& name, Perform perform) {
     if (is_enough() || name.find(options_.filter) == std::string::npos) return;
     totals_.cases.fetch_add(1);
     if (options_.only_list) return say("L" + name);
-    Result result = play();
+    Result result = perform();
     for (int again = 0; again < 3 && result.problem == "slow"; ++again) {
       totals_.repeated.fetch_add(1);
-      result = play();
+      result = perform();
     }
     totals_.kills.fetch_add(result.kills);
     totals_.stops.fetch_add(result.stops);
@@ -107,17 +113,18 @@ class Worker {
   const Options& options_;
   Totals& totals_;
   int report_;
-  std::map<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t, bool>, std::unique_ptr<Stage>> stages_;
+  std::map<std::string, std::unique_ptr<Stage>> stages_;
 };
 
-struct Unit {
+template <class Play>
+struct UnitOf {
   std::string name;  // what the names of its cases begin with
-  std::function<void(Worker&)> body;
+  std::function<void(WorkerOf<Play>&)> body;
 };
 
 // Play the units with so many workers; each line that one has to say goes to `hear`. False: out of time.
-template <class Hear>
-[[nodiscard]] bool play_units(const std::vector<Unit>& units, const Options& options, Totals& totals,
+template <class Play, class Hear>
+[[nodiscard]] bool play_units(const std::vector<UnitOf<Play>>& units, const Options& options, Totals& totals,
                               std::uint32_t workers, std::int64_t limit_ns, Hear hear) {
   int report[2];
   if (pipe(report) != 0) throw std::runtime_error("no pipe");
@@ -128,7 +135,7 @@ template <class Hear>
       alarm(0);  // a worker's time is watched below
       close(report[0]);
       expect_children();
-      Worker worker(options, totals, report[1]);
+      WorkerOf<Play> worker(options, totals, report[1]);
       for (;;) {
         const std::uint32_t next = totals.next_unit.fetch_add(1);
         if (next >= units.size() || worker.is_enough()) return;

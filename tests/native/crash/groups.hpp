@@ -17,13 +17,16 @@
 #include <random>
 
 #include "campaign.hpp"
+#include "stage.hpp"
 
 namespace penstock::crash {
+
+using Worker = WorkerOf<BoundedPlay>;
+using Unit = UnitOf<BoundedPlay>;
 
 inline const std::vector<Op> every_op = {Op::put_one,  Op::put_long,  Op::put_many, Op::get,          Op::get_many,
                                          Op::wait_put, Op::wait_get,  Op::make_room, Op::shutdown,
                                          Op::shutdown_now, Op::join,  Op::leave};
-inline const std::vector<Op> data_ops = {Op::put_one, Op::put_long, Op::put_many, Op::get, Op::get_many};
 
 [[nodiscard]] inline std::vector<Shape> shapes(bool is_long) {
   std::vector<Shape> shapes = {{.capacity = 8}, {.capacity = 8, .varying = false}};

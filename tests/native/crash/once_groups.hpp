@@ -10,6 +10,8 @@
 //               started again and others use its slots; then the recoverer goes on
 //   beside      it is stopped at every point, another one killed at every point of what it does
 //   replaced    it is stopped, its successor turned away; then it is killed, and the next successor comes to its end
+//   misled      a dead one names what put_once has claimed; somebody who looks into that is stopped at every point,
+//               put_once publishes a little more and is killed; then the other one goes on
 //   drawn       schedules of several processes, stops and deaths, drawn from the seed
 #pragma once
 
@@ -38,6 +40,7 @@ class OnceGroups {
         for (const Op recoverer : {Op::get, Op::make_room, Op::put_once}) add_late(scene, recoverer);
         add_thrice(scene);
         add_replaced(scene);
+        add_misled(scene);
       }
     }
     const std::uint32_t drawn_units = options_.is_long ? 200 : 4;
@@ -47,7 +50,7 @@ class OnceGroups {
 
  private:
   static const std::vector<std::string>& names() {
-    static const std::vector<std::string> names = {"alone", "stopped", "again", "thrice", "late", "beside", "replaced", "drawn"};
+    static const std::vector<std::string> names = {"alone", "stopped", "again", "thrice", "late", "beside", "replaced", "misled", "drawn"};
     return names;
   }
 
@@ -55,9 +58,13 @@ class OnceGroups {
     if (options_.may_match(name, names())) units_.push_back({std::move(name), std::move(body)});
   }
 
-  // In the short form one of so many, another with each seed.
-  static bool is_turn(const Worker& worker, std::size_t many, std::size_t turn) {
-    return worker.options().is_long || (turn + worker.options().seed) % many == 0;
+  // One of so many, others with each seed; the long form plays more of them.
+  struct OneOf {
+    std::size_t in_short;
+    std::size_t in_long;
+  };
+  static bool is_turn(const Worker& worker, OneOf one_of, std::size_t turn) {
+    return (turn + worker.options().seed) % (worker.options().is_long ? one_of.in_long : one_of.in_short) == 0;
   }
 
   void add_alone(const Scene& scene, Op op) {
@@ -78,11 +85,11 @@ class OnceGroups {
   }
 
   // put_once is killed at every point, or in the short form at every so many.
-  static std::vector<Step> deaths(Worker& worker, const Scene& scene, std::size_t many, Fire fire = Fire::kill) {
+  static std::vector<Step> deaths(Worker& worker, const Scene& scene, std::size_t in_short, Fire fire = Fire::kill) {
     std::vector<Step> deaths;
     std::size_t turn = 0;
     for (const Point& point : worker.record(scene, {}, Op::put_once))
-      if (is_turn(worker, many, turn++)) deaths.push_back({Op::put_once, fire, point});
+      if (is_turn(worker, {in_short, 1}, turn++)) deaths.push_back({Op::put_once, fire, point});
     return deaths;
   }
 
@@ -91,7 +98,7 @@ class OnceGroups {
       std::size_t turn = 0;
       for (const Step& death : deaths(worker, scene, 3)) {
         for (const Point& point : worker.record(scene, {death}, next)) {
-          if (!is_turn(worker, 7, turn++)) continue;
+          if (!is_turn(worker, {7, 13}, turn++)) continue;
           worker.run({"again", scene, {death, {next, Fire::kill, point}}, one_closing(worker.options(), turn / 7)});
         }
       }
@@ -103,11 +110,11 @@ class OnceGroups {
       std::size_t turn = 0;
       for (const Step& death : deaths(worker, scene, 11)) {
         for (const Point& second : worker.record(scene, {death}, Op::put_once)) {
-          if ((turn++ + worker.options().seed) % 5 != 0) continue;
+          if (!is_turn(worker, {5, 13}, turn++)) continue;
           const std::vector<Step> before = {death, {Op::put_once, Fire::kill, second}};
           std::size_t third_turn = turn;
           for (const Point& third : worker.record(scene, before, Op::put_once))
-            if (third_turn++ % (worker.options().is_long ? 3 : 19) == 0)
+            if (is_turn(worker, {19, 29}, third_turn++))
               worker.run({"thrice", scene, with(before, {Op::put_once, Fire::kill, third}),
                           one_closing(worker.options(), third_turn / 3)});
         }
@@ -120,7 +127,7 @@ class OnceGroups {
       std::size_t turn = 0;
       for (const Step& death : deaths(worker, scene, 3)) {
         for (const Point& point : worker.record(scene, {death}, recoverer)) {
-          if (!is_turn(worker, 5, turn++)) continue;
+          if (!is_turn(worker, {5, 17}, turn++)) continue;
           std::vector<Step> steps = {death, {recoverer, Fire::stop, point}};
           for (const Op op : {Op::get_many, Op::put_once, Op::get_many, Op::put_many, Op::resume, Op::put_once})
             steps.push_back({op});
@@ -137,7 +144,7 @@ class OnceGroups {
       std::size_t turn = 0;
       for (const Step& stop : deaths(worker, scene, 5, Fire::stop)) {
         for (const Point& point : worker.record(scene, {stop}, next)) {
-          if (!is_turn(worker, 5, turn++)) continue;
+          if (!is_turn(worker, {5, 19}, turn++)) continue;
           worker.run({"beside", scene, {stop, {next, Fire::kill, point}}, one_closing(worker.options(), turn / 5)});
         }
       }
@@ -152,6 +159,27 @@ class OnceGroups {
         for (const Op op : {Op::put_once, Op::get_many, Op::put_many, Op::slay, Op::put_once, Op::get_many})
           steps.push_back({op});
         worker.run({"replaced", scene, steps, one_closing(worker.options(), turn++)});
+      }
+    });
+  }
+
+  void add_misled(const Scene& scene) {
+    add("misled/" + scene.name(), [=](Worker& worker) {
+      std::size_t turn = 0;
+      const Step named{Op::put_many, Fire::stop, {"ledger.after_declare", 1}};
+      for (const Point& point : worker.record(scene, {named}, Op::put_once)) {
+        if (std::strncmp(point.name, "push.", 5) != 0 && std::strncmp(point.name, "once.", 5) != 0) continue;
+        const std::vector<Step> before = {named, {Op::put_once, Fire::stop, point}, {Op::slay}};
+        for (const Point& next : worker.record(scene, before, Op::make_room)) {
+          if (std::strncmp(next.name, "recover.", 8) != 0) continue;
+          for (const std::uint32_t more : {1u, 2u, 3u}) {
+            if (!is_turn(worker, {3, 2}, turn++)) continue;
+            std::vector<Step> steps = with(before, {Op::make_room, Fire::stop, next});
+            steps.push_back({Op::advance, Fire::never, {nullptr, more}});
+            for (const Op op : {Op::slay, Op::resume, Op::put_once, Op::get_many}) steps.push_back({op});
+            worker.run({"misled", scene, steps, one_closing(worker.options(), turn / 3)});
+          }
+        }
       }
     });
   }

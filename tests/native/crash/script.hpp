@@ -1,12 +1,8 @@
-// A case as a script: a queue in some state, processes that each do one operation and die or stop at one point
-// of it, and survivors who then have to find everything in order. Its name says all of it.
+// The bounded queue's operations, the states in which a case begins, and one process of a case.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "once.hpp"
-#include "process.hpp"
+#include "operations.hpp"
+#include "staging.hpp"
 
 namespace penstock::crash {
 
@@ -23,8 +19,6 @@ enum class Op : std::uint8_t {
   shutdown_now,
   join,
   leave,
-  put_once,
-  forget,
   // not operations, but what happens to those who are stopped in one
   resume,   // goes on to its end
   advance,  // goes on for so many points
@@ -34,34 +28,13 @@ enum class Op : std::uint8_t {
 [[nodiscard]] inline const char* name_of(Op op) noexcept {
   constexpr const char* names[] = {"put_one",  "put_long",  "put_many", "get",          "get_many", "wait_put",
                                    "wait_get", "make_room", "shutdown", "shutdown_now", "join",     "leave",
-                                   "put_once", "forget",    "resume",   "advance",      "slay"};
+                                   "resume",   "advance",   "slay"};
   return names[static_cast<std::size_t>(op)];
 }
 
-struct Point {
-  const char* name;   // nullptr: any
-  std::uint32_t hit;  // the n-th time that the operation comes there
-};
+inline const std::vector<Op> data_ops = {Op::put_one, Op::put_long, Op::put_many, Op::get, Op::get_many};
 
-[[nodiscard]] constexpr bool is_about_stopped(Op op) noexcept { return op >= Op::resume; }
-
-struct Step {
-  Op op;
-  Fire fire = Fire::never;
-  Point point = {nullptr, 1};
-  std::uint32_t whom = 1;  // of those who are stopped, in the order in which they came
-
-  [[nodiscard]] std::string name() const {
-    std::string what = name_of(op);
-    if (is_about_stopped(op)) {
-      what.append("-").append(std::to_string(whom));
-      if (op == Op::advance) what.append("+").append(std::to_string(point.hit));
-    }
-    if (fire == Fire::never) return what;
-    return what + (fire == Fire::kill ? "=kill@" : "=stop@") + (point.name == nullptr ? "any" : point.name) + "#" +
-           std::to_string(point.hit);
-  }
-};
+using Step = StepOf<Op>;
 
 // How full the ring is, and where in its lap.
 struct Occupancy {
@@ -75,17 +48,6 @@ struct Occupancy {
           {"but_one", 0, capacity - 1}, {"full", 0, capacity},
           {"wrap", capacity - 1, capacity / 2}, {"wrap_empty", capacity - 1, 0}};
 }
-
-// Who comes afterwards: the first of them to move, and whether they were attached all the time.
-struct Closing {
-  bool producer_first = false;
-  bool attached_before = false;
-
-  [[nodiscard]] const char* name() const noexcept {
-    constexpr const char* names[] = {"consumer_anew", "consumer_attached", "producer_anew", "producer_attached"};
-    return names[(producer_first ? 2 : 0) + (attached_before ? 1 : 0)];
-  }
-};
 
 // The state in which a case begins.
 struct Scene {
@@ -127,8 +89,6 @@ inline void perform(Context& context, const Scene& scene, Op op) {
     case Op::shutdown_now: (void)shut_down(queue.ring(), queue.items(), queue.room(), true); break;
     case Op::join: break;  // done on the way here
     case Op::leave: queue.roster().leave(); break;
-    case Op::put_once: (void)put_planned(context); break;
-    case Op::forget: forget_another(context); break;
     case Op::resume:
     case Op::advance:
     case Op::slay: break;  // the stage's, not ours

@@ -1,15 +1,26 @@
-// Random kills by the hundred: processes that put and get as fast as they can, each of which is stopped or killed
-// after a number of failpoints that the seed draws, and replaced. Nothing is quiet here, so what is judged is
-// what each probe proves; that the dead left nothing is judged at the end.
+// Random kills by the hundred: processes that work as fast as they can, each of which is stopped or killed after a
+// number of failpoints that the seed draws, and replaced. Nothing is quiet here, so what is judged is what each probe
+// proves; that the dead left nothing is judged at the end.
+//
+// Besides what a stage needs, `Play` has
+//   work(scene, lane, seed, me)    a worker's life, until the case is over
+//   settle(lane)                   somebody is dead, while others go on: what it has done for certain
+//   judge_soak()                   as judge(), of what the probes alone prove
 #pragma once
 
-#include "groups.hpp"
+#include <random>
+
+#include "campaign.hpp"
 
 namespace penstock::crash {
 
-class Soak {
+template <class Play>
+class SoakOf {
  public:
-  Soak(Stage& stage, const Scene& scene, std::uint64_t seed, std::uint32_t kills)
+  using Stage = StageOf<Play>;
+  using Scene = typename Play::Scene;
+
+  SoakOf(Stage& stage, const Scene& scene, std::uint64_t seed, std::uint32_t kills)
       : stage_(stage), scene_(scene), random_(seed), kills_(kills) {}
 
   [[nodiscard]] Result run() {
@@ -20,16 +31,20 @@ class Soak {
     stage_.history().is_over.store(true);
     for (std::uint32_t lane = 0; lane < lanes; ++lane) kill(pids_[lane], SIGCONT);
     for (std::uint32_t lane = 0; lane < lanes; ++lane) {
-      const Ended how = finish(pids_[lane]);
+      Ended how = finish(pids_[lane]);
+      while (how == Ended::stopped) {  // its hour had not come before
+        kill(pids_[lane], SIGCONT);
+        how = finish(pids_[lane]);
+      }
       if (how == Ended::killed) settle(lane, result);
-      if (how == Ended::hung || how == Ended::failed) Stage::failed(result, "a process did not end");
+      if (how == Ended::hung || how == Ended::failed) result.fail("a process did not end");
     }
     if (!result.problem.empty()) return result;
-    const pid_t closing = start([&] { close_case(stage_.segment(), stage_.history(), scene_, {}); });
-    if (finish(closing) != Ended::exited) Stage::failed(result, "survivors failed");
-    const Probe& survivors = stage_.history().probes[survivor_probe];
-    if (survivors.problem[0] != 0) Stage::failed(result, survivors.problem);
-    if (const char* problem = judge_items(stage_.segment(), stage_.history())) Stage::failed(result, problem);
+    const pid_t closing = start([&] { stage_.play().close(scene_, {}); });
+    if (finish(closing) != Ended::exited) result.fail("survivors failed");
+    const Trace& survivors = stage_.history().probes[survivor_probe];
+    if (survivors.problem[0] != 0) result.fail(survivors.problem);
+    if (const char* problem = stage_.play().judge_soak()) result.fail(problem);
     return result;
   }
 
@@ -37,31 +52,14 @@ class Soak {
   static constexpr std::uint32_t lanes = 4;
 
   void hire(std::uint32_t lane) {
-    Probe& probe = stage_.history().probes[lane];
-    new (&probe) Probe;
+    auto& probe = stage_.history().probes[lane];
+    probe = {};
     probe.fire = random_() % 4 == 0 ? Fire::stop_then_kill : Fire::kill;
     probe.hit = 1 + static_cast<std::uint32_t>(random_() % 250);
     probe.second_hit = 1 + static_cast<std::uint32_t>(random_() % 60);
     const std::uint64_t seed = random_();
     const auto me = static_cast<std::uint8_t>(++hired_);
-    pids_[lane] = start([&] { work(lane, seed, me); });
-  }
-
-  void work(std::uint32_t lane, std::uint64_t seed, std::uint8_t me) {
-    Probe& probe = stage_.history().probes[lane];
-    Attachment attached(stage_.segment());
-    join(attached, probe);
-    lose_lock(attached, probe);
-    arm(probe);
-    Context context{attached, stage_.history(), probe, me};
-    std::mt19937_64 random(seed);
-    while (!stage_.history().is_over.load()) {
-      const bool puts = random() % 2 == 0;
-      const Op op = puts ? data_ops[random() % 3] : data_ops[3 + random() % 2];
-      perform(context, scene_, op);
-    }
-    disarm();
-    _exit(0);
+    pids_[lane] = start([&] { stage_.play().work(scene_, lane, seed, me); });
   }
 
   void watch(Result& result) {
@@ -70,14 +68,14 @@ class Soak {
     std::uint32_t lane = 0;
     while (lane < lanes && pids_[lane] != who) ++lane;
     if (lane == lanes || how == Ended::hung || how == Ended::failed)
-      return void(Stage::failed(result, how == Ended::hung ? "nothing moves any more" : "a process failed"));
+      return void(result.fail(how == Ended::hung ? "nothing moves any more" : "a process failed"));
     if (how == Ended::stopped) {
       ++result.stops;
       asleep_.push_back(who);
       if (asleep_.size() == lanes - 1) wake_oldest();  // somebody has to be awake for anything to happen
       return;
     }
-    if (how == Ended::exited) return void(Stage::failed(result, "a process ended by itself"));
+    if (how == Ended::exited) return void(result.fail("a process ended by itself"));
     settle(lane, result);
     hire(lane);
     if (!asleep_.empty() && random_() % 2 == 0) wake_oldest();
@@ -89,10 +87,10 @@ class Soak {
   }
 
   void settle(std::uint32_t lane, Result& result) {
-    Probe& probe = stage_.history().probes[lane];
+    auto& probe = stage_.history().probes[lane];
     ++result.kills;
-    if (probe.problem[0] != 0) Stage::failed(result, probe.problem);
-    stage_.history().settle(probe);
+    if (probe.problem[0] != 0) result.fail(probe.problem);
+    stage_.play().settle(lane);
     probe.has_returned = true;  // settled: not again at the end
   }
 
@@ -105,18 +103,19 @@ class Soak {
   std::vector<pid_t> asleep_;
 };
 
-[[nodiscard]] inline std::vector<Unit> soak_units(const Options& options) {
-  std::vector<Unit> units;
-  const std::uint32_t rounds = options.is_long ? 400 : 20;
+// So many rounds over these scenes, each with a seed of its own.
+template <class Play>
+[[nodiscard]] std::vector<UnitOf<Play>> soak_units(const Options& options, const std::vector<typename Play::Scene>& scenes,
+                                                   const std::vector<std::string>& groups, std::uint32_t rounds) {
+  std::vector<UnitOf<Play>> units;
   for (std::uint32_t i = 0; i < rounds; ++i) {
-    const std::vector<Shape> all = shapes(true);
-    const Scene scene{all[i % all.size()], {"empty", 0, 0}};
+    const typename Play::Scene scene = scenes[i % scenes.size()];
     const std::string name = "soak/" + scene.name() + "/" + std::to_string(options.seed) + "-" + std::to_string(i);
-    if (!options.may_match(name, Groups::names())) continue;
-    units.push_back({name, [=](Worker& worker) {
+    if (!options.may_match(name, groups)) continue;
+    units.push_back({name, [=](WorkerOf<Play>& worker) {
                        worker.run(name, [&] {
                          const std::uint64_t seed = worker.options().seed * 7919 + i;
-                         return Soak(worker.stage(scene.shape), scene, seed, 100).run();
+                         return SoakOf<Play>(worker.stage(scene.shape), scene, seed, 100).run();
                        });
                      }});
   }

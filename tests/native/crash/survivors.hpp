@@ -5,9 +5,6 @@
 
 namespace penstock::crash {
 
-inline constexpr std::int64_t recovery_limit_ns = 250 * millisecond;
-inline constexpr std::uint32_t survivor_probe = probe_limit - 1;
-inline constexpr std::uint32_t process_limit = probe_limit - 4;  // of a script; the last probes are the survivors'
 inline constexpr std::uint8_t survivor_putter = 200;
 
 // Both survivors, in one process with two attachments: to the queue they are two.

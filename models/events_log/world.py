@@ -1,0 +1,103 @@
+"""What a participant can see when it takes a step."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, TypeVar
+
+from models.events_log.memory import EPHEMERAL, NONE, Memory
+from models.events_log.rules import Configuration
+
+
+class Step(Protocol):
+    """The next atomic step of a participant: program counter and registers in one.
+
+    Steps are named tuples, and tuples of different classes with equal fields are equal.
+    So each class has a last field `at` with its own name, which also labels the trace.
+    """
+
+    @property
+    def at(self) -> str: ...
+
+    def run(self, world: World, me: int) -> Outcome: ...
+
+
+class Continuation(Protocol):
+    """What comes after: it only looks at what the lock protects, and so costs no step."""
+
+    def follow(self, world: World, memory: Memory, me: int) -> Step: ...
+
+
+# None: it sleeps until something changes.
+Outcome = tuple[Memory, Step] | None
+
+StepClass = TypeVar("StepClass", bound=type)
+UNDER_LOCK: set[type] = set()
+
+
+def under_lock(step_class: StepClass) -> StepClass:
+    """Marks a step that only the holder of the lock may take."""
+    UNDER_LOCK.add(step_class)
+    return step_class
+
+
+class PromiseBroken(Exception):
+    """Raised by a step that sees something that must never be seen."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+SHARED = "shared"
+TORN = "torn"
+CORRUPT = "corrupt"
+LOST = "lost"
+LEAKED = "leaked"
+UNFINISHED = "unfinished"
+UNCLEARED = "uncleared"
+
+
+class Ended(NamedTuple):
+    at: str
+
+    def run(self, world: World, me: int) -> Outcome:
+        raise AssertionError(f"a participant that ended takes no step: line={me}, at={self.at}")
+
+
+DEAD = Ended("dead")
+FINISHED = Ended("finished")
+
+
+class World:
+    """The memory, and the oracles: who is dead, and whether all work is done."""
+
+    __slots__ = ("configuration", "memory", "rules", "steps")
+
+    def __init__(self, configuration: Configuration, memory: Memory, steps: tuple[Step, ...]) -> None:
+        self.configuration = configuration
+        self.rules = configuration.rules
+        self.memory = memory
+        self.steps = steps
+
+    def is_dead(self, line: int) -> bool:
+        return self.steps[line] is DEAD
+
+    def writers_are_done(self) -> bool:
+        """Of the writers' lines, and so of a newcomer, which takes only those."""
+        steps = self.steps[: len(self.configuration.writers)]
+        return all(step is DEAD or step is FINISHED for step in steps)
+
+
+def dead_readers(world: World, memory: Memory) -> list[int]:
+    """The lines to bury: ephemeral readers go with their process."""
+    if not world.rules.dead_readers_are_buried:
+        return []
+    return [index for index, line in enumerate(memory.readers) if line.kind == EPHEMERAL and line.holder is None]
+
+
+def least_place(memory: Memory) -> tuple[int, int | None]:
+    """What the slowest reader needs, and its line; all places at once."""
+    places = [
+        (line.place, index) for index, line in enumerate(memory.readers) if line.kind != NONE and not line.is_dropped
+    ]
+    return min(places) if places else (memory.start.position, None)

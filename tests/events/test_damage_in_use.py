@@ -1,0 +1,194 @@
+"""Words of the log that cannot be, found in use: a clean error or the right items, never a crash, never a hang."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+import penstock
+from penstock import CorruptSegment, EventQueue
+from raw import RawEvents
+from ticks import FORMS, numbers
+
+ALLOWED = (penstock.PenstockError, penstock.Empty, penstock.Full, penstock.ShutDown, ValueError, OSError)
+
+
+def use_everything(q, reader, value):
+    """Each call works or raises something allowed; who was told of damage."""
+    calls = [
+        lambda: reader.get(timeout=0.02),
+        lambda: reader.get_many(500, timeout=0.02),
+        lambda: q.read(q.earliest, q.end)[:0],
+        lambda: q.put(value, timeout=0.02),
+        lambda: q.put_many([value] * 300, timeout=0.02),
+        lambda: q.subscribe(start="earliest").get(timeout=0.02),
+        lambda: q.subscribe("durable", start="earliest").get_many(5, timeout=0.02),
+        q.readers,
+        q.stats,
+        lambda: len(q),
+        lambda: q.keep_last(3),
+        q.clear,
+        lambda: q.put_once([value] * 5, "p", 1, timeout=0.02),
+        lambda: penstock.open("q").close(),
+        lambda: q.put(value, timeout=0.02),
+        reader.try_get,
+        reader.close,
+        q.shutdown,
+        q.close,
+    ]
+    told = []
+    for call in calls:
+        try:
+            call()
+        except ALLOWED as error:
+            told.append(error)
+    return [error for error in told if isinstance(error, CorruptSegment)]
+
+
+CONTROL_FAULTS = [
+    ("end", [0, 1, 49, 51, 10_000, 2**52 - 1, 2**64 - 1, 2**51]),
+    ("start", [51, 10_000, 2**52 - 1, 2**64 - 1]),
+    ("head_chunk", [3, 6, 7, 100, 2**32, 2**63, 2**64 - 1]),
+    ("chunks_made", [0, 1, 5, 7, 100, 2**32, 2**63, 2**64 - 1]),
+    ("used_bytes", [0, 2**32, 2**64 - 1]),
+    ("spare_bytes", [1, 2**64 - 1]),
+    ("blocks_used", [0, 2**32, 2**64 - 1]),
+    ("lock", [1, 2, 7, 0xFFFF, 0x1FFFF, 2**64 - 1, 0xFFFE]),
+    ("participants_used", [0, 2**64 - 1]),
+    ("synced", [2**64 - 1]),
+    ("freed_unsynced", [1, 2**64 - 1]),
+    ("boot_id", [0, 7, 2**64 - 1]),
+]
+
+
+@pytest.mark.parametrize("form", ["bytes", "records"])
+@pytest.mark.parametrize(
+    ("word", "value"), [(word, value) for word, values in CONTROL_FAULTS for value in values], ids=str
+)
+def test_a_word_of_the_control_block_that_cannot_be(form, word, value):
+    make, item, _ = FORMS[form]
+    q = make(max_bytes=1 << 16)
+    reader = q.subscribe("d")
+    q.put_many([item(i) for i in range(50)])
+    with RawEvents("q") as raw:
+        raw.set_control(word, value)
+    use_everything(q, reader, item(1))
+
+
+CHUNK_FAULTS = [
+    ("first_position", [1, 5, 49, 51, 2**52, 2**64 - 1]),
+    ("end_position", [0, 3, 5, 2**52, 2**64 - 1]),
+    ("items", [0, 1, 2**20, 2**52, 2**64 - 1]),
+    ("bytes", [0, 1, 4096, 2**31, 2**31 + 8, 2**64 - 1]),
+    ("block", [0, 5, 5 | 1 << 32, 2**31 | 1 << 32, 100 << 32, 2**64 - 1]),
+]
+
+
+@pytest.mark.parametrize("form", ["bytes", "records"])
+@pytest.mark.parametrize("number", [0, 2, 5])
+@pytest.mark.parametrize(
+    ("word", "value"), [(word, value) for word, values in CHUNK_FAULTS for value in values], ids=str
+)
+def test_a_line_of_the_directory_that_cannot_be(form, number, word, value):
+    make, item, _ = FORMS[form]
+    q = make(max_bytes=1 << 16)
+    reader = q.subscribe()
+    q.put_many([item(i) for i in range(50)])
+    with RawEvents("q") as raw:
+        raw.set_word(raw.chunk_offset(number, word), value)
+    use_everything(q, reader, item(1))
+
+
+@pytest.mark.parametrize("word", ["items", "bytes", "block"])
+def test_a_damaged_chunk_is_corrupt_for_who_reads_it_and_nobody_gets_anything_wrong(word):
+    with EventQueue.create("q", item="<u8") as q:
+        reader = q.subscribe()
+        q.put_many(numbers(50))
+        with RawEvents("q") as raw:
+            raw.set_word(raw.chunk_offset(2, word), 2**64 - 1)
+        assert list(reader.get_many(8)) == list(range(8))
+        with pytest.raises(CorruptSegment, match=r"chunks of 'q' contradict each other: end=0x32.*recreate the queue"):
+            reader.get()
+        with pytest.raises(CorruptSegment):
+            reader.get_many(5)
+        with pytest.raises(CorruptSegment):
+            q.read(0, 50)
+        assert list(q.read(0, 8)) == list(range(8))
+
+
+READER_FAULTS = [
+    ("place", [51, 2**52, 2**63, 2**63 | 5, 2**64 - 1]),
+    ("kind", [0, 1, 3, 2**32 - 1]),
+    ("name_length", [0, 97, 2**32 - 1]),
+]
+
+
+@pytest.mark.parametrize("on_full", ["wait", "drop_slowest"])
+@pytest.mark.parametrize(
+    ("word", "value"), [(word, value) for word, values in READER_FAULTS for value in values], ids=str
+)
+def test_a_line_of_a_reader_that_cannot_be(word, value, on_full):
+    q = EventQueue.create("q", item="<u8", max_bytes=4096, on_full=on_full)
+    reader = q.subscribe("d")
+    q.put_many(numbers(50))
+    with RawEvents("q") as raw:
+        raw.set_word(raw.reader_offset(0, word), value)
+    use_everything(q, reader, 1)
+
+
+@pytest.mark.parametrize("value", [0, 1, 7, 2**16, 2**31, 2**32 - 1])
+@pytest.mark.parametrize("at", [0, 1, 3])
+def test_an_index_of_items_that_cannot_be(at, value):
+    """The i-th word of a chunk of bytes says where the i-th item ends."""
+    with EventQueue.create("q") as q:
+        reader = q.subscribe()
+        q.put_many([b"item %d" % i for i in range(4)])
+        with RawEvents("q") as raw:
+            start = raw.field("arena_offset") + 4 * at
+            raw.memory[start : start + 4] = value.to_bytes(4, "little")
+        try:
+            for each in reader.get_many(4):
+                assert len(each) < 300
+        except CorruptSegment:
+            pass
+        use_everything(q, reader, b"x")
+
+
+@pytest.mark.parametrize("value", [1, 2**31, 2**31 | 1, 2**32 - 1, 2**30])
+def test_block_words_that_cannot_be(value):
+    q = EventQueue.create("q", item="<u8", max_bytes=1 << 16)
+    reader = q.subscribe()
+    q.put_many(numbers(50))
+    with RawEvents("q") as raw:
+        at = raw.field("blocks_offset")
+        for i in range(12):
+            raw.memory[at + 4 * i : at + 4 * i + 4] = value.to_bytes(4, "little")
+    use_everything(q, reader, 1)
+
+
+@pytest.mark.parametrize("value", [1, 3, 2**31, 2**62, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("word", range(0, 128, 8))
+def test_a_line_of_a_producer_that_cannot_be(word, value):
+    q = EventQueue.create("q", item="<u8", max_bytes=1 << 16)
+    reader = q.subscribe()
+    q.put_once(numbers(3), "p", 0)
+    with RawEvents("q") as raw:
+        raw.set_word(raw.field("producers_offset") + word, value)
+        raw.set_word(raw.field("producers_offset") + 128 + word, value)
+    for call in (q.producers, lambda: q.forget_producer("p")):
+        with contextlib.suppress(penstock.PenstockError, ValueError):
+            call()
+    use_everything(q, reader, 1)
+
+
+def test_a_log_that_is_all_ones_or_zeros_behind_its_header_is_no_crash():
+    for byte in (b"\xff", b"\0"):
+        q = EventQueue.create("q", max_bytes=1 << 16)
+        reader = q.subscribe()
+        q.put_many([b"item"] * 50)
+        with RawEvents("q") as raw:
+            start, end = raw.field("control_offset"), raw.field("arena_offset")
+            raw.memory[start:end] = byte * (end - start)
+        use_everything(q, reader, b"x")
+        penstock.unlink("q")

@@ -1,0 +1,147 @@
+"""A file system that has no memory left: an error of the put that needed it, and nothing else."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+import penstock
+from penstock import EventQueue
+
+# Stands in for a full file system: while the file NO_ROOM is there, nobody gets memory.
+FULL = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int provide(int fd, off_t offset, off_t bytes) {
+  if (access(getenv("NO_ROOM"), F_OK) == 0) return ENOSPC;
+  return fallocate(fd, 0, offset, bytes) == 0 ? 0 : errno;
+}
+int posix_fallocate(int fd, off_t offset, off_t bytes) { return provide(fd, offset, bytes); }
+int posix_fallocate64(int fd, off_t offset, off_t bytes) { return provide(fd, offset, bytes); }
+"""
+
+
+@pytest.fixture
+def full(tmp_path, monkeypatch):
+    """The file that takes the room away in processes that are started from now on."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("c++")
+    if compiler is None:
+        pytest.skip("no compiler here")
+    (tmp_path / "full.c").write_text(FULL)
+    subprocess.run(
+        [compiler, "-x", "c", "-shared", "-fPIC", "-o", tmp_path / "full.so", tmp_path / "full.c"], check=True
+    )
+    monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "full.so"))
+    monkeypatch.setenv("NO_ROOM", str(tmp_path / "full"))
+    return tmp_path / "full"
+
+
+PUTS = """
+import os, sys, penstock
+item, value = {"bytes": (bytes, b"x" * 100), "<u8": ("<u8", 7)}[sys.argv[1]]
+q = penstock.EventQueue.create("q", item=item, max_bytes=1 << 20, chunk_bytes=4096)
+reader = q.subscribe("d")
+q.put_many([value] * 100)
+open(os.environ["NO_ROOM"], "w").close()
+def refused(call):
+    try:
+        call()
+    except OSError as error:
+        return "no memory for another chunk" in str(error) and error.errno == 28
+assert refused(lambda: [q.put(value) for _ in range(5000)])
+end = q.end
+assert refused(lambda: q.put(value))
+assert refused(lambda: q.put_many([value] * 5000))
+assert refused(lambda: q.put_once([value] * 5000, "p", 1))
+assert q.end == end and q.producers()[0].done == 0
+assert len(reader.get_many(10**6)) == end
+assert [each == value for each in q.read(0, end)] == [True] * end
+os.unlink(os.environ["NO_ROOM"])
+q.put(value)
+assert q.put_once([value] * 5000, "p", 1) == 5000
+assert q.end == end + 5001
+print("done")
+"""
+
+
+@pytest.mark.parametrize("item", ["bytes", "<u8"])
+def test_a_put_that_finds_no_room_for_a_chunk_puts_nothing_and_later_ones_work(children, full, item):
+    assert children.run(PUTS, item) == "done\n"
+
+
+def test_a_batch_that_finds_no_room_halfway_keeps_what_is_in(children, full):
+    out = children.run(
+        """
+import os, threading, penstock
+q = penstock.EventQueue.create("q", item="<u8", max_bytes=1 << 20, chunk_bytes=4096)
+q.put_many(range(6))
+open(os.environ["NO_ROOM"], "w").close()
+print(q.put_many(range(100)), q.end)
+"""
+    )
+    assert out == "2 8\n"
+
+
+def test_a_queue_that_finds_no_room_at_its_creation_leaves_nothing(children, full):
+    full.write_bytes(b"")
+    out = children.run(
+        """
+import penstock
+try:
+    penstock.EventQueue.create("q")
+except OSError as error:
+    print("no room for a segment" in str(error))
+print(penstock.queues())
+"""
+    )
+    assert out == "True\n[]\n"
+
+
+def test_a_log_takes_memory_only_as_it_grows():
+    """256 MB at most, a few pages at first."""
+    with EventQueue.create("q") as q:
+        assert q.stats().max_bytes == 256 << 20
+        assert q.stats().resident_bytes < 1 << 20
+        q.put(b"x")
+        assert q.stats().resident_bytes < 1 << 20
+
+
+def test_a_queue_without_a_name_takes_memory_only_as_it_grows(children):
+    out = children.run(
+        """
+import resource, penstock
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+before = resident()
+queues = [penstock.EventQueue() for _ in range(10)]
+for q in queues:
+    q.put(1)
+print(resident() - before < 10 << 20, queues[0].stats().max_bytes)
+"""
+    )
+    assert out == f"True {256 << 20}\n"
+
+
+def test_more_participants_than_the_table_has_lines_is_a_clean_error(children):
+    with EventQueue.create("q", item="<u8", participants=2) as q:
+        q.put(1)
+        holding = children.start(
+            "import penstock; q = penstock.open('q'); q.put(2); print(1, flush=True); input()",
+        )
+        assert holding.stdout.readline() == "1\n"
+        other = EventQueue.open("q")
+        for call in (lambda: other.put(3), other.subscribe, other.clear, other.stats, other.shutdown):
+            with pytest.raises(penstock.TooManyParticipants, match="all 2 participants of 'q' are in use"):
+                call()
+        other.close()
+        holding.kill()
+        holding.wait(30)
+        with EventQueue.open("q") as other:
+            other.put(3)
+        assert list(q.read(0, 3)) == [1, 2, 3]

@@ -1,0 +1,33 @@
+// The crash campaign of the events queue. Its options are those of every campaign: crash/program.hpp.
+#include "crash/events_groups.hpp"
+#include "crash/program.hpp"
+#include "crash/soak.hpp"
+
+namespace penstock::crash {
+
+static const Program program = {
+    "crash_events",
+    {{"unlocked", static_cast<int>(EventsSabotage::unlocked)},
+     {"unrepaired", static_cast<int>(EventsSabotage::unrepaired)},
+     {"forgetful", static_cast<int>(EventsSabotage::forgetful)},
+     {"early", static_cast<int>(EventsSabotage::early)}},
+    [](int way) { events_sabotage = static_cast<EventsSabotage>(way); }};
+
+static std::vector<Phase<EventsPlay>> phases(const Options& options) {
+  std::vector<EventsScene> alone;
+  for (const EventsScene& scene : events_scenes())
+    if (scene.occupancy.items == 0) alone.push_back({scene.shape, events_alone});
+  // the longest first, so that the workers end together
+  std::vector<EventsUnit> units =
+      soak_units<EventsPlay>(options, alone, EventsGroups::names(), options.is_long ? 400 : 8);
+  std::vector<EventsUnit> others = EventsGroups(options).units();
+  units.insert(units.end(), others.begin(), others.end());
+  return {{units, options.workers}};
+}
+
+}  // namespace penstock::crash
+
+int main(int argc, char** argv) {
+  return penstock::crash::run_program<penstock::crash::EventsPlay>(penstock::crash::program, argc, argv,
+                                                                   penstock::crash::phases);
+}

@@ -1,0 +1,18 @@
+"""Items of every kind, and what is in a queue now: for the tests of put_once."""
+
+from __future__ import annotations
+
+KINDS = {
+    "bytes": (bytes, lambda i: b"%d" % i),
+    "long bytes": (bytes, lambda i: b"%d" % i * (1 + i % 3 * 60)),
+    "records": ("<u8", lambda i: i),
+    "objects": (object, lambda i: {"number": i, "rest": "x" * (i % 3 * 400)}),
+}
+
+
+def drained(q):
+    """All that is in it now."""
+    found = []
+    while (item := q.try_get(StopIteration)) is not StopIteration:
+        found.append(item)
+    return found
