@@ -158,6 +158,24 @@ def test_a_new_query_starts_where_it_is_told(stream, ticks, starting, first):
     check_each_once(stream.numbers(), 110, start=first)
 
 
+@pytest.mark.parametrize("reader", [None, "archive"])
+def test_the_first_batch_is_replayed_from_where_the_query_began(stream, ticks, reader):
+    """Spark asks for the initial offset again, and the latest has moved by then."""
+    named = {} if reader is None else {"reader": reader}
+    ticks.put_many(numbered(0, 100))
+    query = stream.start(available_now=False, startingOffsets="latest", **named)
+    until(lambda: ticks.readers() or query.exception(), "the query holds the queue")
+    ticks.put_many(numbered(100, 200))
+    query.processAllAvailable()
+    query.stop()
+    stream.forget_last_commit()
+    shutil.rmtree(stream.out)  # as if the batch had not been written either
+    ticks.put_many(numbered(200, 300))
+    stream.run(startingOffsets="latest", **named)
+    check_each_once(stream.numbers(), 300, start=100)
+    assert len(ticks.readers()) == 1, "and its reader is the same"
+
+
 def test_the_lag_is_in_the_progress(stream, ticks):
     ticks.put_many(numbered(0, 5000))
     query = stream.run(maxRowsPerTrigger=1000)

@@ -2,6 +2,9 @@
 
 A query whose reader has no name of its own gets one that its checkpoint keeps. Until the checkpoint has it, that is
 until the first batch is planned, an ephemeral reader does the holding: if the query dies before, nothing stays behind.
+
+A query is known by the token that it began with. Whoever begins may be a new query, or an old one that Spark asks for
+its start once more: only the first batch tells, by its token.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ class Attachment:
         self.address = address
         self.options = options
         self.queue: EventQueue = address.open()
-        self.reader_name = options.reader or ""
+        self.token = secrets.token_hex(6)
         self.durable: Any = None
         self.ephemeral: Any = None
         self.checked = time.monotonic()
@@ -37,19 +40,14 @@ class Attachment:
     def end(self) -> int:
         return self.queue.end
 
-    def begin(self) -> tuple[int, str]:
-        """Where a query without a checkpoint starts, and its reader's name; from here on nothing is freed."""
-        starting = self.options.starting
-        if self.options.reader is not None and starting is None:
-            self.durable = self.subscribe(self.options.reader, "earliest")
-            return int(self.durable.committed), self.options.reader
+    def begin(self) -> tuple[int, str, str]:
+        """Where a query without a checkpoint starts, its reader's name and its token; nothing is freed from here on."""
+        name, starting = self.options.reader, self.options.starting
+        if name is not None and starting is None:
+            self.durable = self.subscribe(name, "earliest")
+            return int(self.durable.committed), name, self.token
         self.ephemeral = self.queue.subscribe(start=self.checked_start(starting))
-        position = int(self.ephemeral.position)
-        if self.options.reader is not None:  # told where to start: the reader's old place is given up
-            self.subscribe(self.options.reader, position).close()
-            self.queue.unsubscribe(self.options.reader)
-        self.reader_name = self.options.reader or f"spark-{secrets.token_hex(6)}"
-        return position, self.reader_name
+        return int(self.ephemeral.position), name or f"spark-{self.token}", self.token
 
     def checked_start(self, starting: Start | None) -> Start:
         if not isinstance(starting, int):
@@ -59,25 +57,27 @@ class Attachment:
             raise ValueError(f"startingOffsets must not be beyond the queue's end: {starting}, end={end}")
         return check_retained(self.address, starting, end, earliest, may_skip=not self.options.fail_on_data_loss)
 
-    def hold(self, reader: str, position: int) -> int:
+    def hold(self, reader: str, token: str, position: int) -> int:
         """Make sure that the durable reader is ours; the earliest position that it can still give."""
         if self.durable is None:
-            start = max(position, self.queue.earliest)
-            self.durable = self.subscribe(reader, start)
-            self.reader_name = reader
+            if token == self.token:
+                self.forget(reader)  # a new query that was told where to start: the reader's old place is given up
+            self.durable = self.subscribe(reader, max(position, self.queue.earliest))
             if self.ephemeral is not None:
                 self.ephemeral.close()
                 self.ephemeral = None
         return self.queue.earliest
 
-    def settle(self, reader: str, position: int) -> None:
-        """Everything before the position is done with."""
-        self.reader_name = reader
-        if self.ephemeral is None:  # else no batch has been planned yet
-            self.commit(reader, position)
+    def forget(self, reader: str) -> None:
+        if any(known.name == reader for known in self.queue.readers()):
+            self.subscribe(reader, "earliest").close()  # waits until nobody holds it
+            self.queue.unsubscribe(reader)
 
-    def commit(self, reader: str, position: int) -> None:
-        self.hold(reader, position)
+    def settle(self, reader: str, token: str, position: int) -> None:
+        """Everything before the position is done with."""
+        if self.durable is None and token == self.token:
+            return  # no batch has been planned yet
+        self.hold(reader, token, position)
         if position > self.durable.committed:
             self.durable.commit(position)
 

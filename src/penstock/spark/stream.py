@@ -1,11 +1,15 @@
 """The stream reader: micro-batches by position, under a durable reader that frees what Spark has committed.
 
-An offset is {position, queue, reader}: the next position to read, the id of the very queue, and the name of the
-durable reader. Offsets are all the state there is, and Spark's checkpoint keeps them:
+An offset is {position, queue, reader, began}: the next position to read, the id of the very queue, the name of the
+durable reader, and where and as what the query began. Offsets are all the state there is, and Spark's checkpoint
+keeps them:
 
  - a replayed batch has the same two positions, and the queue gives the same items for them until they are committed;
  - the checkpoint of another queue, or of one that was created anew, is found out by the id;
  - a query finds its reader again without being told its name.
+
+The start of the very first batch is the one offset that no checkpoint keeps: Spark asks for the initial offset again
+when it replays that batch, and "latest" has moved by then. The end of the batch tells where the query really began.
 
 Spark asks for the latest offset from a start only when the batch that ends there is in its log of commits, and calls
 ``commit`` for it only when it plans the next one, for which there must be something new. With a full queue there
@@ -48,6 +52,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.schema = schema
         self.attachment: Attachment | None = None
         self.initial: Offset | None = None
+        self.latest: Offset | None = None
         self.target: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -60,8 +65,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Offset:
         if self.initial is None:  # Spark asks twice, and "latest" must not move in between
-            position, reader = self.attached().begin()
-            self.initial = self.offset(position, reader)
+            position, reader, token = self.attached().begin()
+            began = {"at": position, "as": token}
+            self.initial = {"position": position, "queue": self.address.segment, "reader": reader, "began": began}
         return self.initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -77,7 +83,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         position = self.position(start)
-        self.attached().settle(start["reader"], position)
+        self.attached().settle(start["reader"], start["began"]["as"], position)
         end = self.attached().end
         if self.target is not None:
             end = min(end, self.target)
@@ -87,15 +93,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             end = min(end, position + self.attached().rows_of_bytes(limit.max_bytes))
         if end <= position:
             self.attached().check_still_there()
-        return self.offset(max(position, end), start["reader"])
+        self.latest = {**start, "position": max(position, end)}
+        return self.latest
 
     def reportLatestOffset(self) -> Offset | None:
-        return None if self.attachment is None else self.offset(self.attachment.end, self.attachment.reader_name)
+        return None if self.latest is None else {**self.latest, "position": self.attached().end}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        first, stop = self.position(start), self.position(end)
-        attachment = self.attached()
-        earliest = attachment.hold(start["reader"], first)
+        is_first_again = start["began"] != end["began"]
+        first = int(end["began"]["at"]) if is_first_again else self.position(start)
+        stop = self.position(end)
+        earliest = self.attached().hold(end["reader"], end["began"]["as"], first)
         first = check_retained(self.address, first, stop, earliest, may_skip=not self.options.fail_on_data_loss)
         return cut(self.address, first, stop, self.options.partitions)
 
@@ -105,15 +113,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_span(partition, self.schema, may_skip=not self.options.fail_on_data_loss)
 
     def commit(self, end: Offset) -> None:
-        self.attached().commit(end["reader"], self.position(end))
+        self.attached().settle(end["reader"], end["began"]["as"], self.position(end))
 
     def stop(self) -> None:
         if self.attachment is not None:
             self.attachment.close()
             self.attachment = None
-
-    def offset(self, position: int, reader: str) -> Offset:
-        return {"position": position, "queue": self.address.segment, "reader": reader}
 
     def position(self, offset: Offset) -> int:
         """An offset's position, if it is one of this queue."""
