@@ -104,6 +104,7 @@ def test_what_is_done_is_freed(stream, ticks):
     stream.run(maxRowsPerTrigger=20_000)
     (reader,) = ticks.readers()
     assert reader.position == 60_000
+    ticks.put_many(numbered(60_000, 60_001))  # who puts looks for what can be freed
     assert ticks.earliest > 40_000
     until(lambda: not ticks.readers()[0].is_attached, "the end of the query's process")
 
