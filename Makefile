@@ -13,10 +13,11 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 NATIVE_SOURCES := $(wildcard native/*.hpp) $(wildcard tests/native/*) meson.build meson.options
-PACKAGE_SOURCES := $(wildcard native/*.hpp) $(wildcard src/penstock/*) src/meson.build \
+PACKAGE_SOURCES := $(wildcard native/*.hpp) $(wildcard src/penstock/*) $(wildcard src/penstock/spark/*) \
+                   $(wildcard src/penstock/spark/*/*) $(wildcard src/pyspark_penstock/*) src/meson.build \
                    meson.build meson.options pyproject.toml
 
-.PHONY: help setup test demo bench lint crash native sanitizers pythons clean
+.PHONY: help setup test demo bench bench-spark lint crash native sanitizers pythons clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -35,9 +36,14 @@ $(VENV)/.bench: $(VENV)/.package
 	@$(BIN)/python tools/setup.py --extra bench $(VENV)
 	@touch $@
 
+$(VENV)/.spark: $(VENV)/.tools
+	@echo "installing Spark: 450 MB, a few minutes the first time"
+	@$(BIN)/python tools/setup.py --extra spark --together $(VENV)
+	@touch $@
+
 setup: $(VENV)/.package ## virtual environment, build tools, the package
 
-lint: $(VENV)/.package ## ruff and mypy
+lint: $(VENV)/.package $(VENV)/.spark ## ruff and mypy
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -49,25 +55,29 @@ sanitizers: $(VENV)/.tools ## native tests under ASan + UBSan, and under TSan
 	@tools/native.sh address
 	@tools/native.sh thread
 
-test: lint native sanitizers ## all tests
+test: lint native sanitizers $(VENV)/.spark ## all tests
 	@$(BIN)/python -m pytest
 	@tools/pythons.sh
 
 pythons: ## the quick tests on every other Python 3.11+ that is installed
 	@tools/pythons.sh
 
-demo: $(VENV)/.package ## the main job, live
-	@$(BIN)/penstock demo
+demo: $(VENV)/.package $(VENV)/.spark ## the main job, live
+	@$(BIN)/penstock demo --out $(BUILD)/demo
 
 bench: $(VENV)/.bench $(NATIVE_SOURCES) ## ours and the peers in one run; BENCH_ARGS=--quick for the short form
 	@tools/native.sh bench
 	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
-crash: $(VENV)/.package ## the long crash campaigns and model searches
+bench-spark: $(VENV)/.package $(VENV)/.spark ## source and sink beside Spark's own; BENCH_ARGS=--quick for the short form
+	@$(BIN)/python -m benchmarks.spark $(BENCH_ARGS)
+
+crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model searches
 	@tools/native.sh crash
 	@$(BIN)/python -m models.bounded_ledger --long
 	@$(BIN)/python -m models.events_log --long
 	@$(BIN)/python -m pytest tests/crash tests/concurrency --long
+	@$(BIN)/python -m pytest tests/spark -m long --long
 
 clean: ## remove everything that was made
 	@rm -rf $(BUILD) .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis

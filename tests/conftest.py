@@ -16,6 +16,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the campaigns in their long form")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--long"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="takes minutes: it runs with --long"))
+
+
 @pytest.fixture
 def is_long(request: pytest.FixtureRequest) -> bool:
     """Was the long form asked for?"""

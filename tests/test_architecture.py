@@ -169,7 +169,7 @@ def test_every_public_thing_says_what_it_does():
 
 def test_the_public_names_are_exactly_those_in_all():
     visible = {name for name in vars(penstock) if not name.startswith("_")}
-    modules = {path.stem for path in MODULES}
+    modules = {path.stem for path in MODULES} | {path.name for path in PACKAGE.iterdir() if path.is_dir()}
     assert visible - modules | {"open"} == {name for name in penstock.__all__ if not name.startswith("_")}
 
 

@@ -17,7 +17,7 @@ def test_help_has_examples():
     result = call("--help")
     assert result.exit_code == 0
     assert "penstock stat ticks --json" in result.output
-    for command in ("ls", "stat", "rm", "demo"):
+    for command in ("ls", "stat", "rm", "queue-demo"):
         assert "Example" in call(command, "--help").output
 
 
@@ -65,7 +65,7 @@ def test_a_bad_name_is_one_clear_line_and_no_traceback(arguments):
 
 @pytest.mark.slow
 def test_the_demo_accounts_for_every_item_and_leaves_nothing_behind():
-    result = call("demo", "--seconds", "2", "--json")
+    result = call("queue-demo", "--seconds", "2", "--json")
     assert result.exit_code == 0, result.output
     report = json.loads(result.output)
     assert report["ok"]

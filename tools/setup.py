@@ -1,7 +1,8 @@
 """Make the virtual environment and install what pyproject.toml says. Standard library only.
 
 python3 tools/setup.py .venv                     build, run-time, test and lint requirements
-python3 tools/setup.py --extra bench .venv       those of one extra
+python3 tools/setup.py --extra bench .venv       those of one extra; what cannot be had is reported and left out
+python3 tools/setup.py --extra spark --together .venv       the same, but all of them or an error
 """
 
 import argparse
@@ -18,12 +19,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("venv", type=Path)
     parser.add_argument("--extra", help="install this extra's requirements only")
+    parser.add_argument("--together", action="store_true", help="all of the extra's requirements, or an error")
     options = parser.parse_args()
     check_this_python()
     import tomllib  # not before the check: it is in the standard library from 3.11 on
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
+    if options.extra and options.together:
+        install_together(options.venv, extras[options.extra])
+        return
     if options.extra:
         install_each(options.venv, extras[options.extra])
         return
@@ -64,6 +69,18 @@ def install_each(venv: Path, requirements: list[str]) -> None:
         print(f"  {requirement}", flush=True)
         if subprocess.run([venv / "bin" / "pip", "install", "--quiet", requirement], check=False).returncode != 0:
             print(f"  {requirement} could not be installed; its rows will say so", flush=True)
+
+
+def install_together(venv: Path, requirements: list[str]) -> None:
+    """In one go, with pip's own progress where somebody watches."""
+    for requirement in requirements:
+        print(f"  {requirement}", flush=True)
+    quiet = [] if sys.stdout.isatty() else ["--quiet"]
+    done = subprocess.run([venv / "bin" / "pip", "install", *quiet, *requirements], check=False)
+    if done.returncode != 0:
+        fail(
+            "pip could not install Spark (its reason stands above)", "check pip's registry and the disk, then try again"
+        )
 
 
 def pip(venv: Path, *requirements: str) -> None:

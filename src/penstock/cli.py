@@ -12,13 +12,15 @@ from rich.table import Table
 
 import penstock
 from penstock import demo as demonstration
+from penstock.spark.commands import COMMANDS
 
 EXAMPLES = """\b
 Examples:
   penstock ls                     every queue in the directory
   penstock stat ticks --json      one queue's counters, for a script
   penstock rm ticks               remove a queue's name
-  penstock demo --seconds 20      processes at work on one queue, live
+  penstock archive ticks --to lake/ticks        every item to Parquet, through Spark
+  penstock demo                   producers, a queue, Spark, a lake and candles, live
 """
 
 
@@ -85,16 +87,20 @@ def rm(names: tuple[str, ...]) -> None:
             click.echo(f"removed {name}")
 
 
-@main.command(epilog="\b\nExample:\n  penstock demo --seconds 5 --json\n")
+@main.command("queue-demo", epilog="\b\nExample:\n  penstock queue-demo --seconds 5 --json\n")
 @click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(1, 3600), help="How long to run.")
 @click.option("--json", "as_json", is_flag=True, help="No live display; print the result as JSON.")
-def demo(seconds: float, as_json: bool) -> None:
+def queue_demo(seconds: float, as_json: bool) -> None:
     """Four processes on one queue, one of them killed on the way, every item accounted for."""
     with report_errors():
         result = demonstration.run(seconds, Console(stderr=as_json, quiet=as_json))
     if as_json:
         click.echo(json.dumps(result.as_dict(), indent=2))
     sys.exit(0 if result.ok else 1)
+
+
+for command in COMMANDS:
+    main.add_command(command)
 
 
 def describe(name: str) -> dict[str, Any]:

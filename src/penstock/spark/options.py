@@ -1,0 +1,147 @@
+"""The options of source and sink: read, checked, and refused with the rule, the value and the remedy."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeVar, cast
+
+__all__ = ["SinkOptions", "SourceOptions", "Start"]
+
+Value = TypeVar("Value")
+Start = Literal["earliest", "latest"] | int
+
+SOURCE_NAMES = [
+    "queue",
+    "directory",
+    "strings",
+    "positionColumn",
+    "startingOffsets",
+    "startPosition",
+    "endPosition",
+    "maxRowsPerTrigger",
+    "maxBytesPerTrigger",
+    "partitions",
+    "reader",
+    "failOnDataLoss",
+]
+SINK_NAMES = ["queue", "directory", "positionColumn", "timeout", "stagingDir", "producer", "sequence"]
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """What ``spark.read`` and ``spark.readStream`` were told."""
+
+    queue: str
+    directory: str | None
+    strings: str
+    position_column: str
+    starting: Start | None
+    start_position: int | None
+    end_position: int | None
+    max_rows: int | None
+    max_bytes: int | None
+    partitions: int | None
+    reader: str | None
+    fail_on_data_loss: bool
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> SourceOptions:
+        values = Given(given, SOURCE_NAMES)
+        return cls(
+            queue=values.queue(),
+            directory=values.get("directory"),
+            strings=values.one_of("strings", "string", "binary"),
+            position_column=values.get("positionColumn") or "position",
+            starting=values.starting(),
+            start_position=values.number("startPosition", least=0),
+            end_position=values.number("endPosition", least=0),
+            max_rows=values.number("maxRowsPerTrigger", least=1),
+            max_bytes=values.number("maxBytesPerTrigger", least=1),
+            partitions=values.number("partitions", least=1),
+            reader=values.get("reader"),
+            fail_on_data_loss=values.one_of("failOnDataLoss", "true", "false") == "true",
+        )
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """What ``df.write`` and ``df.writeStream`` were told."""
+
+    queue: str
+    directory: str | None
+    position_column: str
+    timeout: float | None
+    staging_dir: str | None
+    producer: str | None
+    sequence: int
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> SinkOptions:
+        values = Given(given, SINK_NAMES)
+        sequence = values.number("sequence", least=0)
+        if sequence is not None and values.get("producer") is None:
+            raise ValueError(f"sequence numbers the writes of a producer: sequence={sequence}; give producer too")
+        return cls(
+            queue=values.queue(),
+            directory=values.get("directory"),
+            position_column=values.get("positionColumn") or "position",
+            timeout=values.seconds("timeout"),
+            staging_dir=values.get("stagingDir"),
+            producer=values.get("producer"),
+            sequence=sequence or 0,
+        )
+
+
+class Given:
+    """Options as Spark hands them over: text, in any case of letters."""
+
+    def __init__(self, given: Mapping[str, str], names: list[str]) -> None:
+        self.values = {name.lower(): value for name, value in given.items()}
+        known = {name.lower(): name for name in names}
+        for name in self.values:  # Spark adds some of its own, so only what looks like a slip is refused
+            close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+            if name not in known and close:
+                raise ValueError(f"there is no such option: {name!r}; did you mean {known[close[0]]}?")
+
+    def get(self, name: str) -> str | None:
+        return self.values.get(name.lower())
+
+    def queue(self) -> str:
+        name = self.get("queue") or self.get("path")
+        if not name:
+            raise ValueError("a queue must be named: queue is missing; add .option('queue', 'its name')")
+        return name
+
+    def number(self, name: str, least: int) -> int | None:
+        return self.converted(name, int, least, "a whole number")
+
+    def seconds(self, name: str) -> float | None:
+        return self.converted(name, float, 0.0, "a number of seconds")
+
+    def converted(self, name: str, convert: Callable[[str], Value], least: Value, what: str) -> Value | None:
+        text = self.get(name)
+        if text is None:
+            return None
+        try:
+            value = convert(text)
+        except ValueError:
+            raise ValueError(f"{name} must be {what}: {name}={text!r}") from None
+        if not value >= least:  # type: ignore[operator]  # int or float; also refuses NaN
+            raise ValueError(f"{name} must be {what} of at least {least}: {name}={text!r}")
+        return value
+
+    def one_of(self, name: str, default: str, *others: str) -> str:
+        value = (self.get(name) or default).lower()
+        if value not in (default, *others):
+            raise ValueError(f"{name} must be {' or '.join((default, *others))}: {name}={value!r}")
+        return value
+
+    def starting(self) -> Start | None:
+        text = self.get("startingOffsets")
+        if text is None or text in ("earliest", "latest"):
+            return cast(Start | None, text)
+        if not text.isdecimal():
+            raise ValueError(f"startingOffsets must be earliest, latest or a position: startingOffsets={text!r}")
+        return int(text)

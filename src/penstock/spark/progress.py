@@ -1,0 +1,102 @@
+"""What running queries say of themselves, batch by batch."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["Batch", "Progress", "has_ended"]
+
+PATIENCE_SECONDS = 5.0  # for a report that is on its way
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One micro-batch, when it was done."""
+
+    number: int
+    rows: int
+    seconds: float
+    start: int
+    stop: int
+    """Positions: from the first, up to and without the second."""
+    end: int
+    """Where the queue ended when the batch was planned."""
+    reader: str
+    done_at: float
+    """By the clock of the day, in seconds."""
+
+
+class Progress(StreamingQueryListener):
+    """Every batch of every query since it was made, in order. Spark calls from a thread of its own."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.of_queries: dict[str, list[Batch]] = {}
+        self.last_numbers: dict[str, int] = {}
+        self.session = spark
+        spark.streams.addListener(self)
+
+    def batches(self, query: StreamingQuery) -> list[Batch]:
+        """Those of one query that had rows."""
+        return self.of_queries.get(str(query.id), [])
+
+    def settled(self, query: StreamingQuery) -> list[Batch]:
+        """The same for a query that has ended, when its last report has come too."""
+        last = query.lastProgress
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while last is not None and self.last_number(query) < last.batchId and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return self.batches(query)
+
+    def last_number(self, query: StreamingQuery) -> int:
+        return self.last_numbers.get(str(query.id), -1)
+
+    def close(self) -> None:
+        self.session.streams.removeListener(self)
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        progress = event.progress
+        if progress.numInputRows and progress.sources:
+            source = progress.sources[0]
+            batch = Batch(
+                number=progress.batchId,
+                rows=progress.numInputRows,
+                seconds=progress.durationMs.get("triggerExecution", 0) / 1e3,
+                start=position(source.startOffset),
+                stop=position(source.endOffset),
+                end=position(source.latestOffset),
+                reader=json.loads(source.endOffset)["reader"],
+                done_at=time.time(),
+            )
+            self.of_queries.setdefault(str(progress.id), []).append(batch)
+        self.last_numbers[str(progress.id)] = progress.batchId
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        pass
+
+
+def has_ended(query: StreamingQuery, seconds: float) -> bool:
+    """Wait so long for the query's end; raises what has ended it, if that was an error."""
+    return bool(query.awaitTermination(seconds))  # type: ignore[arg-type]  # it takes fractions, and says int
+
+
+def position(offset: str | None) -> int:
+    """Of an offset of our source; 0 before the first."""
+    return int(json.loads(offset)["position"]) if offset and offset != "null" else 0

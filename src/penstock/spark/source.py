@@ -1,0 +1,77 @@
+"""The data source "penstock": what Spark finds, and what it makes readers and writers of."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+import penstock
+from penstock.spark.address import Address
+from penstock.spark.batch import BatchReader
+from penstock.spark.options import SinkOptions, SourceOptions
+from penstock.spark.sink import BatchWriter, Plan, StreamWriter
+from penstock.spark.stream import StreamReader
+from penstock.spark.types import arrow_schema, spark_schema
+
+__all__ = ["PenstockSource"]
+
+
+class PenstockSource(DataSource):
+    """``spark.read``, ``readStream``, ``write`` and ``writeStream`` with ``format("penstock")``.
+
+    Spark makes it in one process, and pickles it to the others.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "penstock"
+
+    def schema(self) -> StructType:
+        """The fields of the queue's records, and the position."""
+        return spark_schema(self.looked_at()[2])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options, address, columns = self.looked_at(schema)
+        return BatchReader(options, address, columns)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        options, address, columns = self.looked_at(schema)
+        return StreamReader(options, address, columns)
+
+    def looked_at(self, wanted: StructType | None = None) -> tuple[SourceOptions, Address, pa.Schema]:
+        """The options, and what the queue itself says: which one it is, and of what columns."""
+        options = SourceOptions.of(self.options)
+        address = Address(options.queue, options.directory)
+        queue = address.open()
+        try:
+            if not isinstance(queue, penstock.EventQueue):
+                kind = type(queue).__name__
+                raise TypeError(
+                    f"the source reads an EventQueue: {options.queue!r} is a {kind}; put into an EventQueue"
+                )
+            columns = arrow_schema(queue.item, strings=options.strings, position_column=options.position_column)
+            if wanted is not None and wanted != spark_schema(columns):
+                raise ValueError(
+                    f"the schema is the queue's own: {spark_schema(columns).simpleString()}, "
+                    f"not {wanted.simpleString()}; leave out .schema(…), and select and cast afterwards"
+                )
+            return options, address.exactly(queue), columns
+        finally:
+            queue.close()
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        if overwrite:
+            raise ValueError("a queue cannot be overwritten: mode='overwrite'; use mode('append')")
+        return BatchWriter(Plan.of(SinkOptions.of(self.options), schema.fieldNames()))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        if overwrite:
+            raise ValueError("a queue takes rows once and for good: outputMode='complete'; use append or update")
+        return StreamWriter(Plan.of(SinkOptions.of(self.options), schema.fieldNames()))

@@ -1,0 +1,68 @@
+"""A Spark session that starts with one call, finds a Java, and leaves the terminal alone."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from penstock.spark.java import find_java, write_shim
+
+__all__ = ["session"]
+
+LOGGING = """\
+rootLogger.level = {level}
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
+# Spark announces a change of level, to stderr, unless its own packages are at the level of the root.
+logger.spark.name = org.apache.spark
+logger.spark.level = {level}
+"""
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.python.unix.domain.socket.enabled": "true",  # two thirds off the shortest micro-batch
+}
+
+
+def session(
+    master: str = "local[*]", *, name: str = "penstock", log_level: str = "off", **options: str
+) -> SparkSession:
+    """The running session, or a new one that is quiet and knows the source and the sink "penstock".
+
+    Options are Spark's own settings, with ``__`` for each dot: ``spark__sql__shuffle__partitions="8"``.
+    """
+    settings = SETTINGS | {option.replace("__", "."): str(value) for option, value in options.items()}
+    if SparkSession.getActiveSession() is None:
+        prepare_environment(log_level)
+    builder = SparkSession.builder.master(master).appName(name)
+    for setting, value in settings.items():
+        builder = builder.config(setting, value)
+    return builder.getOrCreate()
+
+
+def prepare_environment(log_level: str) -> None:
+    """What Spark reads before any setting. What the user has set stays, but for JAVA_HOME, which is wrapped."""
+    folder = Path(tempfile.mkdtemp(prefix="penstock-spark-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    write_shim(folder / "java", find_java())
+    os.environ["JAVA_HOME"] = str(folder / "java")
+    (folder / "log4j2.properties").write_text(LOGGING.format(level=log_level))
+    os.environ.setdefault("SPARK_CONF_DIR", str(folder))
+    # what it would print is in the exceptions too
+    PySparkLogger.getLogger("DataFrameQueryContextLogger").setLevel("CRITICAL")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers take any python3 that is on the PATH
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

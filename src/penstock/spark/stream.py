@@ -1,0 +1,137 @@
+"""The stream reader: micro-batches by position, under a durable reader that frees what Spark has committed.
+
+An offset is {position, queue, reader, began}: the next position to read, the id of the very queue, the name of the
+durable reader, and where and as what the query began. Offsets are all the state there is, and Spark's checkpoint
+keeps them:
+
+ - a replayed batch has the same two positions, and the queue gives the same items for them until they are committed;
+ - the checkpoint of another queue, or of one that was created anew, is found out by the id;
+ - a query finds its reader again without being told its name.
+
+The start of the very first batch is the one offset that no checkpoint keeps: Spark asks for the initial offset again
+when it replays that batch, and "latest" has moved by then. The end of the batch tells where the query really began.
+
+Spark asks for the latest offset from a start only when the batch that ends there is in its log of commits, and calls
+``commit`` for it only when it plans the next one, for which there must be something new. With a full queue there
+would never be: so the question itself already frees what lies before the start.
+
+Spark calls all this in one long-lived process for each query; only ``read`` runs elsewhere, in the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from penstock.spark.address import Address
+from penstock.spark.attachment import Attachment
+from penstock.spark.options import SourceOptions
+from penstock.spark.spans import Span, check_retained, cut, read_span
+
+__all__ = ["StreamReader"]
+
+Offset = dict[str, Any]
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Holds nothing until it is asked for an offset: it is pickled to the tasks before that."""
+
+    def __init__(self, options: SourceOptions, address: Address, schema: pa.Schema) -> None:
+        self.options = options
+        self.address = address
+        self.schema = schema
+        self.attachment: Attachment | None = None
+        self.initial: Offset | None = None
+        self.latest: Offset | None = None
+        self.target: int | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "attachment": None}
+
+    def attached(self) -> Attachment:
+        if self.attachment is None:
+            self.attachment = Attachment(self.address, self.options)
+        return self.attachment
+
+    def initialOffset(self) -> Offset:
+        if self.initial is None:  # Spark asks twice, and "latest" must not move in between
+            position, reader, token = self.attached().begin()
+            began = {"at": position, "as": token}
+            self.initial = {"position": position, "queue": self.address.segment, "reader": reader, "began": began}
+        return self.initial
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        rows, size = self.options.max_rows, self.options.max_bytes
+        if rows is not None and size is not None:
+            return ReadMaxRows(min(rows, self.attached().rows_of_bytes(size)))
+        if rows is not None:
+            return ReadMaxRows(rows)
+        return ReadAllAvailable() if size is None else ReadMaxBytes(size)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.target = self.attached().end
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        position = self.position(start)
+        self.attached().settle(start["reader"], start["began"]["as"], position)
+        end = self.attached().end
+        if self.target is not None:
+            end = min(end, self.target)
+        if isinstance(limit, ReadMaxRows):
+            end = min(end, position + limit.max_rows)
+        elif isinstance(limit, ReadMaxBytes):
+            end = min(end, position + self.attached().rows_of_bytes(limit.max_bytes))
+        if end <= position:
+            self.attached().check_still_there()
+        self.latest = {**start, "position": max(position, end)}
+        return self.latest
+
+    def reportLatestOffset(self) -> Offset | None:
+        return None if self.latest is None else {**self.latest, "position": self.attached().end}
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        is_first_again = start["began"] != end["began"]
+        first = int(end["began"]["at"]) if is_first_again else self.position(start)
+        stop = self.position(end)
+        earliest = self.attached().hold(end["reader"], end["began"]["as"], first)
+        first = check_retained(self.address, first, stop, earliest, may_skip=not self.options.fail_on_data_loss)
+        return cut(self.address, first, stop, self.options.partitions)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, Span):  # Spark's own, when there were no spans
+            return iter(())
+        return read_span(partition, self.schema, may_skip=not self.options.fail_on_data_loss)
+
+    def commit(self, end: Offset) -> None:
+        self.attached().settle(end["reader"], end["began"]["as"], self.position(end))
+
+    def stop(self) -> None:
+        if self.attachment is not None:
+            self.attachment.close()
+            self.attachment = None
+
+    def position(self, offset: Offset) -> int:
+        """An offset's position, if it is one of this queue."""
+        if offset["queue"] != self.address.segment:
+            raise ValueError(
+                f"the checkpoint belongs to another queue than {self.address.name!r}, or to one that was created anew "
+                f"since: the checkpoint's id is {offset['queue']}, the queue's {self.address.segment}; "
+                "use the checkpoint with its own queue, or start with a new one"
+            )
+        position = int(offset["position"])
+        if position > self.attached().end:
+            raise ValueError(
+                f"the checkpoint is ahead of the queue {self.address.name!r}: position={position}, "
+                f"end={self.attached().end}; items were lost with the machine; start with a new checkpoint"
+            )
+        return position

@@ -1,0 +1,196 @@
+"""SIGKILL of the driver, of Python workers, of stream readers and of producers, at random moments.
+
+Allowed, and nothing else: whatever is killed is started again, the driver from its checkpoints, and in the end the
+Parquet sink and the queue hold each record exactly once.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rows import TICK, check_each_once, parquet_numbers, queue_numbers
+
+import penstock
+
+HERE = Path(__file__).parent
+PRODUCERS = 4
+
+
+def children_of(pid: int) -> list[int]:
+    try:
+        tasks = Path(f"/proc/{pid}/task").iterdir()
+        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    except OSError:
+        return []
+
+
+def descendants(pid: int) -> list[int]:
+    found = []
+    for child in children_of(pid):
+        found += [child, *descendants(child)]
+    return found
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
+class Campaign:
+    """The processes, and whoever is killed among them."""
+
+    def __init__(self, folder: Path, seed: str, rows: int) -> None:
+        self.folder = folder
+        self.rng = random.Random(seed)
+        self.rows = rows  # of each producer
+        self.environment = dict(os.environ, PYTHONPATH=str(HERE), SPARK_LOCAL_DIRS=str(folder / "spark"))
+        self.driver = self.start_driver()
+        self.producers = {number: self.start_producer(number) for number in range(PRODUCERS)}
+        self.kills: dict[str, int] = {}
+
+    def start(self, *command: object) -> subprocess.Popen[bytes]:
+        with (self.folder / "stderr").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, *map(str, command)],
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def start_driver(self) -> subprocess.Popen[bytes]:
+        return self.start(HERE / "driver.py", "ticks", "out", self.folder)
+
+    def start_producer(self, number: int) -> subprocess.Popen[bytes]:
+        return self.start(HERE / "producer.py", "ticks", number, self.rows)
+
+    def java(self) -> int | None:
+        return next((pid for pid in descendants(self.driver.pid) if "org.apache.spark" in command_of(pid)), None)
+
+    def pythons(self, kind: str) -> list[int]:
+        java = self.java()
+        if java is None:
+            return []
+        if kind == "reader":
+            return [pid for pid in descendants(java) if "python_streaming_source_runner" in command_of(pid)]
+        daemons = [pid for pid in children_of(java) if "pyspark.daemon pyspark.worker" in command_of(pid)]
+        return [worker for daemon in daemons for worker in children_of(daemon)]
+
+    def kill(self, kind: str) -> bool:
+        """Somebody of that kind; whether there was one."""
+        if kind == "driver":
+            self.kill_driver()
+        elif kind == "producer":
+            alive = [number for number, process in self.producers.items() if process.poll() is None]
+            if not alive:
+                return False
+            number = self.rng.choice(alive)
+            self.producers[number].kill()
+            self.producers[number].wait()
+            self.producers[number] = self.start_producer(number)
+        else:
+            found = self.pythons(kind)
+            if not found:
+                return False
+            try:
+                os.kill(self.rng.choice(found), signal.SIGKILL)
+            except ProcessLookupError:
+                return False
+        self.kills[kind] = self.kills.get(kind, 0) + 1
+        return True
+
+    def kill_driver(self) -> None:
+        """Python or Java, or both at once; what is left of it ends by itself or is ended before the next starts."""
+        java = self.java()
+        victims = self.rng.choice([[self.driver.pid], [java], [self.driver.pid, java]])
+        for pid in victims:
+            if pid is not None:
+                os.kill(pid, signal.SIGKILL)
+        if java is not None and java not in victims:
+            os.kill(java, signal.SIGKILL)  # without its Python it ends too, but takes its time
+        self.driver.kill()
+        self.driver.wait()
+        self.driver = self.start_driver()
+
+    def wait_until_at_work(self, seconds: float = 240) -> None:
+        """Until both queries have their readers and something has been written since the driver's start."""
+        deadline = time.monotonic() + seconds
+        while len(self.pythons("reader")) < 2 or not self.pythons("worker"):
+            assert time.monotonic() < deadline, "the driver has not come to work"
+            if self.driver.poll() is not None:
+                return
+            time.sleep(0.05)
+
+    def finish(self, queue: penstock.EventQueue, seconds: float = 400) -> None:
+        deadline = time.monotonic() + seconds
+        for number, process in self.producers.items():
+            assert process.wait(max(1, deadline - time.monotonic())) == 0, f"producer {number}"
+        queue.shutdown()
+        try:
+            assert self.driver.wait(max(1, deadline - time.monotonic())) == 0
+        except subprocess.TimeoutExpired:
+            pytest.fail("the driver has not come to its end: " + (self.folder / "driver.log").read_text()[-4000:])
+
+    def end(self) -> None:
+        for process in [self.driver, *self.producers.values()]:
+            for pid in [*descendants(process.pid), process.pid]:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+            process.wait()
+
+
+def run_campaign(folder: Path, seed: str, plan: list[str], rows: int, pause: tuple[float, float]) -> Campaign:
+    out_bytes = 512 << 20
+    with (
+        penstock.EventQueue.create("ticks", item=TICK, max_bytes=rows * TICK.itemsize // 4) as ticks,
+        penstock.EventQueue.create("out", item=TICK, max_bytes=out_bytes) as out,
+    ):
+        campaign = Campaign(folder, seed, rows)
+        try:
+            for kind in plan:
+                campaign.wait_until_at_work()
+                time.sleep(campaign.rng.uniform(*pause))
+                campaign.kill(kind)
+            campaign.finish(ticks)
+            total = PRODUCERS * rows
+            check_each_once(parquet_numbers(folder / "parquet"), total)
+            check_each_once(queue_numbers(out), total)
+            assert np.array_equal(np.sort(parquet_numbers(folder / "parquet", "position")), np.arange(total))
+        finally:
+            campaign.end()
+    return campaign
+
+
+@pytest.mark.timeout(900)
+def test_each_record_arrives_once_though_everybody_is_killed_on_the_way(tmp_path, capsys):
+    plan = ["worker", "producer", "driver", "reader", "producer"]
+    campaign = run_campaign(tmp_path, "short", plan, rows=100_000, pause=(0.0, 0.5))
+    with capsys.disabled():
+        print(f"\n  kills: {campaign.kills}")
+    assert campaign.kills["driver"] == 1
+    assert set(campaign.kills) == {"worker", "producer", "reader", "driver"}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("seed", range(5))
+def test_each_record_arrives_once_over_many_random_kills(tmp_path, seed, capsys):
+    rng = random.Random(seed)
+    plan = ["driver", "driver", *rng.choices(["worker", "reader", "producer"], [4, 3, 3], k=10)]
+    rng.shuffle(plan)
+    campaign = run_campaign(tmp_path, f"long {seed}", plan, rows=400_000, pause=(0.0, 2.0))
+    with capsys.disabled():
+        print(f"\n  kills: {campaign.kills}")
+    assert sum(campaign.kills.values()) >= 10

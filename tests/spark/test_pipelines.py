@@ -1,0 +1,166 @@
+"""The pipelines, as functions and as commands; and the demo's own account."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+from rows import check_each_once, numbered, parquet_numbers
+
+import penstock
+from deadline import until
+from penstock.cli import main
+from penstock.spark.pipelines import aggregate, archive
+from penstock.spark.pipelines.aggregate import duration
+from penstock.spark.pipelines.running import cause
+
+
+def test_archive_writes_every_item_once_and_goes_on_where_it_stopped(spark, ticks, tmp_path):
+    ticks.put_many(numbered(0, 3000))
+    assert archive(spark, "ticks", tmp_path / "lake", available_now=True).awaitTermination(200)
+    ticks.put_many(numbered(3000, 4000))
+    assert archive(spark, "ticks", tmp_path / "lake", available_now=True).awaitTermination(200)
+    check_each_once(parquet_numbers(tmp_path / "lake"), 4000)
+    read = spark.read.parquet(str(tmp_path / "lake"))
+    assert read.count() == 4000, "the checkpoint beside the files does not disturb who reads them"
+
+
+def test_archive_makes_a_directory_for_each_value(spark, ticks, tmp_path):
+    ticks.put_many(numbered(0, 30))
+    query = archive(spark, "ticks", tmp_path / "lake", available_now=True, partition_by=["sym"])
+    assert query.awaitTermination(200)
+    assert {path.name for path in (tmp_path / "lake").glob("sym=*")} == {"sym=ACME", "sym=BOLT", "sym=CORE"}
+    with pytest.raises(ValueError, match="partition_by must name columns of the queue: symbol"):
+        archive(spark, "ticks", tmp_path / "other", partition_by=["symbol"])
+
+
+def test_aggregate_puts_each_window_once_into_a_queue_that_it_makes(spark, ticks, tmp_path):
+    ticks.put_many(numbered(0, 6000))  # a tick a millisecond: six seconds
+    query = aggregate(
+        spark,
+        "ticks",
+        "candles",
+        window="1s",
+        by=["sym"],
+        aggregates=["max(px) as high", "count(*) as trades", "min(number)"],
+        checkpoint=tmp_path / "state",
+        available_now=True,
+        options={"maxRowsPerTrigger": 4000},
+    )
+    assert query.awaitTermination(200)
+    with penstock.EventQueue.open("candles") as candles:
+        found = candles.read(0, candles.end)
+    assert found.dtype.names == ("start", "sym", "high", "trades", "min_number")
+    assert found.dtype["sym"] == np.dtype("S8")
+    complete = numbered(0, 4000)  # the watermark is a second behind, and so is the last window
+    assert len(np.unique(found[["start", "sym"]])) == len(found) >= 12
+    for candle in found:
+        inside = complete["ts"].astype("M8[s]") == candle["start"]
+        mine = complete[inside & (complete["sym"] == candle["sym"])]
+        if len(mine):
+            assert (candle["trades"], candle["high"]) == (len(mine), mine["px"].max())
+            assert candle["min_number"] == mine["number"].min()
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"aggregates": []}, "something to compute"),
+        ({"window": "soon"}, "a number and a unit: 'soon'"),
+        ({"time": "px"}, "must be a field of type M8: time=px; there is ts"),
+    ],
+)
+def test_an_aggregate_that_cannot_be_says_why(spark, ticks, tmp_path, changed, why):
+    given = {"window": "1s", "aggregates": ["max(px)"], "checkpoint": tmp_path, **changed}
+    with pytest.raises(ValueError, match=why):
+        aggregate(spark, "ticks", "candles", **given)
+
+
+def test_durations_are_written_short():
+    assert [duration(text) for text in ("1s", "500ms", "2 m")] == ["1 seconds", "500 milliseconds", "2 minutes"]
+    assert duration("3 hours") == "3 hours"
+
+
+def test_the_cause_of_sparks_error_is_one_line():
+    text = (
+        "[STREAM_FAILED] Query terminated: Traceback (most recent call last):\n"
+        '  File "x.py", line 3, in partitions\n'
+        "penstock.errors.DataLost: the queue 'ticks' no longer has position 5\n"
+        " SQLSTATE: 38000\n=== Streaming Query ===\nIdentifier: [id = 1]\nCurrent State: ACTIVE\n"
+    )
+    assert cause(text) == "the queue 'ticks' no longer has position 5"
+    assert cause("[UNRESOLVED] no column x;\n'Project 'x\n") == "[UNRESOLVED] no column x;"
+
+
+@pytest.mark.parametrize("command", ["archive", "aggregate", "demo"])
+def test_help_has_examples_and_needs_no_spark(command, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    result = CliRunner().invoke(main, [command, "--help"])
+    assert result.exit_code == 0
+    assert "Example" in result.output
+
+
+def test_a_missing_queue_is_one_clear_line_before_spark_is_started():
+    result = CliRunner().invoke(main, ["archive", "nowhere", "--to", "lake"])
+    assert result.exit_code != 0
+    assert result.output.startswith("Error: ")
+    assert "nowhere" in result.output
+
+
+@pytest.mark.timeout(400)
+def test_the_command_archives_until_ctrl_c_and_sums_up(ticks, tmp_path):
+    """One process from start to end, since each start of Spark takes long."""
+    ticks.put_many(numbered(0, 5000))
+    program = Path(sys.executable).with_name("penstock")
+    process = subprocess.Popen(
+        [program, "archive", "ticks", "--to", tmp_path / "lake", "--json", "--master", "local[1]", "--reader", "lake"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until(
+        lambda: any(reader.position == 5000 for reader in ticks.readers()) or process.poll() is not None,
+        "the archive",
+        300,
+    )
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, without_sparks_own(err)) == (0, "")
+    summary = json.loads(out)
+    assert (summary["rows"], summary["lag"], summary["ended"], summary["reader"]) == (5000, 0, "stopped", "lake")
+    check_each_once(parquet_numbers(tmp_path / "lake"), 5000)
+
+
+def without_sparks_own(err: str) -> str:
+    """Spark's Python daemon says so when a process that it serves has gone."""
+    lines = [line for line in err.splitlines() if "pyspark" not in line and "Broken pipe" not in line]
+    return "\n".join(line for line in lines if not line.startswith("Traceback"))
+
+
+@pytest.mark.timeout(400)
+def test_the_demo_accounts_for_every_tick(spark, tmp_path):
+    from penstock.spark.demo.flow import Demonstration, queues
+    from penstock.spark.demo.plot import draw
+
+    console = Console(quiet=True)
+    with queues() as (source, candles):
+        account = Demonstration(spark, source, candles, tmp_path, console).run(5, 2000)
+    assert account.problems == []
+    assert account.rows == sum(symbol.put for symbol in account.symbols) > 40
+    assert account.candles > 0
+    assert account.latency_p50 > 0
+    draw(account, tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").stat().st_size > 10_000
+
+
+def test_the_demo_notices_what_is_missing_or_doubled():
+    from penstock.spark.demo.check import account_for
+
+    rows = {"producer": np.zeros(5, "i4"), "sequence": np.array([0, 2, 2, 4, 8])}
+    account = account_for(rows, 0, 8, 0, b"ACME", None)
+    assert (account.put, account.missing, account.doubled) == (4, 1, 2)
