@@ -42,8 +42,8 @@ class EventsQueue {
     return mine != 0;
   }
 
-  // The word that the bounded queue keeps its intents in says here that the line has had an owner: then the next
-  // one must see to it that the lock does not bear its number (K4).
+  // The word that the bounded queue keeps its intents in says here that the line has had an owner, so that the next
+  // one sees to it that the lock does not bear its number (K4), and whether that owner is at the lock.
   [[nodiscard]] Roster::Joined join() noexcept {
     const Roster::Joined joined = roster_.join([this](std::uint32_t line) {
       lock_.orphan(line);
@@ -51,20 +51,29 @@ class EventsQueue {
     });
     std::uint32_t line;
     if (joined == Roster::Joined::yes && find_line(line))
-      roster_.lines()[line].intent.store(1, std::memory_order_release);
+      note(line, outside);
     return joined;
   }
 
-  [[nodiscard]] Entered try_enter(std::uint32_t line) noexcept { return after_lock(lock_.try_lock(line), line); }
+  [[nodiscard]] Entered try_enter(std::uint32_t line) noexcept {
+    note(line, at_the_lock);
+    return after_lock(lock_.try_lock(line), line);
+  }
 
   // Nobody enters twice: a lock that names who comes has been written to by somebody else, and would never be free.
   [[nodiscard]] Entered enter(std::uint32_t line, std::int64_t limit_ns) noexcept {
     if (lock_.is_held_by(line)) return Entered::corrupt;
+    note(line, at_the_lock);
     const auto is_alive = [this](std::uint32_t owner) { return owner < roster_.count() && roster_.is_alive(owner); };
-    return after_lock(lock_.lock(line, is_alive, limit_ns), line);
+    const Entered entered = after_lock(lock_.lock(line, is_alive, limit_ns), line);
+    return entered == Entered::no && lock_names_a_bystander() ? Entered::corrupt : entered;
   }
 
-  void leave() noexcept { lock_.unlock(); }
+  void leave() noexcept {
+    lock_.unlock();
+    std::uint32_t line;
+    if (find_line(line)) note(line, outside);
+  }
   [[nodiscard]] bool is_within(std::uint32_t line) const noexcept { return lock_.is_held_by(line); }
 
   // Readers that died hold nothing back. Not asked each time: that is a system call a reader.
@@ -250,8 +259,31 @@ class EventsQueue {
   template <class Append>
   [[nodiscard]] Appended append_once(ProducerLine* line, const std::uint64_t& put, Append append_intended) noexcept {
     const Appended outcome = append(append_intended);
-    if (outcome == Appended::done && put > 0) complete(*line, put);
+    if (outcome == Appended::done && put > 0) {
+      // What a crash of the machine would take back must not be counted: the intent stays until it cannot (T2).
+      if (is_durable_) (void)sync();
+      complete(*line, put);
+    }
     return outcome;
+  }
+
+  static constexpr std::uint64_t outside = 1;
+  static constexpr std::uint64_t at_the_lock = 2;
+
+  // release: whoever sees us outside sees the lock as we left it
+  void note(std::uint32_t line, std::uint64_t where) noexcept {
+    roster_.lines()[line].intent.store(where, std::memory_order_release);
+  }
+
+  // Somebody alive whom the lock names, and who is not at it: then its word was written by nobody of us, and would
+  // name that one for ever. An owner is at the lock from before it takes it until after it has left, and the word
+  // changes with each who takes it (K2): the same word before and after means that it was held meanwhile.
+  [[nodiscard]] bool lock_names_a_bystander() const noexcept {
+    const std::uint64_t before = control().lock.load(std::memory_order_acquire);
+    std::uint32_t line;
+    if (!lock_.names(before, line) || line >= roster_.count()) return false;
+    const std::uint64_t where = roster_.lines()[line].intent.load(std::memory_order_acquire);
+    return where != at_the_lock && control().lock.load(std::memory_order_relaxed) == before;
   }
 
   [[nodiscard]] bool repair() noexcept {

@@ -81,6 +81,12 @@ class OwnerLock {
     }
   }
 
+  // Does that word name a participant, and which?
+  [[nodiscard]] static bool names(std::uint64_t word, std::uint32_t& line) noexcept {
+    line = owner_in(word) - 1;
+    return owner_in(word) != 0 && owner_in(word) != orphaned;
+  }
+
   [[nodiscard]] bool is_held_by(std::uint32_t line) const noexcept {
     return owner_in(word_->load(std::memory_order_relaxed)) == line + 1;
   }

@@ -192,3 +192,15 @@ def test_a_log_that_is_all_ones_or_zeros_behind_its_header_is_no_crash():
             raw.memory[start:end] = byte * (end - start)
         use_everything(q, reader, b"x")
         penstock.unlink("q")
+
+
+def test_a_lock_that_names_somebody_alive_who_is_not_at_it_is_corrupt_and_no_reason_to_wait():
+    make, item, _ = FORMS["bytes"]
+    with make() as first, EventQueue.open("q") as second:
+        first.put(item(1))
+        second.put(item(2))
+        with RawEvents("q") as raw:
+            raw.set_control("lock", 1)  # the line of the first
+        for call in (lambda: second.put(item(3)), second.stats, second.subscribe, first.clear):
+            with pytest.raises(CorruptSegment):
+                call()

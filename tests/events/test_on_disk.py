@@ -303,3 +303,14 @@ def test_a_queue_on_a_disk_has_the_bytes_of_its_file(disk):
         q.put_many(numbers(50_000))
         assert q.stats().resident_bytes == os.stat(disk / "q").st_blocks * 512
         assert struct.calcsize("<Q") * 50_000 <= q.stats().resident_bytes < 4 << 20
+
+
+@pytest.mark.parametrize("sync", ["always", "interval"])
+def test_what_put_once_calls_done_outlives_the_machine(sync):
+    with EventQueue.create("q", item="<u8", sync=sync, sync_interval=3600) as q:
+        assert q.put_once(range(10), "p", 1) == 10
+        q.put(10)  # not synced, unless always
+        start_anew()
+    with EventQueue.open("q") as q:
+        assert q.put_once(range(10), "p", 1) == 0
+        assert list(q.read(0, 10)) == list(range(10))
