@@ -23,6 +23,7 @@ case $flavour in
   bench) ;;
   crash)
     "$build/tests/native/crash_bounded" --long
+    "$build/tests/native/crash_once" --long
     "$build/tests/native/crash_events" --long ;;
   *) meson test -C "$build" --no-rebuild --print-errorlogs --num-processes 2 ;;
 esac

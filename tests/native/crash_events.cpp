@@ -13,7 +13,7 @@ static const Program program = {
      {"early", static_cast<int>(EventsSabotage::early)}},
     [](int way) { events_sabotage = static_cast<EventsSabotage>(way); }};
 
-static std::vector<Phase<EventsPlay>> phases(const Options& options) {
+static std::vector<Shift<EventsPlay>> shifts(const Options& options) {
   std::vector<EventsScene> alone;
   for (const EventsScene& scene : events_scenes())
     if (scene.occupancy.items == 0) alone.push_back({scene.shape, events_alone});
@@ -29,5 +29,5 @@ static std::vector<Phase<EventsPlay>> phases(const Options& options) {
 
 int main(int argc, char** argv) {
   return penstock::crash::run_program<penstock::crash::EventsPlay>(penstock::crash::program, argc, argv,
-                                                                   penstock::crash::phases);
+                                                                   penstock::crash::shifts);
 }

@@ -81,7 +81,7 @@ class WorkerOf {
   void run(const typename Stage::Case& played) {
     run(played.name(), [&] { return stage(played.scene.shape).run(played); });
     for (const auto& step : played.steps)
-      if (step.fire == Fire::kill) totals_.note_point(step.point.name);
+      if (step.fire == Fire::kill && step.point.name != nullptr) totals_.note_point(step.point.name);
   }
 
   // Time alone is the machine's, not the queue's: a case that was only slow is played again, and a true stall

@@ -14,7 +14,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "item_bytes.hpp"
+#include "plan.hpp"
 #include "probe.hpp"
 
 namespace penstock::crash {
@@ -64,6 +64,7 @@ struct History {
   std::atomic<bool> is_over{false};
   Probe probes[probe_limit];
   std::uint32_t probes_used = 0;
+  Plan plan;
 
   static History* create() {
     void* memory =
@@ -77,6 +78,7 @@ struct History {
     for (std::uint32_t id = 0; id < used && id < item_limit; ++id) new (&items[id]) Item;
     for (Probe& probe : probes) probe.restart();
     probes_used = 0;
+    plan = {};
     next_id.store(1);
     torn.store(0);
     disordered.store(0);

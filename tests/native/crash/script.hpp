@@ -1,7 +1,7 @@
 // The bounded queue's operations, the states in which a case begins, and one process of a case.
 #pragma once
 
-#include "operations.hpp"
+#include "once.hpp"
 #include "staging.hpp"
 
 namespace penstock::crash {
@@ -19,6 +19,8 @@ enum class Op : std::uint8_t {
   shutdown_now,
   join,
   leave,
+  put_once,
+  forget,
   // not operations, but what happens to those who are stopped in one
   resume,   // goes on to its end
   advance,  // goes on for so many points
@@ -28,7 +30,7 @@ enum class Op : std::uint8_t {
 [[nodiscard]] inline const char* name_of(Op op) noexcept {
   constexpr const char* names[] = {"put_one",  "put_long",  "put_many", "get",          "get_many", "wait_put",
                                    "wait_get", "make_room", "shutdown", "shutdown_now", "join",     "leave",
-                                   "resume",   "advance",   "slay"};
+                                   "put_once", "forget",    "resume",   "advance",      "slay"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -89,6 +91,8 @@ inline void perform(Context& context, const Scene& scene, Op op) {
     case Op::shutdown_now: (void)shut_down(queue.ring(), queue.items(), queue.room(), true); break;
     case Op::join: break;  // done on the way here
     case Op::leave: queue.roster().leave(); break;
+    case Op::put_once: (void)put_planned(context); break;
+    case Op::forget: forget_another(context.attached.producers(), owner_word(context)); break;
     case Op::resume:
     case Op::advance:
     case Op::slay: break;  // the stage's, not ours

@@ -19,7 +19,8 @@ class BoundedPlay {
   BoundedPlay& operator=(const BoundedPlay&) = delete;
 
   [[nodiscard]] static std::string key(const Shape& shape) {
-    return std::to_string(shape.capacity) + "/" + std::to_string(shape.participants) + (shape.varying ? "v" : "r");
+    return std::to_string(shape.capacity) + "/" + std::to_string(shape.participants) + "/" +
+           std::to_string(shape.producers) + (shape.varying ? "v" : "r");
   }
   [[nodiscard]] const Segment& segment() const noexcept { return segment_; }
   [[nodiscard]] History& history() noexcept { return *history_; }
@@ -39,6 +40,7 @@ class BoundedPlay {
       history_->items[id].is_in.store(true);
       left -= segment_.ring().slots_for(length);
     }
+    if (scene.shape.producers != 0) make_plan(scene);
     // as if somebody slept on either side, so that wake-ups are places to die, too
     segment_.control().items.word.store(1);
     segment_.control().room.word.store(1);
@@ -80,6 +82,13 @@ class BoundedPlay {
   }
 
  private:
+  void make_plan(const Scene& scene) {
+    const std::uint16_t one = scene.short_length();
+    const std::vector<std::uint16_t> lengths[Plan::sequences] = {{one, one}, {scene.long_length(), one, one}};
+    for (std::uint32_t s = 0; s < Plan::sequences; ++s)
+      for (const std::uint16_t length : lengths[s]) history_->plan.add(s, history_->new_item(length, planned_putter));
+  }
+
   Segment segment_;
   History* history_;
   Autopsy autopsy_;
