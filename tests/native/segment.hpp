@@ -82,9 +82,6 @@ class Segment {
   std::byte* base_ = nullptr;
 };
 
-// A way to be wrong, for the crash campaign: recoveries that know nothing of producers.
-inline bool hides_producers = false;
-
 // A mapping of one's own and an open file description of one's own, as another process has them.
 class Attachment {
  public:

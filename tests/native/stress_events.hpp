@@ -82,7 +82,7 @@ class EventsWriter {
   EventsTally& tally_;
   std::mt19937 random_;
   std::vector<Bytes> items_made_;
-  std::vector<EventBytes> views_;
+  std::vector<Buffer> views_;
   Bytes flat_;
 };
 

@@ -199,7 +199,7 @@ TEST(an_item_that_could_never_fit_is_refused_and_nobody_is_dropped_for_it) {
     const Bytes long_one = make_event(10, 70'000);
     const std::uint64_t lengths[] = {blocks * 4096, 70'000, std::uint64_t{1} << 31, ~std::uint64_t{0}};
     for (const std::uint64_t length : lengths) {
-      const EventBytes item{long_one.data(), length};
+      const Buffer item{long_one.data(), length};
       const Inside inside(attached);
       CHECK_EQUAL(attached.queue().append_bytes(&item, 1, put), Appended::too_long);
     }
