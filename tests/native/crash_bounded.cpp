@@ -16,7 +16,7 @@ static const Program program = {
      {"helpless", static_cast<int>(Sabotage::helpless)}},
     [](int way) { sabotage = static_cast<Sabotage>(way); }};
 
-static std::vector<Phase<BoundedPlay>> phases(const Options& options) {
+static std::vector<Shift<BoundedPlay>> shifts(const Options& options) {
   std::vector<Scene> empty;
   for (const Shape& shape : shapes(true)) empty.push_back({shape, {"empty", 0, 0}});
   // the longest first, so that the workers end together
@@ -30,5 +30,5 @@ static std::vector<Phase<BoundedPlay>> phases(const Options& options) {
 
 int main(int argc, char** argv) {
   return penstock::crash::run_program<penstock::crash::BoundedPlay>(penstock::crash::program, argc, argv,
-                                                                    penstock::crash::phases);
+                                                                    penstock::crash::shifts);
 }

@@ -5,15 +5,22 @@
 
 namespace penstock::crash {
 
-static const Program program = {
-    "crash_events",
-    {{"unlocked", static_cast<int>(EventsSabotage::unlocked)},
-     {"unrepaired", static_cast<int>(EventsSabotage::unrepaired)},
-     {"forgetful", static_cast<int>(EventsSabotage::forgetful)},
-     {"early", static_cast<int>(EventsSabotage::early)}},
-    [](int way) { events_sabotage = static_cast<EventsSabotage>(way); }};
+static void choose(int way) {
+  events_sabotage = static_cast<EventsSabotage>(way);
+  testing::hides_producers = events_sabotage == EventsSabotage::unsettled;
+}
 
-static std::vector<Phase<EventsPlay>> phases(const Options& options) {
+static const Program program = {"crash_events",
+                                {{"unlocked", static_cast<int>(EventsSabotage::unlocked)},
+                                 {"unrepaired", static_cast<int>(EventsSabotage::unrepaired)},
+                                 {"forgetful", static_cast<int>(EventsSabotage::forgetful)},
+                                 {"early", static_cast<int>(EventsSabotage::early)},
+                                 {"unsettled", static_cast<int>(EventsSabotage::unsettled)},
+                                 {"unintended", static_cast<int>(EventsSabotage::unintended)},
+                                 {"early_count", static_cast<int>(EventsSabotage::early_count)}},
+                                choose};
+
+static std::vector<Shift<EventsPlay>> shifts(const Options& options) {
   std::vector<EventsScene> alone;
   for (const EventsScene& scene : events_scenes())
     if (scene.occupancy.items == 0) alone.push_back({scene.shape, events_alone});
@@ -29,5 +36,5 @@ static std::vector<Phase<EventsPlay>> phases(const Options& options) {
 
 int main(int argc, char** argv) {
   return penstock::crash::run_program<penstock::crash::EventsPlay>(penstock::crash::program, argc, argv,
-                                                                   penstock::crash::phases);
+                                                                   penstock::crash::shifts);
 }

@@ -5,17 +5,20 @@
 
 namespace penstock::crash {
 
-static const Program program = {
-    "crash_once",
-    {{"late_confirm", static_cast<int>(Sabotage::late_confirm)},
-     {"early_complete", static_cast<int>(Sabotage::early_complete)},
-     {"uncut", static_cast<int>(Sabotage::uncut)},
-     {"hasty", static_cast<int>(Sabotage::hasty)},
-     {"fresh", static_cast<int>(Sabotage::fresh)}},
-    [](int way) { sabotage = static_cast<Sabotage>(way); }};
-
-static std::vector<Phase<BoundedPlay>> phases(const Options& options) {
+static void choose(int way) {
+  sabotage = static_cast<Sabotage>(way);
   testing::hides_producers = sabotage == Sabotage::uncut;
+}
+
+static const Program program = {"crash_once",
+                                {{"late_confirm", static_cast<int>(Sabotage::late_confirm)},
+                                 {"early_complete", static_cast<int>(Sabotage::early_complete)},
+                                 {"uncut", static_cast<int>(Sabotage::uncut)},
+                                 {"hasty", static_cast<int>(Sabotage::hasty)},
+                                 {"fresh", static_cast<int>(Sabotage::fresh)}},
+                                choose};
+
+static std::vector<Shift<BoundedPlay>> shifts(const Options& options) {
   return {{OnceGroups(options).units(), options.workers}};
 }
 
@@ -23,5 +26,5 @@ static std::vector<Phase<BoundedPlay>> phases(const Options& options) {
 
 int main(int argc, char** argv) {
   return penstock::crash::run_program<penstock::crash::BoundedPlay>(penstock::crash::program, argc, argv,
-                                                                    penstock::crash::phases);
+                                                                    penstock::crash::shifts);
 }

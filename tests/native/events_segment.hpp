@@ -114,9 +114,16 @@ class EventsSegment {
 class EventsAttachment {
  public:
   explicit EventsAttachment(const EventsSegment& segment, Identity identity = {})
+      : EventsAttachment(segment, identity, segment.settings().map()) {}
+  // With a map of its own: as if the queue had been created another way.
+  EventsAttachment(const EventsSegment& segment, Identity identity, const EventsMap& map)
       : mapping_(segment.fd(), segment.base(), segment.offsets().total),
-        queue_(mapping_.base(), segment.offsets(), segment.settings().map(), segment.settings().participants,
-               segment.settings().producers, open_again(segment.fd()), identity, false) {}
+        queue_(mapping_.base(), offsets_to_use(segment), map, segment.settings().participants,
+               segment.settings().producers, open_again(segment.fd()), identity, false),
+        producers_(segment.offsets().producers == 0
+                       ? nullptr
+                       : reinterpret_cast<ProducersHead*>(mapping_.base() + segment.offsets().producers),
+                   segment.settings().producers, queue_.roster()) {}
   ~EventsAttachment() { queue_.roster().leave(); }
   EventsAttachment(const EventsAttachment&) = delete;
   EventsAttachment& operator=(const EventsAttachment&) = delete;
@@ -124,6 +131,7 @@ class EventsAttachment {
   [[nodiscard]] EventsQueue& queue() noexcept { return queue_; }
   [[nodiscard]] const EventsMap& map() const noexcept { return queue_.map(); }
   [[nodiscard]] EventLog& log() noexcept { return queue_.log(); }
+  [[nodiscard]] Producers& producers() noexcept { return producers_; }
 
   // The calling thread's line, joined at the first call.
   [[nodiscard]] std::uint32_t line() {
@@ -140,8 +148,15 @@ class EventsAttachment {
   void die() noexcept { queue_.roster().leave(); }
 
  private:
+  static EventsOffsets offsets_to_use(const EventsSegment& segment) noexcept {
+    EventsOffsets at = segment.offsets();
+    if (hides_producers) at.producers = 0;
+    return at;
+  }
+
   OwnMapping mapping_;
   EventsQueue queue_;
+  Producers producers_;  // as the queue has them, unless they are hidden from it
 };
 
 // The lock, held as long as this lives.

@@ -49,6 +49,9 @@ inline constexpr bool has_own_mapping = false;
 inline constexpr bool has_own_mapping = true;
 #endif
 
+// A way to be wrong, for the crash campaigns: recoveries that know nothing of producers.
+inline bool hides_producers = false;
+
 // A mapping of one's own, as another process has it.
 class OwnMapping {
  public:

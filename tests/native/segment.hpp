@@ -83,9 +83,6 @@ class Segment {
 };
 
 // A mapping of one's own and an open file description of one's own, as another process has them.
-// A way to be wrong, for the crash campaign: recoveries that know nothing of producers.
-inline bool hides_producers = false;
-
 class Attachment {
  public:
   explicit Attachment(const Segment& segment)

@@ -49,15 +49,6 @@ struct Totals {
     return new (memory) Totals;
   }
 
-  [[nodiscard]] bool has_point(const char* name) const noexcept {
-    for (const auto& point : points) {
-      const char* known = point.load();
-      if (known == nullptr) return false;
-      if (std::strcmp(known, name) == 0) return true;
-    }
-    return false;
-  }
-
   void note_point(const char* name) noexcept {
     for (auto& point : points) {
       const char* known = nullptr;
@@ -76,9 +67,6 @@ class WorkerOf {
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] bool is_enough() const noexcept { return totals_.failures.load() >= options_.failure_limit; }
 
-  // Has anybody died there yet?
-  [[nodiscard]] bool is_known(const Point& point) const noexcept { return totals_.has_point(point.name); }
-
   [[nodiscard]] Stage& stage(const typename Play::Shape& shape) {
     auto& stage = stages_[Play::key(shape)];
     if (stage == nullptr) stage = std::make_unique<Stage>(shape);
@@ -92,6 +80,8 @@ class WorkerOf {
 
   void run(const typename Stage::Case& played) {
     run(played.name(), [&] { return stage(played.scene.shape).run(played); });
+    for (const auto& step : played.steps)
+      if (step.fire == Fire::kill && step.point.name != nullptr) totals_.note_point(step.point.name);
   }
 
   // Time alone is the machine's, not the queue's: a case that was only slow is played again, and a true stall
@@ -108,7 +98,6 @@ class WorkerOf {
     }
     totals_.kills.fetch_add(result.kills);
     totals_.stops.fetch_add(result.stops);
-    for (const char* point : result.died_at) totals_.note_point(point);
     if (result.problem.empty()) return;
     totals_.failures.fetch_add(1);
     say("F" + name + ": " + result.problem);

@@ -12,7 +12,7 @@
 #include <stdexcept>
 
 #include "events_segment.hpp"
-#include "item_bytes.hpp"
+#include "plan.hpp"
 #include "probe.hpp"
 
 namespace penstock::crash {
@@ -72,6 +72,7 @@ struct EventsHistory {
   std::atomic<std::uint32_t> next_id{1};
   std::atomic<std::uint32_t> torn{0};
   std::atomic<std::uint32_t> confused{0};  // two read different items at one position
+  std::atomic<std::uint32_t> doubled{0};   // an item was put at two positions
   std::atomic<std::uint64_t> base{0};      // the witness's place: all from here on must be there
   std::atomic<std::uint64_t> start{0};     // of the last clear
   std::atomic<std::uint64_t> read_from{0};
@@ -81,6 +82,7 @@ struct EventsHistory {
   Expected fresh;
   EventsProbe probes[probe_limit];
   std::uint32_t probes_used = 0;
+  Plan plan;
 
   static EventsHistory* create() {
     void* memory =
@@ -95,7 +97,8 @@ struct EventsHistory {
     for (EventsProbe& probe : probes) probe.restart();
     probes_used = 0;
     next_id = 1;
-    torn = confused = 0;
+    plan = {};
+    torn = confused = doubled = 0;
     base = start = read_from = 0;
     is_over = is_full = false;
     mover.place = fresh.place = nowhere;
@@ -118,8 +121,14 @@ struct EventsHistory {
   // After the operation, or after its process is dead: what it has done for certain. Twice is once.
   void settle(const EventsProbe& probe) noexcept {
     for (std::uint32_t i = 0; i < probe.put_count && probe.first_position + i < probe.published_end; ++i)
-      items[probe.put_ids[i]].position.store(probe.first_position + i);
+      place(items[probe.put_ids[i]], probe.first_position + i);
     if (probe.has_cleared && start.load() < probe.target) start.store(probe.target);
+  }
+
+ private:
+  void place(EventItem& item, std::uint64_t position) noexcept {
+    const std::uint64_t before = item.position.exchange(position);
+    if (before != nowhere && before != position) doubled.fetch_add(1);
   }
 };
 

@@ -4,7 +4,7 @@
 // operations move, drop and remove.
 #pragma once
 
-#include "events_operations.hpp"
+#include "events_once.hpp"
 #include "staging.hpp"
 
 namespace penstock::crash {
@@ -13,6 +13,8 @@ enum class EventsOp : std::uint8_t {
   put_one,
   put_many,  // over several chunks
   put_long,  // an item of several blocks
+  put_once,  // the plan of a named producer
+  forget,    // another producer's name
   clear,
   keep_last,
   subscribe,            // a new durable reader
@@ -37,10 +39,11 @@ enum class EventsOp : std::uint8_t {
 };
 
 [[nodiscard]] inline const char* name_of(EventsOp op) noexcept {
-  constexpr const char* names[] = {"put_one", "put_many", "put_long", "clear",  "keep_last", "subscribe",
-                                   "subscribe_ephemeral", "unsubscribe", "commit", "read",   "read_late",
-                                   "look",    "witness",  "wait",     "rejoin",   "bury",   "sync",      "boot",
-                                   "shutdown", "join",    "leave",    "resume", "advance",   "slay"};
+  constexpr const char* names[] = {
+      "put_one",   "put_many",  "put_long",            "put_once",    "forget", "clear",  "keep_last",
+      "subscribe", "subscribe_ephemeral",              "unsubscribe", "commit", "read",   "read_late",
+      "look",      "witness",   "wait",                "rejoin",      "bury",   "sync",   "boot",
+      "shutdown",  "join",      "leave",               "resume",      "advance", "slay"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -59,6 +62,7 @@ struct EventsOccupancy {
   std::uint64_t passed = 0;
   bool is_rebooted = false;
   bool has_mover = true;
+  bool has_dropped = false;  // where readers may be dropped: filling it has dropped them
 };
 
 inline const std::vector<EventsOccupancy> events_occupancies = {
@@ -71,6 +75,8 @@ inline const std::vector<EventsOccupancy> events_occupancies = {
     {"budget_read", EventsOccupancy::all, EventsOccupancy::all},
 };
 inline constexpr EventsOccupancy events_alone = {.name = "alone", .items = 0, .has_mover = false};  // but the witness
+inline constexpr EventsOccupancy events_dropped = {
+    .name = "dropped", .items = EventsOccupancy::all, .has_dropped = true};
 inline constexpr EventsOccupancy events_rebooted = {"rebooted", 11, 5, true};
 inline constexpr std::uint64_t synced_before_boot = 7;
 inline constexpr Identity today{{3, 4}, 0};
@@ -139,6 +145,7 @@ inline void do_inside(EventsContext& context, EventsOp op, EventsSubscription& s
     case EventsOp::boot:
       if (!queue.settle_boot()) context.probe.complain("another boot could not be settled");
       break;
+    case EventsOp::forget: forget_another(context.attached.producers(), owner_word(context)); break;
     case EventsOp::shutdown: queue.log().shut_down(); break;
     default: break;
   }
@@ -172,6 +179,7 @@ inline void perform(EventsContext& context, const EventsScene& scene, EventsOp o
     case EventsOp::put_one: (void)put_items(context, {scene.short_length()}); return;
     case EventsOp::put_many: (void)put_items(context, scene.several()); return;
     case EventsOp::put_long: (void)put_items(context, {scene.long_length()}); return;
+    case EventsOp::put_once: (void)put_planned(context); return;
     case EventsOp::join: return;  // done on the way here
     default: break;
   }

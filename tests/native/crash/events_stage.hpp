@@ -27,6 +27,7 @@ class EventsPlay {
     segment_.reset();
     fill(scene);
     if (scene.occupancy.is_rebooted) crash_machine();
+    make_plan(scene);
     // as if somebody slept on either side, so that wake-ups are places to die, too
     segment_.control().items.word.store(1);
     segment_.control().room.word.store(1);
@@ -63,7 +64,7 @@ class EventsPlay {
   // One of a soak: it puts, and reads as the witness, until the case is over.
   void work(const Scene& scene, std::uint32_t lane, std::uint64_t seed, std::uint8_t) {
     constexpr EventsOp ops[] = {EventsOp::put_one, EventsOp::put_many, EventsOp::put_many, EventsOp::put_long,
-                                EventsOp::bury,    EventsOp::witness,  EventsOp::witness};
+                                EventsOp::put_once, EventsOp::bury,    EventsOp::witness,  EventsOp::witness};
     EventsProbe& probe = history_->probes[lane];
     EventsAttachment attached(segment_, today);
     join(attached, probe);
@@ -93,6 +94,7 @@ class EventsPlay {
   [[nodiscard]] const char* judge() const {
     if (history_->torn.load() != 0) return "an item is torn";
     if (history_->confused.load() != 0) return "two readers saw different items at one position";
+    if (history_->doubled.load() != 0) return "an item was put twice";
     if (history_->next_id.load() >= item_limit) return "the history is full";
     const std::uint64_t end = segment_.end().position();
     std::uint64_t in = 0;
@@ -113,7 +115,9 @@ class EventsPlay {
 
  private:
   void fill(const Scene& scene) {
-    EventsAttachment attached(segment_, scene.occupancy.is_rebooted ? Identity{{1, 2}, 0} : today);
+    EventsMap map = segment_.settings().map();
+    map.may_drop &= scene.occupancy.has_dropped;
+    EventsAttachment attached(segment_, scene.occupancy.is_rebooted ? Identity{{1, 2}, 0} : today, map);
     EventsProbe& probe = history_->probes[survivor_probe];
     join(attached, probe);
     EventsContext context{attached, *history_, probe};
@@ -125,7 +129,7 @@ class EventsPlay {
     (void)subscribe(context, "mover", 0, mover);
     attached.queue().leave();
     std::uint64_t put = 0;
-    while (put < scene.occupancy.items && !is_brimful() && put_items(context, {scene.short_length()}) == 1) ++put;
+    while (put < scene.occupancy.items && put_items(context, {scene.short_length()}) == 1) ++put;
     const std::uint64_t passed = std::min(put, scene.occupancy.passed);
     for (const std::uint32_t line : {witness.line, mover.line})
       (void)move_to(attached.map(), attached.map().readers[line], passed);
@@ -138,14 +142,10 @@ class EventsPlay {
     }
   }
 
-  // Would the next item drop somebody?
-  [[nodiscard]] bool is_brimful() const noexcept {
-    const EventsSettings& settings = segment_.settings();
-    const std::uint64_t made = segment_.control().chunks_made;
-    if (!settings.may_drop || made == 0) return false;
-    const ChunkLine& last = segment_.map().chunk(made - 1);
-    return last.first_position + last.items == segment_.end().position() &&
-           segment_.control().used_bytes + settings.first_items * settings.item_bytes > settings.max_bytes;
+  void make_plan(const Scene& scene) {
+    for (const std::uint16_t length : {scene.short_length(), scene.short_length()})
+      history_->plan.add(0, history_->new_item(length));
+    for (const std::uint16_t length : scene.several()) history_->plan.add(1, history_->new_item(length));
   }
 
   // Only what was synced is believed: the rest is lost as soon as anybody comes.

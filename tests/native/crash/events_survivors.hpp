@@ -23,13 +23,14 @@ class EventsSurvivors {
     if (closing.attached_before) raise(SIGSTOP);  // until the case has happened
     const std::int64_t begin = monotonic_ns();
     if (!settle_boot()) return;
-    if (closing.producer_first && !is_shut()) put_one();
+    if (closing.producer_first && !is_shut()) put_first();
     read_witness(true);
     if (!is_shut()) put_one();
     if (monotonic_ns() - begin > recovery_limit_ns) probe_.complain("slow");
     read_witness(false);
     check_readers();
     check_blocks();
+    if (!is_shut()) finish_plan();
     if (!is_shut()) fill_and_drain();
     check_lines();
   }
@@ -54,6 +55,7 @@ class EventsSurvivors {
         }
         history_.is_full = true;
       }
+      (void)put_planned(writing_);  // if nobody is at it
     }
     if (segment_.control().repairs != repairs) probe_.complain("a living process was taken for dead");
   }
@@ -75,6 +77,35 @@ class EventsSurvivors {
     const bool may_be_full = history_.is_full || scene_.occupancy.items == EventsOccupancy::all;
     if (put_items(writing_, {scene_.short_length()}) == 0 && !may_be_full)
       probe_.complain("a put beside nobody did not go in");
+  }
+
+  // A producer that was killed is the first to come again.
+  void put_first() {
+    bool is_planned = false;
+    for (const EventsProbe& probe : history_.probes)
+      is_planned |= probe.is_used() && probe.op == static_cast<std::uint8_t>(EventsOp::put_once);
+    if (is_planned)
+      (void)put_planned(writing_);
+    else
+      put_one();
+  }
+
+  // The producer is started again, with somebody who reads what is in its way: afterwards all of its plan is in.
+  void finish_plan() {
+    Planned outcome = Planned::full;
+    for (int tries = 0; tries < 64 && outcome == Planned::full; ++tries) {
+      outcome = put_planned(writing_);
+      read_witness(false);
+    }
+    if (outcome != Planned::done) return probe_.complain("a producer that was started again did not come to its end");
+    history_.plan.for_each([&](std::uint32_t id) {
+      if (history_.items[id].position == nowhere) probe_.complain("an item of a producer is lost");
+    });
+    if (put_planned(writing_) != Planned::done) probe_.complain("a plan that is complete was not let be");
+    if (!enter(writing_)) return probe_.complain("the lock is not to be had");
+    if (!every_line_is_usable(writer_.producers(), owner_word(writing_)))
+      probe_.complain("a line of the table of producers has leaked");
+    writer_.queue().leave();
   }
 
   // The witness reads all that it needs, and lets it go.

@@ -14,7 +14,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "item_bytes.hpp"
+#include "plan.hpp"
 #include "probe.hpp"
 
 namespace penstock::crash {
@@ -27,14 +27,6 @@ struct Item {
   std::atomic<std::uint8_t> delivered{0};
   std::atomic<std::uint8_t> gone{0};  // released by a consumer that was killed before its get returned
   std::atomic<std::uint8_t> putter{0};
-};
-
-// What a named producer has to put, whoever puts it: one after the other, and each exactly once.
-struct Plan {
-  static constexpr std::uint32_t sequences = 2;
-  static constexpr std::uint32_t longest = 4;
-  std::uint32_t ids[sequences][longest] = {};
-  std::uint32_t counts[sequences] = {};  // 0: there is no plan
 };
 
 struct Probe : Trace {

@@ -2,8 +2,6 @@
 // predecessor left, go on where it stopped. And the ways to do it wrong that the campaign has to notice.
 #pragma once
 
-#include <string>
-
 #include "operations.hpp"
 
 namespace penstock::crash {
@@ -40,12 +38,6 @@ class BrokenLedger {
   ProducerLine* line_;
   bool is_one_item_;
 };
-
-[[nodiscard]] inline ProducerName name_of_producer(const std::string& text) noexcept {
-  ProducerName name;
-  (void)ProducerName::of(text.data(), text.size(), name);
-  return name;
-}
 
 [[nodiscard]] inline std::uint64_t owner_word(Context& context) {
   return owner::word_of(context.queue().roster(), context.attached.ledger().number());
@@ -103,17 +95,10 @@ inline Outcome put_planned(Context& context) {
   probe.begin_operation();
   Outcome outcome = Outcome::done;
   for (std::uint32_t s = 0; s < Plan::sequences && outcome == Outcome::done; ++s) {
-    const Plan& plan = context.history.plan;
-    std::vector<unsigned char> bytes(Plan::longest * 4096);
-    std::vector<Buffer> items;
-    unsigned char* at = bytes.data();
-    for (std::uint32_t i = 0; i < plan.counts[s]; ++i) {
-      const std::uint16_t length = context.history.items[plan.ids[s][i]].length.load();
-      write_item(plan.ids[s][i], length, at);
-      items.push_back({at, length});
-      at += length;
-      if (length > context.ring().slot_bytes) context.queue().note_long_items();
-    }
+    const PlannedItems planned(context.history, s);
+    const std::vector<Buffer>& items = planned.buffers;
+    for (const Buffer& item : items)
+      if (item.bytes > context.ring().slot_bytes) context.queue().note_long_items();
     ProducerLine* line = nullptr;
     const Producers::Taken taken =
         context.attached.producers().take(name_of_producer("planned"), owner_word(context), s, items.size(), line);
@@ -129,33 +114,6 @@ inline Outcome put_planned(Context& context) {
   }
   probe.has_returned = true;
   return outcome;
-}
-
-// A name comes and goes beside the plan's.
-inline void forget_another(Context& context) {
-  const ProducerName name = name_of_producer("another");
-  ProducerLine* line = nullptr;
-  if (context.attached.producers().take(name, owner_word(context), 7, 1, line) == Producers::Taken::yes)
-    Producers::leave(*line);
-  (void)context.attached.producers().forget(name, owner_word(context));
-  context.probe.has_returned = true;
-}
-
-// Whatever died where: beside the plan's own, every line can be named and forgotten.
-[[nodiscard]] inline bool every_line_is_usable(Context& context) {
-  Producers& producers = context.attached.producers();
-  (void)producers.forget(name_of_producer("another"), owner_word(context));
-  std::uint32_t named = 1;
-  for (; named < producers.count(); ++named) {
-    ProducerLine* line = nullptr;
-    const ProducerName name = name_of_producer("line " + std::to_string(named));
-    if (producers.take(name, owner_word(context), 0, 0, line) != Producers::Taken::yes) return false;
-    Producers::leave(*line);
-  }
-  while (--named > 0)
-    if (producers.forget(name_of_producer("line " + std::to_string(named)), owner_word(context)) != Producers::Taken::yes)
-      return false;
-  return true;
 }
 
 }  // namespace penstock::crash

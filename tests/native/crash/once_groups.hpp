@@ -50,7 +50,8 @@ class OnceGroups {
 
  private:
   static const std::vector<std::string>& names() {
-    static const std::vector<std::string> names = {"alone", "stopped", "again", "thrice", "late", "beside", "replaced", "misled", "drawn"};
+    static const std::vector<std::string> names = {"alone",  "stopped",  "again",  "thrice", "late",
+                                                   "beside", "replaced", "misled", "drawn"};
     return names;
   }
 

@@ -142,24 +142,24 @@ class Report {
 
 // Units that are played together, by so many workers.
 template <class Play>
-struct Phase {
+struct Shift {
   std::vector<UnitOf<Play>> units;
   std::uint32_t workers;
 };
 
-// `phases(options)` says what there is to play.
-template <class Play, class Phases>
-[[nodiscard]] int run_program(const Program& program, int argc, char** argv, Phases phases) {
+// `shifts(options)` says what there is to play.
+template <class Play, class Shifts>
+[[nodiscard]] int run_program(const Program& program, int argc, char** argv, Shifts shifts) {
   Options options;
   if (!program.parse(argc, argv, options)) return program.usage();
   expect_children();
   Totals& totals = *Totals::create();
   Report report(program.name, options, totals);
   const auto hear = [&](const std::string& line) { report.hear(line); };
-  const std::int64_t limit = (options.is_long ? 1'500'000 : 240'000) * millisecond;
-  const std::vector<Phase<Play>> all = phases(options);
-  for (const Phase<Play>& phase : all)
-    if (!play_units<Play>(phase.units, options, totals, phase.workers, limit, hear))
+  const std::int64_t limit = (options.is_long ? 3'000'000 : 240'000) * millisecond;
+  const std::vector<Shift<Play>> all = shifts(options);
+  for (const Shift<Play>& shift : all)
+    if (!play_units<Play>(shift.units, options, totals, shift.workers, limit, hear))
       report.fail("a worker did not end in time");
   return report.finish();
 }

@@ -92,7 +92,7 @@ inline void perform(Context& context, const Scene& scene, Op op) {
     case Op::join: break;  // done on the way here
     case Op::leave: queue.roster().leave(); break;
     case Op::put_once: (void)put_planned(context); break;
-    case Op::forget: forget_another(context); break;
+    case Op::forget: forget_another(context.attached.producers(), owner_word(context)); break;
     case Op::resume:
     case Op::advance:
     case Op::slay: break;  // the stage's, not ours

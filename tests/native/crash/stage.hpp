@@ -86,8 +86,7 @@ class BoundedPlay {
     const std::uint16_t one = scene.short_length();
     const std::vector<std::uint16_t> lengths[Plan::sequences] = {{one, one}, {scene.long_length(), one, one}};
     for (std::uint32_t s = 0; s < Plan::sequences; ++s)
-      for (const std::uint16_t length : lengths[s])
-        history_->plan.ids[s][history_->plan.counts[s]++] = history_->new_item(length, planned_putter);
+      for (const std::uint16_t length : lengths[s]) history_->plan.add(s, history_->new_item(length, planned_putter));
   }
 
   Segment segment_;

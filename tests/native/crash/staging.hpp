@@ -134,7 +134,6 @@ class StageOf {
 
   void bury(std::uint32_t number, Result& result) {
     ++result.kills;
-    result.died_at.push_back(history().probes[number].last_point());
     play_.bury(number);
   }
 
@@ -150,8 +149,8 @@ class StageOf {
       return true;
     }
     auto& probe = history().probes[each.number];
-    probe.fire = step.op == Op::advance ? Fire::stop : step.fire;
-    probe.point = step.fire == Fire::kill ? step.point.name : nullptr;
+    probe.fire = step.op == Op::advance ? Fire::stop : Fire::never;
+    probe.point = nullptr;
     probe.hits = 0;
     probe.hit = step.point.hit;
     kill(each.pid, SIGCONT);
@@ -159,10 +158,7 @@ class StageOf {
     note_problem(each.number, result);
     if (how == Ended::stopped) return result.problem.empty();
     stopped_.erase(whom);
-    if (how == Ended::killed && step.fire == Fire::kill)
-      bury(each.number, result);
-    else if (how != Ended::exited)
-      result.fail(how == Ended::hung ? "resumed, and hangs" : "resumed, and failed");
+    if (how != Ended::exited) result.fail(how == Ended::hung ? "resumed, and hangs" : "resumed, and failed");
     return result.problem.empty();
   }
 

@@ -71,7 +71,6 @@ struct Result {
   std::string problem;  // empty: all as it must be
   std::uint32_t kills = 0;
   std::uint32_t stops = 0;
-  std::vector<const char*> died_at = {};
 
   void fail(const std::string& what) {
     if (problem.empty()) problem = what;

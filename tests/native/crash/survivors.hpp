@@ -60,18 +60,17 @@ struct Survivors {
 
 // The producer is started again, with somebody who takes what is in its way: afterwards all of its plan is in.
 inline void finish_plan(Survivors& survivors) {
-  if (survivors.history.plan.counts[0] == 0) return;
+  if (!survivors.history.plan.exists()) return;
   Outcome outcome = Outcome::full;
   for (int tries = 0; tries < 64 && outcome == Outcome::full; ++tries) {
     outcome = put_planned(survivors.putting);
     if (outcome == Outcome::full) (void)get_items(survivors.getting, 1);
   }
   if (outcome != Outcome::done) return survivors.probe.complain("a producer that was started again did not come to its end");
-  for (std::uint32_t s = 0; s < Plan::sequences; ++s)
-    for (std::uint32_t i = 0; i < survivors.history.plan.counts[s]; ++i)
-      survivors.history.items[survivors.history.plan.ids[s][i]].is_in.store(true);
+  survivors.history.plan.for_each([&](std::uint32_t id) { survivors.history.items[id].is_in.store(true); });
   if (put_planned(survivors.putting) != Outcome::done) survivors.probe.complain("a plan that is complete was not let be");
-  if (!every_line_is_usable(survivors.putting)) survivors.probe.complain("a line of the table of producers has leaked");
+  if (!every_line_is_usable(survivors.producer.producers(), owner_word(survivors.putting)))
+    survivors.probe.complain("a line of the table of producers has leaked");
 }
 
 // The end of every case: the queue must be as good as new.
