@@ -70,6 +70,7 @@ def test_a_bounded_queue_takes_batches_and_streams_too(spark, ticks, stream):
         write(frame_of(spark, 1000))
         check_each_once(jobs.get_many(4096)["number"], 1000)
         ticks.put_many(numbered(0, 2000))
+        ticks.subscribe("keeper", start="earliest").close()
         stream.run()
         stream.forget_last_commit()
         stream.run()
@@ -93,6 +94,7 @@ def test_a_stream_is_put_once_over_batches_and_restarts(stream, ticks, out):
 
 def test_a_batch_that_spark_repeats_is_not_put_again(stream, ticks, out):
     ticks.put_many(numbered(0, 10_000))
+    ticks.subscribe("keeper", start="earliest").close()
     stream.run(maxRowsPerTrigger=3000, partitions=2)
     stream.forget_last_commit()
     stream.run(maxRowsPerTrigger=3000, partitions=3)  # and not even in other partitions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from dataclasses import dataclass
 
@@ -13,12 +14,11 @@ from pyspark.sql.streaming.listener import (
     QueryStartedEvent,
     QueryTerminatedEvent,
     StreamingQueryListener,
+    StreamingQueryProgress,
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["Batch", "Progress", "has_ended"]
-
-PATIENCE_SECONDS = 5.0  # for a report that is on its way
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Progress(StreamingQueryListener):
 
     def __init__(self, spark: SparkSession) -> None:
         self.of_queries: dict[str, list[Batch]] = {}
-        self.last_numbers: dict[str, int] = {}
+        self.lock = threading.Lock()
         self.session = spark
         spark.streams.addListener(self)
 
@@ -52,15 +52,10 @@ class Progress(StreamingQueryListener):
         return self.of_queries.get(str(query.id), [])
 
     def settled(self, query: StreamingQuery) -> list[Batch]:
-        """The same for a query that has ended, when its last report has come too."""
-        last = query.lastProgress
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while last is not None and self.last_number(query) < last.batchId and time.monotonic() < deadline:
-            time.sleep(0.02)
+        """The same for a query that has ended, with what its last reports say, whether they have come or not."""
+        for progress in query.recentProgress:
+            self.take(progress)
         return self.batches(query)
-
-    def last_number(self, query: StreamingQuery) -> int:
-        return self.last_numbers.get(str(query.id), -1)
 
     def close(self) -> None:
         self.session.streams.removeListener(self)
@@ -69,21 +64,27 @@ class Progress(StreamingQueryListener):
         pass
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        progress = event.progress
-        if progress.numInputRows and progress.sources:
-            source = progress.sources[0]
-            batch = Batch(
-                number=progress.batchId,
-                rows=progress.numInputRows,
-                seconds=progress.durationMs.get("triggerExecution", 0) / 1e3,
-                start=position(source.startOffset),
-                stop=position(source.endOffset),
-                end=position(source.latestOffset),
-                reader=json.loads(source.endOffset)["reader"],
-                done_at=time.time(),
-            )
-            self.of_queries.setdefault(str(progress.id), []).append(batch)
-        self.last_numbers[str(progress.id)] = progress.batchId
+        self.take(event.progress)
+
+    def take(self, progress: StreamingQueryProgress) -> None:
+        """A report may come twice, and late."""
+        batches = self.of_queries.setdefault(str(progress.id), [])
+        if not progress.numInputRows or not progress.sources:
+            return
+        source = progress.sources[0]
+        batch = Batch(
+            number=progress.batchId,
+            rows=progress.numInputRows,
+            seconds=progress.durationMs.get("triggerExecution", 0) / 1e3,
+            start=position(source.startOffset),
+            stop=position(source.endOffset),
+            end=position(source.latestOffset),
+            reader=json.loads(source.endOffset)["reader"],
+            done_at=time.time(),
+        )
+        with self.lock:
+            if not batches or batches[-1].number < batch.number:
+                batches.append(batch)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
         pass

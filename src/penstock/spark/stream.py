@@ -13,7 +13,7 @@ when it replays that batch, and "latest" has moved by then. The end of the batch
 
 Spark asks for the latest offset from a start only when the batch that ends there is in its log of commits, and calls
 ``commit`` for it only when it plans the next one, for which there must be something new. With a full queue there
-would never be: so the question itself already frees what lies before the start.
+would never be: so when there is nothing new, the question itself already frees what lies before the start.
 
 Spark calls all this in one long-lived process for each query; only ``read`` runs elsewhere, in the tasks.
 """
@@ -83,7 +83,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         position = self.position(start)
-        self.attached().settle(start["reader"], start["began"]["as"], position)
         end = self.attached().end
         if self.target is not None:
             end = min(end, self.target)
@@ -92,6 +91,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         elif isinstance(limit, ReadMaxBytes):
             end = min(end, position + self.attached().rows_of_bytes(limit.max_bytes))
         if end <= position:
+            self.attached().settle(start["reader"], start["began"]["as"], position)
             self.attached().check_still_there()
         self.latest = {**start, "position": max(position, end)}
         return self.latest
