@@ -57,9 +57,9 @@ ROWS = {
 
 
 @click.command(epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--quick", is_flag=True, help="Three rounds of two million rows.")
+@click.option("--quick", is_flag=True, help="Three rounds of five million rows.")
 @click.option("--only", multiple=True, type=click.Choice(list(ROWS)), help="Only this row; may be repeated.")
-@click.option("--rows", type=click.IntRange(min=1000), help="How many rows; 20 million, or 2 with --quick.")
+@click.option("--rows", type=click.IntRange(min=1000), help="How many rows; 20 million, or 5 with --quick.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Rounds; 5, or 3 with --quick.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("build/bench-spark"), show_default=True)
 def main(quick: bool, only: tuple[str, ...], rows: int | None, rounds: int | None, out: Path) -> None:
@@ -69,7 +69,7 @@ def main(quick: bool, only: tuple[str, ...], rows: int | None, rounds: int | Non
         "machine": machine.machine(),
         "commit": machine.commit(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "rows": rows or (2_000_000 if quick else 20_000_000),
+        "rows": rows or (5_000_000 if quick else 20_000_000),
         "rounds": rounds or (3 if quick else 5),
     }
     chosen = [ROWS[name] for name in only or ROWS]

@@ -30,7 +30,8 @@ class Place:
         for start in range(0, rows, CHUNK):
             self.queue.put_many(some_rows(start, min(start + CHUNK, rows)))
         self.parquet = str(self.folder / "rows.parquet")
-        self.made_rows().write.parquet(self.parquet)
+        positions = functions.col("number").alias("position")  # as the source has it: the same rows, column by column
+        self.made_rows().select("*", positions).write.parquet(self.parquet)
 
     def made_rows(self) -> DataFrame:
         """The same rows, made by Spark."""

@@ -176,7 +176,7 @@ def run_campaign(folder: Path, seed: str, plan: list[str], rows: int, pause: tup
 @pytest.mark.timeout(900)
 def test_each_record_arrives_once_though_everybody_is_killed_on_the_way(tmp_path, capsys):
     plan = ["worker", "producer", "driver", "reader", "producer"]
-    campaign = run_campaign(tmp_path, "short", plan, rows=100_000, pause=(0.0, 0.5))
+    campaign = run_campaign(tmp_path, "short", plan, rows=50_000, pause=(0.0, 0.5))
     with capsys.disabled():
         print(f"\n  kills: {campaign.kills}")
     assert campaign.kills["driver"] == 1
