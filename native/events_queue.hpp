@@ -57,7 +57,7 @@ class EventsQueue {
 
   [[nodiscard]] Entered try_enter(std::uint32_t line) noexcept {
     note(line, at_the_lock);
-    return after_lock(lock_.try_lock(line), line);
+    return noted(line, after_lock(lock_.try_lock(line), line));
   }
 
   // Nobody enters twice: a lock that names who comes has been written to by somebody else, and would never be free.
@@ -65,7 +65,7 @@ class EventsQueue {
     if (lock_.is_held_by(line)) return Entered::corrupt;
     note(line, at_the_lock);
     const auto is_alive = [this](std::uint32_t owner) { return owner < roster_.count() && roster_.is_alive(owner); };
-    const Entered entered = after_lock(lock_.lock(line, is_alive, limit_ns), line);
+    const Entered entered = noted(line, after_lock(lock_.lock(line, is_alive, limit_ns), line));
     return entered == Entered::no && lock_names_a_bystander() ? Entered::corrupt : entered;
   }
 
@@ -273,6 +273,11 @@ class EventsQueue {
   // release: whoever sees us outside sees the lock as we left it
   void note(std::uint32_t line, std::uint64_t where) noexcept {
     roster_.lines()[line].intent.store(where, std::memory_order_release);
+  }
+
+  [[nodiscard]] Entered noted(std::uint32_t line, Entered entered) noexcept {
+    if (entered != Entered::yes) note(line, outside);
+    return entered;
   }
 
   // Somebody alive whom the lock names, and who is not at it: then its word was written by nobody of us, and would
