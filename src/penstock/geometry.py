@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,7 +20,7 @@ LARGEST_CHUNK_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
-class Geometry:
+class Geometry(ABC):
     """What all kinds have."""
 
     kind: ClassVar[str]
@@ -35,17 +36,18 @@ class Geometry:
         check_between("participants", self.participants, 1, _layout.PARTICIPANTS_LIMIT)
         check_between("producers", self.producers, 0, _layout.PRODUCERS_LIMIT)
 
+    @abstractmethod
     def layout(self, item: ItemType) -> dict[str, int]:
         """Where everything lies: fields of the header."""
-        raise NotImplementedError
 
+    @abstractmethod
     def values(self) -> dict[str, int]:
         """The sizes, as fields of the header."""
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def from_header(cls, field: Callable[[str], int]) -> Geometry:
-        raise NotImplementedError
+        """The sizes that a header has, not yet checked."""
 
     def check_item(self, item: ItemType) -> None:
         """Do the sizes suit the item?"""
@@ -53,12 +55,13 @@ class Geometry:
         if item.dtype is not None and item.dtype.itemsize != size:
             raise ValueError(f"slot_bytes must be the dtype's {item.dtype.itemsize}: slot_bytes={size}")
 
+    @abstractmethod
     def needed_bytes(self, item: ItemType) -> int:
         """How much of the segment must have memory from the start."""
-        raise NotImplementedError
 
     def initialise(self, fd: int, item: ItemType) -> None:
-        """Write what is not zero in a new segment, the header aside."""
+        """Write what is not zero in a new segment, the header aside: nothing, as a rule."""
+        return
 
 
 def check_between(label: str, value: int, least: int, most: int) -> None:

@@ -89,7 +89,8 @@ def test_items_that_are_no_records_are_one_column():
     assert to_items(batch, ["value"], bytes) == [b"a", b"\xff\0"]
     numbers = np.arange(3.0)
     batch = to_batch(numbers, 0, arrow_schema(numbers.dtype))
-    assert to_items(batch, chosen_columns(batch.schema.names, numbers.dtype, "position"), "f8").tolist() == [0, 1, 2]
+    columns = chosen_columns(batch.schema.names, numbers.dtype, "position")
+    assert to_items(batch, columns, numbers.dtype).tolist() == [0, 1, 2]
     vectors = np.arange(6).reshape(3, 2)
     batch = to_batch(vectors, 0, arrow_schema(np.dtype(("i8", (2,)))))
     assert to_items(batch, ["value"], np.dtype(("i8", (2,)))).tolist() == vectors.tolist()

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar, cast
 
 __all__ = ["SinkOptions", "SourceOptions", "Start"]
 
-Value = TypeVar("Value")
+Value = TypeVar("Value", int, float)
 Start = Literal["earliest", "latest"] | int
 
 SOURCE_NAMES = [
@@ -128,7 +128,7 @@ class Given:
             value = convert(text)
         except ValueError:
             raise ValueError(f"{name} must be {what}: {name}={text!r}") from None
-        if not value >= least:  # type: ignore[operator]  # int or float; also refuses NaN
+        if not value >= least:  # not <: that would let NaN pass
             raise ValueError(f"{name} must be {what} of at least {least}: {name}={text!r}")
         return value
 

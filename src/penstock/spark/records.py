@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.spark.types import dtype_of
+
 __all__ = ["chosen_columns", "to_items"]
 
 NOT_A_TIME = np.iinfo(np.int64).min
@@ -18,7 +20,7 @@ def chosen_columns(columns: Sequence[str], item: object, position_column: str) -
     """Which columns make an item, in the order of its fields; the position of the queue they came from is left out."""
     if item is object:
         raise TypeError("rows cannot become pickled objects: item=object; give the queue a numpy dtype, or bytes")
-    names = None if item is bytes else np.dtype(item).names  # type: ignore[call-overload]  # else it is a dtype
+    names = None if item is bytes else dtype_of(item).names
     if names is None:
         given = [column for column in columns if column != position_column]
         if len(given) != 1:
@@ -37,7 +39,7 @@ def to_items(batch: pa.RecordBatch, columns: Sequence[str], item: object) -> Any
     arrays = [batch.column(batch.schema.get_field_index(name)) for name in columns]
     if item is bytes:
         return byte_strings(arrays[0], columns[0]).to_pylist()
-    dtype: np.dtype[Any] = np.dtype(item)  # type: ignore[call-overload]  # a queue's item is bytes, object or this
+    dtype = dtype_of(item)
     records = np.zeros(batch.num_rows, dtype)
     if dtype.names is None:
         fill(records, arrays[0], columns[0])

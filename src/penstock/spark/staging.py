@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.spark.types import dtype_of
+
 __all__ = ["Folder", "clean_up", "staging_root", "unnamed_folder"]
 
 BYTES_SCHEMA = pa.schema([pa.field("value", pa.binary(), nullable=False)])
@@ -123,7 +125,7 @@ def read_rows(path: Path, item: object) -> Any:
     if item is bytes:
         with pa.memory_map(str(path)) as file:
             return pa.ipc.open_file(file).read_all().column(0).to_pylist()
-    dtype: np.dtype[Any] = np.dtype(item)  # type: ignore[call-overload]  # a queue's item is bytes or this
+    dtype = dtype_of(item)
     base, shape = dtype.subdtype or (dtype, ())
     flat = np.memmap(path, base, mode="r")
     return np.asarray(flat).reshape(-1, *shape)

@@ -36,6 +36,13 @@ DECIMAL = pa.decimal128(20, 0)  # holds every u8
 NULLABLE_KINDS = "Mm"  # only these have a value that says "none": NaT
 
 
+def dtype_of(item: object) -> np.dtype[Any]:
+    """A queue's item that is neither bytes nor object: the dtype of its records."""
+    if not isinstance(item, np.dtype):
+        raise TypeError(f"the items must be records, of a numpy dtype: item={item!r}")
+    return item
+
+
 def arrow_schema(item: object, *, strings: str = "string", position_column: str = "position") -> pa.Schema:
     """The columns of a queue whose items are of this type: its fields, then the position."""
     if item is object:
@@ -45,7 +52,7 @@ def arrow_schema(item: object, *, strings: str = "string", position_column: str 
     if item is bytes:
         fields = [pa.field(VALUE, pa.binary(), nullable=False)]
     else:
-        dtype: np.dtype[Any] = np.dtype(item)  # type: ignore[call-overload]  # a queue's item is bytes, object or this
+        dtype = dtype_of(item)
         fields = [field_of(dtype, VALUE, strings)] if dtype.names is None else fields_of(dtype, "", strings)
     if position_column in {field.name for field in fields}:
         raise ValueError(
