@@ -188,7 +188,7 @@ class EventsQueue {
     if (patience_.wait(near, [&] { return is_beyond(lingering_items); }, limit_ns)) return;
     const std::uint32_t ticket = items().announce();
     if (near()) return;  // W1
-    items().park_for_all(ticket, limit_ns < park_limit_ns ? limit_ns : park_limit_ns);
+    items().park_and_relay(ticket, limit_ns < park_limit_ns ? limit_ns : park_limit_ns);
   }
 
   // After room().announce() and a look. Short, since what holds the room back may be a reader that dies meanwhile:

@@ -16,14 +16,14 @@ from penstock._batches cimport Gathered, gather
 from penstock._buffers cimport Held, as_records, borrow
 from penstock._events_native cimport *
 from penstock._kinds cimport LONG_COPY, OBJECT, RECORD, REFERENCE
+from penstock._mapped cimport own_identity
 from penstock._native cimport (
-    PyTypeObject, array_data, count_each, drop_each, forget, is_broken, references_of,
-    thread_limit, traverseproc, visitproc, watch,
+    PyTypeObject, array_data, count_each, drop_each, is_broken, references_of, traverseproc, visitproc, watch,
 )
 from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
 
-from penstock import items, segment
-from penstock.errors import CorruptSegment, Full, ShutDown, TooManyParticipants
+from penstock import items
+from penstock.errors import CorruptSegment, Full, TooManyParticipants
 
 cdef enum:
     BRIEFLY_NS = 100000000  # what even a call that never waits grants the holder of the lock
@@ -43,12 +43,11 @@ cdef void keep_for_later(void* context, void** references, uint64_t count) noexc
         forgotten.push_back(references[i])
 
 
-cdef class EventsBody(Body):
+cdef class EventsBody(MappedBody):
 
     def __cinit__(self, geometry, offsets, memory, item, *, lock_fd, label, on_disk):
         cdef EventsOffsets at
         cdef EventsMap shape
-        cdef Identity identity
         cdef Held mapped
         self.memory = memory
         self.label = label
@@ -69,10 +68,6 @@ cdef class EventsBody(Body):
         shape.reader_lines = geometry.readers
         shape.varies = item is not None and item.varies
         shape.may_drop = geometry.on_full == 3
-        boot = segment.boot_id()
-        identity.boot_id[0] = int.from_bytes(boot[:8], "little")
-        identity.boot_id[1] = int.from_bytes(boot[8:], "little")
-        identity.start_ticks = segment.process_start_ticks()
         self.form = REFERENCE if item is None else item.kind
         self.dtype = None if item is None else item.dtype
         self.participants = geometry.participants
@@ -82,8 +77,8 @@ cdef class EventsBody(Body):
         self.syncs_always = on_disk and geometry.sync == 1
         self.guard = watch(mapped.view.buf, mapped.view.len) if item is not None else NULL
         self.queue = new EventsQueue(
-            <byte*>mapped.view.buf, at, shape, geometry.participants, geometry.producers, lock_fd, identity,
-            self.is_durable,
+            <byte*>mapped.view.buf, at, shape, geometry.participants, geometry.producers, lock_fd,
+            own_identity(), self.is_durable,
         )
         self.log = &self.queue.log()
         self.map = &self.log.map()
@@ -94,20 +89,15 @@ cdef class EventsBody(Body):
         if self.queue is not NULL and self.form == REFERENCE:
             collect_events(self.map[0], self.forgotten)
             drop_each(self.forgotten.data(), self.forgotten.size())
-        forget(self.guard)
         del self.queue
 
     cdef int raise_corrupt(self) except -1:
-        if is_broken(self.guard):
-            raise CorruptSegment(f"the segment of {self.label} was truncated while it was in use; recreate the queue")
+        self.raise_if_truncated()
         raise CorruptSegment(
             f"the chunks of {self.label} contradict each other: end={self.map.control.end.load():#x}, "
             f"head_chunk={self.map.control.head_chunk.load()}, chunks_made={self.map.control.chunks_made.load()}; "
             "recreate the queue"
         )
-
-    cdef int raise_shut_down(self) except -1:
-        raise ShutDown(f"the queue {self.label} is shut down")
 
     cdef int check_found(self, Found found) except -1:
         if found == Found.corrupt or is_broken(self.guard):
@@ -131,14 +121,7 @@ cdef class EventsBody(Body):
         joined = self.queue.join()
         if joined == Joined.yes and self.queue.find_line(line):
             return line
-        if joined == Joined.table_full:
-            raise TooManyParticipants(
-                f"all {self.participants} participants of {self.label} are in use; "
-                "close handles that are not needed, or create the queue with a larger participants="
-            )
-        if joined == Joined.too_many_threads:
-            raise TooManyParticipants(f"more than {thread_limit} threads of this process use penstock at once")
-        raise CorruptSegment(f"the queue {self.label} could not be opened again after a fork; open it by name")
+        self.raise_not_joined(joined)
 
     cdef int enter(self, int64_t deadline) except -1:
         """1: this thread has the lock, and leaves before anything can raise. 0: the time is up."""
@@ -321,7 +304,7 @@ cdef class EventsBody(Body):
     cdef int after_put(self) except -1:
         if is_broken(self.guard):
             self.raise_corrupt()
-        self.queue.items().notify_all()
+        self.queue.items().notify()
         return self.write_to_disk() if self.syncs_always else 0
 
     cdef int write_to_disk(self) except -1:

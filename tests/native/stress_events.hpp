@@ -54,7 +54,7 @@ class EventsWriter {
       outcome = try_put(count, put);  // W1
       if (outcome == Appended::full) queue.room().park_for_all(ticket, park_limit_ns);
     }
-    queue.items().notify_all();
+    queue.items().notify();
     return outcome == Appended::done ? put : 0;
   }
 

@@ -1,6 +1,9 @@
 // The eventcount: nobody who announced before a publish sleeps through it.
 #include <atomic>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -86,6 +89,35 @@ TEST(wake_all_ends_every_sleep) {
   attached.queue().room().wake_all();
   for (std::thread& thread : threads) thread.join();
   CHECK(monotonic_ns() - before < 9 * second);
+}
+
+// Of this process.
+bool is_asleep(pid_t thread) {
+  std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+  const std::string line((std::istreambuf_iterator<char>(stat)), {});
+  const std::size_t name_end = line.rfind(')');
+  return name_end != std::string::npos && line.substr(name_end, 3) == ") S";
+}
+
+TEST(one_notify_ends_every_sleep_where_the_woken_wake_the_rest) {
+  std::atomic<std::uint32_t> word{0};
+  Event event(&word);
+  constexpr int sleepers = 4;
+  std::atomic<pid_t> ids[sleepers]{};
+  std::vector<std::thread> threads;
+  const std::uint32_t ticket = event.announce();
+  for (auto& id : ids)
+    threads.emplace_back([&event, &id, ticket] {
+      id.store(gettid());
+      event.park_and_relay(ticket, 10 * second);
+    });
+  for (auto& id : ids)
+    while (id.load() == 0 || !is_asleep(id.load())) std::this_thread::yield();
+  const std::int64_t before = monotonic_ns();
+  event.notify();
+  for (std::thread& thread : threads) thread.join();
+  CHECK(monotonic_ns() - before < 9 * second);
+  CHECK_EQUAL(word.load() & 1, 0u);  // nobody is left asleep, and nobody is said to be
 }
 
 TEST(a_wait_that_has_nothing_to_wait_for_returns_at_once) {

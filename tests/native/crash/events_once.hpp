@@ -52,7 +52,7 @@ enum class Planned : std::uint8_t {
     if (outcome == Appended::full) return Planned::full;
     if (outcome == Appended::closed) return Planned::closed;
     if (outcome != Appended::done) return probe.complain("an append of put_once failed"), Planned::wrong;
-    context.queue().items().notify_all();
+    context.queue().items().notify();
     done += put;
   }
   return Planned::done;

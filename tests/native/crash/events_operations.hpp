@@ -89,7 +89,7 @@ inline std::uint64_t put_items(EventsContext& context, const std::vector<std::ui
   probe.published_end = probe.first_position + put;
   context.history.settle(probe);
   context.queue().leave();
-  context.queue().items().notify_all();
+  context.queue().items().notify();
   probe.has_returned = true;
   return put;
 }

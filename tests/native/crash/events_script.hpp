@@ -203,7 +203,7 @@ inline void perform(EventsContext& context, const EventsScene& scene, EventsOp o
     if (!enter(context)) return;
     do_inside(context, op, subscription);
     queue.leave();
-    queue.items().notify_all();
+    queue.items().notify();
   }
   context.probe.has_returned = true;
 }
