@@ -9,7 +9,7 @@ from penstock._native cimport LocalQueue, Ring, closed_bit, slots_in_use
 from penstock._queue cimport Body, Queue, checked_int, computed_deadline
 
 from penstock import _bounded_once, items, segment
-from penstock.geometry import BoundedGeometry
+from penstock.bounded_geometry import BoundedGeometry
 from penstock.stats import BoundedStats
 
 

@@ -1,23 +1,17 @@
 cimport cython
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from penstock._batches cimport Gathered
-from penstock._native cimport Outcome, Peeked, Range, Ring, SharedLedger, SharedQueue
-from penstock._queue cimport Body
+from penstock._mapped cimport MappedBody
+from penstock._native cimport Outcome, Peeked, Ring, SharedLedger, SharedQueue
 
 
 @cython.final
-cdef class SharedBody(Body):
+cdef class SharedBody(MappedBody):
     cdef SharedQueue* queue
     cdef const Ring* ring
-    cdef Range* guard
-    cdef int form                 # of items.py: bytes, record or object
-    cdef uint32_t participants
-    cdef object dtype
-    cdef object memory            # the mapping: unmapped when the last one is out
 
     cdef int _raise_corrupt(self) except -1
-    cdef int _raise_shut_down(self) except -1
     cdef int _find_ledger(self, SharedLedger* ledger) except -1
     cdef int _check_length(self, uint64_t length) except -1
     cdef int _put_bytes(self, const void* data, uint64_t length, int64_t deadline) except -1

@@ -10,13 +10,14 @@ from libc.stdint cimport int64_t, uint64_t
 from penstock._batches cimport Gathered, gather
 from penstock._buffers cimport Held, as_records, borrow
 from penstock._kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
+from penstock._mapped cimport own_identity
 from penstock._native cimport *
 from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
 
 import numpy
 
-from penstock import items, segment
-from penstock.errors import CorruptSegment, Full, ShutDown, TooManyParticipants
+from penstock import items
+from penstock.errors import CorruptSegment, Full
 
 import_array()
 
@@ -29,11 +30,10 @@ cdef object decode_object = items.decode_object
 
 
 @cython.final
-cdef class SharedBody(Body):
+cdef class SharedBody(MappedBody):
 
     def __cinit__(self, opened):
         cdef BoundedOffsets at
-        cdef Identity identity
         cdef dict offsets = opened.offsets
         cdef Held mapped
         self.memory = opened.take_memory()
@@ -44,14 +44,10 @@ cdef class SharedBody(Body):
         at.generations = offsets["generations_offset"]
         at.lengths = offsets["lengths_offset"]
         at.payload = offsets["payload_offset"]
-        boot = segment.boot_id()
-        identity.boot_id[0] = int.from_bytes(boot[:8], "little")
-        identity.boot_id[1] = int.from_bytes(boot[8:], "little")
-        identity.start_ticks = segment.process_start_ticks()
         self.guard = watch(mapped.view.buf, mapped.view.len)
         self.queue = new SharedQueue(
             <byte*>mapped.view.buf, at, opened.geometry.capacity, opened.geometry.slot_bytes,
-            opened.geometry.participants, opened.geometry.producers, opened.take_lock_fd(), identity,
+            opened.geometry.participants, opened.geometry.producers, opened.take_lock_fd(), own_identity(),
         )
         self.ring = &self.queue.ring()
         self.label = repr(opened.name)
@@ -60,20 +56,15 @@ cdef class SharedBody(Body):
         self.participants = opened.geometry.participants
 
     def __dealloc__(self):
-        forget(self.guard)
         del self.queue
 
     cdef int _raise_corrupt(self) except -1:
-        if is_broken(self.guard):
-            raise CorruptSegment(f"the segment of {self.label} was truncated while it was in use; recreate the queue")
+        self.raise_if_truncated()
         raise CorruptSegment(
             f"the positions and generations of {self.label} contradict each other: "
             f"push_position={self.ring.push_position.load()}, pop_position={self.ring.pop_position.load()}, "
             f"capacity={self.ring.capacity}; recreate the queue"
         )
-
-    cdef int _raise_shut_down(self) except -1:
-        raise ShutDown(f"the queue {self.label} is shut down")
 
     cdef int _find_ledger(self, SharedLedger* ledger) except -1:
         """This thread's line in the participant table; a thread joins at its first operation."""
@@ -83,14 +74,7 @@ cdef class SharedBody(Body):
         joined = self.queue.join()
         if joined == Joined.yes and self.queue.find_ledger(ledger[0]):
             return 0
-        if joined == Joined.table_full:
-            raise TooManyParticipants(
-                f"all {self.participants} participants of {self.label} are in use; "
-                "close handles that are not needed, or create the queue with a larger participants="
-            )
-        if joined == Joined.too_many_threads:
-            raise TooManyParticipants(f"more than {thread_limit} threads of this process use penstock at once")
-        raise CorruptSegment(f"the queue {self.label} could not be opened again after a fork; open it by name")
+        return self.raise_not_joined(joined)
 
     # -- put --------------------------------------------------------------------------------------------
 
@@ -286,7 +270,7 @@ cdef class SharedBody(Body):
             self._raise_corrupt()
         if outcome == Outcome.closed:
             if is_discarded(self.ring[0]):
-                self._raise_shut_down()
+                self.raise_shut_down()
         elif not self.queue.recovery_is_due(outcome):
             return NOTHING
         found = self.queue.recovery().run()
@@ -303,7 +287,7 @@ cdef class SharedBody(Body):
             self.queue.room().notify()
             return RETRY
         if outcome == Outcome.closed:
-            self._raise_shut_down()
+            self.raise_shut_down()
         return NOTHING
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
@@ -379,7 +363,7 @@ cdef class SharedBody(Body):
         """After a put that did not succeed: True to try again, False when the time is up."""
         cdef int64_t left
         if outcome == Outcome.closed:
-            self._raise_shut_down()
+            self.raise_shut_down()
         if outcome == Outcome.corrupt or is_broken(self.guard):
             self._raise_corrupt()
         if self.queue.recovery_is_due(outcome) and self.queue.make_room(ledger[0]):

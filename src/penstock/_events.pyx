@@ -20,7 +20,7 @@ import numpy
 
 from penstock import items, keeper, segment
 from penstock.errors import DataLost, ReaderInUse
-from penstock.geometry import EventsGeometry
+from penstock.events_geometry import EventsGeometry
 from penstock.stats import EventStats, ReaderInfo
 
 cdef int ONE_PROCESS = -2    # Roster::one_process

@@ -4,24 +4,19 @@ from libcpp.vector cimport vector
 from penstock._events_native cimport (
     Appended, EventLog, EventsMap, EventsQueue, Found, ProducerLine,
 )
-from penstock._native cimport Buffer, Range
-from penstock._queue cimport Body
+from penstock._mapped cimport MappedBody
+from penstock._native cimport Buffer
 
 
-cdef class EventsBody(Body):
+cdef class EventsBody(MappedBody):
     cdef EventsQueue* queue
     cdef EventLog* log
     cdef const EventsMap* map
-    cdef Range* guard
-    cdef int form                    # what an item is
     cdef bint raises_when_full
     cdef bint syncs_always
     cdef bint is_on_disk
     cdef bint is_durable             # on a disk, and to outlive the machine
-    cdef uint32_t participants
     cdef uint64_t arena_offset
-    cdef readonly object dtype
-    cdef readonly object memory      # the mapping: unmapped when the last one is out
     cdef vector[void*] forgotten     # references that the log has let go: dropped when nothing is locked
     cdef object __weakref__
 
@@ -30,7 +25,6 @@ cdef class EventsBody(Body):
     cdef void abandon_reader(self, uint32_t number) noexcept
     cdef uint32_t line(self) except? 0xFFFFFFFF
     cdef int raise_corrupt(self) except -1
-    cdef int raise_shut_down(self) except -1
     cdef int check_found(self, Found found) except -1
     cdef int check_count(self, uint64_t records) except -1
     cdef int check_length(self, uint64_t length) except -1

@@ -1,8 +1,7 @@
-"""The sizes of each kind of queue, from which every offset of its segment follows."""
+"""What the sizes of a queue are, whatever its kind: every offset of its segment follows from them."""
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,12 +10,7 @@ from typing import ClassVar
 from penstock import _layout
 from penstock.items import ItemType
 
-__all__ = ["GEOMETRIES", "BoundedGeometry", "EventsGeometry", "Geometry"]
-
-ON_FULL = {"wait": 1, "raise": 2, "drop_slowest": 3}
-SYNC = {"always": 1, "interval": 2, "never": 3}
-PAGE_BYTES = 4096
-LARGEST_CHUNK_BYTES = 4 << 20
+__all__ = ["Geometry", "check_between", "number_of", "power_of_two_from"]
 
 
 @dataclass(frozen=True)
@@ -69,224 +63,11 @@ def check_between(label: str, value: int, least: int, most: int) -> None:
         raise ValueError(f"{label} must be between {least} and {most}: {label}={value}")
 
 
-@dataclass(frozen=True)
-class BoundedGeometry(Geometry):
-    """A ring of slots."""
-
-    kind = "bounded"
-    fields = _layout.FIELDS
-    header_bytes = _layout.HEADER_BYTES
-
-    capacity: int
-    slot_bytes: int
-
-    def check(self) -> None:
-        super().check()
-        if not 2 <= self.capacity <= _layout.CAPACITY_LIMIT or self.capacity & (self.capacity - 1):
-            raise ValueError(f"capacity must be a power of two, at least 2: {capacity_remedy(self.capacity)}")
-        check_between("slot_bytes", self.slot_bytes, 1, _layout.SLOT_BYTES_LIMIT)
-        if self.capacity * self.slot_bytes > _layout.SEGMENT_BYTES_LIMIT:
-            raise ValueError(
-                f"capacity * slot_bytes must be at most {_layout.SEGMENT_BYTES_LIMIT} bytes: "
-                f"{self.capacity} * {self.slot_bytes} = {self.capacity * self.slot_bytes}"
-            )
-
-    def layout(self, item: ItemType) -> dict[str, int]:
-        return _layout.bounded_layout(
-            self.capacity, self.slot_bytes, self.participants, self.producers, len(item.text), item.varies
-        )
-
-    def values(self) -> dict[str, int]:
-        return {
-            "capacity": self.capacity,
-            "slot_bytes": self.slot_bytes,
-            "participants": self.participants,
-            "producers": self.producers,
-        }
-
-    @classmethod
-    def from_header(cls, field: Callable[[str], int]) -> BoundedGeometry:
-        return cls(field("participants"), field("producers"), field("capacity"), field("slot_bytes"))
-
-    def needed_bytes(self, item: ItemType) -> int:
-        return self.layout(item)["total_bytes"]
-
-    def initialise(self, fd: int, item: ItemType) -> None:
-        """Slot i is free for position i."""
-        at = self.layout(item)["generations_offset"]
-        step = 1 << 16
-        for first in range(0, self.capacity, step):
-            last = min(first + step, self.capacity)
-            os.pwrite(fd, b"".join(i.to_bytes(8, "little") for i in range(first, last)), at + first * 8)
-
-
-def capacity_remedy(capacity: int) -> str:
-    """The value, and the nearest one that works."""
-    if capacity < 2:
-        return f"capacity={capacity}; try 2"
-    if capacity > _layout.CAPACITY_LIMIT:
-        return f"capacity={capacity}; the largest is {_layout.CAPACITY_LIMIT}"
-    return f"capacity={capacity}; try {power_of_two_from(capacity)}"
-
-
 def power_of_two_from(least: int) -> int:
     return 1 << max(0, least - 1).bit_length()
-
-
-@dataclass(frozen=True)
-class EventsGeometry(Geometry):
-    """A log of chunks in an arena of blocks."""
-
-    kind = "events"
-    fields = _layout.EVENTS_FIELDS
-    header_bytes = _layout.EVENTS_HEADER_BYTES
-
-    item_bytes: int
-    """Of a record; of a typical item where they vary."""
-    first_items: int
-    max_bytes: int
-    block_bytes: int
-    block_count: int
-    chunk_lines: int
-    readers: int
-    on_full: int
-    sync: int
-    sync_interval_ns: int
-
-    @classmethod
-    def of(
-        cls,
-        item: ItemType,
-        *,
-        max_bytes: int,
-        first_items: int,
-        item_bytes: int | None,
-        chunk_bytes: int | None,
-        on_full: str,
-        sync: str,
-        sync_interval: float,
-        readers: int,
-        producers: int,
-        participants: int,
-    ) -> EventsGeometry:
-        """What a user asks for, with sizes of blocks that suit it."""
-        size = item.slot_bytes(item_bytes)
-        check_between("first_items", first_items, 1, _layout.FIRST_ITEMS_LIMIT)
-        check_between("item_bytes", size, 1, _layout.SLOT_BYTES_LIMIT)
-        first_bytes = check_room(item, size, first_items, max_bytes)
-        if chunk_bytes is not None:
-            check_between("chunk_bytes", chunk_bytes, first_bytes, _layout.BLOCK_BYTES_LIMIT)
-        share = min(max_bytes // 8, LARGEST_CHUNK_BYTES) if chunk_bytes is None else chunk_bytes
-        block = max(PAGE_BYTES, power_of_two_from(max(share, first_bytes)))
-        count = 3 * -(-max_bytes // block) + 64
-        return cls(
-            participants,
-            producers,
-            item_bytes=size,
-            first_items=first_items,
-            max_bytes=max_bytes,
-            block_bytes=block,
-            block_count=count,
-            chunk_lines=power_of_two_from(count + 2),
-            readers=readers,
-            on_full=number_of("on_full", on_full, ON_FULL),
-            sync=number_of("sync", sync, SYNC),
-            sync_interval_ns=interval_ns(sync_interval),
-        )
-
-    def check(self) -> None:
-        super().check()
-        check_between("slot_bytes", self.item_bytes, 1, _layout.SLOT_BYTES_LIMIT)
-        check_between("first_items", self.first_items, 1, _layout.FIRST_ITEMS_LIMIT)
-        check_between("readers", self.readers, 1, _layout.READERS_LIMIT)
-        check_between("max_bytes", self.max_bytes, 1, _layout.SEGMENT_BYTES_LIMIT // 8)
-        check_between("capacity", self.block_count, 1, _layout.BLOCKS_LIMIT)
-        check_between("sync_interval_ns", self.sync_interval_ns, interval_ns(0.001), interval_ns(86400))
-        check_between("on_full", self.on_full, 1, len(ON_FULL))
-        check_between("sync", self.sync, 1, len(SYNC))
-        if not PAGE_BYTES <= self.block_bytes <= _layout.BLOCK_BYTES_LIMIT or self.block_bytes % PAGE_BYTES:
-            raise ValueError(f"block_bytes must be pages, at most {_layout.BLOCK_BYTES_LIMIT}: {self.block_bytes}")
-        if not 2 <= self.chunk_lines <= 2 * _layout.BLOCKS_LIMIT or self.chunk_lines & (self.chunk_lines - 1):
-            raise ValueError(f"chunk_lines must be a power of two: chunk_lines={self.chunk_lines}")
-        if self.block_count * self.block_bytes > _layout.SEGMENT_BYTES_LIMIT:
-            raise ValueError(
-                f"capacity * block_bytes must be at most {_layout.SEGMENT_BYTES_LIMIT}: "
-                f"{self.block_count} * {self.block_bytes}"
-            )
-
-    def check_item(self, item: ItemType) -> None:
-        super().check_item(item)
-        check_room(item, self.item_bytes, self.first_items, self.max_bytes)
-
-    def layout(self, item: ItemType) -> dict[str, int]:
-        return _layout.events_layout(
-            self.block_count,
-            self.block_bytes,
-            self.chunk_lines,
-            self.participants,
-            self.readers,
-            self.producers,
-            len(item.text),
-        )
-
-    def values(self) -> dict[str, int]:
-        return {
-            "capacity": self.block_count,
-            "slot_bytes": self.item_bytes,
-            "participants": self.participants,
-            "producers": self.producers,
-            "max_bytes": self.max_bytes,
-            "block_bytes": self.block_bytes,
-            "first_items": self.first_items,
-            "chunk_lines": self.chunk_lines,
-            "readers": self.readers,
-            "on_full": self.on_full,
-            "sync": self.sync,
-            "sync_interval_ns": self.sync_interval_ns,
-        }
-
-    @classmethod
-    def from_header(cls, field: Callable[[str], int]) -> EventsGeometry:
-        return cls(
-            field("participants"),
-            field("producers"),
-            item_bytes=field("slot_bytes"),
-            first_items=field("first_items"),
-            max_bytes=field("max_bytes"),
-            block_bytes=field("block_bytes"),
-            block_count=field("capacity"),
-            chunk_lines=field("chunk_lines"),
-            readers=field("readers"),
-            on_full=field("on_full"),
-            sync=field("sync"),
-            sync_interval_ns=field("sync_interval_ns"),
-        )
-
-    def needed_bytes(self, item: ItemType) -> int:
-        return self.layout(item)["arena_offset"]
-
-
-def check_room(item: ItemType, item_bytes: int, first_items: int, max_bytes: int) -> int:
-    """Is there room for two chunks of the first size? How many bytes one has."""
-    first_bytes = first_items * (item_bytes + 4 * item.varies) + 8
-    if not 2 * first_bytes <= max_bytes <= _layout.SEGMENT_BYTES_LIMIT // 8:
-        raise ValueError(
-            f"max_bytes must be between {2 * first_bytes}, two chunks of {first_items} items, "
-            f"and {_layout.SEGMENT_BYTES_LIMIT // 8}: max_bytes={max_bytes}"
-        )
-    return first_bytes
 
 
 def number_of(label: str, given: str, numbers: dict[str, int]) -> int:
     if given not in numbers:
         raise ValueError(f"{label} must be one of {', '.join(map(repr, numbers))}: {label}={given!r}")
     return numbers[given]
-
-
-def interval_ns(seconds: float) -> int:
-    if not 0.001 <= seconds <= 86400:
-        raise ValueError(f"sync_interval must be between 0.001 and 86400 seconds: sync_interval={seconds!r}")
-    return round(seconds * 1e9)
-
-
-GEOMETRIES: dict[str, type[Geometry]] = {each.kind: each for each in (BoundedGeometry, EventsGeometry)}

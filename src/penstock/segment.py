@@ -22,7 +22,8 @@ from typing import Any
 
 from penstock import _layout
 from penstock.errors import CorruptSegment, QueueExists, QueueNotFound, QueueReplaced
-from penstock.geometry import GEOMETRIES, Geometry
+from penstock.geometries import GEOMETRIES
+from penstock.geometry import Geometry
 from penstock.items import ItemType
 from penstock.stats import QueueInfo
 

@@ -1,0 +1,42 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""What every body that works on a mapped segment needs: who we are in it, and the errors it can always give."""
+
+from penstock._native cimport forget, is_broken, thread_limit
+
+from penstock import segment
+from penstock.errors import CorruptSegment, ShutDown, TooManyParticipants
+
+
+cdef Identity own_identity() except *:
+    """By which others tell whether we still live."""
+    cdef Identity identity
+    boot = segment.boot_id()
+    identity.boot_id[0] = int.from_bytes(boot[:8], "little")
+    identity.boot_id[1] = int.from_bytes(boot[8:], "little")
+    identity.start_ticks = segment.process_start_ticks()
+    return identity
+
+
+cdef class MappedBody(Body):
+
+    def __dealloc__(self):
+        forget(self.guard)
+
+    cdef int raise_if_truncated(self) except -1:
+        if is_broken(self.guard):
+            raise CorruptSegment(f"the segment of {self.label} was truncated while it was in use; recreate the queue")
+        return 0
+
+    cdef int raise_not_joined(self, Joined joined) except -1:
+        """A thread has no line in the participant table, and this is why."""
+        if joined == Joined.table_full:
+            raise TooManyParticipants(
+                f"all {self.participants} participants of {self.label} are in use; "
+                "close handles that are not needed, or create the queue with a larger participants="
+            )
+        if joined == Joined.too_many_threads:
+            raise TooManyParticipants(f"more than {thread_limit} threads of this process use penstock at once")
+        raise CorruptSegment(f"the queue {self.label} could not be opened again after a fork; open it by name")
+
+    cdef int raise_shut_down(self) except -1:
+        raise ShutDown(f"the queue {self.label} is shut down")
