@@ -381,7 +381,7 @@ def use_a_truncated_file(how, size, when, item):
             (LOOKS | WORKS)[name](q, value)
             assert name in LOOKS or size > 0, "nobody noticed"
         except CorruptSegment as error:
-            assert "truncated" in str(error)  # noqa: PT017
+            assert "truncated" in str(error)
         except (penstock.ShutDown, penstock.QueueClosed):
             assert how in ("shutdown", "close")
         except (penstock.Empty, penstock.Full):

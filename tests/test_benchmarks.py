@@ -4,6 +4,7 @@ Promised: a run that loses, doubles, changes or reorders an item is found out, a
 dies costs its row and nothing else, and what is written has the shape that the README describes.
 """
 
+import importlib
 import json
 import os
 import subprocess
@@ -15,16 +16,15 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from benchmarks import items, results
+from benchmarks.case import Case, Contender, Goal, Plan
+from benchmarks.flow import Flow, measure_flow
+from benchmarks.isolation import FAILED, NOT_INSTALLED, OK, Sample, isolated
+from benchmarks.rounds import Entry, Rounds, judge
+from benchmarks.rows import all_cases, chosen
+from benchmarks.standard import MultiprocessingQueue
 
-from benchmarks import items, results  # noqa: E402
-from benchmarks.case import Case, Contender, Goal, Plan  # noqa: E402
-from benchmarks.flow import Flow, measure_flow  # noqa: E402
-from benchmarks.isolation import FAILED, NOT_INSTALLED, OK, Sample, isolated  # noqa: E402
-from benchmarks.rounds import Entry, Rounds, judge  # noqa: E402
-from benchmarks.rows import all_cases, chosen  # noqa: E402
-from benchmarks.standard import MultiprocessingQueue  # noqa: E402
+ROOT = Path(__file__).resolve().parents[1]
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -106,9 +106,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     (tmp_path / "planted_queues.py").write_text(PLANTED)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "planted_queues", raising=False)
-    import planted_queues  # type: ignore[import-not-found]
-
-    return planted_queues  # type: ignore[no-any-return]
+    return importlib.import_module("planted_queues")
 
 
 def sent(counts: list[int]) -> list[np.ndarray]:

@@ -63,7 +63,7 @@ class ItemType:
             )
 
     @classmethod
-    def of(cls, spec: object) -> ItemType:
+    def of(cls, spec: Any) -> ItemType:
         """The item type that a user means by ``bytes``, ``object`` or anything that is a dtype."""
         if spec is bytes:
             return cls(BYTES, None, b"bytes")
@@ -72,7 +72,7 @@ class ItemType:
         if spec is None or spec is str or isinstance(spec, (bytes, bytearray)):
             raise TypeError(f"item must be bytes, object or a numpy dtype: item={spec!r}")
         try:
-            dtype = np.dtype(spec)  # type: ignore[call-overload]
+            dtype = np.dtype(spec)
         except (TypeError, ValueError) as error:
             raise TypeError(f"item must be bytes, object or a numpy dtype: item={spec!r}") from error
         check_record(dtype)

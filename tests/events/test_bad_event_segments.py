@@ -176,7 +176,7 @@ def use_a_truncated_file(how, size, item):
         try:
             USES[call](q, reader, value)
         except CorruptSegment as error:
-            assert "truncated" in str(error)  # noqa: PT017
+            assert "truncated" in str(error)
             refusals += 1
         except (penstock.ShutDown, penstock.QueueClosed, penstock.Empty, penstock.Full, penstock.DataLost):
             pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_readers_get_what_is_left_and_then_raise(form):
             assert number(reader.get()) == 0
             assert [number(each) for each in reader.get_many(10)] == list(range(1, 11))
             assert [number(each) for each in reader] == list(range(11, 50))
-            for call in (reader.get, reader.get_nowait, reader.try_get, lambda: reader.get_many(5)):  # noqa: B023
+            for call in (reader.get, reader.get_nowait, reader.try_get, partial(reader.get_many, 5)):
                 with pytest.raises(ShutDown):
                     call()
             assert list(reader) == []

@@ -271,7 +271,7 @@ q.shutdown()
             try:
                 batch = reader.get_many(37)
             except DataLost as error:
-                assert error.wanted == following < error.earliest  # noqa: PT017
+                assert error.wanted == following < error.earliest
                 following = error.earliest
                 lost += 1
                 continue
@@ -281,7 +281,7 @@ q.shutdown()
             assert (batch["m"] == batch["n"][:, None]).all()
             following += len(batch)
             if lost < 5:
-                until(lambda: q.stats().dropped > lost or q.is_shut_down, "a drop")  # noqa: B023
+                until(lambda lost=lost: q.stats().dropped > lost or q.is_shut_down, "a drop")
         assert following == 200_000
         assert lost > 0
         assert writer.wait(30) == 0

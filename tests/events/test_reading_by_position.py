@@ -157,7 +157,7 @@ while i < 200_000:
             try:
                 found = q.read(start, end)
             except DataLost as error:
-                assert error.wanted < error.earliest  # noqa: PT017
+                assert error.wanted < error.earliest
                 continue
             assert found == [b"%d" % n * (n % 9) for n in range(start, end)]
             right += 1

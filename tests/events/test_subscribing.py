@@ -269,7 +269,7 @@ def test_a_forked_child_must_subscribe_again(q, children):
             try:
                 each.get()
             except QueueClosed as error:
-                assert "stays with the process that subscribed" in str(error)  # noqa: PT017
+                assert "stays with the process that subscribed" in str(error)
             else:
                 os._exit(7)
             each.close()
