@@ -47,6 +47,7 @@ class Row:
         return ratio >= self.wanted if self.at_least else ratio <= self.wanted
 
 
+WARM_UPS = 2  # Java compiles what it has seen often enough
 ROWS = {
     "stream": Row("stream", "streaming read into noop", "Parquet stream", "rows/s", 0.85),
     "batch": Row("batch", "batch read into noop", "Parquet scan", "rows/s", 0.65),
@@ -89,7 +90,7 @@ Measured = tuple[Row, list[float], list[float]]
 
 
 def measure(chosen: list[Row], rows: int, rounds: int, console: Console) -> list[Measured]:
-    """A warm-up of each, then round by round, ours and theirs in turn."""
+    """Warm-ups of each, then round by round, ours and theirs in turn."""
     with console.status("starting Spark, and making the rows"):
         from benchmarks.spark import measures
         from benchmarks.spark.place import Place
@@ -105,12 +106,12 @@ def measure(chosen: list[Row], rows: int, rounds: int, console: Console) -> list
     measured: list[Measured] = [(row, [], []) for row in chosen]
     try:
         with Progress(console=console, transient=True) as bar:
-            task = bar.add_task("warming up", total=len(chosen) * (rounds + 1))
-            for number in range(rounds + 1):
+            task = bar.add_task("warming up", total=len(chosen) * (WARM_UPS + rounds))
+            for number in range(1 - WARM_UPS, rounds + 1):
                 for row, ours, theirs in measured:
-                    bar.update(task, description=f"{row.name}, " + (f"round {number}" if number else "warm-up"))
+                    bar.update(task, description=f"{row.name}, " + (f"round {number}" if number > 0 else "warm-up"))
                     pair = [run(place) for run in runs[row.name]]
-                    if number:
+                    if number > 0:
                         ours.append(pair[0])
                         theirs.append(pair[1])
                     bar.advance(task)

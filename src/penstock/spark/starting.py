@@ -29,6 +29,13 @@ logger.spark.name = org.apache.spark
 logger.spark.level = {level}
 """
 
+# Where a cluster or a user has no defaults. What Spark reads of a column comes from our own workers, in batches that
+# were checked when they were made: checking every single value again takes a third off the speed of a read.
+DEFAULTS = """\
+spark.driver.extraJavaOptions {arrow}
+spark.executor.extraJavaOptions {arrow}
+""".format(arrow="-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false")
+
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -61,6 +68,7 @@ def prepare_environment(log_level: str) -> None:
     write_shim(folder / "java", find_java())
     os.environ["JAVA_HOME"] = str(folder / "java")
     (folder / "log4j2.properties").write_text(LOGGING.format(level=log_level))
+    (folder / "spark-defaults.conf").write_text(DEFAULTS)
     os.environ.setdefault("SPARK_CONF_DIR", str(folder))
     # what it would print is in the exceptions too
     PySparkLogger.getLogger("DataFrameQueryContextLogger").setLevel("CRITICAL")
