@@ -36,7 +36,9 @@ A goal that was not reached is reported, and is not an error.
 
 
 @click.command(epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--quick", is_flag=True, help="Three short rounds: less than two minutes in all.")
+@click.option(
+    "--quick", is_flag=True, help="Three short rounds, each worker on its core: less than two minutes in all."
+)
 @click.option("--only", multiple=True, metavar="ROW", help="Only this row or family of rows; may be repeated.")
 @click.option("--peers/--no-peers", default=True, show_default=True, help="Measure the peers too.")
 @click.option(

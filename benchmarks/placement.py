@@ -6,9 +6,10 @@ PINNED = "pinned"
 UNPINNED = "unpinned"
 
 
-def placements() -> list[str]:
-    """Return the placements this machine can measure; pinning needs two cores."""
-    return [PINNED, UNPINNED] if len(os.sched_getaffinity(0)) > 1 else [UNPINNED]
+def placements(*, quick: bool) -> list[str]:
+    """Return the placements to measure, one if it is to be quick; pinning needs two cores."""
+    possible = [PINNED, UNPINNED] if len(os.sched_getaffinity(0)) > 1 else [UNPINNED]
+    return possible[:1] if quick else possible
 
 
 def take_place(placement: str, *, producing: bool, index: int) -> None:

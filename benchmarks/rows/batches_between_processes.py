@@ -15,7 +15,7 @@ SINGLE = "penstock, one a call"
 def cases(plan: Plan) -> list[Case]:
     found = []
     for each in TOPOLOGIES:
-        for placement in placements():
+        for placement in placements(quick=plan.quick):
             single = replace(contender(Penstock, plan, placement, each), name=SINGLE)
             contenders = [
                 contender(Penstock, plan, placement, each, BATCH),

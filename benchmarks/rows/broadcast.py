@@ -221,7 +221,7 @@ def cases(plan: Plan) -> list[Case]:
 
 
 def _writing(plan: Plan, batch: int) -> Case:
-    placement = placements()[0]
+    placement = placements(quick=True)[0]
     names = {readers: f"penstock, {readers} reader{'s' * (readers > 1)}" for readers in READERS}
     contenders = [
         Contender(

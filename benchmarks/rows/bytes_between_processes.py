@@ -33,7 +33,7 @@ def cases(plan: Plan) -> list[Case]:
     queues: tuple[type[Adapter], ...] = (Penstock, *BETWEEN_PROCESSES)
     found = []
     for each in TOPOLOGIES:
-        for placement in placements():
+        for placement in placements(quick=plan.quick):
             contenders = [contender(queue, plan, placement, each) for queue in queues]
             found.append(
                 Case(

@@ -145,7 +145,7 @@ def _get_batches(shared: Any, count: int) -> list[Any]:
 def cases(plan: Plan) -> list[Case]:
     found = []
     for each in TOPOLOGIES:
-        for placement in placements():
+        for placement in placements(quick=plan.quick):
             found.append(_single(plan, each, placement))
             found.append(_batch(plan, each, placement))
     return sorted(found, key=lambda case: "batch" in case.name)

@@ -201,7 +201,7 @@ class _Consumer:
 
 
 def cases(plan: Plan) -> list[Case]:
-    places = placements()[:1] if plan.quick else placements()
+    places = placements(quick=plan.quick)
     return [
         _case(plan, Records(dtype, batch_bytes, placement))
         for dtype in DTYPES

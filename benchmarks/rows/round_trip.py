@@ -13,7 +13,7 @@ MOST_TRIPS = 50_000
 
 def cases(plan: Plan) -> list[Case]:
     found = []
-    for placement in placements():
+    for placement in placements(quick=plan.quick):
         contenders = [
             Contender(
                 name=adapter.name,

@@ -12,7 +12,7 @@ PAUSE = 0.002
 def cases(plan: Plan) -> list[Case]:
     amount = plan.first(100 if plan.quick else 400)
     found = []
-    for placement in placements():
+    for placement in placements(quick=plan.quick):
         contenders = tuple(
             Contender(
                 name=adapter.name,
