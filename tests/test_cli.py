@@ -40,6 +40,34 @@ def test_ls_shows_name_kind_item_and_size():
     )
 
 
+def test_ls_shows_queues_of_every_kind_beside_each_other():
+    with penstock.BoundedQueue.create("jobs", 16) as jobs, penstock.EventQueue.create("ticks", item="f8") as ticks:
+        jobs.put(b"a")
+        ticks.put_many([1.0, 2.0])
+        ticks.shutdown()
+        table = call("ls")
+        rows = json.loads(call("ls", "--json").output)
+    assert table.exit_code == 0, table.output
+    header, *lines = table.output.splitlines()
+    assert header.split() == ["name", "kind", "item", "items", "MB", "participants"]
+    assert [line.split()[:4] for line in lines] == [
+        ["jobs", "bounded", "bytes", "1"],
+        ["ticks", "events", "float64", "2"],
+    ]
+    assert [line.endswith("shut down") for line in map(str.rstrip, lines)] == [False, True]
+    assert [(row["name"], row["kind"], row["size"]) for row in rows] == [("jobs", "bounded", 1), ("ticks", "events", 2)]
+
+
+def test_a_queue_that_cannot_be_looked_at_does_not_hide_the_others():
+    with penstock.BoundedQueue.create("jobs", 16), penstock.EventQueue.create("taken", participants=1) as taken:
+        taken.put(b"by the only participant")
+        result = call("ls")
+        rows = json.loads(call("ls", "--json").output)
+    assert result.exit_code == 0
+    assert "jobs" in result.output
+    assert "participants" in next(row["error"] for row in rows if row["name"] == "taken")
+
+
 def test_stat_shows_the_counters():
     with penstock.BoundedQueue.create("jobs", 16) as queue:
         queue.put_many([b"a", b"b"])

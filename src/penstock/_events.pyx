@@ -41,6 +41,8 @@ cdef class EventQueue(Queue):
     ``subscribe()`` gives a reader; ``subscribe("name")`` one that keeps its place.
     """
 
+    kind = "events"
+
     def __init__(self, *, max_bytes=256 << 20, on_full="wait", first_items=4, chunk_bytes=None, readers=64):
         if not self.body.is_closing or self.segment is not None:
             raise TypeError("a queue is initialised once")
@@ -133,9 +135,10 @@ cdef class EventQueue(Queue):
         if name is not None and (not isinstance(name, str) or not name):
             raise ValueError(f"a reader's name must be a str that is not empty: name={name!r}")
         if start not in ("latest", "earliest"):
-            start = checked_int("start", start)
+            if isinstance(start, bool) or not hasattr(type(start), "__index__"):
+                raise TypeError(f"start must be 'latest', 'earliest' or a position: start={start!r}")
             if not 0 <= start < 1 << 52:
-                raise ValueError(f"start must be 'latest', 'earliest' or a position: start={start}")
+                raise ValueError(f"start must be 'latest', 'earliest' or a position: start={start!r}")
         return make_reader(self, body_of(self), name, start)
 
     def unsubscribe(self, name):

@@ -29,7 +29,7 @@ cdef Reader make_reader(object queue, EventsBody body, object name, object start
     cdef uint64_t first = 0
     cdef EventsWord end
     if len(encoded) > reader_name_bytes:
-        raise ValueError(f"a reader's name must have at most {reader_name_bytes} bytes: {len(encoded)}, {name!r}")
+        raise ValueError(f"a reader's name must have at most {reader_name_bytes} bytes: {len(encoded)}, {name[:40]!r}…")
     body.enter(FOREVER)
     end.word = body.map.control.end.load()
     if start == "latest":

@@ -1,10 +1,11 @@
 from collections.abc import Coroutine, Iterable, Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 class Queue:
     """What all queues have in common."""
 
+    kind: ClassVar[str]
     @property
     def name(self) -> str | None: ...
     @property

@@ -37,7 +37,7 @@ def main() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def list_queues(as_json: bool) -> None:
     """List every queue in the directory."""
-    found = [describe(info.name) for info in penstock.queues()]
+    found = [row for info in penstock.queues() if (row := described(info)) is not None]
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
@@ -47,17 +47,21 @@ def list_queues(as_json: bool) -> None:
     table = Table(box=None, pad_edge=False)
     for column in ("name", "kind", "item"):
         table.add_column(column)
-    for column in ("size", "capacity", "MB", "participants"):
+    for column in ("items", "MB", "participants"):
         table.add_column(column, justify="right")
+    table.add_column("")
     for row in found:
+        if "error" in row:
+            table.add_row(row["name"], row["kind"], "", "", "", "", row["error"])
+            continue
         table.add_row(
             row["name"],
             row["kind"],
             row["item"],
             f"{row['size']:,}",
-            f"{row['capacity']:,}",
-            f"{row['total_bytes'] / 1e6:,.1f}",
+            f"{row['resident_bytes' if 'resident_bytes' in row else 'total_bytes'] / 1e6:,.1f}",
             str(row["participants"]),
+            "shut down" if row["is_shut_down"] else "",
         )
     Console().print(table)
 
@@ -106,10 +110,19 @@ for command in COMMANDS:
 def describe(name: str) -> dict[str, Any]:
     """A queue as one flat row."""
     with penstock.open(name) as queue:
-        stats = queue.stats()._asdict()
         item = queue.item
-        kind = type(queue).__name__.removesuffix("Queue").lower()
-    return {"name": name, "kind": kind, "item": getattr(item, "__name__", None) or str(item), **stats}
+        row = {"name": name, "kind": queue.kind, "item": getattr(item, "__name__", None) or str(item)}
+        return row | {"size": queue.qsize()} | queue.stats()._asdict()
+
+
+def described(info: penstock.QueueInfo) -> dict[str, Any] | None:
+    """The same for a list, which one queue that cannot be read must not end; None if it has gone meanwhile."""
+    try:
+        return describe(info.name)
+    except penstock.QueueNotFound:
+        return None
+    except (penstock.PenstockError, OSError) as error:
+        return {"name": info.name, "kind": info.kind, "error": str(error)}
 
 
 class report_errors:  # noqa: N801 - reads as a statement: `with report_errors():`
