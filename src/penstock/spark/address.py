@@ -33,7 +33,7 @@ class Address:
         """A new handle, or an error that names the queue and the host."""
         with queue_directory(self.directory):
             try:
-                queue = penstock.open(self.name, allow_pickle=False)
+                queue = penstock.open(self.name)
             except QueueNotFound as error:
                 raise QueueNotFound(
                     f"{error}; looked for on host {socket.gethostname()}: a queue in shared memory is one host's own, "
