@@ -56,7 +56,7 @@ sanitizers: $(VENV)/.tools ## native tests under ASan + UBSan, and under TSan
 	@tools/native.sh thread
 
 test: lint native sanitizers $(VENV)/.spark ## all tests
-	@$(BIN)/python -m pytest
+	@tools/tests.sh
 	@tools/pythons.sh
 
 pythons: ## the quick tests on every other Python 3.11+ that is installed
