@@ -176,13 +176,15 @@ def test_the_public_names_are_exactly_those_in_all():
     assert visible - modules | {"open"} == {name for name in penstock.__all__ if not name.startswith("_")}
 
 
-def test_the_type_stubs_name_every_public_member_and_no_other():
+@pytest.mark.parametrize(("stem", "queue"), [("_bounded", penstock.BoundedQueue), ("_events", penstock.EventQueue)])
+def test_the_type_stubs_name_every_public_member_and_no_other(stem, queue):
     typed = set()
-    for stub in ("_queue", "_bounded"):
+    for stub in ("_queue", stem):
         for node in ast.walk(ast.parse((PACKAGE / f"{stub}.pyi").read_text())):
-            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-                typed.add(node.name)
-    assert typed == {name for _, name, _ in public_members(penstock.BoundedQueue)}
+            name = getattr(node, "name", None) or getattr(getattr(node, "target", None), "id", "_")
+            if isinstance(node, (ast.FunctionDef, ast.AnnAssign)) and not name.startswith("_"):
+                typed.add(name)
+    assert typed == {name for _, name, _ in public_members(queue)}
 
 
 def test_the_changelog_knows_the_version():

@@ -18,6 +18,7 @@ from penstock.cli import main
 from penstock.spark.pipelines import aggregate, archive
 from penstock.spark.pipelines.aggregate import duration
 from penstock.spark.pipelines.running import cause
+from penstock.spark.progress import Progress, fields_of
 
 
 def test_archive_writes_every_item_once_and_goes_on_where_it_stopped(spark, ticks, tmp_path):
@@ -164,3 +165,21 @@ def test_the_demo_notices_what_is_missing_or_doubled():
     rows = {"producer": np.zeros(5, "i4"), "sequence": np.array([0, 2, 2, 4, 8])}
     account = account_for(rows, 0, 8, 0, b"ACME", None)
     assert (account.put, account.missing, account.doubled) == (4, 1, 2)
+
+
+def test_the_progress_of_other_sources_in_the_session_is_left_alone(spark, tmp_path):
+    progress = Progress(spark)
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    query = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    try:
+        until(lambda: any(report.numInputRows for report in query.recentProgress), "a batch")
+    finally:
+        query.stop()
+        progress.close()
+    assert progress.settled(query) == []
+
+
+@pytest.mark.parametrize("offset", [None, "", "null", "-", "none", "7", "[1]", '"x"'])
+def test_an_offset_that_is_not_ours_has_no_fields(offset):
+    assert fields_of(offset) == {}
+    assert fields_of('{"position": 7}') == {"position": 7}

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import (
@@ -72,14 +73,17 @@ class Progress(StreamingQueryListener):
         if not progress.numInputRows or not progress.sources:
             return
         source = progress.sources[0]
+        stop = fields_of(source.endOffset)
+        if "position" not in stop or "reader" not in stop:
+            return  # a query of another source, in the same session
         batch = Batch(
             number=progress.batchId,
             rows=progress.numInputRows,
             seconds=progress.durationMs.get("triggerExecution", 0) / 1e3,
-            start=position(source.startOffset),
-            stop=position(source.endOffset),
-            end=position(source.latestOffset),
-            reader=json.loads(source.endOffset)["reader"],
+            start=int(fields_of(source.startOffset).get("position", 0)),
+            stop=int(stop["position"]),
+            end=int(fields_of(source.latestOffset).get("position", 0)),
+            reader=str(stop["reader"]),
             done_at=time.time(),
         )
         with self.lock:
@@ -98,6 +102,10 @@ def has_ended(query: StreamingQuery, seconds: float) -> bool:
     return bool(query.awaitTermination(seconds))  # type: ignore[arg-type]  # it takes fractions, and says int
 
 
-def position(offset: str | None) -> int:
-    """Of an offset of our source; 0 before the first."""
-    return int(json.loads(offset)["position"]) if offset and offset != "null" else 0
+def fields_of(offset: str | None) -> dict[str, Any]:
+    """Of an offset of our source. Of others, and before the first one, there are none: theirs need not even be JSON."""
+    try:
+        fields = json.loads(offset or "null")
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
