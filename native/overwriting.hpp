@@ -230,6 +230,10 @@ class OverwritingRing {
     const std::uint64_t seen = message_lock(index).load(std::memory_order_relaxed);
     return lock_word::has_role(seen, LockRole::writer) || lock_word::is_strangers(seen);
   }
+  // Without the header's lock: it is empty at this moment, and not shut down.
+  [[nodiscard]] bool looks_empty() const noexcept {
+    return places().length == 0 && control_->closed.load(std::memory_order_relaxed) == 0;
+  }
   [[nodiscard]] bool looks_gettable() const noexcept {
     const std::uint32_t closed = control_->closed.load(std::memory_order_relaxed);
     const Places at = places();

@@ -31,7 +31,7 @@ class OverwritingShared {
 
   // A line's new owner buries what the last one was reading. If the header cannot be had, its first get does.
   [[nodiscard]] Roster::Joined join() noexcept {
-    const Roster::Joined joined = roster_.join([](std::uint32_t) { return true; });
+    const Roster::Joined joined = take_line();
     std::uint32_t line;
     if (joined != Roster::Joined::yes || !find_line(line)) return joined;
     if (enter(line, join_limit_ns) != Claim::done) return joined;
@@ -71,6 +71,7 @@ class OverwritingShared {
   // The same the other way; what was overwritten while it was read is counted, and the next one tried.
   [[nodiscard]] Claim try_get(std::uint32_t line, void* to, std::uint64_t bytes, std::int64_t limit_ns) noexcept {
     for (;;) {
+      if (ring_.looks_empty()) return Claim::empty;
       Claimed claimed;
       if (const Claim entered = enter(line, limit_ns); entered != Claim::done) return entered;
       const Claim claim = ring_.claim_get(line, claimed);
@@ -128,6 +129,17 @@ class OverwritingShared {
 
  private:
   static constexpr std::int64_t join_limit_ns = 100'000'000;
+  static constexpr int join_looks = 500;
+
+  // A table is full of the living or not at all: somebody may just look at a line, and keep us out for that moment.
+  [[nodiscard]] Roster::Joined take_line() noexcept {
+    for (int look = 0;; ++look) {
+      const Roster::Joined joined = roster_.join([](std::uint32_t) { return true; });
+      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_of_the_living()) return joined;
+      const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
+      nanosleep(&moment, nullptr);
+    }
+  }
 
   OverwritingControl* control_;
   Roster roster_;

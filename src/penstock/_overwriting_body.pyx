@@ -192,7 +192,7 @@ cdef class OverwritingBody(MappedBody):
         self.check_open()
         if is_broken(self.guard):
             self._raise_corrupt()
-        return self.ring.places().length != 0 or self.queue.control().closed.load() != 0
+        return not self.ring.looks_empty()
 
     cdef object _new_target(self):
         """Memory of our own for one item, made before the item is claimed: a MemoryError loses nothing."""
