@@ -66,12 +66,9 @@ class OverwritingRing {
   // Under the header's lock, before anything else: make what its last owner had committed. False: it makes no sense.
   [[nodiscard]] bool settle() noexcept {
     if (control_->journal.is_committed.load(std::memory_order_relaxed) == 0) [[likely]] return true;
-    const OverwritingJournal& journal = control_->journal;
-    if (journal.index.load(std::memory_order_relaxed) >= capacity_ ||
-        !is_sound(Places::unpack(journal.places.load(std::memory_order_relaxed))) ||
-        journal.line_plus_one.load(std::memory_order_relaxed) > roster_->count())
-      return false;
-    make();
+    const Change change = journaled();
+    if (change.index >= capacity_ || !is_sound(change.places) || change.line_plus_one > roster_->count()) return false;
+    make(change);
     return true;
   }
 
@@ -101,7 +98,7 @@ class OverwritingRing {
     else
       ++at.length;
     claimed.lock = lock_word::of(*roster_, line, LockRole::writer);
-    commit(at, claimed, counts, 0, 0);
+    commit({at, claimed.index, claimed.lock, 0, 0, counts});
     return Claim::done;
   }
 
@@ -124,12 +121,12 @@ class OverwritingRing {
         ++counts.torn;
         ++claimed.skipped;
         claimed.lock = 0;
-        commit(at, claimed, counts, 0, 0);
+        commit({at, claimed.index, claimed.lock, 0, 0, counts});
         continue;
       }
       ++counts.taken;
       claimed.lock = lock_word::of(*roster_, line, LockRole::reader);
-      commit(at, claimed, counts, line + 1, without_the_dead(line) | is_reading);
+      commit({at, claimed.index, claimed.lock, line + 1, without_the_dead(line) | is_reading, counts});
       return Claim::done;
     }
   }
@@ -265,53 +262,72 @@ class OverwritingRing {
     return word & is_reading ? (word & ~is_reading) + (std::uint64_t{1} << lost_shift) : word;
   }
 
-  [[nodiscard]] OverwritingCounts counted() const noexcept {
-    const OverwritingCounters& now = control_->counters;
-    constexpr auto relaxed = std::memory_order_relaxed;  // under the lock exact, else a snapshot
-    return {now.puts.load(relaxed), now.taken.load(relaxed), now.dropped.load(relaxed), now.torn.load(relaxed)};
-  }
+  [[nodiscard]] OverwritingCounts counted() const noexcept { return load(control_->counters); }
+
+  // One change of the queue, as it will be.
+  struct Change {
+    Places places;
+    std::uint64_t index;
+    std::uint64_t message_lock;
+    std::uint64_t line_plus_one;
+    std::uint64_t reading;
+    OverwritingCounts counts;
+  };
 
   // Keeps I4. All stores are relaxed: P1 carries them, but for the release that puts the journal before its mark.
-  void commit(Places at, const Claimed& claimed, const OverwritingCounts& counts, std::uint64_t line_plus_one,
-              std::uint64_t reading) noexcept {
+  void commit(const Change& change) noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
     OverwritingJournal& journal = control_->journal;
     PENSTOCK_FAILPOINT("journal.before_write");
-    journal.places.store(at.packed(), std::memory_order_relaxed);
-    journal.index.store(claimed.index, std::memory_order_relaxed);
+    journal.places.store(change.places.packed(), relaxed);
+    journal.index.store(change.index, relaxed);
     PENSTOCK_FAILPOINT("journal.half_written");
-    journal.message_lock.store(claimed.lock, std::memory_order_relaxed);
-    journal.line_plus_one.store(line_plus_one, std::memory_order_relaxed);
-    journal.reading.store(reading, std::memory_order_relaxed);
-    journal.counters.puts.store(counts.puts, std::memory_order_relaxed);
-    journal.counters.taken.store(counts.taken, std::memory_order_relaxed);
-    journal.counters.dropped.store(counts.dropped, std::memory_order_relaxed);
-    journal.counters.torn.store(counts.torn, std::memory_order_relaxed);
+    journal.message_lock.store(change.message_lock, relaxed);
+    journal.line_plus_one.store(change.line_plus_one, relaxed);
+    journal.reading.store(change.reading, relaxed);
+    store(journal.counters, change.counts);
     PENSTOCK_FAILPOINT("journal.before_commit");
     journal.is_committed.store(1, std::memory_order_release);
     PENSTOCK_FAILPOINT("journal.committed");
-    make();
+    make(change);
   }
 
-  // Do what the journal says; doing it twice is doing it once.
-  void make() noexcept {
+  // What the journal says, each word read once.
+  [[nodiscard]] Change journaled() const noexcept {
     constexpr auto relaxed = std::memory_order_relaxed;
-    OverwritingJournal& journal = control_->journal;
-    OverwritingCounters& now = control_->counters;
-    message_lock(journal.index.load(relaxed)).store(journal.message_lock.load(relaxed), relaxed);
+    const OverwritingJournal& journal = control_->journal;
+    return {Places::unpack(journal.places.load(relaxed)), journal.index.load(relaxed),
+            journal.message_lock.load(relaxed),           journal.line_plus_one.load(relaxed),
+            journal.reading.load(relaxed),                load(journal.counters)};
+  }
+
+  // Doing it twice is doing it once.
+  void make(const Change& change) noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    message_lock(change.index).store(change.message_lock, relaxed);
     PENSTOCK_FAILPOINT("make.message_locked");
-    head_->places.store(journal.places.load(relaxed), relaxed);  // keeps I1
+    head_->places.store(change.places.packed(), relaxed);  // keeps I1
     PENSTOCK_FAILPOINT("make.placed");
-    now.puts.store(journal.counters.puts.load(relaxed), relaxed);
-    now.taken.store(journal.counters.taken.load(relaxed), relaxed);
-    PENSTOCK_FAILPOINT("make.half_counted");
-    now.dropped.store(journal.counters.dropped.load(relaxed), relaxed);
-    now.torn.store(journal.counters.torn.load(relaxed), relaxed);
+    store(control_->counters, change.counts);
     PENSTOCK_FAILPOINT("make.counted");
-    if (const std::uint64_t line = journal.line_plus_one.load(relaxed); line != 0)
-      readings_[line - 1].word.store(journal.reading.load(relaxed), relaxed);
+    if (change.line_plus_one != 0) readings_[change.line_plus_one - 1].word.store(change.reading, relaxed);
     PENSTOCK_FAILPOINT("make.read_noted");
-    journal.is_committed.store(0, std::memory_order_release);  // after all of it, for whoever takes the lock from the dead
+    control_->journal.is_committed.store(0, std::memory_order_release);  // after all of it
     PENSTOCK_FAILPOINT("make.made");
+  }
+
+  // relaxed: under the lock exact, else a snapshot
+  [[nodiscard]] static OverwritingCounts load(const OverwritingCounters& from) noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    return {from.puts.load(relaxed), from.taken.load(relaxed), from.dropped.load(relaxed), from.torn.load(relaxed)};
+  }
+  static void store(OverwritingCounters& to, const OverwritingCounts& counts) noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    to.puts.store(counts.puts, relaxed);
+    to.taken.store(counts.taken, relaxed);
+    PENSTOCK_FAILPOINT("counters.half_stored");
+    to.dropped.store(counts.dropped, relaxed);
+    to.torn.store(counts.torn, relaxed);
   }
 
   PublishedHeader* head_;

@@ -16,6 +16,8 @@
 //                    A dead owner stores nothing: the kernel orders its stores before the loss of its file lock.
 #pragma once
 
+#include <sched.h>
+
 #include "overwriting_layout.hpp"
 #include "roster.hpp"
 #include "wait.hpp"
@@ -71,11 +73,13 @@ class HeaderLock {
 
   // no: limit_ns has passed, or a signal came. corrupt: it names us, and we do not have it: it would never be free.
   [[nodiscard]] Locked lock(std::uint64_t me, const Roster& roster, std::int64_t limit_ns) noexcept {
-    for (int i = 0; i < spins; ++i) {
-      if (try_lock(me)) return Locked::yes;
-      cpu_pause();
-    }
+    if (spin(me)) return Locked::yes;
     const std::int64_t end = monotonic_ns() + limit_ns;
+    // It is held for a few stores: who holds it for longer has lost its core, and gets it back sooner than we wake up.
+    for (int i = 0; limit_ns > 0 && i < yields; ++i) {
+      sched_yield();
+      if (spin(me)) return Locked::yes;
+    }
     for (;;) {
       std::uint64_t seen = word_->load(std::memory_order_relaxed);
       if ((seen & ~lock_word::sleeping) == me) return Locked::corrupt;
@@ -94,6 +98,7 @@ class HeaderLock {
       }
       const std::int64_t longest = is_strangers ? stranger_ns : look_ns;  // a stranger wakes nobody
       if (!sleep(static_cast<std::uint32_t>(seen), left < longest ? left : longest)) return Locked::no;
+      if (spin(me | lock_word::sleeping)) return Locked::yes;
     }
   }
 
@@ -105,7 +110,16 @@ class HeaderLock {
   }
 
  private:
+  [[nodiscard]] bool spin(std::uint64_t me) noexcept {
+    for (int i = 0; i < spins; ++i) {
+      if (try_lock(me)) return true;
+      cpu_pause();
+    }
+    return false;
+  }
+
   static constexpr int spins = 100;
+  static constexpr int yields = 8;
   static constexpr std::int64_t look_ns = 10'000'000;
   static constexpr std::int64_t stranger_ns = 200'000;
 

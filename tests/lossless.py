@@ -11,9 +11,7 @@ from penstock import OverwritingQueue
 class Lossless(OverwritingQueue):
     """Puts wait for room unless told otherwise."""
 
-    def put(
-        self, item: Any, block: bool = True, timeout: float | None = None, *, overwrite: bool = False
-    ) -> None:
+    def put(self, item: Any, block: bool = True, timeout: float | None = None, *, overwrite: bool = False) -> None:
         super().put(item, block, timeout, overwrite=overwrite)
 
     def put_nowait(self, item: Any, *, overwrite: bool = False) -> None:

@@ -33,9 +33,7 @@ Outcome = tuple[Memory, Process, Known] | None
 def next_operation(process: Process) -> Process:
     done = process.done + 1
     at = "look at the header" if done < len(process.program) else FINISHED
-    return process._replace(
-        at=at, done=done, seen=None, back_to="", change=None, first=0, second=0, is_mine=False
-    )
+    return process._replace(at=at, done=done, seen=None, back_to="", change=None, first=0, second=0, is_mine=False)
 
 
 def look(world: World, line: int) -> Outcome:

@@ -51,6 +51,17 @@ cdef class OverwritingQueue(Queue):
         return cls._attach(segment.open_segment(name, kind="overwriting"), allow_pickle)
 
     @classmethod
+    def adopt(cls, name, *, item=bytes, participants=256):
+        """Open a file of that name that another program made in the published format, and use it from now on.
+
+        What penstock needs besides is added behind its messages; whoever has the file goes on with it. ``item`` says
+        what a message is. A file that has been adopted already is just opened.
+        """
+        item_type = items.ItemType.of(item)
+        opened = segment.adopt(name, "overwriting", item_type, checked_int("participants", participants))
+        return cls._attach(opened, True)
+
+    @classmethod
     def _attach(cls, opened, allow_pickle):
         cdef OverwritingQueue self = cls.__new__(cls)
         try:

@@ -9,4 +9,6 @@ from penstock.overwriting_geometry import OverwritingGeometry
 
 __all__ = ["GEOMETRIES"]
 
-GEOMETRIES: dict[str, type[Geometry]] = {each.kind: each for each in (BoundedGeometry, EventsGeometry, OverwritingGeometry)}
+GEOMETRIES: dict[str, type[Geometry]] = {
+    each.kind: each for each in (BoundedGeometry, EventsGeometry, OverwritingGeometry)
+}

@@ -29,9 +29,7 @@ class OverwritingGeometry(Geometry):
     message_bytes: int
 
     @classmethod
-    def of(
-        cls, item: ItemType, *, capacity: int, message_bytes: int | None, participants: int
-    ) -> OverwritingGeometry:
+    def of(cls, item: ItemType, *, capacity: int, message_bytes: int | None, participants: int) -> OverwritingGeometry:
         """What a user asks for. A record is filled up to whole words."""
         if item.dtype is not None and message_bytes is not None:
             raise ValueError(
@@ -70,29 +68,29 @@ class OverwritingGeometry(Geometry):
 
     @classmethod
     def find_header(cls, start: bytes) -> int:
-        return cls.published_in(start).header_offset
+        return cls.published(start, 1).header_offset
 
     def check_start(self, start: bytes) -> None:
-        if not start.startswith(self.magic):
-            raise ValueError(f"magic must be {self.magic!r} for a queue of kind {self.kind!r}: magic={start[:8]!r}")
-        published = self.published_in(start)
+        published = self.published(start, 1)
         if (published.capacity, published.message_bytes) != (self.capacity, self.message_bytes):
             raise ValueError(
                 f"QUEUE_MAX_LEN and MSG_SIZE must agree with capacity={self.capacity} and "
-                f"slot_bytes={self.message_bytes}: {published.capacity} and {published.message_bytes // WORD_BYTES} words"
+                f"slot_bytes={self.message_bytes}: QUEUE_MAX_LEN={published.capacity}, "
+                f"MSG_SIZE={published.message_bytes // WORD_BYTES}"
             )
 
     @classmethod
-    def published_in(cls, start: bytes) -> OverwritingGeometry:
-        """The sizes that the published header has, checked."""
-        published = cls(
-            1,
-            0,
-            int.from_bytes(start[8:12], "little"),
-            int.from_bytes(start[12:16], "little") * WORD_BYTES,
-        )
+    def published(cls, start: bytes, participants: int) -> OverwritingGeometry:
+        if not start.startswith(cls.magic):
+            raise ValueError(f"magic must be {cls.magic!r} for a queue of kind {cls.kind!r}: magic={start[:8]!r}")
+        capacity, words = (int.from_bytes(start[at : at + 4], "little") for at in (8, 12))
+        published = cls(participants, 0, capacity, words * WORD_BYTES)
         published.check()
         return published
+
+    @property
+    def published_bytes(self) -> int:
+        return _layout.PUBLISHED_BYTES + self.capacity * (WORD_BYTES + self.message_bytes)
 
     def layout(self, item: ItemType) -> dict[str, int]:
         return _layout.overwriting_layout(

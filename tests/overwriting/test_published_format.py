@@ -160,3 +160,64 @@ def test_what_the_other_puts_wakes_nobody_but_is_found_soon(q, other):
     other.put(message(4))
     getter.join(30)
     assert got == [message(4)]
+
+
+@pytest.mark.parametrize(("max_len", "msg_size"), [(1, 1), (5, 3), (1000, 7), (127, 3)])
+def test_a_file_that_another_program_made_is_adopted(queue_dir, max_len, msg_size):
+    stranger = Published.create(queue_dir / "q", max_len, msg_size)
+    data = [bytes([i]) * 8 * msg_size for i in range(3)]
+    stranger.put(data[0])
+    before = (queue_dir / "q").read_bytes()
+    for use in (penstock.open, OverwritingQueue.open):
+        with pytest.raises(penstock.CorruptSegment, match="after the last message; .* must be adopted first"):
+            use("q")
+    assert penstock.queues() == []
+    assert (queue_dir / "q").read_bytes() == before
+    with OverwritingQueue.adopt("q") as q:
+        assert (queue_dir / "q").read_bytes()[: len(before)] == before
+        assert (q.capacity, q.message_bytes, q.qsize()) == (max_len, 8 * msg_size, 1)
+        assert q.get() == data[0]
+        q.put(data[1])
+        assert stranger.get() == data[1]
+        stranger.put(data[2])
+        with OverwritingQueue.adopt("q") as again, penstock.open("q") as third:
+            assert third.capacity == max_len
+            assert again.get() == data[2]
+    assert penstock.queues() == [("q", "overwriting")]
+
+
+def test_an_adoption_that_was_killed_on_the_way_is_repeated(queue_dir):
+    Published.create(queue_dir / "q", 5, 3).put(message(1))
+    OverwritingQueue.adopt("q").close()
+    with open(queue_dir / "q", "r+b") as file:
+        file.seek(4096)
+        file.write(bytes(8))  # all but the last store
+    with pytest.raises(penstock.CorruptSegment, match="must be adopted first"):
+        OverwritingQueue.open("q")
+    with OverwritingQueue.adopt("q", item=np.dtype("<u8, <u8, <u4")) as q:
+        assert q.get().tolist() == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "magic must be"),
+        (b"PENSTOCK" + bytes(500), "magic must be"),
+        (bytes.fromhex("576f726b20697320"), "capacity must be between 1 and"),
+        (bytes.fromhex("576f726b20697320 00000000 03000000") + bytes(500), "capacity must be between 1 and"),
+        (bytes.fromhex("576f726b20697320 05000000 00000000") + bytes(500), "message_bytes must be between 8 and"),
+        (bytes.fromhex("576f726b20697320 ffffffff ffffffff") + bytes(500), "must be at most"),
+        (bytes.fromhex("576f726b20697320 05000000 03000000") + bytes(175), "and its messages end at 192"),
+        (bytes.fromhex("576f726b20697320 05000000 03000000") + bytes(5000), "and its messages end at 192"),
+    ],
+)
+def test_what_is_no_queue_is_not_adopted_and_left_as_it_was(queue_dir, data, message):
+    path = queue_dir / "q"
+    path.write_bytes(data)
+    path.chmod(0o600)
+    with pytest.raises(penstock.CorruptSegment, match=message):
+        OverwritingQueue.adopt("q")
+    with pytest.raises(penstock.CorruptSegment):
+        penstock.open("q")
+    assert path.read_bytes() == data
+    assert penstock.queues() == []
