@@ -169,7 +169,7 @@ def test_a_file_that_another_program_made_is_adopted(queue_dir, max_len, msg_siz
     stranger.put(data[0])
     before = (queue_dir / "q").read_bytes()
     for use in (penstock.open, OverwritingQueue.open):
-        with pytest.raises(penstock.CorruptSegment, match="after the last message; .* must be adopted first"):
+        with pytest.raises(penstock.CorruptSegment, match=r"after the last message; .* must be adopted first"):
             use("q")
     assert penstock.queues() == []
     assert (queue_dir / "q").read_bytes() == before
