@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import penstock
-from penstock import BoundedQueue, EventQueue, _layout
-from raw import LINE_BYTES, RawEvents, RawSegment
+from penstock import BoundedQueue, EventQueue, OverwritingQueue, _layout
+from raw import LINE_BYTES, RawEvents, RawOverwriting, RawSegment
 
 ALLOWED = (penstock.PenstockError, ValueError, OSError, penstock.Empty, penstock.Full, penstock.ShutDown)
 CAPACITY = 16
 PATIENCE = 0.001
 KINDS = [bytes, "<u8", [("a", "<i4"), ("b", "<f8")], object]
-VALUES = {0: b"x" * 20, 1: 7, 2: (1, 2.5), 3: {"a": [1, 2, 3]}}
+VALUES = {0: b"x" * 24, 1: 7, 2: (1, 2.5), 3: {"a": [1, 2, 3]}}
 
 Call = Callable[[Any, Any], object]
 
@@ -181,7 +181,56 @@ class Events:
         }
 
 
-TARGETS: dict[str, Any] = {"bounded": Bounded(), "events": Events()}
+class Overwriting:
+    """A ring in the middle of its second lap, with messages and room, in which one was overwritten."""
+
+    raw = RawOverwriting
+    calls: ClassVar[dict[str, Call]] = {
+        "stats": lambda q, value: q.stats(),
+        "qsize": lambda q, value: q.qsize(),
+        "full": lambda q, value: (q.full(), q.empty(), len(q), repr(q)),
+        "try_put": lambda q, value: q.try_put(value),
+        "try_get": lambda q, value: q.try_get(),
+        "put": lambda q, value: q.put(value, timeout=PATIENCE),
+        "put kept": lambda q, value: q.put(value, timeout=PATIENCE, overwrite=False),
+        "get": lambda q, value: q.get(timeout=PATIENCE),
+        "put_many": lambda q, value: q.put_many([value] * 20, timeout=PATIENCE),
+        "get_many": lambda q, value: q.get_many(20, timeout=PATIENCE),
+        "puts and gets": lambda q, value: [(q.put(value, timeout=PATIENCE), q.get(timeout=0)) for _ in range(40)],
+        "another": lambda q, value: penstock.open("q").close(),
+    }
+
+    def create(self, name: str, kind: int) -> OverwritingQueue:
+        size = None if kind in (1, 2) else 24 if kind == 0 else 64
+        return OverwritingQueue.create(name, CAPACITY, item=KINDS[kind], message_bytes=size, participants=4)
+
+    def fill(self, q: OverwritingQueue, value: object) -> None:
+        q.put_many([value] * (CAPACITY + 1))
+        q.get_many(6)
+        q.put_many([value] * 3)
+
+    def begin(self, q: OverwritingQueue) -> OverwritingQueue:
+        return q
+
+    def areas(self, raw: RawSegment) -> dict[str, tuple[int, int, int]]:
+        own, text, control, lines = (
+            raw.base,
+            *(raw.field(f"{name}_offset") for name in ("item_text", "control", "participants")),
+        )
+        return {
+            "published sizes": (0, 16, 8),
+            "header lock": (16, 24, 1),
+            "places": (24, 32, 15),
+            "messages": (32, 32 + CAPACITY * (8 + raw.field("slot_bytes")), 3),
+            "header": (own, own + 256, 12),
+            "item_text": (text, text + raw.field("item_text_bytes"), 8),
+            "control": (control, lines, 25),
+            "participants": (lines, lines + 4 * LINE_BYTES, 10),
+            "readings": (lines + 4 * LINE_BYTES, lines + 8 * LINE_BYTES, 5),
+        }
+
+
+TARGETS: dict[str, Any] = {"bounded": Bounded(), "events": Events(), "overwriting": Overwriting()}
 ENDS: dict[str, Call] = {
     "shutdown": lambda q, value: q.shutdown(),
     "close": lambda q, value: q.close(),

@@ -20,6 +20,7 @@ class RawSegment:
 
     fields = _layout.FIELDS
     header_bytes = _layout.HEADER_BYTES
+    base = 0
 
     def __init__(self, name: str) -> None:
         self.path = Path(os.environ["PENSTOCK_DIR"]) / name
@@ -150,6 +151,21 @@ class RawEvents(RawSegment):
 
     def reader_offset(self, line: int, name: str) -> int:
         return self.field("readers_offset") + line * LINE_BYTES + READER_WORDS[name]
+
+
+class RawOverwriting(RawSegment):
+    """The same for an overwriting segment: its header stands behind the messages."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        messages, words = struct.unpack_from("<II", self.memory, 8)
+        self.base = _layout.overwriting_own_offset(messages, words)
+        self.fields = {name: (self.base + offset, size) for name, (offset, size) in _layout.FIELDS.items()}
+
+    def sign(self) -> None:
+        self.set_field("checksum", 0)
+        end = self.base + self.header_bytes + self.field("item_text_bytes")
+        self.set_field("checksum", zlib.crc32(self.memory[self.base : end]))
 
 
 def claim_as_the_dead(name: str, line: int, side: int, position: int, count: int) -> None:

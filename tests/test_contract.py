@@ -11,6 +11,7 @@ import pytest
 
 import penstock
 from deadline import until_parked
+from lossless import Lossless
 from penstock import BoundedQueue, EventQueue, ShutDown
 
 RECORD = np.dtype([("id", "<u4"), ("half", "<f8")])
@@ -71,6 +72,18 @@ CASES = {
         lambda i: {"id": i},
         lambda item: item["id"],
         subscribed,
+    ),
+    "overwriting, bytes": Case(lambda n: Lossless.create("q", n), lambda i: b"%-64d" % i, int),
+    "overwriting, records": Case(
+        lambda n: Lossless.create("q", n, item=RECORD), lambda i: (i, i / 2), lambda item: int(item["half"] * 2)
+    ),
+    "overwriting, arrays": Case(
+        lambda n: Lossless.create("q", n, item=np.dtype(("<i4", (3,)))),
+        lambda i: [i, 0, i],
+        lambda item: int(item[2]),
+    ),
+    "overwriting, pickled objects": Case(
+        lambda n: Lossless.create("q", n, item=object), lambda i: {"id": i}, lambda item: item["id"]
     ),
 }
 

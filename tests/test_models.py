@@ -9,22 +9,32 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pytest
 
-from models import bounded_ledger, events_log
+from models import bounded_ledger, events_log, overwriting
 from models.bounded_ledger.__main__ import COMMAND as LEDGER_COMMAND
 from models.bounded_ledger.campaign import CAMPAIGN as LEDGER_CAMPAIGN
 from models.campaign import Campaign, Case
 from models.command import Command
 from models.events_log.__main__ import COMMAND as LOG_COMMAND
 from models.events_log.campaign import CAMPAIGN as LOG_CAMPAIGN
+from models.overwriting.__main__ import COMMAND as OVERWRITING_COMMAND
+from models.overwriting.campaign import CAMPAIGN as OVERWRITING_CAMPAIGN
 from models.search import Model, Transition, explore
 
 STATE_LIMIT = 500_000
 
 
-CAMPAIGNS: dict[str, Campaign[Any]] = {"bounded_ledger": LEDGER_CAMPAIGN, "events_log": LOG_CAMPAIGN}
-SOUND = {"bounded_ledger": bounded_ledger.LEDGER, "events_log": events_log.LOG}
-VARIANTS = {"bounded_ledger": set(bounded_ledger.VARIANTS), "events_log": set(events_log.VARIANTS)}
-COMMANDS: list[Command[Any]] = [LEDGER_COMMAND, LOG_COMMAND]
+CAMPAIGNS: dict[str, Campaign[Any]] = {
+    "bounded_ledger": LEDGER_CAMPAIGN,
+    "events_log": LOG_CAMPAIGN,
+    "overwriting": OVERWRITING_CAMPAIGN,
+}
+SOUND = {"bounded_ledger": bounded_ledger.LEDGER, "events_log": events_log.LOG, "overwriting": overwriting.RING}
+VARIANTS = {
+    "bounded_ledger": set(bounded_ledger.VARIANTS),
+    "events_log": set(events_log.VARIANTS),
+    "overwriting": set(overwriting.VARIANTS),
+}
+COMMANDS: list[Command[Any]] = [LEDGER_COMMAND, LOG_COMMAND, OVERWRITING_COMMAND]
 
 SOUND_CASES = [(name, case) for name, campaign in CAMPAIGNS.items() for case in campaign.sound]
 BROKEN_CASES = [(name, case) for name, campaign in CAMPAIGNS.items() for case in campaign.broken]
@@ -200,8 +210,9 @@ def test_the_search_reaches_the_rare_ways_through_the_log() -> None:
     [
         (LEDGER_COMMAND, ["--items", "2", "--item-slots", "1,2"], ("item_slots", [1, 2])),
         (LOG_COMMAND, ["--writers", "12,c", "--chunk-items", "2"], ("writers", ["12", "c"])),
+        (OVERWRITING_COMMAND, ["--programs", "pp,g", "--capacity", "2"], ("programs", ["pp", "g"])),
     ],
-    ids=["bounded_ledger", "events_log"],
+    ids=["bounded_ledger", "events_log", "overwriting"],
 )
 def test_the_command_reports_json_and_succeeds_when_the_algorithm_is_clean(
     command: Command[Any],
@@ -218,8 +229,12 @@ def test_the_command_reports_json_and_succeeds_when_the_algorithm_is_clean(
 
 @pytest.mark.parametrize(
     ("command", "variant"),
-    [(LEDGER_COMMAND, ["--variant", "plain"]), (LOG_COMMAND, ["--variant", "no-take-over", "--writers", "1,1"])],
-    ids=["bounded_ledger", "events_log"],
+    [
+        (LEDGER_COMMAND, ["--variant", "plain"]),
+        (LOG_COMMAND, ["--variant", "no-take-over", "--writers", "1,1"]),
+        (OVERWRITING_COMMAND, ["--variant", "no-settle"]),
+    ],
+    ids=["bounded_ledger", "events_log", "overwriting"],
 )
 def test_the_command_knows_whether_a_broken_variant_is_caught(
     command: Command[Any], variant: list[str], capsys: pytest.CaptureFixture[str]
@@ -252,6 +267,10 @@ def test_the_command_says_so_when_nothing_was_shown(command: Command[Any], capsy
         (LOG_COMMAND, ["--readers", "slow"], "no such reader"),
         (LOG_COMMAND, ["--readers", "durable,named"], "at most one durable reader"),
         (LOG_COMMAND, ["--long", "--kills", "3"], "bring their own sizes"),
+        (OVERWRITING_COMMAND, ["--capacity", "0"], "capacity must be at least 1"),
+        (OVERWRITING_COMMAND, ["--kills", "-1"], "kills must not be negative"),
+        (OVERWRITING_COMMAND, ["--programs", "px"], "operations are p, k, g"),
+        (OVERWRITING_COMMAND, ["--programs", "p,p,p,p,p"], "at most 4"),
     ],
 )
 def test_the_command_refuses_a_world_that_makes_no_sense(

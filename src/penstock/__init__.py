@@ -3,6 +3,7 @@
 from penstock._bounded import BoundedQueue
 from penstock._events import EventQueue
 from penstock._events_reader import Reader
+from penstock._overwriting import OverwritingQueue
 from penstock._version import __version__
 from penstock.errors import (
     CorruptSegment,
@@ -23,7 +24,7 @@ from penstock.errors import (
 )
 from penstock.opening import open
 from penstock.segment import queues, unlink
-from penstock.stats import BoundedStats, EventStats, ProducerInfo, QueueInfo, ReaderInfo
+from penstock.stats import BoundedStats, EventStats, OverwritingStats, ProducerInfo, QueueInfo, ReaderInfo
 
 __all__ = [
     "BoundedQueue",
@@ -34,6 +35,8 @@ __all__ = [
     "EventQueue",
     "EventStats",
     "Full",
+    "OverwritingQueue",
+    "OverwritingStats",
     "PenstockError",
     "ProducerInUse",
     "ProducerInfo",

@@ -9,6 +9,7 @@ cdef extern from *:
     #include <cstddef>
     #include "bounded.hpp"
     #include "events_layout.hpp"
+    #include "overwriting_layout.hpp"
 
     #define PENSTOCK_FIELD(name) \\
         {#name, offsetof(penstock::SegmentHeader, name), sizeof(penstock::SegmentHeader::name)}
@@ -72,6 +73,15 @@ cdef extern from "events_layout.hpp" namespace "penstock" nogil:
         uint64_t item_text, control, participants, readers, producers, chunks, blocks, arena, total
     EventsOffsets events_offsets(uint64_t, uint64_t, uint64_t, uint32_t, uint32_t, uint32_t, uint32_t)
 
+cdef extern from "overwriting_layout.hpp" namespace "penstock" nogil:
+    const char* published_magic
+    uint64_t messages_limit, message_words_limit
+    cdef cppclass PublishedHeader:
+        pass
+    cdef struct OverwritingOffsets:
+        uint64_t own, item_text, control, participants, readings, total
+    OverwritingOffsets overwriting_offsets(uint64_t, uint64_t, uint32_t, uint32_t)
+
 MAGIC = (<char*>magic)[:8]
 LAYOUT_VERSION = layout_version
 BYTE_ORDER = byte_order_mark
@@ -92,6 +102,11 @@ BLOCKS_LIMIT = blocks_limit
 BLOCK_BYTES_LIMIT = block_bytes_limit
 FIRST_ITEMS_LIMIT = first_items_limit
 EVENTS_HEADER_BYTES = sizeof(SegmentHeader) + sizeof(EventsShape)
+
+PUBLISHED_MAGIC = (<char*>published_magic)[:8]
+PUBLISHED_BYTES = sizeof(PublishedHeader)
+MESSAGES_LIMIT = messages_limit
+MESSAGE_WORDS_LIMIT = message_words_limit
 
 # name -> (offset, bytes)
 FIELDS = {field_rows[i].name.decode(): (field_rows[i].offset, field_rows[i].bytes) for i in range(field_count)}
@@ -137,3 +152,28 @@ def events_layout(block_count, block_bytes, chunk_lines, participants, readers, 
         "payload_offset": 0,
         "padding": 0,
     }
+
+
+def overwriting_layout(messages, words, participants, item_text_bytes):
+    """Where everything lies in an overwriting segment; arguments are within the limits."""
+    cdef OverwritingOffsets at = overwriting_offsets(messages, words, participants, item_text_bytes)
+    return {
+        "item_text_offset": at.item_text,
+        "control_offset": at.control,
+        "participants_offset": at.participants,
+        "total_bytes": at.total,
+        "payload_offset": sizeof(PublishedHeader),
+        "producers_offset": 0,
+        "generations_offset": 0,
+        "lengths_offset": 0,
+    }
+
+
+def overwriting_own_offset(messages, words):
+    """Where penstock's own part of an overwriting segment begins: the page after the last message."""
+    return overwriting_offsets(messages, words, 0, 0).own
+
+
+def overwriting_readings_offset(messages, words, participants, item_text_bytes):
+    """Where the table of readings begins."""
+    return overwriting_offsets(messages, words, participants, item_text_bytes).readings

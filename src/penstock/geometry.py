@@ -21,6 +21,8 @@ class Geometry(ABC):
     fields: ClassVar[dict[str, tuple[int, int]]]
     """Where the header's fields stand: name -> (offset, bytes)."""
     header_bytes: ClassVar[int]
+    magic: ClassVar[bytes] = _layout.MAGIC
+    """What a file of this kind begins with."""
 
     participants: int
     producers: int
@@ -29,6 +31,30 @@ class Geometry(ABC):
         """Refuse sizes that no queue can have; afterwards no product of them overflows."""
         check_between("participants", self.participants, 1, _layout.PARTICIPANTS_LIMIT)
         check_between("producers", self.producers, 0, _layout.PRODUCERS_LIMIT)
+
+    @property
+    def header_offset(self) -> int:
+        """Where the segment header stands: first, unless a kind has a part that others published."""
+        return 0
+
+    @classmethod
+    def find_header(cls, start: bytes) -> int:
+        """The same of a file that begins with these bytes. ValueError: it can be no segment of this kind."""
+        return 0
+
+    @classmethod
+    def published(cls, start: bytes, participants: int) -> Geometry:
+        """The sizes of a file that another program made and that begins with these bytes."""
+        raise ValueError(f"queues of kind {cls.kind!r} are made by penstock only")
+
+    @property
+    def published_bytes(self) -> int:
+        """How much of a file is the published part."""
+        return 0
+
+    def check_start(self, start: bytes) -> None:
+        """Does what stands before the segment header agree with it?"""
+        return
 
     @abstractmethod
     def layout(self, item: ItemType) -> dict[str, int]:

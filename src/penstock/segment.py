@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import mmap
 import os
 import secrets
@@ -136,7 +137,7 @@ class Segment:
 def header_of(geometry: Geometry, item: ItemType, segment_id: bytes) -> bytearray:
     """Header and item text of a new segment, up to the control block."""
     offsets = geometry.layout(item)
-    head = bytearray(offsets["control_offset"])
+    head = bytearray(offsets["control_offset"] - geometry.header_offset)
     values: dict[str, int | bytes] = {
         "magic": _layout.MAGIC,
         "layout_version": _layout.LAYOUT_VERSION,
@@ -153,7 +154,7 @@ def header_of(geometry: Geometry, item: ItemType, segment_id: bytes) -> bytearra
     }
     for field, value in values.items():
         put_field(head, geometry.fields[field], value)
-    start = offsets["item_text_offset"]
+    start = geometry.header_bytes
     head[start : start + len(item.text)] = item.text
     put_field(head, geometry.fields["checksum"], checksum(head, start + len(item.text)))
     return head
@@ -207,7 +208,7 @@ def create_new(name: str, geometry: Geometry, item: ItemType) -> Segment:
                 "are free; use a smaller capacity, or set PENSTOCK_DIR to another directory",
             ) from error
         segment_id = secrets.token_bytes(16)
-        os.pwrite(fd, header_of(geometry, item, segment_id), 0)
+        os.pwrite(fd, header_of(geometry, item, segment_id), geometry.header_offset)
         geometry.initialise(fd, item)
         try:
             link(folder / name)
@@ -314,8 +315,11 @@ def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
     """Copy the header into private memory once, and check each field of the copy."""
     file_bytes = os.fstat(fd).st_size
     head = os.pread(fd, _layout.HEADER_BYTES, 0)
-    if len(head) < _layout.HEADER_BYTES:
+    start, header_offset = head, find_header(path, head)
+    if header_offset == 0 and len(head) < _layout.HEADER_BYTES:
         raise CorruptSegment(f"{path} is too short for a header: {len(head)} bytes, not {_layout.HEADER_BYTES}")
+    if header_offset != 0:
+        head = os.pread(fd, _layout.HEADER_BYTES, header_offset)
 
     fields = _layout.FIELDS
 
@@ -327,8 +331,8 @@ def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
         if field(name) != expected:
             raise CorruptSegment(f"{path}: {name} must be {expected}: {name}={field(name)}")
 
-    if head[:8] != _layout.MAGIC:
-        raise CorruptSegment(f"{path}: magic must be {_layout.MAGIC!r}: magic={head[:8]!r}")
+    if len(head) < _layout.HEADER_BYTES or head[:8] != _layout.MAGIC:
+        raise CorruptSegment(f"{path}: magic must be {_layout.MAGIC!r}: magic={head[:8]!r}{at_offset(header_offset)}")
     expect("byte_order", _layout.BYTE_ORDER)
     expect("layout_version", _layout.LAYOUT_VERSION)
     kind = KINDS.get(field("kind"))
@@ -338,12 +342,13 @@ def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
     if shape is None:
         raise CorruptSegment(f"{path}: this version of penstock has no queue of kind {kind!r}")
     fields = shape.fields
-    head = os.pread(fd, shape.header_bytes, 0)
+    head = os.pread(fd, shape.header_bytes, header_offset)
     if len(head) < shape.header_bytes:
         raise CorruptSegment(f"{path} is too short for a header: {len(head)} bytes, not {shape.header_bytes}")
     geometry = shape.from_header(field)
     try:
         geometry.check()
+        geometry.check_start(start)
     except ValueError as error:
         raise CorruptSegment(f"{path}: {error}") from None
     text_bytes = field("item_text_bytes")
@@ -351,7 +356,7 @@ def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
         raise CorruptSegment(
             f"{path}: item_text_bytes must be between 1 and {_layout.ITEM_TEXT_LIMIT}: item_text_bytes={text_bytes}"
         )
-    text = os.pread(fd, text_bytes, shape.header_bytes)
+    text = os.pread(fd, text_bytes, header_offset + shape.header_bytes)
     item = ItemType.from_header(field("item_kind"), text)
     try:
         geometry.check_item(item)
@@ -368,6 +373,53 @@ def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
     expect("checksum", checksum(head + text, len(head) + len(text)))
     offset, size = _layout.FIELDS["segment_id"]
     return geometry, item, head[offset : offset + size]
+
+
+def find_header(path: Path, start: bytes) -> int:
+    """Where the segment header of a file that begins with these bytes stands."""
+    for shape in GEOMETRIES.values():
+        if start.startswith(shape.magic):
+            try:
+                return shape.find_header(start)
+            except ValueError as error:
+                raise CorruptSegment(f"{path}: {error}") from None
+    return 0
+
+
+def at_offset(header_offset: int) -> str:
+    if header_offset == 0:
+        return ""
+    return f" at offset {header_offset}, after the last message; a file of another program's must be adopted first"
+
+
+def adopt(name: str, kind: str, item: ItemType, participants: int) -> Segment:
+    """Give a file that another program made, in the format that this kind published, what is penstock's own; open it."""
+    path = directory() / check_name(name)
+    fd = open_regular(path)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)  # one at a time, and it goes with its process
+        try:
+            geometry = GEOMETRIES[kind].published(os.pread(fd, _layout.HEADER_BYTES, 0), participants)
+            geometry.check_item(item)
+        except ValueError as error:
+            raise CorruptSegment(f"{path}: {error}") from None
+        if not os.pread(fd, len(_layout.MAGIC), geometry.header_offset).strip(b"\0"):
+            add_own_part(path, fd, geometry, item)
+    finally:
+        os.close(fd)
+    return open_segment(name, folder=path.parent, kind=kind)
+
+
+def add_own_part(path: Path, fd: int, geometry: Geometry, item: ItemType) -> None:
+    """Its magic last: until then it is not there, and a kill on the way leaves what can be adopted again."""
+    file_bytes, total_bytes = os.fstat(fd).st_size, geometry.layout(item)["total_bytes"]
+    least = geometry.published_bytes
+    if not least <= file_bytes <= geometry.header_offset and file_bytes != total_bytes:
+        raise CorruptSegment(f"{path}: the file has {file_bytes} bytes, and its messages end at {least}")
+    os.posix_fallocate(fd, 0, total_bytes)
+    head = header_of(geometry, item, secrets.token_bytes(16))
+    os.pwrite(fd, head[len(_layout.MAGIC) :], geometry.header_offset + len(_layout.MAGIC))
+    os.pwrite(fd, _layout.MAGIC, geometry.header_offset)
 
 
 def private_memory(total_bytes: int) -> mmap.mmap:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-__all__ = ["BoundedStats", "EventStats", "ProducerInfo", "QueueInfo", "ReaderInfo"]
+__all__ = ["BoundedStats", "EventStats", "OverwritingStats", "ProducerInfo", "QueueInfo", "ReaderInfo"]
 
 
 class QueueInfo(NamedTuple):
@@ -88,3 +88,32 @@ class ReaderInfo(NamedTuple):
     is_attached: bool
     """Is somebody alive who holds it?"""
     is_dropped: bool
+
+
+class OverwritingStats(NamedTuple):
+    """One look at an OverwritingQueue. Exact when nobody else is working on it, a snapshot otherwise.
+
+    ``puts == gets + overwritten + torn + lost_with_reader + size``, unless a program that is not penstock took part.
+    """
+
+    capacity: int
+    """Messages."""
+    size: int
+    """Messages that are there or on their way in."""
+    message_bytes: int
+    puts: int
+    """Messages ever put."""
+    gets: int
+    """Messages that somebody got, or is just getting."""
+    overwritten: int
+    """Messages that nobody got because later ones needed their place, also while somebody was reading them."""
+    torn: int
+    """Messages whose writer was killed in the middle; never delivered."""
+    lost_with_reader: int
+    """Messages whose reader was killed before it had them."""
+    total_bytes: int
+    """Bytes of memory, headers included."""
+    is_shut_down: bool
+    participants: int
+    """Threads with a line in the participant table, in any process."""
+    participants_limit: int

@@ -3,7 +3,8 @@
 The rules are in tests/native/crash: what is in comes out exactly once, what is not in never does, nothing is torn,
 no slot and no line of the participant table leaks, the living are left alone, and survivors go on within 250 ms.
 Of a named producer that is started again, every item comes out exactly once. What is in an event queue is read by all
-at the same position, and a dead writer's lock and memory are had again.
+at the same position, and a dead writer's lock and memory are had again. What an overwriting queue has counted is what
+each process noted before it died, to the unit.
 """
 
 from __future__ import annotations
@@ -83,6 +84,19 @@ CAMPAIGNS = {
             "early_count": "single",
         },
         not_reached=frozenset({"once.before_confirm", "once.confirmed"}),  # under the lock there is nothing to claim
+    ),
+    "crash_overwriting": Campaign(
+        headers=("overwriting*", "roster", "wait"),
+        cases=6_000,
+        kills=9_000,
+        stops=2_500,
+        sabotages={
+            "unlocked": "stop",
+            "unsettled": "single",
+            "early": "single",
+            "trusting": "stop",
+        },
+        not_reached=frozenset({"roster.before_tidy", "roster.tidied"}),  # nobody has anything in the table of intents
     ),
 }
 

@@ -1,0 +1,52 @@
+"""Command line: search one configuration of the overwriting queue, or a preset campaign."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from models.command import Command
+from models.overwriting.campaign import CAMPAIGN
+from models.overwriting.rules import RING, VARIANTS, Configuration
+
+EXAMPLES = """\
+  python -m models.overwriting --short
+  python -m models.overwriting --long --json > overwriting.json
+  python -m models.overwriting --programs pp,gg --kills 2
+  python -m models.overwriting --variant no-settle --programs p,g --kills 1 --trace
+"""
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
+def _add_arguments(size: argparse._ArgumentGroup) -> None:
+    size.add_argument(
+        "--programs",
+        type=_words,
+        metavar="OPERATIONS,…",
+        help="a process's operations in turn: p puts, k puts and overwrites nothing, g gets (p,g)",
+    )
+    size.add_argument("--newcomer", metavar="OPERATIONS", help="what the owner of a dead line does (nobody)")
+    size.add_argument("--kills", type=int, metavar="N", help="how many may be killed (0)")
+    size.add_argument("--capacity", type=int, metavar="N", help="messages (1)")
+    size.add_argument(
+        "--variant",
+        choices=VARIANTS,
+        metavar="NAME",
+        help=f"which algorithm ({RING}): {', '.join(VARIANTS)}",
+    )
+
+
+COMMAND = Command(
+    name="overwriting",
+    description="Search the overwriting queue with a kill at every step.",
+    examples=EXAMPLES,
+    campaign=CAMPAIGN,
+    configuration=Configuration,
+    add_arguments=_add_arguments,
+)
+
+if __name__ == "__main__":
+    sys.exit(COMMAND.main())

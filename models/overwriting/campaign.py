@@ -1,0 +1,50 @@
+"""Which configurations of the overwriting queue are searched, and what each must show."""
+
+from __future__ import annotations
+
+from models.campaign import Campaign, Case
+from models.overwriting.model import OverwritingModel
+from models.overwriting.rules import Configuration
+from models.overwriting.world import LOST, MISCOUNTED, TORN
+from models.search import STUCK
+
+# The smallest world that shows each mistake.
+BROKEN: tuple[Case[Configuration], ...] = (
+    Case(Configuration(variant="no-take-over", kills=1), STUCK),
+    Case(Configuration(variant="no-tenure", programs=("p", "p"), newcomer="p", kills=1), STUCK),
+    Case(Configuration(variant="no-settle", kills=1), MISCOUNTED),
+    Case(Configuration(variant="no-commit", kills=1), MISCOUNTED),
+    Case(Configuration(variant="commit-before-written", programs=("p", "p"), kills=1), MISCOUNTED),
+    Case(Configuration(variant="journal-of-increments", programs=("p", "g"), kills=1), MISCOUNTED),
+    Case(Configuration(variant="publish-before-copy"), TORN),
+    Case(Configuration(variant="take-from-living-writer", programs=("p", "p", "g")), LOST),
+    Case(Configuration(variant="dead-writer-taken-as-done", kills=1), LOST),
+    Case(Configuration(variant="read-without-last-look", programs=("pp", "g")), TORN),
+    Case(Configuration(variant="count-after-end", programs=("pp", "g", "p")), MISCOUNTED),
+    Case(Configuration(variant="keeper-takes-from-reader", programs=("kk", "g")), LOST),
+)
+
+SOUND_SHORT: tuple[Case[Configuration], ...] = (
+    Case(Configuration(programs=("pp", "gg"), kills=2)),
+    Case(Configuration(programs=("pp", "gg"), capacity=2, kills=2)),
+    Case(Configuration(programs=("ppp", "g"), capacity=2, kills=1)),
+    Case(Configuration(programs=("kk", "gg"), kills=2)),
+    Case(Configuration(programs=("p", "p", "g"), kills=1)),
+    Case(Configuration(programs=("p", "g", "g"), kills=2)),
+    Case(Configuration(programs=("p", "g"), newcomer="g", kills=2)),
+    Case(Configuration(programs=("p", "g"), newcomer="p", kills=2)),
+    Case(Configuration(programs=("p", "k", "g"), capacity=2, kills=1)),
+    Case(Configuration(programs=("pp", "p", "g"), kills=2)),
+    Case(Configuration(programs=("pp", "gg"), newcomer="pg", kills=2)),
+    Case(Configuration(programs=("pp", "g", "g"), capacity=2, kills=2)),
+)
+SOUND_LONG: tuple[Case[Configuration], ...] = (
+    Case(Configuration(programs=("pp", "pp", "gg"), kills=1)),
+    Case(Configuration(programs=("pp", "p", "gg"), capacity=2, kills=2)),
+    Case(Configuration(programs=("pp", "gg", "g"), newcomer="g", kills=2)),
+    Case(Configuration(programs=("p", "p", "g", "g"), kills=2)),
+    Case(Configuration(programs=("p", "p", "g"), capacity=2, kills=3)),
+    Case(Configuration(programs=("pk", "kg", "g"), capacity=2, kills=1)),
+)
+
+CAMPAIGN = Campaign(OverwritingModel, SOUND_SHORT, BROKEN, SOUND_LONG)

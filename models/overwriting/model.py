@@ -1,0 +1,114 @@
+"""The overwriting queue as a model for the search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from models.overwriting.rules import Configuration
+from models.overwriting.steps import STEPS
+from models.overwriting.world import (
+    DEAD,
+    FINISHED,
+    Counts,
+    Known,
+    Memory,
+    Message,
+    Process,
+    PromiseBroken,
+    Reading,
+    World,
+)
+from models.search import Transition, Violation
+
+
+class OverwritingState(NamedTuple):
+    kills_left: int
+    newcomer_left: bool
+    memory: Memory
+    processes: tuple[Process, ...]
+    known: Known
+
+
+class StepLabel(NamedTuple):
+    line: int
+    operation: str
+    event: str
+
+    def __str__(self) -> str:
+        return f"{self.operation} on line {self.line}: {self.event}"
+
+
+class OverwritingModel:
+    """Every process takes its steps in any order; the adversary may kill between any two."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._size = configuration
+
+    def initial(self) -> OverwritingState:
+        size = self._size
+        memory = Memory(
+            header=None,
+            is_committed=False,
+            journal=None,
+            start=0,
+            length=0,
+            messages=(Message(),) * size.capacity,
+            counts=Counts(),
+            readings=(Reading(),) * len(size.programs),
+        )
+        processes = tuple(began(program, author) for author, program in enumerate(size.programs))
+        return OverwritingState(size.kills, bool(size.newcomer), memory, processes, Known())
+
+    def successors(self, state: OverwritingState) -> Iterator[Transition[OverwritingState]]:
+        world = World(self._size, state.memory, state.processes, state.known)
+        for line, process in enumerate(state.processes):
+            if process.at == FINISHED:
+                continue
+            if process.at == DEAD:
+                if state.newcomer_left:
+                    yield self._succeeded(state, line)
+                continue
+            operation = process.operation
+            try:
+                outcome = STEPS[process.at](world, line)
+            except PromiseBroken as broken:
+                violation = Violation(broken.kind, str(broken))
+                yield Transition(StepLabel(line, operation, process.at), state, violation)
+                continue
+            if outcome is not None:
+                memory, after, known = outcome
+                changed = state._replace(memory=memory, known=known, processes=replaced(state, line, after))
+                yield Transition(StepLabel(line, operation, process.at), changed)
+            if state.kills_left:
+                dead = process._replace(at=DEAD, seen=None, back_to="", change=None, first=0, second=0)
+                killed = state._replace(kills_left=state.kills_left - 1, processes=replaced(state, line, dead))
+                yield Transition(StepLabel(line, operation, "is killed"), killed, is_adversary=True)
+
+    def _succeeded(self, state: OverwritingState, line: int) -> Transition[OverwritingState]:
+        """Somebody new on a dead line. That is the adversary's, too: nobody is owed a successor."""
+        newcomer = began(self._size.newcomer, len(self._size.programs))
+        newcomer = newcomer._replace(tenure=state.processes[line].tenure + 1)
+        changed = state._replace(newcomer_left=False, processes=replaced(state, line, newcomer))
+        return Transition(StepLabel(line, "newcomer", "joins"), changed, is_adversary=True)
+
+    def is_accepted(self, state: OverwritingState) -> bool:
+        return all(process.at in (FINISHED, DEAD) for process in state.processes)
+
+    def describe(self, state: OverwritingState) -> str:
+        memory = state.memory
+        header = "." if memory.header is None else memory.header.line
+        messages = " ".join(
+            f"{{{'.' if lock is None else f'{lock.role[0]}{lock.line}'} {first} {second}}}"
+            for lock, first, second in memory.messages
+        )
+        mark = "*" if memory.is_committed else ""
+        return f"[{header}{mark} {memory.start} {memory.length}] {messages} {tuple(memory.counts)}"
+
+
+def began(program: str, author: int) -> Process:
+    return Process(at="look at the header" if program else FINISHED, program=program, author=author)
+
+
+def replaced(state: OverwritingState, line: int, process: Process) -> tuple[Process, ...]:
+    return (*state.processes[:line], process, *state.processes[line + 1 :])

@@ -1,0 +1,84 @@
+"""What the algorithm does at its decisive points, the variants that do otherwise, and the size of the world."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+PROCESSES_MAX = 4
+OPERATIONS = "pkg"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Each is true of the algorithm; each variant breaks one."""
+
+    dead_owner_is_replaced: bool = True
+    word_has_tenure: bool = True
+    taker_settles: bool = True
+    committed_before_made: bool = True
+    written_before_committed: bool = True
+    journal_is_absolute: bool = True
+    copied_before_published: bool = True
+    living_writer_is_waited_for: bool = True
+    dead_writer_is_torn: bool = True
+    reader_looks_last: bool = True
+    reader_ends_in_one_store: bool = True
+    keeper_spares_readers: bool = True
+
+
+RING = "ring"
+
+VARIANTS: dict[str, Rules] = {
+    RING: Rules(),
+    "no-take-over": Rules(dead_owner_is_replaced=False),
+    "no-tenure": Rules(word_has_tenure=False),
+    "no-settle": Rules(taker_settles=False),
+    "no-commit": Rules(committed_before_made=False),
+    "commit-before-written": Rules(written_before_committed=False),
+    "journal-of-increments": Rules(journal_is_absolute=False),
+    "publish-before-copy": Rules(copied_before_published=False),
+    "take-from-living-writer": Rules(living_writer_is_waited_for=False),
+    "dead-writer-taken-as-done": Rules(dead_writer_is_torn=False),
+    "read-without-last-look": Rules(reader_looks_last=False),
+    "count-after-end": Rules(reader_ends_in_one_store=False),
+    "keeper-takes-from-reader": Rules(keeper_spares_readers=False),
+}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The size of the world: each process has a program of operations in turn.
+
+    p puts, k puts and overwrites nothing, g gets. A newcomer, if any, takes the line of somebody dead.
+    """
+
+    programs: tuple[str, ...] = ("p", "g")
+    newcomer: str = ""
+    kills: int = 0
+    capacity: int = 1
+    variant: str = RING
+
+    def __post_init__(self) -> None:
+        if self.capacity < 1:
+            raise ValueError(f"capacity must be at least 1: capacity={self.capacity}")
+        if self.kills < 0:
+            raise ValueError(f"kills must not be negative: kills={self.kills}")
+        if not 1 <= len(self.programs) <= PROCESSES_MAX:
+            raise ValueError(f"1 process or more, and at most {PROCESSES_MAX}: programs={self.programs}")
+        for program in (*self.programs, self.newcomer):
+            if set(program) - set(OPERATIONS):
+                raise ValueError(f"operations are {', '.join(OPERATIONS)}: {program!r}")
+        if self.variant not in VARIANTS:
+            raise ValueError(f"no such variant: {self.variant!r}; try {', '.join(VARIANTS)}")
+
+    @property
+    def is_sound(self) -> bool:
+        return self.variant == RING
+
+    @cached_property
+    def rules(self) -> Rules:
+        return VARIANTS[self.variant]
+
+    def __str__(self) -> str:
+        return f"{self.variant} P={','.join(self.programs)} N={self.newcomer or '-'} K={self.kills} C={self.capacity}"

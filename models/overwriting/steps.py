@@ -1,0 +1,336 @@
+"""The steps of a put and of a get. Each function is one atomic step: it gives the memory, the process, what is known.
+
+None: it cannot go on until something changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from models.overwriting.world import (
+    DISORDERED,
+    FINISHED,
+    HEADER,
+    LOST,
+    MISCOUNTED,
+    READER,
+    TORN,
+    TWICE,
+    WRITER,
+    Change,
+    Known,
+    Memory,
+    Message,
+    Process,
+    PromiseBroken,
+    Reading,
+    World,
+)
+
+Outcome = tuple[Memory, Process, Known] | None
+
+
+def next_operation(process: Process) -> Process:
+    done = process.done + 1
+    at = "look at the header" if done < len(process.program) else FINISHED
+    return process._replace(at=at, done=done, seen=None, back_to="", change=None, first=0, second=0, is_mine=False)
+
+
+def look(world: World, line: int) -> Outcome:
+    memory, process = world.memory, world.processes[line]
+    if process.operation == "g" and memory.length == 0:
+        return memory, next_operation(process), world.known
+    seen = memory.header
+    if seen is not None and (world.is_alive(seen) or not world.rules.dead_owner_is_replaced):
+        return None
+    return memory, process._replace(at="take the header", seen=seen), world.known
+
+
+def take(world: World, line: int) -> Outcome:
+    memory, process = world.memory, world.processes[line]
+    if memory.header != process.seen:
+        return memory, process._replace(at="look at the header", seen=None), world.known
+    taken = memory._replace(header=world.word(line, HEADER))
+    at = "make: lock the message" if memory.is_committed and world.rules.taker_settles else "claim"
+    if not world.rules.taker_settles:
+        taken = taken._replace(is_committed=False)
+    return taken, process._replace(at=at, seen=None, back_to="claim"), world.known
+
+
+def claim(world: World, line: int) -> Outcome:
+    process = world.processes[line]
+    change = claimed_get(world, line) if process.operation == "g" else claimed_put(world, line)
+    if change is None:
+        gives_up = process.operation == "k" or world.memory.length == 0
+        at = "unlock, give up" if gives_up else "unlock, try again"
+        return world.memory, process._replace(at=at), world.known
+    at = "write the journal" if world.rules.written_before_committed else "commit"
+    return world.memory, process._replace(at=at, change=change), world.known
+
+
+def claimed_put(world: World, line: int) -> Change | None:
+    memory, rules = world.memory, world.rules
+    may_overwrite = world.processes[line].operation == "p"
+    capacity = world.size.capacity
+    is_full = memory.length == capacity
+    index = (memory.start + memory.length) % capacity
+    seen = memory.messages[index].lock
+    is_dead = False
+    if seen is not None and not (seen.role == READER and (may_overwrite or not rules.keeper_spares_readers)):
+        is_dead = not world.is_alive(seen)
+        if not is_dead and (seen.role == READER or rules.living_writer_is_waited_for):
+            return None
+    is_torn = is_dead and seen is not None and seen.role == WRITER
+    if is_full and not may_overwrite and not is_torn:
+        return None
+    counts = memory.counts._replace(puts=memory.counts.puts + 1)
+    if is_full and is_torn:
+        counts = counts._replace(torn=counts.torn + 1)
+    elif is_full:
+        counts = counts._replace(dropped=counts.dropped + 1)
+    start = (memory.start + 1) % capacity if is_full else memory.start
+    length = memory.length if is_full else memory.length + 1
+    return Change(start, length, index, world.word(line, WRITER), -1, Reading(), counts)
+
+
+def claimed_get(world: World, line: int) -> Change | None:
+    memory = world.memory
+    if memory.length == 0:
+        return None
+    seen = memory.messages[memory.start].lock
+    if seen is not None and world.is_alive(seen):
+        return None
+    start, length = (memory.start + 1) % world.size.capacity, memory.length - 1
+    counts = memory.counts
+    if seen is not None and seen.role == WRITER and world.rules.dead_writer_is_torn:
+        counts = counts._replace(torn=counts.torn + 1)
+        return Change(start, length, memory.start, None, -1, Reading(), counts)
+    counts = counts._replace(taken=counts.taken + 1)
+    return Change(start, length, memory.start, world.word(line, READER), line, begun(memory.readings[line]), counts)
+
+
+def begun(reading: Reading) -> Reading:
+    """What the line's last owner was reading when it died is lost with it."""
+    return Reading(True, reading.lost + reading.is_reading, reading.overwritten)
+
+
+def write_journal(world: World, line: int) -> Outcome:
+    process = world.processes[line]
+    at = "commit" if world.rules.written_before_committed else "make: lock the message"
+    if not world.rules.committed_before_made:
+        at = "make: lock the message"
+    changed = process._replace(at=at, back_to="unlock")
+    known = world.known if at == "commit" else counted(world, process)
+    return world.memory._replace(journal=process.change), changed, known
+
+
+def commit(world: World, line: int) -> Outcome:
+    process = world.processes[line]
+    is_written = world.rules.written_before_committed
+    at = "make: lock the message" if is_written else "write the journal"
+    memory = world.memory._replace(is_committed=True)
+    known = counted(world, process) if is_written else world.known
+    return memory, process._replace(at=at, back_to="unlock"), known
+
+
+def counted(world: World, process: Process) -> Known:
+    known = world.known
+    return known if process.operation == "g" else known._replace(put=(*known.put, process.item))
+
+
+def journal_of(world: World) -> Change:
+    if world.memory.journal is None:
+        raise PromiseBroken(MISCOUNTED, "a change is committed that was never written down")
+    return world.memory.journal
+
+
+def lock_message(world: World, line: int) -> Outcome:
+    change, process = journal_of(world), world.processes[line]
+    message = world.memory.messages[change.index]._replace(lock=change.lock)
+    return world.memory.with_message(change.index, message), process._replace(at="make: place"), world.known
+
+
+def place(world: World, line: int) -> Outcome:
+    change, process = journal_of(world), world.processes[line]
+    memory = world.memory._replace(start=change.start, length=change.length)
+    return memory, process._replace(at="make: count"), world.known
+
+
+def count(world: World, line: int) -> Outcome:
+    change, process, now = journal_of(world), world.processes[line], world.memory.counts
+    counts = change.counts
+    if not world.rules.journal_is_absolute and process.back_to == "claim":
+        counts = now._replace(puts=now.puts + 1)  # what the dead had committed, added once more
+    return world.memory._replace(counts=counts), process._replace(at="make: note the get"), world.known
+
+
+def note_get(world: World, line: int) -> Outcome:
+    change, process, memory = journal_of(world), world.processes[line], world.memory
+    if change.line >= 0:
+        memory = memory.with_reading(change.line, change.reading)
+    return memory, process._replace(at="make: clear the journal"), world.known
+
+
+def clear_journal(world: World, line: int) -> Outcome:
+    process = world.processes[line]
+    memory = world.memory._replace(is_committed=False, journal=None)
+    return memory, process._replace(at=process.back_to, back_to=""), world.known
+
+
+def unlock(world: World, line: int) -> Outcome:
+    memory, process = unlocked(world, line), world.processes[line]
+    change = process.change
+    if process.operation != "g":
+        at = "copy the first word" if world.rules.copied_before_published else "publish"
+    elif change is not None and change.line >= 0:
+        at = "read the first word"
+    else:
+        at = "look at the header"  # a torn one was skipped
+    return memory, process._replace(at=at), world.known
+
+
+def unlock_to_try_again(world: World, line: int) -> Outcome:
+    process = world.processes[line]
+    return unlocked(world, line), process._replace(at="wait for the message"), world.known
+
+
+def unlock_to_give_up(world: World, line: int) -> Outcome:
+    return unlocked(world, line), next_operation(world.processes[line]), world.known
+
+
+def wait_for_message(world: World, line: int) -> Outcome:
+    """Until it is worth another try."""
+    memory, process = world.memory, world.processes[line]
+    index = memory.start if process.operation == "g" else (memory.start + memory.length) % world.size.capacity
+    lock = memory.messages[index].lock
+    if lock is not None and lock.role == WRITER and world.is_alive(lock):
+        return None
+    return memory, process._replace(at="look at the header"), world.known
+
+
+def unlocked(world: World, line: int) -> Memory:
+    """The header is free from here on: the sum must be right."""
+    memory, known = world.memory, world.known
+    if memory.header != world.word(line, HEADER):
+        raise PromiseBroken(MISCOUNTED, "the header was another's")
+    counts, readings = memory.counts, memory.readings
+    busy = sum(reading.is_reading for reading in readings)
+    lost = sum(reading.lost for reading in readings)
+    overwritten = sum(reading.overwritten for reading in readings)
+    if counts.puts != len(known.put):
+        raise PromiseBroken(MISCOUNTED, f"{counts.puts} puts are counted, and there were {len(known.put)}")
+    if memory.length != counts.puts - counts.taken - counts.dropped - counts.torn:
+        raise PromiseBroken(MISCOUNTED, f"the length is {memory.length}: {counts}")
+    if counts.taken - lost - overwritten - busy != len(known.got):
+        raise PromiseBroken(MISCOUNTED, f"{len(known.got)} were got: {counts} {readings}")
+    gone = len(known.got) + counts.dropped + overwritten + lost + busy
+    if memory.length == 0 and len(known.whole) != gone:
+        raise PromiseBroken(LOST, f"{len(known.whole)} were whole, and {gone} are accounted for")
+    if set(world.size.programs) <= {"", "k", "kk", "kkk", "g", "gg", "ggg"} and counts.dropped + overwritten:
+        raise PromiseBroken(LOST, "an item was overwritten, and nobody overwrites")
+    return memory._replace(header=None)
+
+
+def copy_word(first: bool) -> Callable[[World, int], Outcome]:
+    def copy(world: World, line: int) -> Outcome:
+        process = world.processes[line]
+        assert process.change is not None
+        index, item = process.change.index, process.item
+        message = world.memory.messages[index]
+        message = message._replace(first=item) if first else message._replace(second=item)
+        after = "publish" if world.rules.copied_before_published else FINISHED
+        memory = world.memory.with_message(index, message)
+        if not first and after == FINISHED:
+            return memory, next_operation(process), world.known
+        return memory, process._replace(at="copy the second word" if first else after), world.known
+
+    return copy
+
+
+def publish(world: World, line: int) -> Outcome:
+    process, known = world.processes[line], world.known
+    assert process.change is not None
+    index = process.change.index
+    memory = world.memory.with_message(index, world.memory.messages[index]._replace(lock=None))
+    known = known._replace(whole=known.whole | {process.item})
+    if not world.rules.copied_before_published:
+        return memory, process._replace(at="copy the first word"), known
+    return memory, next_operation(process), known
+
+
+def read_word(first: bool) -> Callable[[World, int], Outcome]:
+    def read(world: World, line: int) -> Outcome:
+        process = world.processes[line]
+        assert process.change is not None
+        message: Message = world.memory.messages[process.change.index]
+        if first:
+            return world.memory, process._replace(at="read the second word", first=message.first), world.known
+        return world.memory, process._replace(at="release the message", second=message.second), world.known
+
+    return read
+
+
+def release(world: World, line: int) -> Outcome:
+    """The last look: a compare-and-swap of the lock, which fails if a writer has come round."""
+    process, memory = world.processes[line], world.memory
+    assert process.change is not None
+    message = memory.messages[process.change.index]
+    is_mine = message.lock == process.change.lock
+    if is_mine:
+        memory = memory.with_message(process.change.index, message._replace(lock=None))
+    is_mine |= not world.rules.reader_looks_last
+    return memory, process._replace(at="end the get", is_mine=is_mine), world.known
+
+
+def end_get(world: World, line: int) -> Outcome:
+    """One store says that the get has ended, and how."""
+    process, reading = world.processes[line], world.memory.readings[line]
+    if not world.rules.reader_ends_in_one_store and reading.is_reading and not process.is_mine:
+        return world.memory.with_reading(line, reading._replace(is_reading=False)), process, world.known
+    ended = Reading(False, reading.lost, reading.overwritten + (not process.is_mine))
+    memory = world.memory.with_reading(line, ended)
+    if not process.is_mine:
+        return memory, process._replace(at="look at the header", change=None, first=0, second=0), world.known
+    return memory, next_operation(process)._replace(last=order_of(world, process)), delivered(world, process)
+
+
+def delivered(world: World, process: Process) -> Known:
+    known = world.known
+    return known._replace(got=(*known.got, process.first))
+
+
+def order_of(world: World, process: Process) -> int:
+    known, item = world.known, process.first
+    if process.first != process.second or item not in known.whole:
+        raise PromiseBroken(TORN, f"the words {process.first} and {process.second} were got")
+    if item in known.got:
+        raise PromiseBroken(TWICE, f"{item} was got twice")
+    order = known.put.index(item)
+    if order < process.last:
+        raise PromiseBroken(DISORDERED, f"{item} came after a later one")
+    return order
+
+
+STEPS: dict[str, Callable[[World, int], Outcome]] = {
+    "look at the header": look,
+    "take the header": take,
+    "claim": claim,
+    "write the journal": write_journal,
+    "commit": commit,
+    "make: lock the message": lock_message,
+    "make: place": place,
+    "make: count": count,
+    "make: note the get": note_get,
+    "make: clear the journal": clear_journal,
+    "unlock": unlock,
+    "unlock, try again": unlock_to_try_again,
+    "unlock, give up": unlock_to_give_up,
+    "wait for the message": wait_for_message,
+    "copy the first word": copy_word(first=True),
+    "copy the second word": copy_word(first=False),
+    "publish": publish,
+    "read the first word": read_word(first=True),
+    "read the second word": read_word(first=False),
+    "release the message": release,
+    "end the get": end_get,
+}

@@ -1,0 +1,126 @@
+"""The shared memory, the processes, and what is known of the items besides."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from models.overwriting.rules import Configuration, Rules
+
+TORN, TWICE, DISORDERED, MISCOUNTED, LOST = "torn", "twice", "disordered", "miscounted", "lost"
+HEADER, WRITER, READER = "header", "writer", "reader"
+DEAD, FINISHED = "dead", "finished"
+
+
+class PromiseBroken(Exception):
+    """A step found, or did, what must not be."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Word(NamedTuple):
+    """A lock that is held."""
+
+    line: int
+    tenure: int
+    role: str
+
+
+class Counts(NamedTuple):
+    puts: int = 0
+    taken: int = 0
+    dropped: int = 0
+    torn: int = 0
+
+
+class Reading(NamedTuple):
+    is_reading: bool = False
+    lost: int = 0
+    overwritten: int = 0
+
+
+class Message(NamedTuple):
+    lock: Word | None = None
+    first: int = 0
+    second: int = 0
+
+
+class Change(NamedTuple):
+    """What the journal says; `line` is -1 where no get is noted."""
+
+    start: int
+    length: int
+    index: int
+    lock: Word | None
+    line: int
+    reading: Reading
+    counts: Counts
+
+
+class Memory(NamedTuple):
+    header: Word | None
+    is_committed: bool
+    journal: Change | None
+    start: int
+    length: int
+    messages: tuple[Message, ...]
+    counts: Counts
+    readings: tuple[Reading, ...]
+
+    def with_message(self, index: int, message: Message) -> Memory:
+        return self._replace(messages=(*self.messages[:index], message, *self.messages[index + 1 :]))
+
+    def with_reading(self, line: int, reading: Reading) -> Memory:
+        return self._replace(readings=(*self.readings[:line], reading, *self.readings[line + 1 :]))
+
+
+class Process(NamedTuple):
+    """Who is on a line, where it is in its program, and what it remembers."""
+
+    at: str
+    program: str
+    author: int
+    tenure: int = 0
+    done: int = 0
+    seen: Word | None = None
+    back_to: str = ""
+    change: Change | None = None
+    first: int = 0
+    second: int = 0
+    is_mine: bool = False
+    last: int = -1  # of the items that it got, by their order in the queue
+
+    @property
+    def operation(self) -> str:
+        return self.program[self.done]
+
+    @property
+    def item(self) -> int:
+        """A number of its own for every put."""
+        return 10 * (self.author + 1) + self.done
+
+
+class Known(NamedTuple):
+    """What really happened: which items were put, in this order; which are whole; how many gets ended with one."""
+
+    put: tuple[int, ...] = ()
+    whole: frozenset[int] = frozenset()
+    got: tuple[int, ...] = ()
+
+
+class World(NamedTuple):
+    size: Configuration
+    memory: Memory
+    processes: tuple[Process, ...]
+    known: Known
+
+    @property
+    def rules(self) -> Rules:
+        return self.size.rules
+
+    def word(self, line: int, role: str) -> Word:
+        return Word(line, self.processes[line].tenure if self.rules.word_has_tenure else 0, role)
+
+    def is_alive(self, word: Word) -> bool:
+        return self.processes[word.line].at != DEAD and self.word(word.line, word.role) == word

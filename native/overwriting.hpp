@@ -1,0 +1,342 @@
+// The overwriting ring: the oldest message goes when there is no room.
+//
+// Shape      [lock | start, length]  {lock | data} {lock | data} {lock | data} …      see overwriting_layout.hpp
+// Roles      any number of writers and readers, in any process. The claims are made under the header's lock, the
+//            copies after it: a slow copy keeps nobody from the other messages.
+// Invariants I1  start < capacity and length <= capacity, in one word that is changed by one store.
+//            I2  a message's lock is taken under the header's lock only, and released by its owner without it.
+//            I3  what is locked by a writer is not read. What is locked by a reader may be written to: the writer puts
+//                its own name over the reader's first, and the reader, which looks last, finds that it has lost it.
+//            I4  a change is in the journal before it is made, whole: who is killed before commit() has changed
+//                nothing, and what one killed after it has left undone is done by whoever has the header's lock next.
+//            I5  a message in the queue whose lock names a dead writer is torn: it is counted, and not delivered.
+//            I6  puts = delivered + overwritten + torn + lost with a reader + length, at every instant at which nobody
+//                holds the header's lock. Delivered is what was taken and neither overwritten nor lost meanwhile.
+// Progress   blocking, by the header's lock for a few stores. A put waits besides for a writer that lives and is just
+//            copying into the very message, one lap before; a get for the writer of the oldest message. Neither waits
+//            for a reader, and nobody for the dead.
+// Source     the published layout and its six traces (docs/memory-layout.md). Ours: the lock names its owner, both
+//            places are one word, the journal, and that a reader never holds up a writer.
+//
+// Memory orders come in pairs:
+//   P1  the header's lock (overwriting_lock.hpp): places, journal, counters, and the taking of messages' locks
+//   P2  publish(): release store of 0     with acquire in claim_get(): the message's data
+//   P3  copy_in(): release fence between the lock's store and the data   with the acquire fence in finish_get():
+//       a reader that has read one word of the new data sees that the lock is no longer its own
+//   P4  finish_get(): release             with acquire in claim_put(): the reader's loads come before the next data
+#pragma once
+
+#include <cstring>
+
+#include "overwriting_lock.hpp"
+
+namespace penstock {
+
+// busy: a writer that lives is copying just there. locked: somebody who lives has the header.
+enum class Claim : std::uint8_t { done, full, empty, busy, locked, closed, corrupt };
+
+struct Claimed {
+  std::uint32_t index = 0;
+  std::uint64_t lock = 0;  // the message's, while it is ours
+  std::uint64_t skipped = 0;
+};
+
+class OverwritingRing {
+ public:
+  OverwritingRing(std::byte* base, OverwritingControl* control, ReadingLine* readings, std::uint64_t capacity,
+                  std::uint64_t words, const Roster* roster) noexcept
+      : head_(reinterpret_cast<PublishedHeader*>(base)),
+        messages_(base + sizeof(PublishedHeader)),
+        control_(control),
+        readings_(readings),
+        capacity_(capacity),
+        words_(words),
+        roster_(roster) {}
+
+  [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::uint64_t message_bytes() const noexcept { return words_ * 8; }
+  [[nodiscard]] std::atomic<std::uint64_t>& header_lock() const noexcept { return head_->header_lock; }
+  [[nodiscard]] std::atomic<std::uint64_t>& message_lock(std::uint64_t index) const noexcept {
+    return *words_of(index);
+  }
+  [[nodiscard]] Places places() const noexcept {
+    return Places::unpack(head_->places.load(std::memory_order_relaxed));
+  }
+
+  // Under the header's lock, before anything else: make what its last owner had committed. False: it makes no sense.
+  [[nodiscard]] bool settle() noexcept {
+    if (control_->journal.is_committed.load(std::memory_order_relaxed) == 0) [[likely]] return true;
+    const Change change = journaled();
+    if (change.index >= capacity_ || !is_sound(change.places) || change.line_plus_one > roster_->count()) return false;
+    make(change);
+    return true;
+  }
+
+  // Under the header's lock: a place for one message, locked.
+  [[nodiscard]] Claim claim_put(std::uint32_t line, bool may_overwrite, Claimed& claimed) noexcept {
+    if (control_->closed.load(std::memory_order_relaxed) & closed_to_puts) return Claim::closed;
+    Places at = places();
+    if (!is_sound(at)) return Claim::corrupt;
+    const bool is_full = at.length == capacity_;
+    claimed.index = is_full ? at.start : wrapped(std::uint64_t{at.start} + at.length);
+    const std::uint64_t seen = message_lock(claimed.index).load(std::memory_order_acquire);  // acquire P4
+    const bool is_readers = lock_word::has_role(seen, LockRole::reader);
+    bool is_dead = false;
+    if (seen != 0 && !(is_readers && may_overwrite)) {
+      is_dead = !lock_word::is_alive(*roster_, seen);
+      if (!is_dead) return is_readers ? Claim::full : Claim::busy;  // keeps I3
+    }
+    if (is_full && !may_overwrite && !(is_dead && !is_readers)) return Claim::full;
+    OverwritingCounts counts = counted();
+    ++counts.puts;
+    if (is_full && is_dead && !is_readers)
+      ++counts.torn;  // keeps I5
+    else if (is_full)
+      ++counts.dropped;
+    if (is_full)
+      at.start = wrapped(std::uint64_t{at.start} + 1);
+    else
+      ++at.length;
+    claimed.lock = lock_word::of(*roster_, line, LockRole::writer);
+    commit({at, claimed.index, claimed.lock, 0, 0, counts});
+    return Claim::done;
+  }
+
+  // Under the header's lock: the oldest message that is whole, locked and out of the queue.
+  [[nodiscard]] Claim claim_get(std::uint32_t line, Claimed& claimed) noexcept {
+    claimed.skipped = 0;
+    for (;;) {
+      const std::uint32_t closed = control_->closed.load(std::memory_order_relaxed);
+      if (closed & closed_to_gets) return Claim::closed;
+      Places at = places();
+      if (!is_sound(at)) return Claim::corrupt;
+      if (at.length == 0) return closed != 0 ? Claim::closed : Claim::empty;
+      claimed.index = at.start;
+      const std::uint64_t seen = message_lock(at.start).load(std::memory_order_acquire);  // acquire P2
+      if (seen != 0 && lock_word::is_alive(*roster_, seen)) return Claim::busy;
+      at.start = wrapped(std::uint64_t{at.start} + 1);
+      --at.length;
+      OverwritingCounts counts = counted();
+      if (lock_word::has_role(seen, LockRole::writer)) {  // keeps I5
+        ++counts.torn;
+        ++claimed.skipped;
+        claimed.lock = 0;
+        commit({at, claimed.index, claimed.lock, 0, 0, counts});
+        continue;
+      }
+      ++counts.taken;
+      claimed.lock = lock_word::of(*roster_, line, LockRole::reader);
+      commit({at, claimed.index, claimed.lock, line + 1, without_the_dead(line) | is_reading, counts});
+      return Claim::done;
+    }
+  }
+
+  // After the header was unlocked. `bytes` are at most a message's; the rest of it becomes zeros.
+  void copy_in(const Claimed& claimed, const void* from, std::uint64_t bytes) noexcept {
+    std::atomic_thread_fence(std::memory_order_release);  // release P3
+    std::atomic<std::uint64_t>* data = words_of(claimed.index) + 1;
+    PENSTOCK_FAILPOINT("message.before_copy");
+    const auto* at = static_cast<const char*>(from);
+    std::uint64_t i = 0;
+    for (; i < bytes / 8; ++i) {
+      std::uint64_t word;
+      std::memcpy(&word, at + 8 * i, 8);
+      data[i].store(word, std::memory_order_relaxed);  // published by P2; a reader that lost it is told by P3
+      if (i == 0) PENSTOCK_FAILPOINT("message.half_copied");
+    }
+    if (bytes % 8 != 0) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, at + 8 * i, bytes % 8);
+      data[i++].store(word, std::memory_order_relaxed);
+    }
+    for (; i < words_; ++i) data[i].store(0, std::memory_order_relaxed);
+    PENSTOCK_FAILPOINT("message.copied");
+  }
+
+  void publish(const Claimed& claimed) noexcept {
+    PENSTOCK_FAILPOINT("message.before_publish");
+    message_lock(claimed.index).store(0, std::memory_order_release);  // release P2
+    PENSTOCK_FAILPOINT("message.published");
+  }
+
+  // After the header was unlocked. What it finds is only believed after finish_get().
+  void copy_out(const Claimed& claimed, void* to, std::uint64_t bytes) const noexcept {
+    const std::atomic<std::uint64_t>* data = words_of(claimed.index) + 1;
+    PENSTOCK_FAILPOINT("message.before_read");
+    auto* at = static_cast<char*>(to);
+    std::uint64_t i = 0;
+    for (; i < bytes / 8; ++i) {
+      const std::uint64_t word = data[i].load(std::memory_order_relaxed);  // see P3
+      std::memcpy(at + 8 * i, &word, 8);
+      if (i == 0) PENSTOCK_FAILPOINT("message.half_read");
+    }
+    if (bytes % 8 != 0) {
+      const std::uint64_t word = data[i].load(std::memory_order_relaxed);
+      std::memcpy(at + 8 * i, &word, bytes % 8);
+    }
+    PENSTOCK_FAILPOINT("message.read");
+  }
+
+  // True: what was copied is the message. False: it was overwritten meanwhile, which is counted by this.
+  [[nodiscard]] bool finish_get(std::uint32_t line, const Claimed& claimed) noexcept {
+    std::atomic_thread_fence(std::memory_order_acquire);  // acquire P3
+    std::uint64_t expected = claimed.lock;
+    PENSTOCK_FAILPOINT("message.before_release");
+    const bool is_mine = message_lock(claimed.index).compare_exchange_strong(
+        expected, 0, std::memory_order_release, std::memory_order_relaxed);  // release P4; keeps I3
+    PENSTOCK_FAILPOINT("message.released");
+    std::atomic<std::uint64_t>& reading = readings_[line].word;
+    const std::uint64_t word = reading.load(std::memory_order_relaxed) & ~is_reading;
+    // one store ends the get and says how: keeps I6. relaxed: nothing depends on a count
+    reading.store(is_mine ? word : word + one_overwritten, std::memory_order_relaxed);
+    PENSTOCK_FAILPOINT("reading.ended");
+    return is_mine;
+  }
+
+  // Under the header's lock, by the line's new owner: what the last one was reading when it died is lost with it.
+  void bury_reading(std::uint32_t line) noexcept {
+    PENSTOCK_FAILPOINT("reading.before_bury");
+    readings_[line].word.store(without_the_dead(line), std::memory_order_relaxed);
+    PENSTOCK_FAILPOINT("reading.buried");
+  }
+
+  struct Fates {
+    std::uint64_t puts, delivered, overwritten, torn, lost_with_reader;
+  };
+
+  // Exact when nobody is at work.
+  [[nodiscard]] Fates fates() const noexcept {
+    const OverwritingCounts counts = counted();
+    std::uint64_t lost = 0;
+    std::uint64_t overwritten = 0;
+    for (std::uint32_t line = 0; line < roster_->used(); ++line) {
+      const std::uint64_t word = readings_[line].word.load(std::memory_order_relaxed);
+      overwritten += (word >> 1) & overwritten_mask;
+      lost += word >> lost_shift;
+      lost += (word & is_reading) && !roster_->is_alive(line);
+    }
+    return {counts.puts, counts.taken - overwritten - lost, counts.dropped + overwritten, counts.torn, lost};
+  }
+
+  [[nodiscard]] std::uint32_t index_of_next_put() const noexcept {
+    const Places at = places();
+    if (!is_sound(at)) return 0;
+    return at.length == capacity_ ? at.start : wrapped(std::uint64_t{at.start} + at.length);
+  }
+  [[nodiscard]] bool is_being_written(std::uint32_t index) const noexcept {
+    const std::uint64_t seen = message_lock(index).load(std::memory_order_relaxed);
+    return lock_word::has_role(seen, LockRole::writer) || lock_word::is_strangers(seen);
+  }
+  // Without the header's lock: it is empty at this moment, and not shut down.
+  [[nodiscard]] bool looks_empty() const noexcept {
+    return places().length == 0 && control_->closed.load(std::memory_order_relaxed) == 0;
+  }
+  [[nodiscard]] bool looks_gettable() const noexcept {
+    const std::uint32_t closed = control_->closed.load(std::memory_order_relaxed);
+    const Places at = places();
+    if (at.length == 0 || closed & closed_to_gets) return closed != 0;
+    return !is_sound(at) || !is_being_written(at.start);
+  }
+  [[nodiscard]] bool looks_free() const noexcept {
+    if (control_->closed.load(std::memory_order_relaxed) != 0) return true;
+    return places().length < capacity_ &&
+           message_lock(index_of_next_put()).load(std::memory_order_relaxed) == 0;
+  }
+
+ private:
+  static constexpr std::uint64_t is_reading = 1;
+  static constexpr std::uint64_t one_overwritten = 2;
+  static constexpr std::uint64_t overwritten_mask = (std::uint64_t{1} << 43) - 1;
+  static constexpr int lost_shift = 44;
+
+  [[nodiscard]] bool is_sound(Places at) const noexcept { return at.start < capacity_ && at.length <= capacity_; }
+  [[nodiscard]] std::uint32_t wrapped(std::uint64_t index) const noexcept {
+    return static_cast<std::uint32_t>(index < capacity_ ? index : index - capacity_);
+  }
+  [[nodiscard]] std::atomic<std::uint64_t>* words_of(std::uint64_t index) const noexcept {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(messages_ + index * message_stride(words_));
+  }
+
+  [[nodiscard]] std::uint64_t without_the_dead(std::uint32_t line) const noexcept {
+    const std::uint64_t word = readings_[line].word.load(std::memory_order_relaxed);
+    return word & is_reading ? (word & ~is_reading) + (std::uint64_t{1} << lost_shift) : word;
+  }
+
+  [[nodiscard]] OverwritingCounts counted() const noexcept { return load(control_->counters); }
+
+  // One change of the queue, as it will be.
+  struct Change {
+    Places places;
+    std::uint64_t index;
+    std::uint64_t message_lock;
+    std::uint64_t line_plus_one;
+    std::uint64_t reading;
+    OverwritingCounts counts;
+  };
+
+  // Keeps I4. All stores are relaxed: P1 carries them, but for the release that puts the journal before its mark.
+  void commit(const Change& change) noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    OverwritingJournal& journal = control_->journal;
+    PENSTOCK_FAILPOINT("journal.before_write");
+    journal.places.store(change.places.packed(), relaxed);
+    journal.index.store(change.index, relaxed);
+    PENSTOCK_FAILPOINT("journal.half_written");
+    journal.message_lock.store(change.message_lock, relaxed);
+    journal.line_plus_one.store(change.line_plus_one, relaxed);
+    journal.reading.store(change.reading, relaxed);
+    store(journal.counters, change.counts);
+    PENSTOCK_FAILPOINT("journal.before_commit");
+    journal.is_committed.store(1, std::memory_order_release);
+    PENSTOCK_FAILPOINT("journal.committed");
+    make(change);
+  }
+
+  // What the journal says, each word read once.
+  [[nodiscard]] Change journaled() const noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    const OverwritingJournal& journal = control_->journal;
+    return {Places::unpack(journal.places.load(relaxed)), journal.index.load(relaxed),
+            journal.message_lock.load(relaxed),           journal.line_plus_one.load(relaxed),
+            journal.reading.load(relaxed),                load(journal.counters)};
+  }
+
+  // Doing it twice is doing it once.
+  void make(const Change& change) noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    message_lock(change.index).store(change.message_lock, relaxed);
+    PENSTOCK_FAILPOINT("make.message_locked");
+    head_->places.store(change.places.packed(), relaxed);  // keeps I1
+    PENSTOCK_FAILPOINT("make.placed");
+    store(control_->counters, change.counts);
+    PENSTOCK_FAILPOINT("make.counted");
+    if (change.line_plus_one != 0) readings_[change.line_plus_one - 1].word.store(change.reading, relaxed);
+    PENSTOCK_FAILPOINT("make.read_noted");
+    control_->journal.is_committed.store(0, std::memory_order_release);  // after all of it
+    PENSTOCK_FAILPOINT("make.made");
+  }
+
+  // relaxed: under the lock exact, else a snapshot
+  [[nodiscard]] static OverwritingCounts load(const OverwritingCounters& from) noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    return {from.puts.load(relaxed), from.taken.load(relaxed), from.dropped.load(relaxed), from.torn.load(relaxed)};
+  }
+  static void store(OverwritingCounters& to, const OverwritingCounts& counts) noexcept {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    to.puts.store(counts.puts, relaxed);
+    to.taken.store(counts.taken, relaxed);
+    PENSTOCK_FAILPOINT("counters.half_stored");
+    to.dropped.store(counts.dropped, relaxed);
+    to.torn.store(counts.torn, relaxed);
+  }
+
+  PublishedHeader* head_;
+  std::byte* messages_;
+  OverwritingControl* control_;
+  ReadingLine* readings_;
+  std::uint64_t capacity_;
+  std::uint64_t words_;
+  const Roster* roster_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,153 @@
+// An overwriting queue as a process has it: the ring, the header's lock, who sleeps on it, who is dead.
+#pragma once
+
+#include "overwriting.hpp"
+#include "patience.hpp"
+
+namespace penstock {
+
+class OverwritingShared {
+ public:
+  OverwritingShared(std::byte* base, const OverwritingOffsets& at, std::uint64_t capacity, std::uint64_t words,
+                    std::uint32_t participants, int lock_fd, Identity identity) noexcept
+      : control_(reinterpret_cast<OverwritingControl*>(base + at.control)),
+        roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
+                &control_->participants_used, identity),
+        ring_(base, control_, reinterpret_cast<ReadingLine*>(base + at.readings), capacity, words, &roster_),
+        lock_(&ring_.header_lock()) {}
+
+  [[nodiscard]] OverwritingRing& ring() noexcept { return ring_; }
+  [[nodiscard]] OverwritingControl& control() const noexcept { return *control_; }
+  [[nodiscard]] Roster& roster() noexcept { return roster_; }
+  [[nodiscard]] Event items() const noexcept { return Event(&control_->items.word); }
+  [[nodiscard]] Event room() const noexcept { return Event(&control_->room.word); }
+  [[nodiscard]] Event copied() const noexcept { return Event(&control_->copied.word); }
+
+  [[nodiscard]] bool find_line(std::uint32_t& line) const noexcept {
+    const std::uint32_t mine = roster_.mine_plus_one();
+    line = mine - 1;
+    return mine != 0;
+  }
+
+  // A line's new owner buries what the last one was reading. If the header cannot be had, its first get does.
+  [[nodiscard]] Roster::Joined join() noexcept {
+    const Roster::Joined joined = take_line();
+    std::uint32_t line;
+    if (joined != Roster::Joined::yes || !find_line(line)) return joined;
+    if (enter(line, join_limit_ns) != Claim::done) return joined;
+    ring_.bury_reading(line);
+    lock_.unlock();
+    return joined;
+  }
+
+  // done: the header is ours, and whatever its last owner had begun is made.
+  [[nodiscard]] Claim enter(std::uint32_t line, std::int64_t limit_ns) noexcept {
+    const std::uint64_t me = lock_word::of(roster_, line, LockRole::header);
+    const HeaderLock::Locked locked = lock_.lock(me, roster_, limit_ns);
+    if (locked == HeaderLock::Locked::corrupt) return Claim::corrupt;
+    if (locked == HeaderLock::Locked::no) return Claim::locked;
+    if (ring_.settle()) [[likely]] return Claim::done;
+    lock_.unlock();
+    return Claim::corrupt;
+  }
+  void leave() noexcept { lock_.unlock(); }
+
+  // The five steps of the traces: lock the header; change it and lock the message; unlock it; copy; unlock the message.
+  [[nodiscard]] Claim try_put(std::uint32_t line, const void* data, std::uint64_t bytes, bool may_overwrite,
+                              std::int64_t limit_ns) noexcept {
+    Claimed claimed;
+    if (const Claim entered = enter(line, limit_ns); entered != Claim::done) return entered;
+    const Claim claim = ring_.claim_put(line, may_overwrite, claimed);
+    lock_.unlock();
+    if (claim != Claim::done) return claim;
+    ring_.copy_in(claimed, data, bytes);
+    ring_.publish(claimed);
+    items().notify();
+    // after the fence in notify()
+    if (control_->copied.word.load(std::memory_order_relaxed) & 1) copied().notify_all();
+    return claim;
+  }
+
+  // The same the other way; what was overwritten while it was read is counted, and the next one tried.
+  [[nodiscard]] Claim try_get(std::uint32_t line, void* to, std::uint64_t bytes, std::int64_t limit_ns) noexcept {
+    for (;;) {
+      if (ring_.looks_empty()) return Claim::empty;
+      Claimed claimed;
+      if (const Claim entered = enter(line, limit_ns); entered != Claim::done) return entered;
+      const Claim claim = ring_.claim_get(line, claimed);
+      lock_.unlock();
+      if (claim != Claim::done) {
+        if (claimed.skipped != 0) room().notify();
+        return claim;
+      }
+      ring_.copy_out(claimed, to, bytes);
+      const bool is_mine = ring_.finish_get(line, claimed);
+      room().notify();
+      if (is_mine) return claim;
+    }
+  }
+
+  void shut_down(bool immediate) noexcept {
+    PENSTOCK_FAILPOINT("shutdown.before");
+    control_->closed.fetch_or(immediate ? closed_to_puts | closed_to_gets : closed_to_puts,
+                              std::memory_order_relaxed);  // who claims looks at it under the header's lock
+    PENSTOCK_FAILPOINT("shutdown.closed");
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // W2
+    wake_everybody();
+  }
+
+  void wake_everybody() noexcept {
+    items().wake_all();
+    room().wake_all();
+    copied().wake_all();
+  }
+
+  void wait_for_items(std::int64_t limit_ns) noexcept {
+    const auto near = [this] { return ring_.looks_gettable(); };
+    wait_until(items(), item_patience_, near, near, limit_ns);
+  }
+  void wait_for_room(std::int64_t limit_ns) noexcept {
+    const auto near = [this] { return ring_.looks_free(); };
+    wait_until(room(), room_patience_, near, near, limit_ns);
+  }
+  void wait_for_copy(std::int64_t limit_ns) noexcept {
+    const auto near = [this] {
+      return control_->closed.load(std::memory_order_relaxed) != 0 ||
+             !ring_.is_being_written(ring_.index_of_next_put());
+    };
+    if (copy_patience_.wait(near, near, limit_ns)) return;
+    const std::uint32_t ticket = copied().announce();
+    if (near()) return;  // W1
+    copied().park_for_all(ticket, limit_ns < park_limit_ns ? limit_ns : park_limit_ns);
+  }
+
+  [[nodiscard]] std::uint32_t count_alive() const noexcept {
+    std::uint32_t alive = 0;
+    for (std::uint32_t line = 0; line < roster_.used(); ++line) alive += roster_.is_alive(line);
+    return alive;
+  }
+
+ private:
+  static constexpr std::int64_t join_limit_ns = 100'000'000;
+  static constexpr int join_looks = 500;
+
+  // A table is full of the living or not at all: somebody may just look at a line, and keep us out for that moment.
+  [[nodiscard]] Roster::Joined take_line() noexcept {
+    for (int look = 0;; ++look) {
+      const Roster::Joined joined = roster_.join([](std::uint32_t) { return true; });
+      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_of_the_living()) return joined;
+      const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
+      nanosleep(&moment, nullptr);
+    }
+  }
+
+  OverwritingControl* control_;
+  Roster roster_;
+  OverwritingRing ring_;
+  HeaderLock lock_;
+  Patience item_patience_;
+  Patience room_patience_;
+  Patience copy_patience_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,42 @@
+from collections.abc import Iterable
+from typing import Any, Self
+
+from numpy.typing import DTypeLike
+
+from penstock._queue import Queue
+from penstock.segment import Segment
+from penstock.stats import OverwritingStats
+
+class OverwritingQueue(Queue):
+    """A queue that is never full: the oldest message goes when there is no room, and is counted."""
+
+    @classmethod
+    def create(
+        cls,
+        name: str,
+        capacity: int = 1024,
+        *,
+        item: type[bytes] | type[object] | DTypeLike = ...,
+        message_bytes: int | None = None,
+        participants: int = 256,
+        exist_ok: bool = False,
+    ) -> Self: ...
+    @classmethod
+    def open(cls, name: str, *, allow_pickle: bool = True) -> Self: ...
+    @classmethod
+    def adopt(
+        cls, name: str, *, item: type[bytes] | type[object] | DTypeLike = ..., participants: int = 256
+    ) -> Self: ...
+    @classmethod
+    def _attach(cls, opened: Segment, allow_pickle: bool) -> Self: ...
+    @property
+    def message_bytes(self) -> int: ...
+    def put(self, item: Any, block: bool = True, timeout: float | None = None, *, overwrite: bool = True) -> None: ...
+    def put_nowait(self, item: Any, *, overwrite: bool = True) -> None: ...
+    def try_put(self, item: Any, *, overwrite: bool = True) -> bool: ...
+    def put_many(
+        self, items: Iterable[Any], block: bool = True, timeout: float | None = None, *, overwrite: bool = True
+    ) -> int: ...
+    def full(self) -> bool: ...
+    def stats(self) -> OverwritingStats: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...

@@ -1,0 +1,27 @@
+cimport cython
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from penstock._mapped cimport MappedBody
+from penstock._overwriting_native cimport Claim, OverwritingRing, OverwritingShared
+
+
+@cython.final
+cdef class OverwritingBody(MappedBody):
+    cdef OverwritingShared* queue
+    cdef OverwritingRing* ring
+    cdef uint64_t item_bytes      # of a message's data, what is the item's
+
+    cdef int _raise_corrupt(self) except -1
+    cdef uint32_t _line(self) except? 0xFFFFFFFF
+    cdef int _check_length(self, uint64_t length) except -1
+    cdef int put_as(self, object item, bint overwrite, int64_t deadline) except -1
+    cdef object put_many_as(self, object items, bint overwrite, int64_t deadline)
+    cdef int _put_message(self, const void* data, uint64_t length, bint overwrite, int64_t deadline) except -1
+    cdef bint _wait(self, Claim claim, bint for_items, int64_t end) except -1
+    cdef object _new_target(self)
+    cdef bint _get_message(self, void* to, int64_t deadline) except -1
+    cdef bint _may_have_some(self) except -1
+    cdef object _more_records(self, object first, uint64_t limit)
+    cdef object _more_bytes(self, object first, uint64_t limit)
+    cdef bint _get_another(self, void* to) except -1
+    cdef void* _data_of(self, object target) noexcept

@@ -1,0 +1,319 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""The working part of an overwriting queue: convert, wait, raise. The algorithm is in native/."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from penstock._batches cimport Gathered, gather
+from penstock._buffers cimport Held, as_records, borrow
+from penstock._kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
+from penstock._mapped cimport own_identity
+from penstock._native cimport Joined, array_data, byte, import_array, is_broken, monotonic_ns, watch
+from penstock._overwriting_native cimport *
+from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
+
+import numpy
+
+from penstock import items
+from penstock.errors import CorruptSegment, Full, QueueClosed, ShutDown
+
+import_array()
+
+cdef enum:
+    BRIEFLY_NS = 100000000  # what even a call that never waits grants who has the header, or is just copying
+
+cdef object encode_object = items.encode_object
+cdef object decode_object = items.decode_object
+
+
+@cython.final
+cdef class OverwritingBody(MappedBody):
+
+    def __cinit__(self, opened):
+        cdef OverwritingOffsets at
+        cdef dict offsets = opened.offsets
+        cdef Held mapped
+        self.memory = opened.take_memory()
+        mapped = Held(self.memory)
+        at.control = offsets["control_offset"]
+        at.participants = offsets["participants_offset"]
+        at.readings = opened.geometry.readings_offset(opened.item)
+        self.label = repr(opened.name)
+        self.dtype = opened.item.dtype
+        self.form = opened.item.kind
+        self.participants = opened.geometry.participants
+        self.item_bytes = opened.geometry.message_bytes if self.dtype is None else self.dtype.itemsize
+        self.guard = watch(mapped.view.buf, mapped.view.len)
+        self.queue = new OverwritingShared(
+            <byte*>mapped.view.buf, at, opened.geometry.capacity, opened.geometry.message_bytes // 8,
+            self.participants, opened.take_lock_fd(), own_identity(),
+        )
+        self.ring = &self.queue.ring()
+
+    def __dealloc__(self):
+        del self.queue
+
+    cdef int _raise_corrupt(self) except -1:
+        cdef Places places = self.ring.places()
+        self.raise_if_truncated()
+        raise CorruptSegment(
+            f"the header or the journal of {self.label} makes no sense: START_IDX={places.start}, "
+            f"QUEUE_LEN={places.length}, HEADER_LOCK={self.ring.header_lock().load():#x}, "
+            f"capacity={self.ring.capacity()}; recreate the queue"
+        )
+
+    cdef uint32_t _line(self) except? 0xFFFFFFFF:
+        """This thread's line in the participant table; a thread joins at its first operation."""
+        cdef uint32_t line = 0
+        cdef Joined joined
+        if self.queue.find_line(line):
+            return line
+        with nogil:
+            joined = self.queue.join()
+        if joined == Joined.yes and self.queue.find_line(line):
+            return line
+        self.raise_not_joined(joined)
+
+    # -- put --------------------------------------------------------------------------------------------
+
+    cdef int put(self, object item, int64_t deadline) except -1:
+        return self.put_as(item, True, deadline)
+
+    cdef int put_as(self, object item, bint overwrite, int64_t deadline) except -1:
+        """1: it is in. 0: the time is up."""
+        cdef Held lent
+        if self.form == RECORD:
+            item = as_records(self.dtype, item, one=True)
+            return self._put_message(array_data(item), self.item_bytes, overwrite, deadline)
+        if self.form == OBJECT:
+            item = encode_object(item)
+        elif type(item) is not bytes:
+            lent = borrow(item)
+            self._check_length(lent.view.len)
+            return self._put_message(lent.view.buf, lent.view.len, overwrite, deadline)
+        self._check_length(PyBytes_GET_SIZE(item))
+        return self._put_message(PyBytes_AS_STRING(item), PyBytes_GET_SIZE(item), overwrite, deadline)
+
+    cdef object put_many(self, object given, int64_t deadline):
+        return self.put_many_as(given, True, deadline)
+
+    cdef object put_many_as(self, object given, bint overwrite, int64_t deadline):
+        """How many are in. What is in counts, so only an empty-handed batch raises."""
+        cdef Gathered batch = None
+        cdef const char* records = NULL
+        cdef uint64_t count, i
+        cdef int put
+        self.check_open()
+        if self.form == RECORD:
+            given = as_records(self.dtype, given, one=False)
+            records = <const char*>array_data(given)
+            count = <uint64_t>given.nbytes // self.item_bytes
+        else:
+            batch = gather([encode_object(item) for item in given] if self.form == OBJECT else given)
+            count = batch.count
+            for i in range(count):
+                self._check_length(batch.buffers[i].bytes)
+        for i in range(count):
+            try:
+                if batch is None:
+                    put = self._put_message(records + i * self.item_bytes, self.item_bytes, overwrite, deadline)
+                else:
+                    put = self._put_message(batch.buffers[i].data, batch.buffers[i].bytes, overwrite, deadline)
+            except ShutDown:
+                if i == 0:
+                    raise
+                return i
+            if not put:
+                if i == 0:
+                    raise Full
+                return i
+        return count
+
+    cdef int _check_length(self, uint64_t length) except -1:
+        """Before any lock is taken."""
+        if length == self.item_bytes or (self.form == OBJECT and length < self.item_bytes):
+            return 0
+        if self.form == OBJECT:
+            raise ValueError(
+                f"an object of {length} pickled bytes can never fit into {self.label}: message_bytes={self.item_bytes}; "
+                "create the queue with a larger message_bytes"
+            )
+        raise ValueError(
+            f"a message of {self.label} must have exactly {self.item_bytes} bytes: got {length}; "
+            "fill it up, or create the queue with another message_bytes"
+        )
+
+    cdef int _put_message(self, const void* data, uint64_t length, bint overwrite, int64_t deadline) except -1:
+        cdef Claim claim
+        cdef uint32_t line
+        cdef int64_t limit = 0
+        cdef int64_t end = deadline
+        cdef bint waited = False
+        line = self._line()
+        while True:
+            if length < LONG_COPY and limit == 0:
+                claim = self.queue.try_put(line, data, length, overwrite, 0)
+            else:
+                with nogil:
+                    claim = self.queue.try_put(line, data, length, overwrite, limit)
+            if claim == Claim.done:
+                if is_broken(self.guard):
+                    self._raise_corrupt()
+                if waited and not overwrite and self.ring.looks_free():
+                    self.queue.room().notify()
+                return 1
+            if claim == Claim.full and deadline == AT_ONCE:
+                return 0
+            if end == AT_ONCE:
+                end = monotonic_ns() + BRIEFLY_NS
+            if not self._wait(claim, False, end):
+                return 0
+            line = self._line()
+            limit = min(remaining_ns(end), <int64_t>BRIEFLY_NS) if claim == Claim.locked else 0
+            waited = True
+
+    # -- get --------------------------------------------------------------------------------------------
+
+    cdef object get(self, int64_t deadline):
+        cdef object target
+        if deadline == AT_ONCE and not self._may_have_some():
+            return NOTHING
+        target = self._new_target()
+        if not self._get_message(self._data_of(target), deadline):
+            return NOTHING
+        if self.form == BYTES:
+            return target
+        return decode_object(target) if self.form == OBJECT else target[()]
+
+    cdef bint _may_have_some(self) except -1:
+        """Without a lock: False if it is empty just now, and not shut down."""
+        self.check_open()
+        if is_broken(self.guard):
+            self._raise_corrupt()
+        return not self.ring.looks_empty()
+
+    cdef object _new_target(self):
+        """Memory of our own for one item, made before the item is claimed: a MemoryError loses nothing."""
+        if self.form == RECORD:
+            return numpy.empty((), dtype=self.dtype)
+        return PyBytes_FromStringAndSize(NULL, self.item_bytes)
+
+    cdef object get_many(self, uint64_t limit, int64_t deadline):
+        """The first may be waited for; the rest is what is there."""
+        cdef object first
+        if deadline == AT_ONCE and not self._may_have_some():
+            return NOTHING
+        first = self._new_target()
+        if not self._get_message(self._data_of(first), deadline):
+            return NOTHING
+        return self._more_records(first, limit) if self.form == RECORD else self._more_bytes(first, limit)
+
+    cdef object _more_records(self, object first, uint64_t limit):
+        cdef uint64_t most = min(limit, <uint64_t>self.ring.places().length + 1, self.ring.capacity() + 1)
+        cdef object batch = numpy.empty(most, dtype=self.dtype)
+        cdef char* data = <char*>array_data(batch)
+        cdef uint64_t count = 1
+        batch[0] = first
+        while count < most and self._get_another(data + count * self.item_bytes):
+            count += 1
+        return batch[:count]
+
+    cdef object _more_bytes(self, object first, uint64_t limit):
+        cdef list batch = [first]
+        cdef object target
+        while <uint64_t>len(batch) < limit:
+            target = self._new_target()
+            if not self._get_another(PyBytes_AS_STRING(target)):
+                break
+            batch.append(target)
+        return [decode_object(target) for target in batch] if self.form == OBJECT else batch
+
+    cdef bint _get_another(self, void* to) except -1:
+        """Of a batch that has one already: whatever ends the queue, those are delivered first."""
+        if self.ring.places().length == 0:
+            return False
+        try:
+            return self._get_message(to, AT_ONCE)
+        except (ShutDown, QueueClosed):
+            return False
+
+    cdef void* _data_of(self, object target) noexcept:
+        return array_data(target) if self.form == RECORD else <void*>PyBytes_AS_STRING(target)
+
+    cdef bint _get_message(self, void* to, int64_t deadline) except -1:
+        cdef Claim claim
+        cdef uint32_t line
+        cdef int64_t limit = 0
+        cdef int64_t end = deadline
+        cdef bint waited = False
+        line = self._line()
+        while True:
+            if self.item_bytes < LONG_COPY and limit == 0:
+                claim = self.queue.try_get(line, to, self.item_bytes, 0)
+            else:
+                with nogil:
+                    claim = self.queue.try_get(line, to, self.item_bytes, limit)
+            if claim == Claim.done:
+                if is_broken(self.guard):
+                    self._raise_corrupt()
+                if waited and self.ring.looks_gettable():
+                    self.queue.items().notify()
+                return True
+            if deadline == AT_ONCE and (claim == Claim.empty or claim == Claim.busy):
+                if is_broken(self.guard):
+                    self._raise_corrupt()
+                return False
+            if end == AT_ONCE:
+                end = monotonic_ns() + BRIEFLY_NS
+            if not self._wait(claim, True, end):
+                return False
+            line = self._line()
+            limit = min(remaining_ns(end), <int64_t>BRIEFLY_NS) if claim == Claim.locked else 0
+            waited = True
+
+    # -- waiting ----------------------------------------------------------------------------------------
+
+    cdef bint _wait(self, Claim claim, bint for_items, int64_t end) except -1:
+        """After a try that did not succeed: True to try again, False when the time is up."""
+        cdef int64_t left
+        if claim == Claim.closed:
+            self.raise_shut_down()
+        if claim == Claim.corrupt or is_broken(self.guard):
+            self._raise_corrupt()
+        left = remaining_ns(end)
+        if left <= 0:
+            return False
+        if claim != Claim.locked:  # then the next try waits
+            with nogil:
+                if for_items:
+                    self.queue.wait_for_items(left)
+                elif claim == Claim.full:
+                    self.queue.wait_for_room(left)
+                else:
+                    self.queue.wait_for_copy(left)
+        PyErr_CheckSignals()
+        self.check_open()
+        return True
+
+    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
+        cdef int64_t left = remaining_ns(deadline)
+        with nogil:
+            if for_items:
+                self.queue.wait_for_items(left)
+            else:
+                self.queue.wait_for_room(left)
+        return self.check_open()
+
+    # -- the rest ---------------------------------------------------------------------------------------
+
+    cdef object size(self):
+        return self.ring.places().length
+
+    cdef int end(self, bint immediate) except -1:
+        self.queue.shut_down(immediate)
+        return 0
+
+    cdef void wake_everybody(self) noexcept:
+        self.queue.wake_everybody()

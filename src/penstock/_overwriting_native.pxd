@@ -1,0 +1,50 @@
+# What the bindings of OverwritingQueue use of native/, declared for Cython.
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from penstock._native cimport Event, Identity, Joined, atomic, byte
+
+cdef extern from "overwriting_queue.hpp" namespace "penstock" nogil:
+    const uint32_t closed_to_puts
+
+    cdef struct OverwritingOffsets:
+        uint64_t own, item_text, control, participants, readings, total
+
+    cdef enum class Claim:
+        done, full, empty, busy, locked, closed, corrupt
+
+    cdef struct Places:
+        uint32_t start, length
+
+    cdef struct Fates "penstock::OverwritingRing::Fates":
+        uint64_t puts, delivered, overwritten, torn, lost_with_reader
+
+    cdef cppclass OverwritingRing:
+        uint64_t capacity() const
+        uint64_t message_bytes() const
+        atomic[uint64_t]& header_lock() const
+        Places places() const
+        Fates fates() const
+        bint looks_empty() const
+        bint looks_gettable() const
+        bint looks_free() const
+
+    cdef cppclass OverwritingControl:
+        atomic[uint32_t] closed
+
+    cdef cppclass OverwritingShared:
+        OverwritingShared(byte*, const OverwritingOffsets&, uint64_t, uint64_t, uint32_t, int, Identity)
+        OverwritingRing& ring()
+        OverwritingControl& control() const
+        Event items() const
+        Event room() const
+        bint find_line(uint32_t&) const
+        Joined join()
+        Claim try_put(uint32_t, const void*, uint64_t, bint, int64_t)
+        Claim try_get(uint32_t, void*, uint64_t, int64_t)
+        void shut_down(bint)
+        void wake_everybody()
+        void wait_for_items(int64_t)
+        void wait_for_room(int64_t)
+        void wait_for_copy(int64_t)
+        uint32_t count_alive() const

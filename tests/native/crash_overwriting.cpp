@@ -1,0 +1,30 @@
+// The crash campaign of the overwriting queue. Its options are those of every campaign: crash/program.hpp.
+#include "crash/overwriting_groups.hpp"
+#include "crash/program.hpp"
+#include "crash/soak.hpp"
+
+namespace penstock::crash {
+
+static void choose(int way) { overwriting_sabotage = static_cast<OverwritingSabotage>(way); }
+
+static const Program program = {"crash_overwriting",
+                                {{"unlocked", static_cast<int>(OverwritingSabotage::unlocked)},
+                                 {"unsettled", static_cast<int>(OverwritingSabotage::unsettled)},
+                                 {"early", static_cast<int>(OverwritingSabotage::early)},
+                                 {"trusting", static_cast<int>(OverwritingSabotage::trusting)}},
+                                choose};
+
+static std::vector<Shift<OverwritingPlay>> shifts(const Options& options) {
+  std::vector<OverwritingUnit> units = soak_units<OverwritingPlay>(
+      options, overwriting_scenes(), OverwritingGroups::names(), options.is_long ? 200 : 8);
+  std::vector<OverwritingUnit> others = OverwritingGroups(options).units();
+  units.insert(units.end(), others.begin(), others.end());
+  return {{units, options.workers}};
+}
+
+}  // namespace penstock::crash
+
+int main(int argc, char** argv) {
+  return penstock::crash::run_program<penstock::crash::OverwritingPlay>(penstock::crash::program, argc, argv,
+                                                                        penstock::crash::shifts);
+}
