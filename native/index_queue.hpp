@@ -172,6 +172,17 @@ class IndexQueue {
     }
   }
 
+  // Tail after all that was pushed: a pusher that is stopped, or dead, may not have moved it. keeps X2
+  [[nodiscard]] std::uint64_t settled_tail() noexcept {
+    for (;;) {
+      const std::uint64_t tail = ends_->tail.load(std::memory_order_acquire);  // acquire Q3
+      if (cyclic_.index_of(tail) >= cyclic_.n()) return tail;
+      const std::uint64_t cell = cell_at(tail).load(std::memory_order_acquire);
+      if (cyclic_.cycles_behind(cell, tail) != 0) return tail;
+      advance_tail(tail);
+    }
+  }
+
   // Are there so many from `at` on?
   [[nodiscard]] bool has_at_least(std::uint64_t count, std::uint64_t at) noexcept {
     return cyclic_.distance(at, settled_tail()) >= static_cast<std::int64_t>(count);
@@ -220,17 +231,6 @@ class IndexQueue {
     ends_->tail.compare_exchange_strong(at, cyclic_.next(at), std::memory_order_acq_rel,
                                         std::memory_order_relaxed);  // release Q3; keeps X1
     PENSTOCK_FAILPOINT("index.moved_tail");
-  }
-
-  // Tail after all that was pushed: a pusher that is stopped, or dead, may not have moved it. keeps X2
-  [[nodiscard]] std::uint64_t settled_tail() noexcept {
-    for (;;) {
-      const std::uint64_t tail = ends_->tail.load(std::memory_order_acquire);  // acquire Q3
-      if (cyclic_.index_of(tail) >= cyclic_.n()) return tail;
-      const std::uint64_t cell = cell_at(tail).load(std::memory_order_acquire);
-      if (cyclic_.cycles_behind(cell, tail) != 0) return tail;
-      advance_tail(tail);
-    }
   }
 
   IndexEnds* ends_;

@@ -232,6 +232,9 @@ class Slots {
     return true;
   }
 
+  // How many items were ever published.
+  [[nodiscard]] std::uint64_t published() noexcept { return used_.cyclic().ordinal(used_.settled_tail()); }
+
   // How many slots are in one of these states. A snapshot.
   template <class Wanted>
   [[nodiscard]] std::uint64_t count_words(Wanted wanted) const noexcept {

@@ -7,12 +7,14 @@ from pathlib import Path
 from penstock import segment
 from penstock._bounded import BoundedQueue
 from penstock._events import EventQueue
+from penstock._slots import SlotQueue
 from penstock.errors import CorruptSegment
 
 __all__ = ["open", "reopen"]
 
-AnyQueue = BoundedQueue | EventQueue
-CLASSES: dict[str, type[BoundedQueue] | type[EventQueue]] = {"bounded": BoundedQueue, "events": EventQueue}
+AnyQueue = BoundedQueue | EventQueue | SlotQueue
+AnyClass = type[BoundedQueue] | type[EventQueue] | type[SlotQueue]
+CLASSES: dict[str, AnyClass] = {"bounded": BoundedQueue, "events": EventQueue, "slots": SlotQueue}
 
 
 def open(name: str, *, allow_pickle: bool = True) -> AnyQueue:
@@ -20,7 +22,7 @@ def open(name: str, *, allow_pickle: bool = True) -> AnyQueue:
     return _attach(segment.open_segment(name), allow_pickle)
 
 
-def reopen(name: str, folder: str, segment_id: bytes, queue_class: type[BoundedQueue] | type[EventQueue]) -> AnyQueue:
+def reopen(name: str, folder: str, segment_id: bytes, queue_class: AnyClass) -> AnyQueue:
     """What a pickled queue becomes: the same queue, or QueueReplaced."""
     return queue_class._attach(segment.open_segment(name, folder=Path(folder), segment_id=segment_id), True)
 
