@@ -98,7 +98,9 @@ class SlotsQueue {
     wait_until(room(), room_patience_, near, near, limit_ns);
   }
 
+  // What can be taken: after shutdown(immediate) nothing.
   [[nodiscard]] std::uint64_t size() noexcept {
+    if (slots_.closed() & Slots::gets_closed) return 0;
     const bool look = control_->may_be_orphaned.load(std::memory_order_relaxed) != 0;
     return slots_.used().size() + (look ? count_in(slot_word::State::orphaned) : 0);
   }

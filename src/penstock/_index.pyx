@@ -75,21 +75,25 @@ cdef class IndexQueue:
     def pop(self):
         """The oldest index, or None if there is none."""
         cdef uint64_t index = 0
-        return self._popped(self.queue.pop(index), index)
+        cdef Seen seen = self.queue.pop(index)
+        return self._popped(seen, index)
 
     def pop_if_full(self):
         """The oldest index if all of them are in, else None."""
         cdef uint64_t index = 0
-        return self._popped(self.queue.pop_if_full(index), index)
+        cdef Seen seen = self.queue.pop_if_full(index)
+        return self._popped(seen, index)
 
     def pop_if_size_at_least(self, k):
         """The oldest index if at least ``k`` are in, else None."""
         cdef uint64_t index = 0
+        cdef Seen seen
         if isinstance(k, bool) or not hasattr(type(k), "__index__"):
             raise TypeError(f"k must be an int: k={k!r}")
         if k < 0:
             raise ValueError(f"k must not be negative: k={k}")
-        return self._popped(self.queue.pop_if_size_at_least(min(k, LARGEST + 1), index), index)
+        seen = self.queue.pop_if_size_at_least(min(k, LARGEST + 1), index)
+        return self._popped(seen, index)
 
     cdef object _popped(self, Seen seen, uint64_t index):
         if seen == Seen.corrupt:
