@@ -24,6 +24,7 @@ case $flavour in
   crash)
     "$build/tests/native/crash_bounded" --long
     "$build/tests/native/crash_once" --long
-    "$build/tests/native/crash_events" --long ;;
+    "$build/tests/native/crash_events" --long
+    "$build/tests/native/crash_slots" --long ;;
   *) meson test -C "$build" --no-rebuild --print-errorlogs --num-processes 2 ;;
 esac

@@ -3,7 +3,7 @@
 The rules are in tests/native/crash: what is in comes out exactly once, what is not in never does, nothing is torn,
 no slot and no line of the participant table leaks, the living are left alone, and survivors go on within 250 ms.
 Of a named producer that is started again, every item comes out exactly once. What is in an event queue is read by all
-at the same position, and a dead writer's lock and memory are had again.
+at the same position, and a dead writer's lock and memory are had again. Of a slot queue every slot can be lent again.
 """
 
 from __future__ import annotations
@@ -83,6 +83,13 @@ CAMPAIGNS = {
             "early_count": "single",
         },
         not_reached=frozenset({"once.before_confirm", "once.confirmed"}),  # under the lock there is nothing to claim
+    ),
+    "crash_slots": Campaign(
+        headers=("index_queue", "slots", "slots_queue", "slots_recovery", "roster", "wait"),
+        cases=8_000,
+        kills=12_000,
+        stops=4_000,
+        sabotages={"unlocked": "stop", "forgetful": "pair", "nameless": "pair", "hasty": "single"},
     ),
 }
 

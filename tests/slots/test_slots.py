@@ -259,13 +259,13 @@ def test_with_a_smaller_capacity_an_overwriting_put_evicts_at_that_number(q):
 
 
 def test_a_capacity_that_changes_under_load_loses_and_doubles_nothing():
-    """2 producers of 4,000, 2 consumers, and somebody who sets the capacity from 1 to 8 all the time."""
+    """2 producers of 1,000, 2 consumers, and somebody who sets the capacity from 1 to 8 all the time."""
     with SlotQueue.create("load", 8, item="<u8") as q:
         got: list[list[int]] = [[], []]
         evicted: list[int] = []
 
         def produce(parity):
-            for i in range(4000):
+            for i in range(1000):
                 q.put(2 * i + parity)
 
         def consume(mine):
@@ -285,7 +285,7 @@ def test_a_capacity_that_changes_under_load_loses_and_doubles_nothing():
         q.shutdown()
         for thread in consumers:
             thread.join(60)
-        assert sorted([*got[0], *got[1], *evicted]) == list(range(8000))
+        assert sorted([*got[0], *got[1], *evicted]) == list(range(2000))
         assert q.stats().free == 8
 
 
