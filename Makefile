@@ -76,6 +76,7 @@ crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model sea
 	@tools/native.sh crash
 	@$(BIN)/python -m models.bounded_ledger --long
 	@$(BIN)/python -m models.events_log --long
+	@$(BIN)/python -m models.slots --long
 	@$(BIN)/python -m pytest tests/crash tests/concurrency --long
 	@$(BIN)/python -m pytest tests/spark -m long --long
 

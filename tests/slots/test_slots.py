@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -162,7 +163,7 @@ def test_under_overwriting_puts_every_item_is_got_or_evicted_exactly_once():
         q.shutdown()
         for thread in consumers:
             thread.join(60)
-        assert sorted(sum(found, [])) == list(range(6000))
+        assert sorted(chain(*found)) == list(range(6000))
         assert q.stats().evicted == len(found[0]) + len(found[1])
         assert q.stats().free == 3
 

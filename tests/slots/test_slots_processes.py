@@ -23,9 +23,8 @@ def q():
 
 def start(children, code):
     """A process that has the queue as `q`, does something, says so, and waits to be killed."""
-    process = children.start(
-        f"import signal\nfrom penstock import SlotQueue\nq = SlotQueue.open('q')\n{code}\nprint('ready')\nsignal.pause()"
-    )
+    before = "import signal\nfrom penstock import SlotQueue\nq = SlotQueue.open('q')"
+    process = children.start(f"{before}\n{code}\nprint('ready')\nsignal.pause()")
     assert process.stdout.readline() == "ready\n"
     return process
 
@@ -78,7 +77,9 @@ def test_a_dead_takers_items_are_delivered_again_and_flagged(q, children):
 def test_an_item_is_delivered_again_as_often_as_its_takers_die(q, children):
     q.put(b"1")
     for turn in range(3):
-        process = start(children, f"slot = q.take(30)\nassert slot.redelivered is {turn > 0}\nassert slot.position == 0")
+        process = start(
+            children, f"slot = q.take(30)\nassert slot.redelivered is {turn > 0}\nassert slot.position == 0"
+        )
         kill(process)
     with q.take(30) as slot:
         assert (slot.copy(), slot.redelivered) == (b"1", True)
@@ -87,7 +88,9 @@ def test_an_item_is_delivered_again_as_often_as_its_takers_die(q, children):
 
 def test_a_dead_evictors_slot_comes_back(q, children):
     q.put_many([b"1", b"2", b"3", b"4"])
-    process = start(children, "q.put(b'5', overwrite=True)\nslots = [q.take(), q.loan(length=1) if q.try_get() else None]")
+    process = start(
+        children, "q.put(b'5', overwrite=True)\nslots = [q.take(), q.loan(length=1) if q.try_get() else None]"
+    )
     kill(process)
     assert sorted(q.get(timeout=30) for _ in range(3)) == [b"2", b"4", b"5"]
     check_complete(q)
