@@ -8,7 +8,7 @@ import struct
 import zlib
 from pathlib import Path
 
-from penstock import _layout
+from penstock import _layout, _slots_layout
 
 LINE_BYTES = 128
 CLOSED_BIT = 1 << 63
@@ -150,6 +150,28 @@ class RawEvents(RawSegment):
 
     def reader_offset(self, line: int, name: str) -> int:
         return self.field("readers_offset") + line * LINE_BYTES + READER_WORDS[name]
+
+
+class RawSlots(RawSegment):
+    """The same for a segment of slots."""
+
+    fields = _slots_layout.FIELDS
+    header_bytes = _slots_layout.HEADER_BYTES
+
+    def control_offset(self, at: int) -> int:
+        return self.field("control_offset") + at
+
+    def free_cells(self) -> list[int]:
+        return self._cells("free_cells_offset")
+
+    def used_cells(self) -> list[int]:
+        return self._cells("used_cells_offset")
+
+    def _cells(self, name: str) -> list[int]:
+        return list(struct.unpack_from(f"<{self.field('capacity')}Q", self.memory, self.field(name)))
+
+    def slot_line(self, index: int) -> int:
+        return self.field("lines_offset") + index * _slots_layout.SLOT_LINE_BYTES
 
 
 def claim_as_the_dead(name: str, line: int, side: int, position: int, count: int) -> None:
