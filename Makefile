@@ -77,6 +77,7 @@ crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model sea
 	@$(BIN)/python -m models.bounded_ledger --long
 	@$(BIN)/python -m models.events_log --long
 	@$(BIN)/python -m models.overwriting --long
+	@$(BIN)/python -m models.slots --long
 	@$(BIN)/python -m pytest tests/crash tests/concurrency --long
 	@$(BIN)/python -m pytest tests/spark -m long --long
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import penstock
-from penstock import BoundedQueue, EventQueue, OverwritingQueue, _layout
-from raw import LINE_BYTES, RawEvents, RawOverwriting, RawSegment
+from penstock import BoundedQueue, EventQueue, OverwritingQueue, SlotQueue, _layout, _slots_layout
+from raw import LINE_BYTES, RawEvents, RawOverwriting, RawSegment, RawSlots
 
 ALLOWED = (penstock.PenstockError, ValueError, OSError, penstock.Empty, penstock.Full, penstock.ShutDown)
 CAPACITY = 16
@@ -230,7 +230,75 @@ class Overwriting:
         }
 
 
-TARGETS: dict[str, Any] = {"bounded": Bounded(), "events": Events(), "overwriting": Overwriting()}
+def look_at_slot(q: SlotQueue) -> None:
+    with q.take(PATIENCE) as slot:
+        bytes(slot.view)
+        slot.array.tobytes()
+
+
+def loan_slot(q: SlotQueue) -> None:
+    if q.item is not object:
+        with q.loan(PATIENCE) as slot:
+            slot.view[:1] = b"x"
+
+
+class Slots:
+    """A queue in its second cycle, with items, one of them to be delivered again, and free slots."""
+
+    raw = RawSlots
+    calls: ClassVar[dict[str, Call]] = {
+        "stats": lambda q, value: q.stats(),
+        "looks": lambda q, value: (q.full(), q.empty(), len(q), repr(q), q.capacity, q.slots),
+        "try_put": lambda q, value: q.try_put(value),
+        "try_get": lambda q, value: q.try_get(),
+        "put": lambda q, value: q.put(value, timeout=PATIENCE),
+        "get": lambda q, value: q.get(timeout=PATIENCE),
+        "put_many": lambda q, value: q.put_many([value] * 20, timeout=PATIENCE),
+        "get_many": lambda q, value: q.get_many(20, timeout=PATIENCE),
+        "get_evicted": lambda q, value: [q.put(value, timeout=PATIENCE, overwrite=True) for _ in range(20)],
+        "get_put": lambda q, value: [(q.try_put(value), q.try_get()) for _ in range(40)],
+        "take": lambda q, value: look_at_slot(q),
+        "put_back": lambda q, value: q.take(PATIENCE).put_back(),
+        "loan": lambda q, value: loan_slot(q),
+        "get_capacity": lambda q, value: (q.set_capacity(3), q.set_capacity(CAPACITY)),
+        "another": lambda q, value: penstock.open("q").close(),
+    }
+
+    def create(self, name: str, kind: int) -> SlotQueue:
+        return SlotQueue.create(name, CAPACITY, item=KINDS[kind], participants=4)
+
+    def fill(self, q: SlotQueue, value: object) -> None:
+        q.put_many([value] * 12)
+        q.get_many(12)
+        q.put_many([value] * 9)
+        q.take().put_back()
+
+    def begin(self, q: SlotQueue) -> SlotQueue:
+        return q
+
+    def areas(self, raw: RawSegment) -> dict[str, tuple[int, int, int]]:
+        at = {
+            name: raw.field(f"{name}_offset")
+            for name in ("item_text", "control", "participants", "free_cells", "used_cells", "lines", "payload")
+        }
+        return {
+            "header": (0, _slots_layout.HEADER_BYTES, 12),
+            "item_text": (at["item_text"], at["item_text"] + raw.field("item_text_bytes"), 6),
+            "control": (at["control"], at["participants"], 30),
+            "participants": (at["participants"], at["participants"] + 4 * LINE_BYTES, 10),
+            "free_cells": (at["free_cells"], at["free_cells"] + 8 * CAPACITY, 12),
+            "used_cells": (at["used_cells"], at["used_cells"] + 8 * CAPACITY, 12),
+            "lines": (at["lines"], at["payload"], 30),
+            "payload": (at["payload"], at["payload"] + CAPACITY * raw.field("slot_stride"), 3),
+        }
+
+
+TARGETS: dict[str, Any] = {
+    "bounded": Bounded(),
+    "events": Events(),
+    "overwriting": Overwriting(),
+    "slots": Slots(),
+}
 ENDS: dict[str, Call] = {
     "shutdown": lambda q, value: q.shutdown(),
     "close": lambda q, value: q.close(),

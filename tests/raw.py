@@ -8,7 +8,7 @@ import struct
 import zlib
 from pathlib import Path
 
-from penstock import _layout
+from penstock import _layout, _slots_layout
 
 LINE_BYTES = 128
 CLOSED_BIT = 1 << 63
@@ -166,6 +166,28 @@ class RawOverwriting(RawSegment):
         self.set_field("checksum", 0)
         end = self.base + self.header_bytes + self.field("item_text_bytes")
         self.set_field("checksum", zlib.crc32(self.memory[self.base : end]))
+
+
+class RawSlots(RawSegment):
+    """The same for a segment of slots."""
+
+    fields = _slots_layout.FIELDS
+    header_bytes = _slots_layout.HEADER_BYTES
+
+    def control_offset(self, at: int) -> int:
+        return self.field("control_offset") + at
+
+    def free_cells(self) -> list[int]:
+        return self._cells("free_cells_offset")
+
+    def used_cells(self) -> list[int]:
+        return self._cells("used_cells_offset")
+
+    def _cells(self, name: str) -> list[int]:
+        return list(struct.unpack_from(f"<{self.field('capacity')}Q", self.memory, self.field(name)))
+
+    def slot_line(self, index: int) -> int:
+        return self.field("lines_offset") + index * _slots_layout.SLOT_LINE_BYTES
 
 
 def claim_as_the_dead(name: str, line: int, side: int, position: int, count: int) -> None:

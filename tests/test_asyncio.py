@@ -11,11 +11,12 @@ import pytest
 
 import penstock
 from deadline import PATIENCE_SECONDS, until
-from penstock import BoundedQueue, QueueClosed, ShutDown
+from penstock import BoundedQueue, QueueClosed, ShutDown, SlotQueue
 
 MAKERS = {
     "local": lambda capacity: BoundedQueue(capacity),
     "bytes": lambda capacity: BoundedQueue.create("q", capacity),
+    "slots": lambda capacity: SlotQueue.create("q", capacity),
     "objects": lambda capacity: BoundedQueue.create("q", capacity, item=object),
     "records": lambda capacity: BoundedQueue.create("q", capacity, item="S16"),
 }

@@ -12,7 +12,7 @@ import pytest
 import penstock
 from deadline import until_parked
 from lossless import Lossless
-from penstock import BoundedQueue, EventQueue, ShutDown
+from penstock import BoundedQueue, EventQueue, ShutDown, SlotQueue
 
 RECORD = np.dtype([("id", "<u4"), ("half", "<f8")])
 
@@ -84,6 +84,18 @@ CASES = {
     ),
     "overwriting, pickled objects": Case(
         lambda n: Lossless.create("q", n, item=object), lambda i: {"id": i}, lambda item: item["id"]
+    ),
+    "slots, bytes": Case(lambda n: SlotQueue.create("q", n), lambda i: b"%d" % i, int),
+    "slots, records": Case(
+        lambda n: SlotQueue.create("q", n, item=RECORD), lambda i: (i, i / 2), lambda item: int(item["half"] * 2)
+    ),
+    "slots, arrays": Case(
+        lambda n: SlotQueue.create("q", n, item=np.dtype(("<i4", (2, 2)))),
+        lambda i: [[i, 0], [0, i]],
+        lambda item: int(item[1][1]),
+    ),
+    "slots, pickled objects": Case(
+        lambda n: SlotQueue.create("q", n, item=object), lambda i: {"id": i}, lambda item: item["id"]
     ),
 }
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pytest
 
-from models import bounded_ledger, events_log, overwriting
+from models import bounded_ledger, events_log, overwriting, slots
 from models.bounded_ledger.__main__ import COMMAND as LEDGER_COMMAND
 from models.bounded_ledger.campaign import CAMPAIGN as LEDGER_CAMPAIGN
 from models.campaign import Campaign, Case
@@ -19,6 +19,8 @@ from models.events_log.campaign import CAMPAIGN as LOG_CAMPAIGN
 from models.overwriting.__main__ import COMMAND as OVERWRITING_COMMAND
 from models.overwriting.campaign import CAMPAIGN as OVERWRITING_CAMPAIGN
 from models.search import Model, Transition, explore
+from models.slots.__main__ import COMMAND as SLOTS_COMMAND
+from models.slots.campaign import CAMPAIGN as SLOTS_CAMPAIGN
 
 STATE_LIMIT = 500_000
 
@@ -27,14 +29,21 @@ CAMPAIGNS: dict[str, Campaign[Any]] = {
     "bounded_ledger": LEDGER_CAMPAIGN,
     "events_log": LOG_CAMPAIGN,
     "overwriting": OVERWRITING_CAMPAIGN,
+    "slots": SLOTS_CAMPAIGN,
 }
-SOUND = {"bounded_ledger": bounded_ledger.LEDGER, "events_log": events_log.LOG, "overwriting": overwriting.RING}
+SOUND = {
+    "bounded_ledger": bounded_ledger.LEDGER,
+    "events_log": events_log.LOG,
+    "overwriting": overwriting.RING,
+    "slots": slots.SLOTS,
+}
 VARIANTS = {
     "bounded_ledger": set(bounded_ledger.VARIANTS),
     "events_log": set(events_log.VARIANTS),
     "overwriting": set(overwriting.VARIANTS),
+    "slots": set(slots.VARIANTS),
 }
-COMMANDS: list[Command[Any]] = [LEDGER_COMMAND, LOG_COMMAND, OVERWRITING_COMMAND]
+COMMANDS: list[Command[Any]] = [LEDGER_COMMAND, LOG_COMMAND, OVERWRITING_COMMAND, SLOTS_COMMAND]
 
 SOUND_CASES = [(name, case) for name, campaign in CAMPAIGNS.items() for case in campaign.sound]
 BROKEN_CASES = [(name, case) for name, campaign in CAMPAIGNS.items() for case in campaign.broken]
@@ -205,19 +214,50 @@ def test_the_search_reaches_the_rare_ways_through_the_log() -> None:
     } - seen == set()
 
 
+def test_the_search_reaches_the_rare_ways_through_the_slots() -> None:
+    seen = seen_in(
+        slots.SlotsModel(size)
+        for size in (
+            slots.Configuration(producers=2, kills=2),
+            slots.Configuration(consumers=2, kills=2),
+            slots.Configuration(items=2, consumers=2, kills=1),
+            slots.Configuration(items=2, overwrites=True, kills=1),
+            slots.Configuration(consumers=3, kills=1),
+        )
+    )
+    swaps = "recover: compare-and-swap the word of the dead"
+    assert {
+        ("claim: is it still the front?", "claim: read head"),
+        ("claim: is it still the front?", "claim: compare-and-swap head"),
+        ("claim: compare-and-swap the word", "claim: who changed the word?"),
+        ("claim: who changed the word?", "claim: compare-and-swap head"),
+        ("push: read the cell at tail", "push: compare-and-swap tail"),
+        ("push: compare-and-swap tail", "push: read tail"),
+        ("recover: is the front claimed?", "recover: compare-and-swap head"),
+        ("recover: has head passed that cell?", "recover: read a cell"),
+        ("recover: has head passed that cell?", swaps),
+        ("recover: read a cell", swaps),
+        ("recover: compare-and-swap the stray's word", "leave: the word to leaving"),
+        ("recover: compare-and-swap the stray's word", "recover: look for a stray"),
+        ("get: compare-and-swap the orphan's word", "get: read the item"),
+        ("get: compare-and-swap the orphan's word", "claim: read head"),
+    } - seen == set()
+
+
 @pytest.mark.parametrize(
     ("command", "arguments", "expected"),
     [
         (LEDGER_COMMAND, ["--items", "2", "--item-slots", "1,2"], ("item_slots", [1, 2])),
         (LOG_COMMAND, ["--writers", "12,c", "--chunk-items", "2"], ("writers", ["12", "c"])),
         (OVERWRITING_COMMAND, ["--programs", "pp,g", "--capacity", "2"], ("programs", ["pp", "g"])),
+        (SLOTS_COMMAND, ["--items", "2", "--overwrites"], ("overwrites", True)),
     ],
-    ids=["bounded_ledger", "events_log", "overwriting"],
+    ids=["bounded_ledger", "events_log", "overwriting", "slots"],
 )
 def test_the_command_reports_json_and_succeeds_when_the_algorithm_is_clean(
     command: Command[Any],
     arguments: list[str],
-    expected: tuple[str, list[object]],
+    expected: tuple[str, object],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert command.main([*arguments, "--json"]) == 0
@@ -233,8 +273,9 @@ def test_the_command_reports_json_and_succeeds_when_the_algorithm_is_clean(
         (LEDGER_COMMAND, ["--variant", "plain"]),
         (LOG_COMMAND, ["--variant", "no-take-over", "--writers", "1,1"]),
         (OVERWRITING_COMMAND, ["--variant", "no-settle"]),
+        (SLOTS_COMMAND, ["--variant", "head-before-word"]),
     ],
-    ids=["bounded_ledger", "events_log", "overwriting"],
+    ids=["bounded_ledger", "events_log", "overwriting", "slots"],
 )
 def test_the_command_knows_whether_a_broken_variant_is_caught(
     command: Command[Any], variant: list[str], capsys: pytest.CaptureFixture[str]
@@ -271,6 +312,9 @@ def test_the_command_says_so_when_nothing_was_shown(command: Command[Any], capsy
         (OVERWRITING_COMMAND, ["--kills", "-1"], "kills must not be negative"),
         (OVERWRITING_COMMAND, ["--programs", "px"], "operations are p, k, g"),
         (OVERWRITING_COMMAND, ["--programs", "p,p,p,p,p"], "at most 4"),
+        (SLOTS_COMMAND, ["--slots", "0"], "slots must be at least 1"),
+        (SLOTS_COMMAND, ["--kills", "-1"], "kills must not be negative"),
+        (SLOTS_COMMAND, ["--short", "--kills", "3"], "bring their own sizes"),
     ],
 )
 def test_the_command_refuses_a_world_that_makes_no_sense(

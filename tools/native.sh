@@ -25,6 +25,7 @@ case $flavour in
     "$build/tests/native/crash_bounded" --long
     "$build/tests/native/crash_once" --long
     "$build/tests/native/crash_events" --long
-    "$build/tests/native/crash_overwriting" --long ;;
+    "$build/tests/native/crash_overwriting" --long
+    "$build/tests/native/crash_slots" --long ;;
   *) meson test -C "$build" --no-rebuild --print-errorlogs --num-processes 2 ;;
 esac

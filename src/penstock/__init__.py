@@ -3,7 +3,10 @@
 from penstock._bounded import BoundedQueue
 from penstock._events import EventQueue
 from penstock._events_reader import Reader
+from penstock._index import IndexQueue
 from penstock._overwriting import OverwritingQueue
+from penstock._slots import SlotQueue
+from penstock._slots_lease import LoanedSlot, TakenSlot
 from penstock._version import __version__
 from penstock.errors import (
     CorruptSegment,
@@ -24,7 +27,7 @@ from penstock.errors import (
 )
 from penstock.opening import open
 from penstock.segment import queues, unlink
-from penstock.stats import BoundedStats, EventStats, OverwritingStats, ProducerInfo, QueueInfo, ReaderInfo
+from penstock.stats import BoundedStats, EventStats, OverwritingStats, ProducerInfo, QueueInfo, ReaderInfo, SlotStats
 
 __all__ = [
     "BoundedQueue",
@@ -35,6 +38,8 @@ __all__ = [
     "EventQueue",
     "EventStats",
     "Full",
+    "IndexQueue",
+    "LoanedSlot",
     "OverwritingQueue",
     "OverwritingStats",
     "PenstockError",
@@ -49,6 +54,9 @@ __all__ = [
     "ReaderInUse",
     "ReaderInfo",
     "ShutDown",
+    "SlotQueue",
+    "SlotStats",
+    "TakenSlot",
     "TooManyParticipants",
     "TooManyProducers",
     "TooManyReaders",

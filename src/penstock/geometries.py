@@ -6,9 +6,14 @@ from penstock.bounded_geometry import BoundedGeometry
 from penstock.events_geometry import EventsGeometry
 from penstock.geometry import Geometry
 from penstock.overwriting_geometry import OverwritingGeometry
+from penstock.slots_geometry import SlotsGeometry
 
 __all__ = ["GEOMETRIES"]
 
-GEOMETRIES: dict[str, type[Geometry]] = {
-    each.kind: each for each in (BoundedGeometry, EventsGeometry, OverwritingGeometry)
-}
+KINDS: tuple[type[Geometry], ...] = (
+    BoundedGeometry,
+    EventsGeometry,
+    OverwritingGeometry,
+    SlotsGeometry,
+)
+GEOMETRIES = {each.kind: each for each in KINDS}

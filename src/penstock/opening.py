@@ -8,15 +8,17 @@ from penstock import segment
 from penstock._bounded import BoundedQueue
 from penstock._events import EventQueue
 from penstock._overwriting import OverwritingQueue
+from penstock._slots import SlotQueue
 from penstock.errors import CorruptSegment
 
 __all__ = ["open", "reopen"]
 
-AnyQueue = BoundedQueue | EventQueue | OverwritingQueue
+AnyQueue = BoundedQueue | EventQueue | OverwritingQueue | SlotQueue
 CLASSES: dict[str, type[AnyQueue]] = {
     "bounded": BoundedQueue,
     "events": EventQueue,
     "overwriting": OverwritingQueue,
+    "slots": SlotQueue,
 }
 
 

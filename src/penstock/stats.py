@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-__all__ = ["BoundedStats", "EventStats", "OverwritingStats", "ProducerInfo", "QueueInfo", "ReaderInfo"]
+__all__ = ["BoundedStats", "EventStats", "OverwritingStats", "ProducerInfo", "QueueInfo", "ReaderInfo", "SlotStats"]
 
 
 class QueueInfo(NamedTuple):
@@ -117,3 +117,37 @@ class OverwritingStats(NamedTuple):
     participants: int
     """Threads with a line in the participant table, in any process."""
     participants_limit: int
+
+
+class SlotStats(NamedTuple):
+    """One look at a SlotQueue. Exact when nobody else is working on it, a snapshot otherwise."""
+
+    capacity: int
+    """How many slots may be in use at a time."""
+    slots: int
+    """How many there are: free, loaned, queued and taken ones together."""
+    size: int
+    """Items that can be taken."""
+    free: int
+    """Slots that nobody uses."""
+    loaned: int
+    """Slots that are being filled."""
+    queued: int
+    """Slots with an item that nobody has taken, or that is to be delivered again."""
+    taken: int
+    """Slots whose item is being read."""
+    published: int
+    """Items ever published: the position of the next one."""
+    slot_bytes: int
+    total_bytes: int
+    """Bytes of memory, headers included."""
+    is_shut_down: bool
+    participants: int
+    """Threads with a line in the participant table, in any process."""
+    participants_limit: int
+    evicted: int
+    """Items that put(overwrite=True) and set_capacity pushed out."""
+    recovered: int
+    """Slots whose holder was killed, and that came back."""
+    redelivered: int
+    """Items that were delivered again, since their taker was killed or gave them back."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ChunkView", "ViewSession"]
+__all__ = ["ChunkView", "Session", "SlotView", "ViewSession", "slot_view"]
 
 
 class Viewed(Protocol):
@@ -23,6 +23,9 @@ class Session:
 
     is_over = False
 
+    def __init__(self, reason: str = "its chunk may be used for other items by now") -> None:
+        self.reason = reason
+
 
 class ChunkView(np.ndarray[Any, np.dtype[Any]]):
     """A read-only array on a chunk. After its ``with`` every use raises ValueError; copy what you want to keep."""
@@ -36,8 +39,7 @@ class ChunkView(np.ndarray[Any, np.dtype[Any]]):
     def _check(self) -> None:
         if self._session is not None and self._session.is_over:
             raise ValueError(
-                "this view is no longer valid: its chunk may be used for other items by now; "
-                "use it inside its with block, or copy it there"
+                f"this view is no longer valid: {self._session.reason}; use it inside its with block, or copy it there"
             )
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -76,6 +78,26 @@ class ChunkView(np.ndarray[Any, np.dtype[Any]]):
         return _plain(self).copy().__reduce__()
 
 
+class SlotView(ChunkView):
+    """An array on a slot. After the slot was given back every use raises ValueError; copy what you want to keep."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._check()
+        super().__setitem__(key, value)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in REACHING:
+            super().__getattribute__("_check")()
+        return super().__getattribute__(name)
+
+
+def slot_view(array: NDArray[Any], session: Session) -> SlotView:
+    """The array as one that ends with the session."""
+    view = array.view(SlotView)
+    view._session = session
+    return view
+
+
 # What reads the records without going through an operator.
 READING = frozenset(
     {
@@ -83,6 +105,16 @@ READING = frozenset(
         "cumsum", "data", "diagonal", "dot", "dump", "dumps", "flat", "flatten", "item", "max", "mean", "min",
         "nonzero", "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes",
         "take", "tobytes", "tofile", "tolist", "trace", "transpose", "var", "view",
+    }
+)  # fmt: skip
+
+
+# What else reaches the memory of a slot, to write it or from outside numpy.
+REACHING = frozenset(
+    {
+        "T", "__array_interface__", "__array_struct__", "__dlpack__", "byteswap", "conj", "conjugate", "ctypes", "fill",
+        "getfield", "imag", "itemset", "mT", "partition", "argpartition", "ptp", "put", "real", "resize", "setfield",
+        "sort", "tostring",
     }
 )  # fmt: skip
 

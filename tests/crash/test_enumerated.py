@@ -5,6 +5,7 @@ no slot and no line of the participant table leaks, the living are left alone, a
 Of a named producer that is started again, every item comes out exactly once. What is in an event queue is read by all
 at the same position, and a dead writer's lock and memory are had again. What an overwriting queue has counted is what
 each process noted before it died, to the unit.
+at the same position, and a dead writer's lock and memory are had again. Of a slot queue every slot can be lent again.
 """
 
 from __future__ import annotations
@@ -97,6 +98,13 @@ CAMPAIGNS = {
             "trusting": "stop",
         },
         not_reached=frozenset({"roster.before_tidy", "roster.tidied"}),  # nobody has anything in the table of intents
+    ),
+    "crash_slots": Campaign(
+        headers=("index_queue", "slots", "slots_queue", "slots_recovery", "roster", "wait"),
+        cases=8_000,
+        kills=12_000,
+        stops=4_000,
+        sabotages={"unlocked": "stop", "forgetful": "pair", "nameless": "pair", "hasty": "single"},
     ),
 }
 

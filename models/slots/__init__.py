@@ -1,0 +1,10 @@
+"""The slots, their two index queues and their recovery, under kills at every step.
+
+The algorithm reads like the native one: `claiming`, `pushing`, `working`, `recovering`.
+`python -m models.slots --help` runs it.
+"""
+
+from models.slots.model import SlotsModel
+from models.slots.rules import SLOTS, VARIANTS, Configuration
+
+__all__ = ["SLOTS", "VARIANTS", "Configuration", "SlotsModel"]

@@ -1,0 +1,117 @@
+"""The shared memory of the slots, and what the outside world saw of it."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeVar
+
+Part = TypeVar("Part")
+Name = Literal["free", "used"]
+FREE_QUEUE: Name = "free"
+USED_QUEUE: Name = "used"
+
+FREE, HELD, ARRIVING, QUEUED, TAKEN, LEAVING, STRAY, ORPHANED = (
+    "free",
+    "held",
+    "arriving",
+    "queued",
+    "taken",
+    "leaving",
+    "stray",
+    "orphaned",
+)
+CLAIMABLE = {FREE_QUEUE: (FREE, LEAVING), USED_QUEUE: (QUEUED, ARRIVING)}
+NOBODY = -1
+NO_BYTES = -1
+
+
+def replaced(parts: tuple[Part, ...], index: int, part: Part) -> tuple[Part, ...]:
+    return (*parts[:index], part, *parts[index + 1 :])
+
+
+class Word(NamedTuple):
+    """Whose a slot is."""
+
+    state: str
+    owner: int = NOBODY
+    generation: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.state}({self.owner})" if self.owner != NOBODY else self.state
+
+
+class Cell(NamedTuple):
+    cycle: int
+    index: int
+
+
+class IndexQueue(NamedTuple):
+    """Head and tail are positions: cycle * n + place."""
+
+    head: int
+    tail: int
+    cells: tuple[Cell, ...]
+
+    @classmethod
+    def full(cls, n: int) -> IndexQueue:
+        return cls(0, n, tuple(Cell(0, i) for i in range(n)))
+
+    @classmethod
+    def empty(cls, n: int) -> IndexQueue:
+        return cls(n, n, (Cell(0, 0),) * n)
+
+    @property
+    def n(self) -> int:
+        return len(self.cells)
+
+    def cell(self, position: int) -> Cell:
+        return self.cells[position % self.n]
+
+    def cycles_behind(self, position: int) -> int:
+        """How many cycles the cell there is behind that position."""
+        return position // self.n - self.cell(position).cycle
+
+    def with_cell(self, position: int, index: int) -> IndexQueue:
+        return self._replace(cells=replaced(self.cells, position % self.n, Cell(position // self.n, index)))
+
+    def inside(self) -> list[int]:
+        """The indices that are in, each as often as it is."""
+        return [cell.index for place, cell in enumerate(self.cells) if cell.cycle * self.n + place >= self.head]
+
+
+class Memory(NamedTuple):
+    """Immutable: every store makes a new one."""
+
+    free: IndexQueue
+    used: IndexQueue
+    words: tuple[Word, ...]
+    payloads: tuple[int, ...]
+    # Not memory but history, as bit sets of items: in the queue by their put, and out of it by a get or an eviction.
+    published: int
+    ended: int
+
+    @classmethod
+    def initial(cls, n: int) -> Memory:
+        return cls(IndexQueue.full(n), IndexQueue.empty(n), (Word(FREE),) * n, (NO_BYTES,) * n, 0, 0)
+
+    def queue(self, name: Name) -> IndexQueue:
+        return self.free if name == FREE_QUEUE else self.used
+
+    def with_queue(self, name: Name, queue: IndexQueue) -> Memory:
+        return self._replace(free=queue) if name == FREE_QUEUE else self._replace(used=queue)
+
+    def with_word(self, slot: int, word: Word) -> Memory:
+        return self._replace(words=replaced(self.words, slot, word))
+
+    def with_payload(self, slot: int, item: int) -> Memory:
+        return self._replace(payloads=replaced(self.payloads, slot, item))
+
+    def __str__(self) -> str:
+        words = ", ".join(
+            f"{word}{'' if item == NO_BYTES else f' item {item}'}"
+            for word, item in zip(self.words, self.payloads, strict=True)
+        )
+        queues = " ".join(
+            f"{name} {queue.head}..{queue.tail} [{' '.join(f'{c.cycle}:{c.index}' for c in queue.cells)}]"
+            for name, queue in ((FREE_QUEUE, self.free), (USED_QUEUE, self.used))
+        )
+        return f"[{words}] {queues} published={self.published:b} ended={self.ended:b}"

@@ -1,0 +1,84 @@
+"""Which algorithm is searched, and how big the world is.
+
+`slots` is the algorithm.
+Every other variant breaks one rule of it, and must be caught.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of the algorithm; a broken variant switches one off."""
+
+    word_before_head: bool = True
+    front_is_checked_again: bool = True
+    claims_are_helped: bool = True
+    words_have_generations: bool = True
+    recovery_looks_into_used: bool = True
+    recovery_looks_into_free: bool = True
+    recovery_passes_heads: bool = True
+    passed_cells_do_not_count: bool = True
+    taken_items_come_again: bool = True
+    tail_is_helped: bool = True
+    recovery_compares: bool = True
+
+
+SLOTS = "slots"
+
+VARIANTS: dict[str, Rules] = {
+    SLOTS: Rules(),
+    "head-before-word": Rules(word_before_head=False),
+    "no-second-look": Rules(front_is_checked_again=False),
+    "claims-not-helped": Rules(claims_are_helped=False),
+    "no-generations": Rules(words_have_generations=False),
+    "arriving-not-looked-for": Rules(recovery_looks_into_used=False),
+    "leaving-not-looked-for": Rules(recovery_looks_into_free=False),
+    "heads-not-passed": Rules(recovery_passes_heads=False),
+    "passed-cells-count": Rules(passed_cells_do_not_count=False),
+    "taken-items-dropped": Rules(taken_items_come_again=False),
+    "tail-not-helped": Rules(tail_is_helped=False),
+    "recovery-without-compare": Rules(recovery_compares=False),
+}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """How many take part, what they do, and how many of them may be killed."""
+
+    variant: str = SLOTS
+    slots: int = 1
+    producers: int = 1
+    items: int = 1
+    """Of each producer."""
+    consumers: int = 1
+    kills: int = 0
+    overwrites: bool = False
+    """Producers evict the oldest item when no slot is free."""
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            raise ValueError(f"no such variant: {self.variant!r}; there are {', '.join(VARIANTS)}")
+        for name in ("slots", "producers", "items", "consumers"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1: {name}={getattr(self, name)}")
+        if self.kills < 0:
+            raise ValueError(f"kills must not be negative: kills={self.kills}")
+
+    @cached_property
+    def rules(self) -> Rules:
+        return VARIANTS[self.variant]
+
+    @property
+    def is_sound(self) -> bool:
+        return self.variant == SLOTS
+
+    def __str__(self) -> str:
+        overwriting = ", overwriting" if self.overwrites else ""
+        return (
+            f"{self.variant}: {self.slots} slots, {self.producers} x {self.items} items{overwriting}, "
+            f"{self.consumers} consumers, {self.kills} kills"
+        )

@@ -1,0 +1,105 @@
+"""What a participant can see when it takes a step."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from models.slots.memory import FREE, NOBODY, STRAY, Memory, Word
+from models.slots.rules import Configuration
+
+
+class Step(Protocol):
+    """The next atomic step of a participant: program counter and registers in one.
+
+    Steps are named tuples, and tuples of different classes with equal fields are equal.
+    So each class has a last field `at` with its own name, which also labels the trace.
+    """
+
+    @property
+    def at(self) -> str: ...
+
+    def run(self, world: World, me: int) -> Outcome: ...
+
+
+Outcome = tuple[Memory, Step]
+
+
+class PromiseBroken(Exception):
+    """Raised by a step that sees something that must never be seen."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+SHARED = "shared"
+DOUBLED = "doubled"
+LOST = "lost"
+CORRUPT = "corrupt"
+
+
+class Ended(NamedTuple):
+    at: str
+
+    def run(self, world: World, me: int) -> Outcome:
+        raise AssertionError(f"a participant that ended takes no step: participant={me}, at={self.at}")
+
+
+DEAD = Ended("dead")
+FINISHED = Ended("finished")
+
+
+class World:
+    """The memory, and the oracles: who is dead, and whether all work is done."""
+
+    __slots__ = ("configuration", "memory", "rules", "steps")
+
+    def __init__(self, configuration: Configuration, memory: Memory, steps: tuple[Step, ...]) -> None:
+        self.configuration = configuration
+        self.rules = configuration.rules
+        self.memory = memory
+        self.steps = steps
+
+    def is_dead(self, participant: int) -> bool:
+        return participant != NOBODY and self.steps[participant] is DEAD
+
+    def producers_are_done(self) -> bool:
+        return all(step is DEAD or step is FINISHED for step in self.steps[: self.configuration.producers])
+
+    def recovery_could_act(self) -> bool:
+        """Without a word of the dead and without a stray, recovery only reads: it is left out then."""
+        return any(self.is_dead(word.owner) or word.state == STRAY for word in self.memory.words)
+
+    def is_quiet(self) -> bool:
+        """All slots are free and in the queue of free ones, each once."""
+        memory = self.memory
+        return (
+            all(word.state == FREE for word in memory.words)
+            and sorted(memory.free.inside()) == list(range(memory.free.n))
+            and not memory.used.inside()
+        )
+
+    def next_word(self, word: Word, state: str, owner: int = NOBODY) -> Word:
+        return Word(state, owner, word.generation + self.rules.words_have_generations)
+
+    def swapped(self, slot: int, word: Word, state: str, owner: int = NOBODY) -> tuple[Memory, Word] | None:
+        """A compare-and-swap of a word; None: it is another one by now."""
+        if self.memory.words[slot] != word:
+            return None
+        following = self.next_word(word, state, owner)
+        return self.memory.with_word(slot, following), following
+
+
+def ended(memory: Memory, item: int) -> Memory:
+    """The item is out of the queue, by a get or an eviction."""
+    if memory.ended >> item & 1:
+        raise PromiseBroken(DOUBLED, f"item {item} came twice")
+    if not memory.published >> item & 1:
+        raise PromiseBroken(SHARED, f"item {item} came before it was put")
+    return memory._replace(ended=memory.ended | 1 << item)
+
+
+def require_mine(world: World, slot: int, word: Word) -> None:
+    """Whoever lives has its slot to itself."""
+    if world.memory.words[slot] != word:
+        raise PromiseBroken(SHARED, f"slot {slot} is {world.memory.words[slot]}, and somebody has it as {word}")

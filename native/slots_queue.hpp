@@ -1,0 +1,138 @@
+// A slot queue as its users hold it: the slots, who sleeps on them, who is dead, when to look for them.
+#pragma once
+
+#include "patience.hpp"
+#include "slots_recovery.hpp"
+
+namespace penstock {
+
+class SlotsQueue {
+ public:
+  SlotsQueue(std::byte* base, const SlotsOffsets& at, std::uint64_t count, std::uint64_t slot_bytes,
+             std::uint32_t participants, int lock_fd, Identity identity) noexcept
+      : control_(reinterpret_cast<SlotsControl*>(base + at.control)),
+        slots_(control_, IndexQueue(&control_->free, reinterpret_cast<IndexQueue::Cells>(base + at.free_cells), count),
+               IndexQueue(&control_->used, reinterpret_cast<IndexQueue::Cells>(base + at.used_cells), count),
+               reinterpret_cast<SlotLine*>(base + at.lines), base + at.payload, count, slot_bytes, at.stride),
+        roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
+                &control_->participants_used, identity),
+        recovery_(slots_, roster_) {}
+
+  [[nodiscard]] Slots& slots() noexcept { return slots_; }
+  [[nodiscard]] SlotsControl& control() const noexcept { return *control_; }
+  [[nodiscard]] Roster& roster() noexcept { return roster_; }
+  [[nodiscard]] SlotsRecovery& recovery() noexcept { return recovery_; }
+  [[nodiscard]] Event items() const noexcept { return Event(&control_->items.word); }
+  [[nodiscard]] Event room() const noexcept { return Event(&control_->room.word); }
+
+  // The calling thread's name in the words: its line plus one. 0: it has none yet, call join().
+  [[nodiscard]] std::uint32_t me() const noexcept { return roster_.mine_plus_one(); }
+
+  [[nodiscard]] Roster::Joined join() noexcept {
+    const Roster::Joined joined = roster_.join([this](std::uint32_t line) {
+      (void)recovery_.recover_line(line);
+      return true;
+    });
+    if (joined == Roster::Joined::yes) {
+      // release: who sees it dead and marked sees the slots it had; before the first claim, so keeps V4
+      roster_.lines()[me() - 1].intent.store(SlotsRecovery::present, std::memory_order_release);
+      PENSTOCK_FAILPOINT("slots.joined");
+    }
+    return joined;
+  }
+
+  // After a call that found nothing: look for the dead, but not each time, for it is a pass over the table.
+  // Nobody is declared dead by this clock; it only says when to ask. True: it is worth another try.
+  [[nodiscard]] bool recover_if_due(std::uint32_t me, bool now) noexcept {
+    if (control_->may_be_stray.load(std::memory_order_relaxed) != 0 && gather(me)) return true;
+    const std::int64_t time = monotonic_ns();
+    if (!now && time - last_recovery_ns_.load(std::memory_order_relaxed) < recovery_interval_ns) return false;
+    last_recovery_ns_.store(time, std::memory_order_relaxed);
+    bool changed = recovery_.run();
+    changed |= gather(me);
+    // a recoverer that was killed may have left one without a hint
+    if (is_any(slot_word::State::orphaned)) {
+      control_->may_be_orphaned.store(1, std::memory_order_release);
+      items().notify();
+      changed = true;
+    }
+    return changed;
+  }
+
+  // Puts are over: is there really nothing more to come? Called after a take that found nothing.
+  [[nodiscard]] bool is_drained() noexcept {
+    // P2: a publish that was not refused is ARRIVING since before this look, or done
+    if (is_any(slot_word::State::arriving) || is_any(slot_word::State::orphaned)) return false;
+    return !slots_.looks_takeable();
+  }
+
+  void shut_down(bool immediate) noexcept {
+    PENSTOCK_FAILPOINT("shutdown.before");
+    control_->closed.fetch_or(Slots::puts_closed | (immediate ? Slots::gets_closed : 0),
+                              std::memory_order_seq_cst);  // P2
+    PENSTOCK_FAILPOINT("shutdown.closed");
+    wake_everybody();
+  }
+
+  // How many slots may be out from now on. More of them out than that: the caller evicts (try_evict_surplus).
+  void set_capacity(std::uint64_t capacity) noexcept {
+    PENSTOCK_FAILPOINT("capacity.before");
+    control_->capacity.store(capacity, std::memory_order_seq_cst);  // P2
+    PENSTOCK_FAILPOINT("capacity.set");
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // W2
+    room().wake_all();
+  }
+
+  void wake_everybody() noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // W2
+    items().wake_all();
+    room().wake_all();
+  }
+
+  void wait_for_items(std::int64_t limit_ns) noexcept {
+    const auto near = [this] { return slots_.looks_takeable() || slots_.closed() != 0; };
+    wait_until(items(), item_patience_, near, near, limit_ns);
+  }
+  void wait_for_room(std::int64_t limit_ns) noexcept {
+    const auto near = [this] { return slots_.looks_holdable() || slots_.closed() != 0; };
+    wait_until(room(), room_patience_, near, near, limit_ns);
+  }
+
+  // What can be taken: after shutdown(immediate) nothing.
+  [[nodiscard]] std::uint64_t size() noexcept {
+    if (slots_.closed() & Slots::gets_closed) return 0;
+    const bool look = control_->may_be_orphaned.load(std::memory_order_relaxed) != 0;
+    return slots_.used().size() + (look ? count_in(slot_word::State::orphaned) : 0);
+  }
+
+  [[nodiscard]] std::uint64_t count_in(slot_word::State state) const noexcept {
+    return slots_.count_words([state](std::uint64_t word) { return slot_word::state_of(word) == state; });
+  }
+
+  [[nodiscard]] std::uint32_t count_alive() const noexcept {
+    std::uint32_t alive = 0;
+    for (std::uint32_t line = 0; line < roster_.used(); ++line) alive += roster_.is_alive(line);
+    return alive;
+  }
+
+ private:
+  static constexpr std::int64_t recovery_interval_ns = 10'000'000;
+
+  [[nodiscard]] bool is_any(slot_word::State state) const noexcept { return count_in(state) != 0; }
+
+  [[nodiscard]] bool gather(std::uint32_t me) noexcept {
+    const std::uint64_t gathered = slots_.gather_strays(me);
+    if (gathered > 1) room().notify_all();
+    return gathered != 0;
+  }
+
+  SlotsControl* control_;
+  Slots slots_;
+  Roster roster_;
+  SlotsRecovery recovery_;
+  Patience item_patience_;
+  Patience room_patience_;
+  std::atomic<std::int64_t> last_recovery_ns_{0};
+};
+
+}  // namespace penstock

@@ -1,0 +1,167 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""SlotQueue: how it is made, and what it says of itself. The work is in its body."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from penstock._queue cimport Body, NOTHING, Queue, checked_int, computed_deadline
+from penstock._slots_body cimport SlotsBody
+from penstock._slots_lease cimport loan_slot, take_slot
+from penstock._slots_native cimport State, puts_closed
+
+from penstock import items, segment
+from penstock.errors import Full
+from penstock.slots_geometry import SlotsGeometry
+from penstock.stats import SlotStats
+
+
+cdef class SlotQueue(Queue):
+    """A queue of slots, for items that are too big to copy: loan one, fill it, publish it; take it, read it.
+
+    ``SlotQueue.create("frames", capacity=8, item=np.dtype(("f4", (1080, 1920))))`` lives in shared memory, by
+    name: other processes ``SlotQueue.open("frames")`` it, or get it pickled. Each item goes to one taker.
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError(
+            "a SlotQueue has a name: use SlotQueue.create(name, capacity=..., item=...); "
+            "for objects between threads there is BoundedQueue(capacity)"
+        )
+
+    @classmethod
+    def create(cls, name, capacity=8, *, item=bytes, slot_bytes=None, participants=256, exist_ok=False):
+        """Make a queue of that name in shared memory.
+
+        ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` is how many slots there are, of
+        ``slot_bytes`` each. ``participants`` is how many threads of all processes may use it at once. With
+        ``exist_ok`` an existing queue of the same shape is opened instead.
+        """
+        item_type = items.ItemType.of(item)
+        geometry = SlotsGeometry(
+            checked_int("participants", participants),
+            0,
+            checked_int("capacity", capacity),
+            item_type.slot_bytes(None if slot_bytes is None else checked_int("slot_bytes", slot_bytes)),
+        )
+        return cls._attach(segment.create(name, geometry, item_type, exist_ok=exist_ok), True)
+
+    @classmethod
+    def open(cls, name, *, allow_pickle=True):
+        """Open the slot queue of that name. Without ``allow_pickle``, one of objects is refused."""
+        return cls._attach(segment.open_segment(name, kind="slots"), allow_pickle)
+
+    @classmethod
+    def _attach(cls, opened, allow_pickle):
+        cdef SlotQueue self = cls.__new__(cls)
+        try:
+            opened.item.check_pickle(opened.name, allow_pickle)
+            self.body = SlotsBody(opened)
+        except BaseException:
+            opened.close()
+            raise
+        self.segment = opened
+        return self
+
+    # -- without a copy ---------------------------------------------------------------------------------
+
+    def loan(self, timeout=None, *, length=None):
+        """A slot to fill: ``with q.loan() as slot: slot.array[...] = frame``. Raises Full or ShutDown.
+
+        Leaving the ``with`` publishes it, an exception gives it back unpublished. Of a queue of bytes the item has
+        ``length`` bytes; all of the slot if it is not given.
+        """
+        cdef Body body = self.body
+        return loan_slot(slots_body(body), length, computed_deadline(True, timeout))
+
+    def take(self, timeout=None):
+        """The oldest item where it lies: ``with q.take() as slot: use(slot.array)``. Raises Empty or ShutDown.
+
+        It is read-only. Leaving the ``with`` frees the slot; after an exception, or if this process dies before, the
+        item is delivered again, to whoever takes next, and says so: ``slot.redelivered``.
+        """
+        cdef Body body = self.body
+        return take_slot(slots_body(body), computed_deadline(True, timeout))
+
+    # -- with one ---------------------------------------------------------------------------------------
+
+    def put(self, item, block=True, timeout=None, *, overwrite=False):
+        """Put a copy of an item; wait for a slot if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown.
+
+        With ``overwrite`` the oldest item makes room, and is returned; None if that was not needed. Only when every
+        slot is in somebody's hands does that wait.
+        """
+        cdef Body body = self.body
+        cdef object evicted = slots_body(body).put_one(item, overwrite, computed_deadline(block, timeout))
+        if evicted is NOTHING:
+            raise Full
+        return evicted
+
+    # -- capacity ---------------------------------------------------------------------------------------
+
+    @property
+    def capacity(self):
+        """How many slots may be in use at a time: see set_capacity."""
+        cdef Body body = self.body
+        return slots_body(body).slots.capacity()
+
+    @property
+    def slots(self):
+        """How many slots there are: what the queue was created with."""
+        cdef Body body = self.body
+        return slots_body(body).slots.count()
+
+    def set_capacity(self, capacity, on_evict=None):
+        """Let at most so many slots be in use, 1 to ``slots``, from now on and for everybody.
+
+        What is too much then is evicted, the oldest first: ``on_evict(item)`` is called with each. Slots in
+        somebody's hands stay there; they count when they come back.
+        """
+        cdef Body body = self.body
+        cdef SlotsBody slots = slots_body(body)
+        cdef object asked = checked_int("capacity", capacity)
+        cdef object item
+        if not 1 <= asked <= slots.slots.count():
+            raise ValueError(f"capacity must be between 1 and the queue's {slots.slots.count()} slots: capacity={asked}")
+        slots.queue.recover_if_due(slots._me(), True)  # slots of the dead would count as used
+        slots.queue.set_capacity(asked)
+        while True:
+            item = slots.evict_surplus()
+            if item is NOTHING:
+                return
+            if on_evict is not None:
+                on_evict(item)
+
+    # -- looks ------------------------------------------------------------------------------------------
+
+    def full(self):
+        """Is there no slot to loan? A hint, as with every queue that others use."""
+        cdef Body body = self.body
+        return not slots_body(body).slots.looks_holdable()
+
+    def stats(self):
+        """One look at the queue: where its slots are, and what happened to some."""
+        cdef Body body = self.body
+        cdef SlotsBody slots = slots_body(body)
+        return SlotStats(
+            capacity=slots.slots.capacity(),
+            slots=slots.slots.count(),
+            size=slots.size(),
+            free=slots.queue.count_in(State.free) + slots.queue.count_in(State.leaving)
+            + slots.queue.count_in(State.stray),
+            loaned=slots.queue.count_in(State.held) + slots.queue.count_in(State.arriving),
+            queued=slots.queue.count_in(State.queued) + slots.queue.count_in(State.orphaned),
+            taken=slots.queue.count_in(State.taken),
+            published=slots.slots.published(),
+            slot_bytes=slots.slot_bytes,
+            total_bytes=self.segment.total_bytes,
+            is_shut_down=bool(slots.slots.closed() & puts_closed),
+            participants=slots.queue.count_alive(),
+            participants_limit=slots.participants,
+            evicted=slots.queue.control().evicted.load(),
+            recovered=slots.queue.control().recovered.load(),
+            redelivered=slots.queue.control().redelivered.load(),
+        )
+
+
+cdef SlotsBody slots_body(Body body):
+    body.check_open()
+    return body

@@ -1,0 +1,30 @@
+cimport cython
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from penstock._mapped cimport MappedBody
+from penstock._slots_native cimport Lease, SlotOutcome, Slots, SlotsQueue
+
+
+@cython.final
+cdef class SlotsBody(MappedBody):
+    cdef SlotsQueue* queue
+    cdef Slots* slots
+    cdef uint64_t slot_bytes
+    cdef uint32_t takes              # so far: now and then one looks for the dead
+
+    cdef int _raise_corrupt(self) except -1
+    cdef uint32_t _me(self) except 0
+    cdef int hold(self, Lease* lease, bint overwrite, int64_t deadline) except -1
+    cdef int publish(self, Lease* lease, uint64_t length, bint waited) except -1
+    cdef int take(self, Lease* lease, int64_t deadline) except -1
+    cdef int leave(self, Lease* lease, bint waited) except -1
+    cdef int put_back(self, Lease* lease) except -1
+    cdef int check_length(self, uint64_t length) except -1
+    cdef object put_one(self, object item, bint overwrite, int64_t deadline)
+    cdef object _put_bytes(self, const void* data, uint64_t length, bint overwrite, int64_t deadline)
+    cdef int _fill(self, Lease* lease, const void* data, uint64_t length) except -1
+    cdef object copy_out(self, const Lease* lease)
+    cdef object decoded(self, object copied)
+    cdef object evict_surplus(self)
+    cdef bint _wait(self, bint for_items, int64_t deadline) except -1
+    cdef bint _go_on(self, SlotOutcome outcome, bint for_items, int64_t deadline) except -1

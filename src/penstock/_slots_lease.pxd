@@ -1,0 +1,32 @@
+cimport cython
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from penstock._slots_body cimport SlotsBody
+from penstock._slots_native cimport Lease
+
+
+@cython.final
+cdef class SlotMemory:
+    """A slot that we have. It goes back when nothing refers to it any more, at the latest."""
+    cdef SlotsBody body
+    cdef Lease lease
+    cdef uint32_t forks              # of the process, when we got it
+    cdef bint is_open
+    cdef bint is_loan
+    cdef bint has_waited
+    cdef uint64_t length             # bytes that views see
+    cdef int exports                 # memoryviews, and what was made from them
+
+
+cdef class Slot:
+    cdef SlotMemory memory
+    cdef object session              # shared with the arrays: are they still valid?
+    cdef object lent_view
+    cdef object lent_array
+
+    cdef SlotMemory _mine(self)
+    cdef int _end_views(self, SlotMemory memory) except -1
+
+
+cdef object loan_slot(SlotsBody body, object length, int64_t deadline)
+cdef object take_slot(SlotsBody body, int64_t deadline)
