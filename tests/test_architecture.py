@@ -25,12 +25,13 @@ NATIVE_ROWS = [
     {"events_repair", "events_cursor", "bounded_producers"},
     {"events_log", "bounded_recovery"},
     {"events_producers", "bounded_queue"},
+    {"bounded_lease"},
     {"events_queue"},
 ]
 
 # Each may import only what stands in a row above its own. A new module needs a row.
 PYTHON_ROWS = [
-    {"_version", "errors", "stats", "views", "keeper", "_layout", "_native", "_kinds"},
+    {"_version", "errors", "stats", "views", "lease", "keeper", "_layout", "_native", "_kinds"},
     {"items", "_aio", "_buffers", "_events_native"},
     {"geometry", "_batches"},
     {"bounded_geometry", "events_geometry"},
@@ -39,7 +40,7 @@ PYTHON_ROWS = [
     {"_queue"},
     {"_mapped"},
     {"_bounded_local", "_bounded_shared", "_events_body"},
-    {"_bounded_once", "_events_fetch", "_events_once"},
+    {"_bounded_once", "_bounded_lease", "_events_fetch", "_events_once"},
     {"_bounded", "_events_reader"},
     {"_events"},
     {"opening"},

@@ -21,6 +21,7 @@ from penstock.errors import (
     TooManyProducers,
     TooManyReaders,
 )
+from penstock.lease import Lease
 from penstock.opening import open
 from penstock.segment import queues, unlink
 from penstock.stats import BoundedStats, EventStats, ProducerInfo, QueueInfo, ReaderInfo
@@ -34,6 +35,7 @@ __all__ = [
     "EventQueue",
     "EventStats",
     "Full",
+    "Lease",
     "PenstockError",
     "ProducerInUse",
     "ProducerInfo",
