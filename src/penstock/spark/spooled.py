@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
 
 from penstock import ReaderInUse
 from penstock.spark.address import Address
@@ -84,8 +85,20 @@ class SpooledAttachment(Attachment):
 class SpooledStreamReader(StreamReader):
     """As the stream of a log, whose log is the spool."""
 
+    is_available_now = False
+
     def attach(self) -> Attachment:
         return SpooledAttachment(self.address, self.options)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Not now: nothing is taken from the queue before it is known that the checkpoint is this spool's."""
+        self.is_available_now = True
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        self.position(start)
+        if self.is_available_now and self.target is None:
+            self.target = self.attached().target
+        return super().latestOffset(start, limit)
 
     def initialOffset(self) -> Offset:
         if self.initial is None:
