@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -37,7 +39,7 @@ def main() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def list_queues(as_json: bool) -> None:
     """List every queue in the directory."""
-    found = [describe(info.name) for info in penstock.queues()]
+    found = [row for info in penstock.queues() for row in described(info.name)]
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
@@ -55,8 +57,8 @@ def list_queues(as_json: bool) -> None:
             row["kind"],
             row["item"],
             f"{row['size']:,}",
-            f"{row['capacity']:,}",
-            f"{row['total_bytes'] / 1e6:,.1f}",
+            f"{row['max_bytes'] / 1e6:,.1f} MB" if "max_bytes" in row else f"{row['capacity']:,}",
+            f"{row.get('resident_bytes', row.get('total_bytes', 0)) / 1e6:,.1f}",
             str(row["participants"]),
         )
     Console().print(table)
@@ -107,9 +109,15 @@ def describe(name: str) -> dict[str, Any]:
     """A queue as one flat row."""
     with penstock.open(name) as queue:
         stats = queue.stats()._asdict()
-        item = queue.item
-        kind = type(queue).__name__.removesuffix("Queue").lower()
-    return {"name": name, "kind": kind, "item": getattr(item, "__name__", None) or str(item), **stats}
+        item = getattr(queue.item, "__name__", None) or str(queue.item)
+        shared = {"name": name, "kind": queue.kind, "item": item, "size": queue.qsize(), "capacity": queue.capacity}
+    return {**shared, **stats}
+
+
+def described(name: str) -> Iterator[dict[str, Any]]:
+    """The same, or nothing if the queue has just gone."""
+    with contextlib.suppress(penstock.QueueNotFound):
+        yield describe(name)
 
 
 class report_errors:  # noqa: N801 - reads as a statement: `with report_errors():`
