@@ -24,7 +24,7 @@ import contextlib
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,9 @@ import numpy as np
 
 from penstock import CorruptSegment, EventQueue, QueueNotFound, QueueReplaced
 from penstock.spark.address import Address, queue_directory
+from penstock.spark.kinds import kind_of
 
-__all__ = ["READER", "Spool", "spool_directory", "spool_item", "unpacked"]
+__all__ = ["READER", "Spool", "backlog_of", "beside", "spool_directory", "spool_item", "unpacked"]
 
 READER = "spark"  # the durable reader of the query
 DRAINER = "drainer of "  # and of whoever fills the spool, followed by the queue's id
@@ -73,6 +74,29 @@ def spool_directory(chosen: str | None, address: Address) -> Path:
     if chosen:
         return Path(chosen).absolute()
     return Path("/var/tmp", f"penstock-spool-{os.geteuid()}", str(address.segment)[:16])
+
+
+def beside(checkpoint: str | Path) -> dict[str, str]:
+    """The option that puts a spool beside a checkpoint, if that is a directory of this host."""
+    path = str(checkpoint).removeprefix("file:")
+    return {} if "://" in path else {"spoolDir": f"{path.rstrip('/')}.spool"}
+
+
+def backlog_of(queue: Any, address: Address, spool_dir: str | None) -> Callable[[int | None], int]:
+    """How many items a query has not done, told up to where everything is."""
+    if kind_of(queue).is_read_in_place:
+        return lambda done: max(0, int(queue.end) - (int(queue.earliest) if done is None else done))
+    exact = address.exactly(queue)
+
+    def backlog(done: int | None) -> int:
+        waiting = int(queue.qsize())
+        spool = Spool.find(exact, spool_directory(spool_dir, exact))
+        if spool is None:
+            return waiting
+        with contextlib.closing(spool):
+            return waiting + spool.behind()
+
+    return backlog
 
 
 class Spool:

@@ -98,7 +98,10 @@ class SpooledStreamReader(StreamReader):
         self.position(start)
         if self.is_available_now and self.target is None:
             self.target = self.attached().target
-        return super().latestOffset(start, limit)
+        latest = super().latestOffset(start, limit)
+        if latest["position"] == start["position"]:  # then what lay before the start was freed: now there may be room
+            latest = super().latestOffset(start, limit)
+        return latest
 
     def initialOffset(self) -> Offset:
         if self.initial is None:
