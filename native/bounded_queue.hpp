@@ -61,13 +61,15 @@ class SharedQueue {
   // A table is full of the living or not at all: lines of the dead are kept back until what they claimed is
   // recovered, and perhaps nobody else is here to do it; and somebody may just look whether one is settled.
   [[nodiscard]] Roster::Joined join() noexcept {
-    for (int look = 0;; ++look) {
-      const Roster::Joined joined = roster_.join([this](std::uint32_t line) { return recovery_.bequeath(line); });
-      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_of_the_living()) return joined;
-      (void)recovery_.run();
-      const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
-      nanosleep(&moment, nullptr);
-    }
+    return join_by([this](auto is_settled) { return roster_.join(is_settled); });
+  }
+  // A line that is no thread's: see Lease.
+  [[nodiscard]] Roster::Joined join_apart(SharedLedger& ledger) noexcept {
+    std::uint32_t line = 0;
+    const Roster::Joined joined =
+        join_by([this, &line](auto is_settled) { return roster_.join_apart(is_settled, line); });
+    if (joined == Roster::Joined::yes) ledger = {roster_.lines() + line, line};
+    return joined;
   }
 
   // A `try_` that met a slot in mid-copy, or found nothing, looks for the dead, but not each time:
@@ -148,6 +150,17 @@ class SharedQueue {
 
   static constexpr int join_looks = 500;
   static constexpr int settle_looks = 50;
+
+  template <class Join>
+  [[nodiscard]] Roster::Joined join_by(Join join) noexcept {
+    for (int look = 0;; ++look) {
+      const Roster::Joined joined = join([this](std::uint32_t line) { return recovery_.bequeath(line); });
+      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_of_the_living()) return joined;
+      (void)recovery_.run();
+      const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
+      nanosleep(&moment, nullptr);
+    }
+  }
 
   static Ring make_ring(std::byte* base, const BoundedOffsets& at, BoundedControl* control, std::uint64_t capacity,
                         std::uint64_t slot_bytes) noexcept {

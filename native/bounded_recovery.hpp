@@ -22,6 +22,13 @@ struct RecoveryCounters {
   std::atomic<std::uint64_t>* adopted;
 };
 
+// An item that a consumer takes over from a dead one, or is about to.
+struct Adopted {
+  Span span;
+  std::uint64_t bytes = 0;
+  std::uint64_t seen = 0;  // the generation that was judged
+};
+
 class Recovery {
  public:
   Recovery(const Ring& ring, Roster& roster, const Producers& producers, RecoveryCounters counters) noexcept
@@ -69,27 +76,44 @@ class Recovery {
   [[nodiscard]] bool try_adopt(SharedLedger ledger, const Found& found) noexcept {
     const Span span = found.peeked.span;
     ledger.declare(Side::pop, span.position, span.slots);  // B5
-    std::uint64_t expected = found.seen;
-    PENSTOCK_FAILPOINT("recover.before_adopt");
-    // B3; acquire P1 on success: the item's bytes
-    if (ring_.generation_of(span.position)
-            .compare_exchange_strong(expected, generation::adopted(span.position, generation::times_adopted(found.seen) + 1),
-                                     std::memory_order_acq_rel, std::memory_order_relaxed)) {
-      PENSTOCK_FAILPOINT("recover.adopted");
-      counters_.adopted->fetch_add(1, std::memory_order_relaxed);  // a statistic
-      return true;
-    }
+    if (swap_to_adopted({span, found.peeked.bytes, found.seen})) return true;
     ledger.clear();
     return false;
   }
 
+  // Take over what run() found, and with it what follows: up to `limit` items that dead consumers had taken. How many
+  // are ours now; the caller copies them and calls release_one() for each, and clears the line.
+  [[nodiscard]] std::uint64_t try_adopt_many(SharedLedger ledger, const Found& found, Adopted* items,
+                                             std::uint64_t limit) noexcept {
+    const std::uint64_t count = list_adoptable(found.peeked.span.position, items, limit);
+    if (count == 0) return 0;
+    const std::uint64_t first = items[0].span.position;
+    const Span last = items[count - 1].span;
+    // B5. It names all of them before the first is adopted, and those that others adopt first as well: to name more
+    // than is ours only delays (L3).
+    ledger.declare(Side::pop, first, last.position + last.slots - first);
+    std::uint64_t adopted = 0;
+    for (std::uint64_t i = 0; i < count; ++i)
+      if (swap_to_adopted(items[i])) items[adopted++] = items[i];
+    if (adopted == 0) ledger.clear();
+    return adopted;
+  }
+
   // The head is ours alone. Another recoverer who sees it gone may free the rest before us (settle_popped), and
   // then a producer may have it: so the rest goes by compare-and-swap, and one that fails is no longer ours.
-  void release_adopted(SharedLedger ledger, Span span) noexcept {
+  void release_one(Span span) noexcept {
     release(ring_, {span.position, 1});
     for (std::uint64_t p = span.position + 1; p != span.position + span.slots; ++p)
       (void)swap(p, generation::published(p), generation::free(p + ring_.capacity));
+  }
+  void release_adopted(SharedLedger ledger, Span span) noexcept {
+    release_one(span);
     ledger.clear();
+  }
+
+  // Is the slot of p, which a consumer has claimed, not given back yet?
+  [[nodiscard]] static bool is_held(std::uint64_t seen, std::uint64_t p) noexcept {
+    return seen == generation::published(p) || seen == generation::tombstone(p) || generation::is_adopted(seen, p);
   }
 
   // Is nothing outstanding that this line names? Asked with the line's lock held, so its owner is dead
@@ -156,8 +180,36 @@ class Recovery {
     if (is_settled(intent)) inherited.compare_exchange_strong(word, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
 
-  [[nodiscard]] static bool is_held(std::uint64_t seen, std::uint64_t p) noexcept {
-    return seen == generation::published(p) || seen == generation::tombstone(p) || generation::is_adopted(seen, p);
+  // Items from `first` on, without a gap, that consumers have claimed and not given back, and that no live line names:
+  // then the dead have (L3).
+  [[nodiscard]] std::uint64_t list_adoptable(std::uint64_t first, Adopted* items, std::uint64_t limit) noexcept {
+    const std::uint64_t popped = ring_.pop_position->load(std::memory_order_acquire) & ~closed_bit;  // B1
+    std::uint64_t count = 0;
+    for (std::uint64_t p = first; count < limit && p < popped;) {
+      const std::uint64_t seen = ring_.generation_of(p).load(std::memory_order_acquire);
+      if (!is_held(seen, p) || seen == generation::tombstone(p) || is_live(Side::pop, p)) break;
+      Peeked peeked{{p, 1}, ring_.slot_bytes, 0};
+      bool orphan = false;
+      if (ring_.lengths != nullptr && (!read_length(ring_, p, peeked, orphan) || orphan)) break;
+      if (p + peeked.span.slots - first > ring_.claim_limit()) break;
+      items[count++] = {peeked.span, peeked.bytes, seen};
+      p += peeked.span.slots;
+    }
+    return count;
+  }
+
+  [[nodiscard]] bool swap_to_adopted(const Adopted& item) noexcept {
+    const std::uint64_t p = item.span.position;
+    std::uint64_t expected = item.seen;
+    PENSTOCK_FAILPOINT("recover.before_adopt");
+    // B3; acquire P1 on success: the item's bytes
+    if (!ring_.generation_of(p).compare_exchange_strong(expected,
+                                                        generation::adopted(p, generation::times_adopted(item.seen) + 1),
+                                                        std::memory_order_acq_rel, std::memory_order_relaxed))
+      return false;
+    PENSTOCK_FAILPOINT("recover.adopted");
+    counters_.adopted->fetch_add(1, std::memory_order_relaxed);  // a statistic
+    return true;
   }
 
   [[nodiscard]] Intent read_intent(std::uint32_t line) const noexcept {

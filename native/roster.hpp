@@ -1,6 +1,6 @@
 // The roster: which line of the participant table is whose, and who is dead.
 //
-// Shape      a line a thread. Its process holds an open-file-description (OFD) lock on the line's byte.
+// Shape      a line a thread, or for what outlives a call, such as a lease. Its process holds an open-file-description (OFD) lock on the line's byte.
 // Roles      a process joins lines for its threads through one roster a handle; anybody asks is_alive().
 // Invariants R1  a line is written only under its lock: by its owner, who holds the write lock for life, or, to
 //                clear it after its owner's death, under a read lock, which keeps the next owner out and does
@@ -137,24 +137,18 @@ class Roster {
   [[nodiscard]] Joined join(IsSettled is_settled) noexcept {
     const std::uint32_t thread = thread_number::mine();
     if (thread == thread_number::limit) return Joined::too_many_threads;
+    std::uint32_t line = 0;
     const std::lock_guard lock(mutex_);
-    if (is_lost()) return Joined::lost_by_fork;
-    for (std::uint32_t i = 0; i < count_; ++i) {
-      if (!look_if_settled(i, is_settled)) continue;
-      if (!lock_byte_of(i, F_WRLCK)) {  // somebody else looks as well
-        lock_byte_of(i, F_UNLCK);
-        continue;
-      }
-      PENSTOCK_FAILPOINT("roster.locked");
-      write_identity(lines_[i]);
-      PENSTOCK_FAILPOINT("roster.identified");
-      raise_used(i + 1);
-      PENSTOCK_FAILPOINT("roster.joined");
-      owned_[i].store(true, std::memory_order_release);
-      line_of_thread_[thread].store(i + 1, std::memory_order_relaxed);
-      return Joined::yes;
-    }
-    return Joined::table_full;
+    const Joined joined = take_line(is_settled, line);
+    if (joined == Joined::yes) line_of_thread_[thread].store(line + 1, std::memory_order_relaxed);
+    return joined;
+  }
+
+  // The same for a line that is no thread's. let_go(line) ends it, and what it names is then a dead one's.
+  template <class IsSettled>
+  [[nodiscard]] Joined join_apart(IsSettled is_settled, std::uint32_t& line) noexcept {
+    const std::lock_guard lock(mutex_);
+    return take_line(is_settled, line);
   }
 
   [[nodiscard]] bool is_alive(std::uint32_t line) const noexcept {
@@ -222,6 +216,27 @@ class Roster {
 
   bool lock_byte_of(std::uint32_t number, short type) const noexcept {
     return fd_ == one_process || ofd::lock(fd_, number, type);
+  }
+
+  template <class IsSettled>
+  [[nodiscard]] Joined take_line(IsSettled is_settled, std::uint32_t& line) noexcept {
+    if (is_lost()) return Joined::lost_by_fork;
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      if (!look_if_settled(i, is_settled)) continue;
+      if (!lock_byte_of(i, F_WRLCK)) {  // somebody else looks as well
+        lock_byte_of(i, F_UNLCK);
+        continue;
+      }
+      PENSTOCK_FAILPOINT("roster.locked");
+      write_identity(lines_[i]);
+      PENSTOCK_FAILPOINT("roster.identified");
+      raise_used(i + 1);
+      PENSTOCK_FAILPOINT("roster.joined");
+      owned_[i].store(true, std::memory_order_release);
+      line = i;
+      return Joined::yes;
+    }
+    return Joined::table_full;
   }
 
   // R2: take the line's read lock, and keep it only if its last owner left nothing behind.

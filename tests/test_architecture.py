@@ -34,12 +34,13 @@ NATIVE_ROWS = [
     {"events_repair", "events_cursor", "bounded_producers", "overwriting_queue", "slots_recovery"},
     {"events_log", "bounded_recovery", "slots_queue"},
     {"events_producers", "bounded_queue"},
+    {"bounded_lease"},
     {"events_queue"},
 ]
 
 # Each may import only what stands in a row above its own. A new module needs a row.
 PYTHON_ROWS = [
-    {"_version", "errors", "stats", "views", "keeper", "_layout", "_native", "_kinds"},
+    {"_version", "errors", "stats", "views", "keeper", "_layout", "_native", "_kinds", "lease"},
     {"_slots_layout", "_slots_native", "_index"},
     {"items", "_aio", "_buffers", "_events_native", "_overwriting_native"},
     {"geometry", "_batches"},
@@ -49,7 +50,7 @@ PYTHON_ROWS = [
     {"_queue"},
     {"_mapped"},
     {"_bounded_local", "_bounded_shared", "_events_body", "_overwriting_body", "_slots_body"},
-    {"_bounded_once", "_events_fetch", "_events_once", "_slots_lease"},
+    {"_bounded_once", "_events_fetch", "_events_once", "_slots_lease", "_bounded_lease"},
     {"_bounded", "_events_reader", "_overwriting", "_slots"},
     {"_events"},
     {"opening"},

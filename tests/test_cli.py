@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 import penstock
 from penstock.cli import main
+from penstock.opening import CLASSES
 
 
 def call(*arguments):
@@ -75,6 +76,19 @@ def test_stat_shows_the_counters():
         row = json.loads(call("stat", "jobs", "--json").output)
         assert (row["slots_pushed"], row["slots_popped"], row["size"]) == (2, 1, 1)
         assert "slots_pushed" in call("stat", "jobs").output
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_every_kind_is_listed_shown_and_removed(kind):
+    with CLASSES[kind].create(f"some-{kind}", item="f8") as queue:
+        queue.put(1.5)
+        assert f"some-{kind}" in call("ls").output
+        (row,) = json.loads(call("ls", "--json").output)
+        assert (row["kind"], row["item"], row["size"]) == (kind, "float64", 1)
+        assert row == json.loads(call("stat", f"some-{kind}", "--json").output)
+        assert "kind" in call("stat", f"some-{kind}").output
+        assert call("rm", f"some-{kind}").output == f"removed some-{kind}\n"
+    assert penstock.queues() == []
 
 
 def test_rm_removes_the_name():

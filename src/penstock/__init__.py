@@ -25,6 +25,7 @@ from penstock.errors import (
     TooManyProducers,
     TooManyReaders,
 )
+from penstock.lease import Lease
 from penstock.opening import open
 from penstock.segment import queues, unlink
 from penstock.stats import BoundedStats, EventStats, OverwritingStats, ProducerInfo, QueueInfo, ReaderInfo, SlotStats
@@ -39,6 +40,7 @@ __all__ = [
     "EventStats",
     "Full",
     "IndexQueue",
+    "Lease",
     "LoanedSlot",
     "OverwritingQueue",
     "OverwritingStats",

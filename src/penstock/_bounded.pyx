@@ -8,8 +8,9 @@ from penstock._bounded_shared cimport SharedBody
 from penstock._native cimport LocalQueue, Ring, closed_bit, slots_in_use
 from penstock._queue cimport Body, Queue, checked_int, computed_deadline
 
-from penstock import _bounded_once, items, segment
+from penstock import _bounded_lease, _bounded_once, items, segment
 from penstock.bounded_geometry import BoundedGeometry
+from penstock.errors import Empty
 from penstock.stats import BoundedStats
 
 
@@ -84,6 +85,27 @@ cdef class BoundedQueue(Queue):
         """Make room for another name in the table of producers. A sequence repeated afterwards is put again."""
         _bounded_once.forget_producer(shared_body(self.body), name)
 
+    def lease(self, max_items, block=True, timeout=None):
+        """Claim at least one item and at most ``max_items``, and keep them in the queue until they are released.
+
+        ``with q.lease(1000) as lease:`` has ``lease.items`` and ``lease.positions``, and releases them at its end. If it
+        ends by an exception, or its process dies, they go to somebody else, at the same positions. Raises Empty or
+        ShutDown, as a get.
+        """
+        cdef object limit = checked_int("max_items", max_items)
+        if limit < 1:
+            raise ValueError(f"max_items must be at least 1: max_items={max_items}")
+        taken = _bounded_lease.lease(
+            shared_body(self.body, "leases"), self.name, min(limit, 1 << 62), computed_deadline(block, timeout)
+        )
+        if taken is None:
+            raise Empty
+        return taken
+
+    def unreleased(self, positions):
+        """Those of the positions that somebody has claimed to get, and nobody has given back yet."""
+        return _bounded_lease.unreleased(shared_body(self.body, "leases"), positions)
+
     @property
     def capacity(self):
         """Slots: with items of one slot, how many fit."""
@@ -118,10 +140,10 @@ cdef class BoundedQueue(Queue):
         )
 
 
-cdef Body shared_body(Body body):
+cdef Body shared_body(Body body, what="producers"):
     body.check_open()
     if not isinstance(body, SharedBody):
-        raise ValueError("a queue without a name has no producers; use BoundedQueue.create(name, ...)")
+        raise ValueError(f"a queue without a name has no {what}; use BoundedQueue.create(name, ...)")
     return body
 
 

@@ -84,6 +84,7 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
 
     cdef cppclass Recovery:
         Found run()
+        bint has_more() const
         bint try_adopt(SharedLedger, const Found&)
 
     const uint64_t count_limit "penstock::Progress::count_limit"
@@ -157,6 +158,11 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
         void wait_for_items(int64_t)
         void wait_for_room(uint64_t, int64_t)
 
+    cdef struct Adopted:
+        Span span
+        uint64_t bytes
+        uint64_t seen
+
     cdef cppclass LocalQueue:
         LocalQueue(byte*, uint64_t)
         @staticmethod
@@ -188,6 +194,18 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
     uint64_t count_items(const Ring&, bint)
     bint try_drain_reference(const Ring&, void*&)
     bint shut_down(const Ring&, Event, Event, bint)
+
+cdef extern from "bounded_lease.hpp" namespace "penstock" nogil:
+    cdef cppclass NativeLease "penstock::Lease":
+        NativeLease(SharedQueue&)
+        Joined join()
+        bint is_ours() const
+        bint is_adopted() const
+        Outcome try_claim(Adopted*, uint64_t, uint64_t&, uint64_t&)
+        uint64_t try_adopt(const Found&, Adopted*, uint64_t)
+        void release(const Adopted*, uint64_t, bint)
+        void let_go()
+    bint is_unreleased(const Ring&, uint64_t)
 
 cdef extern from "fault_guard.hpp" namespace "penstock::fault_guard" nogil:
     cdef cppclass Range:

@@ -214,6 +214,11 @@ cdef class Queue:
         return None if self.segment is None else self.segment.name
 
     @property
+    def kind(self):
+        """The kind, as penstock.queues() names it; None within a process."""
+        return None if self.segment is None else self.segment.geometry.kind
+
+    @property
     def item(self):
         """What it carries: bytes, object or a dtype."""
         return object if self.segment is None else self.segment.item.spec

@@ -43,7 +43,16 @@ class Campaign:
 
 CAMPAIGNS = {
     "crash_bounded": Campaign(
-        headers=("bounded", "bounded_items", "bounded_queue", "bounded_recovery", "ledger", "roster", "wait"),
+        headers=(
+            "bounded",
+            "bounded_items",
+            "bounded_lease",
+            "bounded_queue",
+            "bounded_recovery",
+            "ledger",
+            "roster",
+            "wait",
+        ),
         cases=10_000,
         kills=15_000,
         stops=3_000,
@@ -55,6 +64,7 @@ CAMPAIGNS = {
             "impatient": "stop",
             "forgetful": "pair",
             "helpless": "asleep",
+            "early_end": "stop",
         },
     ),
     "crash_once": Campaign(

@@ -13,7 +13,8 @@ static const Program program = {
      {"head_first", static_cast<int>(Sabotage::head_first)},
      {"impatient", static_cast<int>(Sabotage::impatient)},
      {"forgetful", static_cast<int>(Sabotage::forgetful)},
-     {"helpless", static_cast<int>(Sabotage::helpless)}},
+     {"helpless", static_cast<int>(Sabotage::helpless)},
+     {"early_end", static_cast<int>(Sabotage::early_end)}},
     [](int way) { sabotage = static_cast<Sabotage>(way); }};
 
 static std::vector<Shift<BoundedPlay>> shifts(const Options& options) {

@@ -1,5 +1,7 @@
 """A driver that may be killed at any moment: two queries from one queue, one to Parquet and one to a queue.
 
+Of an EventQueue each query has everything; what is in any other kind they share, through spools of their own.
+
 python driver.py QUEUE OUT_QUEUE FOLDER
 
 A query that fails is started again from its checkpoint, as whoever runs a query would do. The driver ends when the
@@ -15,23 +17,25 @@ from pathlib import Path
 
 import penstock
 from penstock.spark import session
+from penstock.spark.address import queue_directory
 
 OPTIONS = {"maxRowsPerTrigger": 20_000, "partitions": 2}
 
 
 def main(queue_name: str, out_name: str, folder: Path) -> None:
     spark = session("local[2]", log_level="off")
-    rows = spark.readStream.format("penstock").options(queue=queue_name, **OPTIONS).load()
 
     def start(sink: str):
+        options = {**OPTIONS, "spoolDir": str(folder / f"{sink}-spool")}
+        rows = spark.readStream.format("penstock").options(queue=queue_name, **options).load()
         writer = rows.writeStream.option("checkpointLocation", str(folder / f"{sink}-checkpoint"))
         if sink == "parquet":
             return writer.format("parquet").start(str(folder / "parquet"))
         return writer.format("penstock").options(queue=out_name, stagingDir=str(folder / "staging")).start()
 
     queries = {sink: start(sink) for sink in ("parquet", "queue")}
-    with penstock.EventQueue.open(queue_name) as queue:
-        while not (queue.is_shut_down and all(is_done(query, queue.end) for query in queries.values())):
+    with penstock.open(queue_name) as queue:
+        while not (queue.stats().is_shut_down and all_is_done(queue, queries, folder)):
             for sink, query in queries.items():
                 if not query.isActive:
                     note(folder, f"{sink} starts again after: {str(query.exception())[:2000]}")
@@ -41,6 +45,21 @@ def main(queue_name: str, out_name: str, folder: Path) -> None:
         query.stop()
     note(folder, "done")
     spark.stop()
+
+
+def all_is_done(queue, queries, folder: Path) -> bool:
+    if queue.kind == "events":
+        return all(is_done(query, queue.end) for query in queries.values())
+    stats = queue.stats()
+    taken = range(max(0, stats.slots_popped - stats.capacity), stats.slots_popped)
+    if stats.size or queue.unreleased(taken):
+        return False
+    return all(is_done(query, spool_end(queue, folder / f"{sink}-spool")) for sink, query in queries.items())
+
+
+def spool_end(queue, directory: Path) -> int:
+    with queue_directory(str(directory)), penstock.EventQueue.open(f"{queue.name}.spool") as spool:
+        return spool.end
 
 
 def is_done(query, end: int) -> bool:

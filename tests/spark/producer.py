@@ -17,7 +17,7 @@ BATCH = 500
 
 
 def main(queue_name: str, number: int, rows: int) -> None:
-    with penstock.EventQueue.open(queue_name) as queue:
+    with penstock.open(queue_name) as queue:
         for sequence in range(rows // BATCH):
             start = number * rows + sequence * BATCH
             queue.put_once(numbered(start, start + BATCH), f"producer-{number}", sequence)

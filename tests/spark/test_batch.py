@@ -102,11 +102,6 @@ def test_unsupported_fields_are_refused_at_load_by_name(spark):
         fails(lambda: load(spark, "things"), "object")
 
 
-def test_a_queue_of_another_kind_is_refused(spark):
-    with penstock.BoundedQueue.create("jobs", 16, item=TICK):
-        fails(lambda: load(spark, "jobs"), "EventQueue", "BoundedQueue")
-
-
 def test_a_schema_of_the_users_own_is_refused(spark, ticks):
     ticks.put_many(numbered(0, 3))
     reader = spark.read.format("penstock").option("queue", "ticks").schema("sym string")

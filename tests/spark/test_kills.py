@@ -1,7 +1,8 @@
 """SIGKILL of the driver, of Python workers, of stream readers and of producers, at random moments.
 
 Allowed, and nothing else: whatever is killed is started again, the driver from its checkpoints, and in the end the
-Parquet sink and the queue hold each record exactly once.
+Parquet sink and the queue hold each record exactly once: both of them all of an EventQueue, and together all of a queue
+that gives each item to one of them.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class Campaign:
                 return
             time.sleep(0.05)
 
-    def finish(self, queue: penstock.EventQueue, seconds: float = 400) -> None:
+    def finish(self, queue: penstock.EventQueue | penstock.BoundedQueue, seconds: float = 400) -> None:
         deadline = time.monotonic() + seconds
         for number, process in self.producers.items():
             assert process.wait(max(1, deadline - time.monotonic())) == 0, f"producer {number}"
@@ -151,32 +152,45 @@ class Campaign:
             process.wait()
 
 
-def run_campaign(folder: Path, seed: str, plan: list[str], rows: int, pause: tuple[float, float]) -> Campaign:
+# How a queue of ticks is made, each with so many rows on their way through it.
+MAKERS = {
+    "events": lambda rows: penstock.EventQueue.create("ticks", item=TICK, max_bytes=rows * TICK.itemsize // 4),
+    "bounded": lambda rows: penstock.BoundedQueue.create("ticks", 1 << (rows // 4).bit_length(), item=TICK),
+}
+
+
+def run_campaign(
+    kind: str, folder: Path, seed: str, plan: list[str], rows: int, pause: tuple[float, float]
+) -> Campaign:
     out_bytes = 512 << 20
-    with (
-        penstock.EventQueue.create("ticks", item=TICK, max_bytes=rows * TICK.itemsize // 4) as ticks,
-        penstock.EventQueue.create("out", item=TICK, max_bytes=out_bytes) as out,
-    ):
+    with MAKERS[kind](rows) as ticks, penstock.EventQueue.create("out", item=TICK, max_bytes=out_bytes) as out:
         campaign = Campaign(folder, seed, rows)
         try:
-            for kind in plan:
+            for victim in plan:
                 campaign.wait_until_at_work()
                 time.sleep(campaign.rng.uniform(*pause))
-                campaign.kill(kind)
+                campaign.kill(victim)
             campaign.finish(ticks)
             total = PRODUCERS * rows
-            check_each_once(parquet_numbers(folder / "parquet"), total)
-            check_each_once(queue_numbers(out), total)
-            assert np.array_equal(np.sort(parquet_numbers(folder / "parquet", "position")), np.arange(total))
+            written, put = parquet_numbers(folder / "parquet"), queue_numbers(out)
+            positions = parquet_numbers(folder / "parquet", "position")
+            if kind == "events":  # each query has everything; else they share it
+                check_each_once(written, total)
+                check_each_once(put, total)
+                assert np.array_equal(np.sort(positions), np.arange(total))
+            else:
+                check_each_once(np.concatenate([written, put]), total)
+                assert len(np.unique(positions)) == len(positions)
         finally:
             campaign.end()
     return campaign
 
 
 @pytest.mark.timeout(900)
-def test_each_record_arrives_once_though_everybody_is_killed_on_the_way(tmp_path, capsys):
+@pytest.mark.parametrize("kind", MAKERS)
+def test_each_record_arrives_once_though_everybody_is_killed_on_the_way(kind, tmp_path, capsys):
     plan = ["worker", "producer", "driver", "reader", "producer"]
-    campaign = run_campaign(tmp_path, "short", plan, rows=50_000, pause=(0.0, 0.5))
+    campaign = run_campaign(kind, tmp_path, "short", plan, rows=50_000, pause=(0.0, 0.5))
     with capsys.disabled():
         print(f"\n  kills: {campaign.kills}")
     assert campaign.kills["driver"] == 1
@@ -186,11 +200,12 @@ def test_each_record_arrives_once_though_everybody_is_killed_on_the_way(tmp_path
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("seed", range(5))
-def test_each_record_arrives_once_over_many_random_kills(tmp_path, seed, capsys):
+@pytest.mark.parametrize("kind", MAKERS)
+def test_each_record_arrives_once_over_many_random_kills(kind, tmp_path, seed, capsys):
     rng = random.Random(seed)
     plan = ["driver", "driver", *rng.choices(["worker", "reader", "producer"], [4, 3, 3], k=10)]
     rng.shuffle(plan)
-    campaign = run_campaign(tmp_path, f"long {seed}", plan, rows=400_000, pause=(0.0, 2.0))
+    campaign = run_campaign(kind, tmp_path, f"long {seed}", plan, rows=400_000, pause=(0.0, 2.0))
     with capsys.disabled():
         print(f"\n  kills: {campaign.kills}")
     assert sum(campaign.kills.values()) >= 10

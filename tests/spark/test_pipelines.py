@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
-from rows import check_each_once, numbered, parquet_numbers
+from rows import TICK, check_each_once, numbered, parquet_numbers
 
 import penstock
 from deadline import until
@@ -29,6 +29,18 @@ def test_archive_writes_every_item_once_and_goes_on_where_it_stopped(spark, tick
     check_each_once(parquet_numbers(tmp_path / "lake"), 4000)
     read = spark.read.parquet(str(tmp_path / "lake"))
     assert read.count() == 4000, "the checkpoint beside the files does not disturb who reads them"
+
+
+def test_archive_of_a_queue_that_forgets_goes_through_a_spool_beside_its_checkpoint(spark, tmp_path):
+    lake = tmp_path / "lake"
+    with penstock.BoundedQueue.create("jobs", 4096, item=TICK) as jobs:
+        jobs.put_many(numbered(0, 3000))
+        assert archive(spark, "jobs", lake, available_now=True).awaitTermination(200)
+        jobs.put_many(numbered(3000, 4000))
+        assert archive(spark, "jobs", lake, available_now=True).awaitTermination(200)
+        assert (lake / "_checkpoint.spool" / "jobs.spool").exists()
+    check_each_once(parquet_numbers(lake), 4000)
+    assert spark.read.parquet(str(lake)).count() == 4000, "the spool does not disturb who reads the files either"
 
 
 def test_archive_makes_a_directory_for_each_value(spark, ticks, tmp_path):

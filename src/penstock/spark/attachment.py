@@ -27,10 +27,10 @@ CHECK_SECONDS = 1.0
 class Attachment:
     """Lives in the one process that plans a query."""
 
-    def __init__(self, address: Address, options: SourceOptions) -> None:
+    def __init__(self, address: Address, options: SourceOptions, queue: EventQueue | None = None) -> None:
         self.address = address
         self.options = options
-        self.queue: EventQueue = address.open()
+        self.queue: EventQueue = address.open() if queue is None else queue
         self.token = secrets.token_hex(6)
         self.durable: Any = None
         self.ephemeral: Any = None
@@ -39,6 +39,23 @@ class Attachment:
     @property
     def end(self) -> int:
         return self.queue.end
+
+    @property
+    def read_address(self) -> Address:
+        """Where tasks read."""
+        return self.address
+
+    @property
+    def target(self) -> int:
+        """Where what is there now ends."""
+        return self.queue.end
+
+    def refill(self, stop: int | None) -> None:
+        """See to it that what there is can be read, as far as position ``stop`` if there is one: here it can."""
+
+    def report(self) -> dict[str, int]:
+        """For the query's progress: where the queue ends."""
+        return {"position": self.queue.end}
 
     def begin(self) -> tuple[int, str, str]:
         """Where a query without a checkpoint starts, its reader's name and its token; nothing is freed from here on."""

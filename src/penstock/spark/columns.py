@@ -15,10 +15,10 @@ COARSE_UNITS = {"Y", "M", "W", "D", "h", "m", "s", "ms"}  # whose far ends are b
 NOT_A_TIME = np.iinfo(np.int64).min
 
 
-def to_batch(items: Any, start: int, schema: pa.Schema) -> pa.RecordBatch:
-    """The items of the positions from ``start`` on, as a batch with exactly this schema."""
-    count = len(items)
-    positions = pa.array(np.arange(start, start + count, dtype=np.int64))
+def to_batch(items: Any, at: int | np.ndarray[Any, Any], schema: pa.Schema) -> pa.RecordBatch:
+    """The items of the positions from ``at`` on, or of those in ``at``, as a batch with exactly this schema."""
+    places = np.arange(at, at + len(items)) if isinstance(at, int) else np.ascontiguousarray(at)
+    positions = pa.array(places, pa.int64())
     if isinstance(items, list):  # of bytes
         columns = [pa.array(items, pa.binary())]
     else:
@@ -30,7 +30,7 @@ def to_batch(items: Any, start: int, schema: pa.Schema) -> pa.RecordBatch:
             else:
                 columns = [column(items[name], field.type, name) for name, field in zip(names, fields, strict=True)]
         except BadValue as bad:
-            raise ValueError(f"{bad}, at position {start + bad.row}; {bad.remedy}") from None
+            raise ValueError(f"{bad}, at position {places[bad.row]}; {bad.remedy}") from None
     return pa.RecordBatch.from_arrays([*columns, positions], schema=schema)
 
 

@@ -68,7 +68,7 @@ def archive(queue: str, to: Path, partition_by: tuple[str, ...], **shared: Any) 
             options=source_options(shared),
         )
 
-    run(queue, f"archive {queue} to {to}", start, shared)
+    run(queue, f"archive {queue} to {to}", start, shared, shared["checkpoint"] or to / "_checkpoint")
 
 
 @click.command(
@@ -114,7 +114,7 @@ def aggregate(queue: str, to: str, **given: Any) -> None:
             options=source_options(given),
         )
 
-    run(queue, f"aggregate {queue} to {to}", start, given)
+    run(queue, f"aggregate {queue} to {to}", start, given, given["checkpoint"])
 
 
 def source_options(shared: dict[str, Any]) -> dict[str, str | int]:
@@ -122,7 +122,13 @@ def source_options(shared: dict[str, Any]) -> dict[str, str | int]:
     return {option: shared[name] for name, option in names.items() if shared[name] is not None}
 
 
-def run(queue: str, title: str, start: Callable[[SparkSession], StreamingQuery], shared: dict[str, Any]) -> None:
+def run(
+    queue: str,
+    title: str,
+    start: Callable[[SparkSession], StreamingQuery],
+    shared: dict[str, Any],
+    checkpoint: Path,
+) -> None:
     """Look at the queue before Spark is started for it; then see the query through."""
     import penstock
 
@@ -131,9 +137,11 @@ def run(queue: str, title: str, start: Callable[[SparkSession], StreamingQuery],
         penstock.open(queue).close()
         from penstock.spark.address import Address
         from penstock.spark.pipelines import running
+        from penstock.spark.spool import beside
 
+        spool_dir = beside(checkpoint).get("spoolDir")
         with running.started_spark(shared["master"], console) as spark:
-            summary = running.run(spark, lambda: start(spark), Address(queue), title, console)
+            summary = running.run(spark, lambda: start(spark), Address(queue), title, console, spool_dir)
     if shared["as_json"]:
         click.echo(json.dumps(summary.as_dict(), indent=2))
         return

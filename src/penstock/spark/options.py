@@ -25,6 +25,8 @@ SOURCE_NAMES = [
     "partitions",
     "reader",
     "failOnDataLoss",
+    "spoolDir",
+    "spoolMaxBytes",
 ]
 SINK_NAMES = ["queue", "directory", "positionColumn", "timeout", "stagingDir", "producer", "sequence"]
 
@@ -45,6 +47,8 @@ class SourceOptions:
     partitions: int | None
     reader: str | None
     fail_on_data_loss: bool
+    spool_dir: str | None
+    spool_max_bytes: int | None
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> SourceOptions:
@@ -62,6 +66,8 @@ class SourceOptions:
             partitions=values.number("partitions", least=1),
             reader=values.get("reader"),
             fail_on_data_loss=values.one_of("failOnDataLoss", "true", "false") == "true",
+            spool_dir=values.get("spoolDir"),
+            spool_max_bytes=values.number("spoolMaxBytes", least=1 << 16),
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.errors import Full, ProducerInUse, ShutDown
+from penstock.spark.kinds import kind_of
 
 __all__ = ["BATCH_SHIFT", "Putter"]
 
@@ -21,11 +22,15 @@ class Putter:
 
     def __init__(self, queue: Any, timeout: float | None) -> None:
         self.queue = queue
+        self.kind = kind_of(queue)
         self.timeout = timeout
         self.parent = os.getppid()
 
     def put_once(self, items: Any, producer: str, sequence: int) -> None:
-        """Idempotent: a sequence of this producer that is in already is not put again."""
+        """Idempotent, where the kind can: a sequence of this producer that is in already is not put again."""
+        if not self.kind.puts_once:
+            self.put(items)
+            return
         self.patiently(lambda seconds: self.queue.put_once(items, producer, sequence, timeout=seconds))
 
     def put(self, items: Any) -> None:
@@ -70,5 +75,4 @@ class Putter:
 
     def progress(self) -> int:
         """Rises as long as anything is put, which takes somebody who makes room."""
-        end = getattr(self.queue, "end", None)
-        return int(self.queue.stats().slots_pushed if end is None else end)
+        return self.kind.count_put(self.queue)

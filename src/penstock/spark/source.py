@@ -12,11 +12,12 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-import penstock
 from penstock.spark.address import Address
 from penstock.spark.batch import BatchReader
+from penstock.spark.kinds import Kind, kind_of
 from penstock.spark.options import SinkOptions, SourceOptions
 from penstock.spark.sink import BatchWriter, Plan, StreamWriter
+from penstock.spark.spooled import SpooledStreamReader
 from penstock.spark.stream import StreamReader
 from penstock.spark.types import arrow_schema, spark_schema
 
@@ -38,31 +39,34 @@ class PenstockSource(DataSource):
         return spark_schema(self.looked_at()[2])
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options, address, columns = self.looked_at(schema)
+        options, address, columns, kind = self.looked_at(schema)
+        if not kind.is_read_in_place:
+            raise TypeError(
+                f"a batch read may be run more than once, and {options.queue!r} gives each item once, so spark.read "
+                "cannot read it; use readStream with trigger(availableNow=True), or put into an EventQueue"
+            )
         return BatchReader(options, address, columns)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        options, address, columns = self.looked_at(schema)
-        return StreamReader(options, address, columns)
+        options, address, columns, kind = self.looked_at(schema)
+        if kind.is_read_in_place:
+            return StreamReader(options, address, columns)
+        check_spooled(options)
+        return SpooledStreamReader(options, address, columns)
 
-    def looked_at(self, wanted: StructType | None = None) -> tuple[SourceOptions, Address, pa.Schema]:
+    def looked_at(self, wanted: StructType | None = None) -> tuple[SourceOptions, Address, pa.Schema, Kind]:
         """The options, and what the queue itself says: which one it is, and of what columns."""
         options = SourceOptions.of(self.options)
         address = Address(options.queue, options.directory)
         queue = address.open()
         try:
-            if not isinstance(queue, penstock.EventQueue):
-                kind = type(queue).__name__
-                raise TypeError(
-                    f"the source reads an EventQueue: {options.queue!r} is a {kind}; put into an EventQueue"
-                )
             columns = arrow_schema(queue.item, strings=options.strings, position_column=options.position_column)
             if wanted is not None and wanted != spark_schema(columns):
                 raise ValueError(
                     f"the schema is the queue's own: {spark_schema(columns).simpleString()}, "
                     f"not {wanted.simpleString()}; leave out .schema(…), and select and cast afterwards"
                 )
-            return options, address.exactly(queue), columns
+            return options, address.exactly(queue), columns, kind_of(queue)
         finally:
             queue.close()
 
@@ -75,3 +79,16 @@ class PenstockSource(DataSource):
         if overwrite:
             raise ValueError("a queue takes rows once and for good: outputMode='complete'; use append or update")
         return StreamWriter(Plan.of(SinkOptions.of(self.options), schema.fieldNames()))
+
+
+def check_spooled(options: SourceOptions) -> None:
+    """Options that mean positions of the queue mean nothing where a get takes the item away."""
+    if options.starting is not None and options.starting != "earliest":
+        raise ValueError(
+            f"a query takes all that is in {options.queue!r}, and has no other place to start: "
+            f"startingOffsets={options.starting}; leave it out"
+        )
+    if options.reader is not None:
+        raise ValueError(
+            f"readers are an EventQueue's, and {options.queue!r} is none: reader={options.reader!r}; leave it out"
+        )

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import InputPartition
 from penstock import DataLost
 from penstock.spark.address import Address
 from penstock.spark.columns import to_batch
+from penstock.spark.spool import unpacked
 
 __all__ = ["Span", "check_retained", "cut", "read_span"]
 
@@ -56,7 +57,7 @@ def cut(address: Address, start: int, stop: int, partitions: int | None) -> list
     return [Span(address, *pair) for pair in itertools.pairwise(edges)]
 
 
-def read_span(span: Span, schema: pa.Schema, *, may_skip: bool) -> Iterator[pa.RecordBatch]:
+def read_span(span: Span, schema: pa.Schema, *, may_skip: bool, is_spool: bool = False) -> Iterator[pa.RecordBatch]:
     """The span's items in order; those that were freed meanwhile are an error, or left out if that was asked for."""
     start, rows = span.start, 1024
     while start < span.stop:
@@ -67,7 +68,7 @@ def read_span(span: Span, schema: pa.Schema, *, may_skip: bool) -> Iterator[pa.R
                 raise
             start = max(start, lost.earliest)
             continue
-        batch = to_batch(items, start, schema)
+        batch = to_batch(*unpacked(items), schema) if is_spool else to_batch(items, start, schema)
         yield batch
         start += batch.num_rows
         rows = max(1, min(BATCH_ROWS, BATCH_BYTES * batch.num_rows // max(1, batch.nbytes)))

@@ -60,8 +60,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def attached(self) -> Attachment:
         if self.attachment is None:
-            self.attachment = Attachment(self.address, self.options)
+            self.attachment = self.attach()
         return self.attachment
+
+    def attach(self) -> Attachment:
+        return Attachment(self.address, self.options)
 
     def initialOffset(self) -> Offset:
         if self.initial is None:  # Spark asks twice, and "latest" must not move in between
@@ -79,25 +82,30 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if size is None else ReadMaxBytes(size)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self.target = self.attached().end
+        self.target = self.attached().target
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         position = self.position(start)
-        end = self.attached().end
-        if self.target is not None:
-            end = min(end, self.target)
-        if isinstance(limit, ReadMaxRows):
-            end = min(end, position + limit.max_rows)
-        elif isinstance(limit, ReadMaxBytes):
-            end = min(end, position + self.attached().rows_of_bytes(limit.max_bytes))
+        self.attached().refill(self.furthest(position, limit))
+        end, furthest = self.attached().end, self.furthest(position, limit)
+        end = end if furthest is None else min(end, furthest)
         if end <= position:
             self.attached().settle(start["reader"], start["began"]["as"], position)
             self.attached().check_still_there()
         self.latest = {**start, "position": max(position, end)}
         return self.latest
 
+    def furthest(self, position: int, limit: ReadLimit) -> int | None:
+        """How far a batch from this position may go; None: as far as it can."""
+        allowed = [] if self.target is None else [self.target]
+        if isinstance(limit, ReadMaxRows):
+            allowed.append(position + limit.max_rows)
+        elif isinstance(limit, ReadMaxBytes):
+            allowed.append(position + self.attached().rows_of_bytes(limit.max_bytes))
+        return min(allowed, default=None)
+
     def reportLatestOffset(self) -> Offset | None:
-        return None if self.latest is None else {**self.latest, "position": self.attached().end}
+        return None if self.latest is None else {**self.latest, **self.attached().report()}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         is_first_again = start["began"] != end["began"]
@@ -105,7 +113,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         stop = self.position(end)
         earliest = self.attached().hold(end["reader"], end["began"]["as"], first)
         first = check_retained(self.address, first, stop, earliest, may_skip=not self.options.fail_on_data_loss)
-        return cut(self.address, first, stop, self.options.partitions)
+        return cut(self.attached().read_address, first, stop, self.options.partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, Span):  # Spark's own, when there were no spans

@@ -28,6 +28,9 @@ inline const std::vector<Op> every_op = {Op::put_one,  Op::put_long,  Op::put_ma
                                          Op::wait_put, Op::wait_get,  Op::make_room, Op::shutdown,
                                          Op::shutdown_now, Op::join,  Op::leave};
 
+// They need a line beside their thread's, so they are not among those that fill the table.
+inline const std::vector<Op> lease_ops = {Op::lease, Op::lease_back};
+
 [[nodiscard]] inline std::vector<Shape> shapes(bool is_long) {
   std::vector<Shape> shapes = {{.capacity = 8}, {.capacity = 8, .varying = false}};
   if (is_long) {
@@ -69,6 +72,8 @@ class Groups {
           add_single(scene, op);
           add_stop(scene, op);
         }
+        for (const Op op : lease_ops) add_single(scene, op);
+        add_stop(scene, Op::lease);
       }
     }
     for (const Shape& shape : shapes(options_.is_long))
@@ -123,6 +128,12 @@ class Groups {
       for (const Op first : is_long ? every_op : data_ops) {
         if (is_long || occupancy == "wrap" || occupancy == "full") add_pair("pair", scene, first, {Op::get, Op::put_one});
         if (is_long) add_pair("pair", scene, first, {Op::get_many, Op::put_long, Op::make_room, Op::join});
+      }
+      if (is_long) {
+        add_pair("pair", scene, Op::get_many, lease_ops);
+        for (const Op first : lease_ops) add_pair("pair", scene, first, {Op::lease, Op::get, Op::put_one});
+      } else if (occupancy == "wrap" && shape.varying) {
+        add_pair("pair", scene, Op::lease_back, {Op::lease});
       }
       if (occupancy != "wrap" && (!is_long || (occupancy != "one" && occupancy != "full"))) continue;
       for (const Op first : seconds) {

@@ -27,6 +27,7 @@ enum class Sabotage : std::uint8_t {
   impatient,   // buries what is in its way without asking who lives
   forgetful,   // takes over a dead one's line and forgets what it names
   helpless,    // never recovers anything
+  early_end,   // ends a lease before it releases it
   // of named producers, see once.hpp
   late_confirm,   // publishes first, confirms then
   early_complete, // counts as done what it is about to publish

@@ -1,6 +1,7 @@
 // The bounded queue's operations, the states in which a case begins, and one process of a case.
 #pragma once
 
+#include "leasing.hpp"
 #include "once.hpp"
 #include "staging.hpp"
 
@@ -21,6 +22,8 @@ enum class Op : std::uint8_t {
   leave,
   put_once,
   forget,
+  lease,
+  lease_back,
   // not operations, but what happens to those who are stopped in one
   resume,   // goes on to its end
   advance,  // goes on for so many points
@@ -30,7 +33,7 @@ enum class Op : std::uint8_t {
 [[nodiscard]] inline const char* name_of(Op op) noexcept {
   constexpr const char* names[] = {"put_one",  "put_long",  "put_many", "get",          "get_many", "wait_put",
                                    "wait_get", "make_room", "shutdown", "shutdown_now", "join",     "leave",
-                                   "put_once", "forget",    "resume",   "advance",      "slay"};
+                                   "put_once", "forget",    "lease",    "lease_back",   "resume",   "advance",      "slay"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -93,6 +96,8 @@ inline void perform(Context& context, const Scene& scene, Op op) {
     case Op::leave: queue.roster().leave(); break;
     case Op::put_once: (void)put_planned(context); break;
     case Op::forget: forget_another(context.attached.producers(), owner_word(context)); break;
+    case Op::lease: (void)lease_items(context, 4, 4); break;
+    case Op::lease_back: (void)lease_items(context, 4, 1); break;
     case Op::resume:
     case Op::advance:
     case Op::slay: break;  // the stage's, not ours

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock import EventQueue
 from penstock.spark.address import Address, queue_directory
+from penstock.spark.spool import beside
 from penstock.spark.types import record_dtype
 
 __all__ = ["aggregate", "duration"]
@@ -46,7 +47,8 @@ def aggregate(
     given = dict(options or {})
     directory = str(given["directory"]) if "directory" in given else None
     item = record_of(Address(queue, directory))
-    rows = spark.readStream.format("penstock").options(**given).option("queue", queue).load()
+    spooled = {**beside(checkpoint), **given}
+    rows = spark.readStream.format("penstock").options(**spooled).option("queue", queue).load()
     windows = windowed(rows, event_time(item, time), duration(window), duration(watermark), by, aggregates)
     with queue_directory(directory):
         EventQueue.create(to, item=record_dtype(windows.schema, item), exist_ok=True).close()

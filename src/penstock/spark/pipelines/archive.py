@@ -8,6 +8,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.spark.spool import beside
+
 __all__ = ["archive"]
 
 
@@ -24,11 +26,14 @@ def archive(
 ) -> StreamingQuery:
     """Start a query that writes the queue's items to Parquet files in the directory ``to``, each exactly once.
 
+    What a queue forgets when it gives it, all but an EventQueue, goes through a spool beside the checkpoint.
     The checkpoint, by default ``_checkpoint`` in that directory, is what a restart goes on from: one for each archive.
     With ``available_now`` the query ends when it has written what was there; else it goes on until it is stopped.
     ``interval``, as in "10 seconds", makes fewer and larger files. ``options`` are those of the source.
     """
-    rows = spark.readStream.format("penstock").options(**dict(options or {})).option("queue", queue).load()
+    where = checkpoint or Path(to, "_checkpoint")
+    given = {**beside(where), **(options or {})}
+    rows = spark.readStream.format("penstock").options(**given).option("queue", queue).load()
     unknown = [column for column in partition_by if column not in rows.columns]
     if unknown:
         raise ValueError(
@@ -38,7 +43,7 @@ def archive(
         rows.writeStream.format("parquet")
         .queryName(f"archive {queue}")
         .option("path", str(to))
-        .option("checkpointLocation", str(checkpoint or Path(to, "_checkpoint")))
+        .option("checkpointLocation", str(where))
     )
     if partition_by:
         writer = writer.partitionBy(*partition_by)

@@ -17,9 +17,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from penstock import EventQueue, PenstockError
+from penstock import PenstockError
 from penstock.spark.address import Address
 from penstock.spark.progress import Batch, Progress, has_ended
+from penstock.spark.spool import backlog_of
 from penstock.spark.starting import session
 
 __all__ = ["QueryFailed", "Summary", "cause", "noted_interrupts", "run", "started_spark"]
@@ -67,19 +68,25 @@ def started_spark(master: str, console: Console) -> Iterator[SparkSession]:
 
 
 def run(
-    spark: SparkSession, start: Callable[[], StreamingQuery], address: Address, title: str, console: Console
+    spark: SparkSession,
+    start: Callable[[], StreamingQuery],
+    address: Address,
+    title: str,
+    console: Console,
+    spool_dir: str | None = None,
 ) -> Summary:
     """Start the query and stay until its end."""
     progress = Progress(spark)
     with address.open() as queue:
+        backlog = backlog_of(queue, address, spool_dir)
         with console.status("planning the query"):
             query = failing_clearly(start)
         began = time.monotonic()
         try:
-            ended = failing_clearly(lambda: watch(View(query, queue, progress), title, console))
+            ended = failing_clearly(lambda: watch(View(query, queue, progress, backlog), title, console))
         finally:
             query.stop()
-        view = View(query, queue, progress)
+        view = View(query, queue, progress, backlog)
         progress.settled(query)
         progress.close()
         return summed_up(view, time.monotonic() - began, ended)
@@ -89,8 +96,9 @@ class View(NamedTuple):
     """A query, its queue, and what is known of both."""
 
     query: StreamingQuery
-    queue: EventQueue
+    queue: Any
     progress: Progress
+    backlog: Callable[[int | None], int]
 
     @property
     def batches(self) -> list[Batch]:
@@ -102,14 +110,15 @@ class View(NamedTuple):
 
     @property
     def lag(self) -> int:
-        done = self.batches[-1].stop if self.batches else self.queue.earliest
-        return max(0, self.queue.end - done)
+        return self.backlog(self.batches[-1].stop if self.batches else None)
 
     @property
     def is_done(self) -> bool:
         """Has the last batch been committed, and is nothing left?"""
+        if self.lag > 0:  # asked first: what is on its way from a queue to its spool is so in an active trigger
+            return False
         status = self.query.status
-        return not status["isDataAvailable"] and not status["isTriggerActive"] and self.lag == 0
+        return not status["isDataAvailable"] and not status["isTriggerActive"]
 
 
 def watch(view: View, title: str, console: Console) -> str:
@@ -124,7 +133,7 @@ def watch(view: View, title: str, console: Console) -> str:
                 console.print(f"{title}: {view.rows:,} rows, {view.lag:,} to go")
             if interrupted.is_set():
                 return "stopped"
-            if view.queue.is_shut_down and view.is_done:
+            if view.queue.stats().is_shut_down and view.is_done:
                 return "the queue was shut down, and everything in it is done"
     return "everything that was there is done"
 
@@ -163,7 +172,7 @@ def summed_up(view: View, seconds: float, ended: str) -> Summary:
         batches=len(view.batches),
         seconds=round(seconds, 3),
         rows_per_second=round(view.rows / max(seconds, 1e-9), 1),
-        position=last.stop if last else view.queue.earliest,
+        position=last.stop if last else 0,
         lag=view.lag,
         reader=last.reader if last else "",
         ended=ended,

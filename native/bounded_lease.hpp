@@ -1,0 +1,125 @@
+// A lease on a bounded ring: items that are claimed and copied, and given back only when their holder says so.
+//
+// Shape      claim or adopt ─► copy ─► … the holder works …─┬─► release all ─► clear the line, let it go
+//                                                           ├─► release some, let the line go as it is
+//                                                           └─► killed
+//            A lease has a line of the participant table to itself, so its holder's threads may use the queue meanwhile.
+// Roles      one holder, one call at a time. The memory for the items is the caller's.
+// Invariants H1  the line names what is held from before its claim until its last slot is given back (I5, B5).
+//            H2  a line that is let go while it names something is a dead one's: what is not released is delivered to
+//                the next who looks for the dead, at the same position. To give back is to die of one's own will, and
+//                needs no other mechanism.
+//            H3  items are released in order, and a long one head first (I3): what was released never comes again, what
+//                was not always does.
+//            H4  after a fork a lease is the parent's: the child has none of its locks.
+// Progress   as a get. Who holds a lease delays whoever needs its slots next, and nobody else.
+// Source     ours; killed at every step in tests/native/crash_bounded.cpp.
+#pragma once
+
+#include "bounded_queue.hpp"
+
+namespace penstock {
+
+class Lease {
+ public:
+  explicit Lease(SharedQueue& queue) noexcept : queue_(&queue) {}
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  ~Lease() { let_go(); }
+
+  // Before anything else, and again after a fork.
+  [[nodiscard]] Roster::Joined join() noexcept {
+    generation_ = queue_->roster().generation();
+    const Roster::Joined joined = queue_->join_apart(ledger_);
+    is_joined_ = joined == Roster::Joined::yes;
+    return joined;
+  }
+  // H4
+  [[nodiscard]] bool is_ours() const noexcept { return is_joined_ && generation_ == queue_->roster().generation(); }
+
+  // What is at the front, up to `limit` items. done with a count of 0: somebody else was faster, try again.
+  [[nodiscard]] Outcome try_claim(Adopted* items, std::uint64_t limit, std::uint64_t& count,
+                                  std::uint64_t& skipped) noexcept {
+    count = 0;
+    Peeked peeked;
+    const Outcome outcome = peek(queue_->ring(), ledger_, peeked);
+    skipped = peeked.skipped;
+    if (outcome != Outcome::done) return outcome;
+    const std::uint64_t first = peeked.span.position;
+    const std::uint64_t found = list_front(items, limit, peeked);
+    const Span last = items[found - 1].span;
+    if (!claim_pop(queue_->ring(), ledger_, {first, last.position + last.slots - first})) return Outcome::done;
+    is_adopted_ = false;
+    count = found;
+    return outcome;
+  }
+
+  // What run() found of a dead consumer's, and what follows it.
+  [[nodiscard]] std::uint64_t try_adopt(const Recovery::Found& found, Adopted* items, std::uint64_t limit) noexcept {
+    is_adopted_ = true;
+    return queue_->recovery().try_adopt_many(ledger_, found, items, limit);
+  }
+
+  // The first `count` of what is held; the rest, if there is one, is given back by let_go(). keeps H3
+  void release(const Adopted* items, std::uint64_t count, bool is_all) noexcept {
+    PENSTOCK_FAILPOINT("lease.before_release");
+    if (is_adopted_) {
+      for (std::uint64_t i = 0; i < count; ++i) queue_->recovery().release_one(items[i].span);
+    } else if (count != 0) {
+      const Span last = items[count - 1].span;
+      penstock::release(queue_->ring(),
+                        {items[0].span.position, last.position + last.slots - items[0].span.position});
+    }
+    PENSTOCK_FAILPOINT("lease.released");
+    if (is_all) ledger_.clear();
+  }
+
+  // keeps H1, H2: after this the line is anybody's, with what it names
+  void let_go() noexcept {
+    if (!is_ours()) return;
+    PENSTOCK_FAILPOINT("lease.before_let_go");
+    queue_->roster().let_go(ledger_.number());
+    PENSTOCK_FAILPOINT("lease.let_go");
+    is_joined_ = false;
+  }
+
+  [[nodiscard]] bool is_adopted() const noexcept { return is_adopted_; }
+  [[nodiscard]] std::uint32_t line() const noexcept { return ledger_.number(); }
+
+ private:
+  // After peek(): the whole items that are ready, as they will be ours if the claim succeeds.
+  [[nodiscard]] std::uint64_t list_front(Adopted* items, std::uint64_t limit, Peeked peeked) const noexcept {
+    const Ring& ring = queue_->ring();
+    const std::uint64_t first = peeked.span.position;
+    if (ring.lengths == nullptr) {
+      widen_records(ring, limit, peeked);
+      for (std::uint64_t i = 0; i < peeked.span.slots; ++i) items[i] = {{first + i, 1}, ring.slot_bytes, 0};
+      return peeked.span.slots;
+    }
+    items[0] = {peeked.span, peeked.bytes, 0};
+    std::uint64_t count = 1;
+    for (std::uint64_t p = first + peeked.span.slots; count < limit; p += peeked.span.slots) {
+      if (ring.generation_of(p).load(std::memory_order_acquire) != generation::published(p)) break;  // P1
+      bool orphan = false;
+      if (!read_length(ring, p, peeked, orphan) || orphan) break;
+      if (p + peeked.span.slots - first > ring.claim_limit()) break;
+      items[count++] = {peeked.span, peeked.bytes, 0};
+    }
+    return count;
+  }
+
+  SharedQueue* queue_;
+  SharedLedger ledger_;
+  std::uint32_t generation_ = 0;
+  bool is_joined_ = false;
+  bool is_adopted_ = false;
+};
+
+// Has somebody claimed this position to get it, and nobody given it back?
+[[nodiscard]] inline bool is_unreleased(const Ring& ring, std::uint64_t position) noexcept {
+  const std::uint64_t popped = ring.pop_position->load(std::memory_order_acquire) & ~closed_bit;
+  // acquire P2: who sees it given back sees all that its holder did before
+  return position < popped && Recovery::is_held(ring.generation_of(position).load(std::memory_order_acquire), position);
+}
+
+}  // namespace penstock

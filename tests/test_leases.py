@@ -1,0 +1,228 @@
+"""Leases: claimed, kept, released or given back; delivered again at the same positions when their holder dies."""
+
+import gc
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import penstock
+
+RECORD = np.dtype([("number", "i8"), ("half", "f4")])
+
+
+@pytest.fixture(params=["bytes", "long bytes", "records", "objects"])
+def form(request):
+    """How a number becomes an item, and back; and what a queue of them is made with."""
+    forms = {
+        "bytes": (lambda n: b"%d" % n, int, {"item": bytes}),
+        "long bytes": (lambda n: b"%0*d" % (1 + n % 90, n), int, {"item": bytes, "slot_bytes": 16}),
+        "records": (lambda n: (n, n / 2), lambda item: int(item["number"]), {"item": RECORD}),
+        "objects": (lambda n: {"n": n}, lambda item: item["n"], {"item": object}),
+    }
+    return forms[request.param]
+
+
+@pytest.fixture
+def queue(form):
+    with penstock.BoundedQueue.create("jobs", 64, **form[2]) as made:
+        yield made
+
+
+def put(queue, form, *numbers):
+    for number in numbers:
+        queue.put(form[0](number))
+
+
+def numbers_of(lease, form):
+    return [form[1](item) for item in lease.items]
+
+
+def test_a_lease_has_items_and_positions_and_is_released_at_its_end(queue, form):
+    put(queue, form, 1, 2, 3)
+    with queue.lease(2) as lease:
+        assert numbers_of(lease, form) == [1, 2]
+        assert lease.positions.dtype == np.int64
+        assert lease.positions[0] == 0
+        assert np.all(np.diff(lease.positions) > 0)
+        assert (len(lease), lease.is_held, lease.is_redelivered) == (2, True, False)
+        assert list(queue.unreleased(lease.positions)) == lease.positions.tolist()
+    assert not lease.is_held
+    assert queue.unreleased(lease.positions) == []
+    with queue.lease(100) as lease:
+        assert numbers_of(lease, form) == [3]
+    assert queue.empty()
+    with pytest.raises(penstock.Empty):
+        queue.lease(1, block=False)
+
+
+def test_what_an_exception_leaves_is_delivered_again_at_the_same_positions(queue, form):
+    put(queue, form, *range(5))
+    with pytest.raises(ZeroDivisionError), queue.lease(3) as first:
+        _ = 1 // 0
+    with queue.lease(100) as again:
+        assert again.is_redelivered
+        assert numbers_of(again, form) == [0, 1, 2]
+        assert again.positions.tolist() == first.positions.tolist()
+    with queue.lease(100) as rest:
+        assert numbers_of(rest, form) == [3, 4]
+    assert queue.stats().adopted == 3
+
+
+def test_of_a_lease_only_what_was_released_is_done_with(queue, form):
+    put(queue, form, *range(6))
+    first = queue.lease(5)
+    first.release(2)
+    with queue.lease(2) as again:
+        assert numbers_of(again, form) == [2, 3]
+        again.release(1)
+    found = []
+    while not queue.empty() or queue.unreleased(first.positions):
+        with queue.lease(100, timeout=10) as lease:
+            found += numbers_of(lease, form)
+    assert sorted(found) == [3, 4, 5]
+
+
+def test_a_lease_that_is_forgotten_is_given_back(queue, form):
+    put(queue, form, 7)
+    lease = queue.lease(1)
+    del lease
+    gc.collect()
+    assert form[1](queue.get(timeout=10)) == 7
+
+
+def test_the_holders_threads_use_the_queue_meanwhile(queue, form):
+    put(queue, form, 1, 2)
+    with queue.lease(1) as lease:
+        assert form[1](queue.get()) == 2
+        put(queue, form, 3)
+        with queue.lease(1) as other:
+            assert numbers_of(other, form) == [3]
+        assert numbers_of(lease, form) == [1]
+        assert queue.stats().adopted == 0
+
+
+def test_slots_that_are_held_make_producers_wait_and_nobody_else(queue, form):
+    with penstock.BoundedQueue.create("small", 4, item="i8") as small:
+        small.put_many(range(4))
+        lease = small.lease(1)
+        assert small.get_many(10).tolist() == [1, 2, 3]
+        assert not small.try_put(4)
+        lease.release()
+        assert small.put_many(range(4, 8)) == 4
+
+
+def test_shutdown_ends_leases_as_it_ends_gets(queue, form):
+    put(queue, form, 1, 2)
+    held = queue.lease(1)
+    queue.shutdown()
+    with queue.lease(1) as lease:
+        assert numbers_of(lease, form) == [2]
+    with pytest.raises(penstock.ShutDown):
+        queue.lease(1)
+    held.give_back()
+    with queue.lease(1) as lease:
+        assert numbers_of(lease, form) == [1]
+    with pytest.raises(penstock.ShutDown):
+        queue.lease(1)
+
+
+def test_a_lease_waits_for_the_first_item_only(queue, form):
+    with pytest.raises(penstock.Empty):
+        queue.lease(1, timeout=0.01)
+    put(queue, form, 1)
+    with queue.lease(1000, timeout=10) as lease:
+        assert len(lease) == 1
+
+
+def test_what_cannot_be_is_refused(queue, form):
+    put(queue, form, 1)
+    with pytest.raises(ValueError, match="max_items must be at least 1"):
+        queue.lease(0)
+    lease = queue.lease(1)
+    with pytest.raises(ValueError, match="between 0 and the lease's 1 items: count=2"):
+        lease.release(2)
+    lease.release()
+    with pytest.raises(ValueError, match="is over"):
+        lease.release()
+    with pytest.raises(ValueError, match="without a name has no leases"):
+        penstock.BoundedQueue(4).lease(1)
+
+
+def test_every_line_of_the_table_comes_back(form):
+    with penstock.BoundedQueue.create("narrow", 64, participants=2, **form[2]) as narrow:
+        for number in range(20):
+            put(narrow, form, number)
+            with narrow.lease(1) as lease:
+                if number % 2:
+                    lease.give_back()
+            if number % 2:
+                narrow.lease(1).release()
+        put(narrow, form, 1)
+        held = narrow.lease(1)
+        with pytest.raises(penstock.TooManyParticipants):
+            narrow.lease(1, block=False)
+        held.release()
+
+
+def test_a_fork_does_not_share_a_lease(queue, form):
+    put(queue, form, 1)
+    lease = queue.lease(1)
+    child = os.fork()
+    if child == 0:
+        try:
+            lease.release()
+        except penstock.QueueClosed as error:
+            os._exit(0 if "another process" in str(error) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert lease.is_held
+    assert list(queue.unreleased(lease.positions)) == lease.positions.tolist()
+    lease.release()
+
+
+@pytest.mark.parametrize("released", [0, 1, 3, 4])
+def test_what_a_killed_holder_had_goes_to_the_next_at_the_same_positions(queue, form, released):
+    put(queue, form, *range(6))
+    told, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        lease = queue.lease(4)
+        os.write(tell, lease.positions.tobytes())
+        if released:
+            lease._holding.release(released)  # and killed before it returns to its caller
+        os.kill(os.getpid(), signal.SIGKILL)
+    positions = np.frombuffer(os.read(told, 32), np.int64)
+    os.waitpid(child, 0)
+    os.close(told)
+    os.close(tell)
+    found = {}
+    while not queue.empty() or queue.unreleased(positions):
+        with queue.lease(100, timeout=10) as lease:
+            found |= dict(zip(lease.positions.tolist(), numbers_of(lease, form), strict=True))
+            assert lease.is_redelivered == (lease.positions[0] <= positions[-1])
+    assert sorted(found.values()) == list(range(released, 6))
+    assert list(found)[: 4 - released] == positions[released:].tolist()
+
+
+def test_a_holder_that_is_stopped_keeps_what_it_has(queue, form):
+    put(queue, form, 1, 2)
+    told, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        held = queue.lease(1)
+        os.write(tell, b"%d" % len(held))
+        signal.pause()
+    try:
+        assert os.read(told, 1) == b"1"
+        os.kill(child, signal.SIGSTOP)
+        with queue.lease(2, timeout=10) as lease:
+            assert numbers_of(lease, form) == [2]
+        with pytest.raises(penstock.Empty):
+            queue.lease(1, timeout=0.3)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    with queue.lease(1, timeout=10) as lease:
+        assert numbers_of(lease, form) == [1]
