@@ -22,8 +22,6 @@ cdef class BoundedQueue(Queue):
     other processes ``BoundedQueue.open("ticks")`` it, or get it pickled.
     """
 
-    kind = "bounded"
-
     def __init__(self, capacity=1024):
         if not self.body.is_closing or self.segment is not None:
             raise TypeError("a queue is initialised once")

@@ -41,8 +41,6 @@ cdef class EventQueue(Queue):
     ``subscribe()`` gives a reader; ``subscribe("name")`` one that keeps its place.
     """
 
-    kind = "events"
-
     def __init__(self, *, max_bytes=256 << 20, on_full="wait", first_items=4, chunk_bytes=None, readers=64):
         if not self.body.is_closing or self.segment is not None:
             raise TypeError("a queue is initialised once")

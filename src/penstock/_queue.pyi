@@ -1,11 +1,10 @@
 from collections.abc import Coroutine, Iterable, Iterator
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 class Queue:
     """What all queues have in common."""
 
-    kind: ClassVar[str]
     @property
     def name(self) -> str | None: ...
     @property
