@@ -20,12 +20,12 @@
 
 namespace penstock {
 
-class Lease {
+class BoundedLease {
  public:
-  explicit Lease(SharedQueue& queue) noexcept : queue_(&queue) {}
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
-  ~Lease() { let_go(); }
+  explicit BoundedLease(SharedQueue& queue) noexcept : queue_(&queue) {}
+  BoundedLease(const BoundedLease&) = delete;
+  BoundedLease& operator=(const BoundedLease&) = delete;
+  ~BoundedLease() { let_go(); }
 
   // Before anything else, and again after a fork.
   [[nodiscard]] Roster::Joined join() noexcept {

@@ -63,7 +63,7 @@ class SharedQueue {
   [[nodiscard]] Roster::Joined join() noexcept {
     return join_by([this](auto is_settled) { return roster_.join(is_settled); });
   }
-  // A line that is no thread's: see Lease.
+  // A line that is no thread's: see BoundedLease.
   [[nodiscard]] Roster::Joined join_apart(SharedLedger& ledger) noexcept {
     std::uint32_t line = 0;
     const Roster::Joined joined =

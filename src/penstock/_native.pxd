@@ -196,7 +196,7 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
     bint shut_down(const Ring&, Event, Event, bint)
 
 cdef extern from "bounded_lease.hpp" namespace "penstock" nogil:
-    cdef cppclass NativeLease "penstock::Lease":
+    cdef cppclass NativeLease "penstock::BoundedLease":
         NativeLease(SharedQueue&)
         Joined join()
         bint is_ours() const

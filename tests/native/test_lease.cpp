@@ -8,7 +8,7 @@ static constexpr std::uint64_t limit = 8;
 
 struct Held {
   explicit Held(Attachment& attached) : lease(attached.queue()) { REQUIRE(lease.join() == Roster::Joined::yes); }
-  Lease lease;
+  BoundedLease lease;
   Adopted items[limit];
   std::uint64_t count = 0;
 

@@ -6,7 +6,7 @@
 namespace penstock::crash {
 
 // What is held, in the probe: from it follows what became of it if its holder is killed.
-inline void note_held(Context& context, const Lease& lease, const Adopted* items, std::uint64_t count) {
+inline void note_held(Context& context, const BoundedLease& lease, const Adopted* items, std::uint64_t count) {
   Probe& probe = context.probe;
   probe.released = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -20,7 +20,7 @@ inline void note_held(Context& context, const Lease& lease, const Adopted* items
   PENSTOCK_FAILPOINT("lease.held");
 }
 
-[[nodiscard]] inline std::uint64_t hold(Context& context, Lease& lease, Adopted* items, std::uint64_t limit) {
+[[nodiscard]] inline std::uint64_t hold(Context& context, BoundedLease& lease, Adopted* items, std::uint64_t limit) {
   SharedQueue& queue = context.queue();
   for (int tries = 0; tries < 64; ++tries) {
     const Recovery::Found found = queue.recovery().run();
@@ -45,7 +45,7 @@ inline void note_held(Context& context, const Lease& lease, const Adopted* items
 inline Outcome lease_items(Context& context, std::uint64_t limit, std::uint64_t released) {
   Probe& probe = context.probe;
   probe.begin_operation();
-  Lease lease(context.queue());
+  BoundedLease lease(context.queue());
   if (lease.join() != Roster::Joined::yes) {
     probe.complain("no line for a lease");
     return Outcome::full;
