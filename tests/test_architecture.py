@@ -41,8 +41,8 @@ NATIVE_ROWS = [
 # Each may import only what stands in a row above its own. A new module needs a row.
 PYTHON_ROWS = [
     {"_version", "errors", "stats", "views", "keeper", "_layout", "_native", "_kinds", "lease"},
-    {"_slots_layout", "_slots_native", "_index"},
-    {"items", "_aio", "_buffers", "_events_native", "_overwriting_native"},
+    {"_slots_layout", "_slots_native"},
+    {"items", "_aio", "_buffers", "_events_native", "_overwriting_native", "_index"},
     {"geometry", "_batches"},
     {"bounded_geometry", "events_geometry", "overwriting_geometry", "slots_geometry"},
     {"geometries"},
