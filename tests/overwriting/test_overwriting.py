@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import os
 import pickle
 import signal
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -281,3 +283,28 @@ def test_every_line_of_the_table_can_be_used_again(queue_dir):
                 assert q.stats().participants == 2
                 with OverwritingQueue.open("q") as third, pytest.raises(penstock.TooManyParticipants):
                     third.put(1)
+
+
+def test_the_type_stub_names_every_public_member_and_no_other():
+    typed = {
+        node.name
+        for stub in ("_queue.pyi", "_overwriting.pyi")
+        for node in ast.walk(ast.parse(Path(penstock.__file__).with_name(stub).read_text()))
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    }
+    assert typed == {name for name in dir(OverwritingQueue) if not name.startswith("_")}
+
+
+def test_a_batch_lets_other_threads_run(queue_dir):
+    """A long batch gives up the GIL: another thread gets while it is put."""
+    with OverwritingQueue.create("q", 64, item="<i8") as q:
+        getter_got = []
+        getter = threading.Thread(target=lambda: getter_got.extend(int(i) for i in q))
+        getter.start()
+        until_parked(getter)
+        q.put_many(np.arange(2_000_000))
+        q.shutdown()
+        getter.join(60)
+        assert getter_got == sorted(getter_got)
+        assert getter_got[-1] == 1_999_999
+        assert sums_up(q.stats())
