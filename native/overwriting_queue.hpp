@@ -146,7 +146,7 @@ class OverwritingShared {
   }
 
  private:
-  static constexpr std::int64_t join_limit_ns = 100'000'000;
+  static constexpr std::int64_t join_limit_ns = 1'000'000;
   static constexpr int join_looks = 500;
   static constexpr int get_tries = 16;
   static constexpr std::uint64_t notify_after = 64;  // messages of a batch: getters need not wait for its end
