@@ -11,6 +11,7 @@ import pytest
 
 import penstock
 from deadline import PATIENCE_SECONDS, until
+from lossless import Lossless
 from penstock import BoundedQueue, QueueClosed, ShutDown
 
 MAKERS = {
@@ -18,6 +19,7 @@ MAKERS = {
     "bytes": lambda capacity: BoundedQueue.create("q", capacity),
     "objects": lambda capacity: BoundedQueue.create("q", capacity, item=object),
     "records": lambda capacity: BoundedQueue.create("q", capacity, item="S16"),
+    "overwriting": lambda capacity: Lossless.create("q", capacity, item=object),
 }
 
 

@@ -350,7 +350,7 @@ cdef class OverwritingBody(MappedBody):
     # -- the rest ---------------------------------------------------------------------------------------
 
     cdef object size(self):
-        return self.ring.places().length
+        return self.ring.length()
 
     cdef int end(self, bint immediate) except -1:
         self.queue.shut_down(immediate)

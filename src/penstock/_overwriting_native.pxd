@@ -25,6 +25,8 @@ cdef extern from "overwriting_queue.hpp" namespace "penstock" nogil:
         atomic[uint64_t]& header_lock() const
         Places places() const
         Fates fates() const
+        uint32_t length() const
+        bint is_discarded() const
         bint looks_empty() const
         bint looks_gettable() const
         bint looks_free() const

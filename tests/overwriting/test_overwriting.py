@@ -21,7 +21,8 @@ RECORD = np.dtype([("id", "<u4"), ("half", "<f8")])
 
 
 def sums_up(stats):
-    return stats.puts == stats.gets + stats.overwritten + stats.torn + stats.lost_with_reader + stats.size
+    lost = stats.overwritten + stats.torn + stats.lost_with_reader + stats.discarded
+    return stats.puts == stats.gets + lost + stats.size
 
 
 @pytest.fixture
@@ -208,6 +209,8 @@ def test_shut_down_lets_gets_finish_and_immediately_ends_them(q):
         other.shutdown(immediate=True)
         with pytest.raises(ShutDown):
             other.get()
+        assert (other.qsize(), other.stats().discarded) == (0, 1)
+        assert sums_up(other.stats())
 
 
 def test_it_works_with_asyncio(q):
