@@ -227,6 +227,12 @@ class OverwritingRing {
     const std::uint64_t seen = message_lock(index).load(std::memory_order_relaxed);
     return lock_word::has_role(seen, LockRole::writer) || lock_word::is_strangers(seen);
   }
+  // A shutdown that ends gets at once throws away what is there.
+  [[nodiscard]] bool is_discarded() const noexcept {
+    return control_->closed.load(std::memory_order_relaxed) & closed_to_gets;
+  }
+  // Of messages that can be got.
+  [[nodiscard]] std::uint32_t length() const noexcept { return is_discarded() ? 0 : places().length; }
   // Without the header's lock: it is empty at this moment, and not shut down.
   [[nodiscard]] bool looks_empty() const noexcept {
     return places().length == 0 && control_->closed.load(std::memory_order_relaxed) == 0;

@@ -75,12 +75,7 @@ class HeaderLock {
   [[nodiscard]] Locked lock(std::uint64_t me, const Roster& roster, std::int64_t limit_ns) noexcept {
     if (spin(me)) return Locked::yes;
     const std::int64_t end = monotonic_ns() + limit_ns;
-    // It is held for a few stores: who holds it for longer has lost its core, and gets it back sooner than we wake up.
-    for (int i = 0; limit_ns > 0 && i < yields; ++i) {
-      sched_yield();
-      if (spin(me)) return Locked::yes;
-    }
-    for (;;) {
+    for (int look = 0;; ++look) {
       std::uint64_t seen = word_->load(std::memory_order_relaxed);
       if ((seen & ~lock_word::sleeping) == me) return Locked::corrupt;
       if (seen == 0 || !lock_word::is_alive(roster, seen)) {
@@ -91,6 +86,12 @@ class HeaderLock {
       }
       const std::int64_t left = end - monotonic_ns();
       if (left <= 0) return Locked::no;
+      if (look < yields) {
+        // It is held for a few stores: who holds it for longer has lost its core, and gets it back before we wake up.
+        sched_yield();
+        if (spin(me)) return Locked::yes;
+        continue;
+      }
       const bool is_strangers = lock_word::is_strangers(seen);
       if (!is_strangers && !(seen & lock_word::sleeping)) {
         if (!word_->compare_exchange_strong(seen, seen | lock_word::sleeping, std::memory_order_relaxed)) continue;

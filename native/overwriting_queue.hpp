@@ -1,6 +1,7 @@
 // An overwriting queue as a process has it: the ring, the header's lock, who sleeps on it, who is dead.
 #pragma once
 
+#include "buffer.hpp"
 #include "overwriting.hpp"
 #include "patience.hpp"
 
@@ -55,22 +56,29 @@ class OverwritingShared {
   // The five steps of the traces: lock the header; change it and lock the message; unlock it; copy; unlock the message.
   [[nodiscard]] Claim try_put(std::uint32_t line, const void* data, std::uint64_t bytes, bool may_overwrite,
                               std::int64_t limit_ns) noexcept {
-    Claimed claimed;
-    if (const Claim entered = enter(line, limit_ns); entered != Claim::done) return entered;
-    const Claim claim = ring_.claim_put(line, may_overwrite, claimed);
-    lock_.unlock();
-    if (claim != Claim::done) return claim;
-    ring_.copy_in(claimed, data, bytes);
-    ring_.publish(claimed);
-    items().notify();
-    // after the fence in notify()
-    if (control_->copied.word.load(std::memory_order_relaxed) & 1) copied().notify_all();
+    const Claim claim = put_silently(line, data, bytes, may_overwrite, limit_ns);
+    if (claim == Claim::done) notify_put();
     return claim;
   }
 
-  // The same the other way; what was overwritten while it was read is counted, and the next one tried.
+  // Several, one after the other; `put` are in, also if the next one was refused.
+  [[nodiscard]] Claim try_put_many(std::uint32_t line, const Buffer* messages, std::uint64_t count, bool may_overwrite,
+                                   std::int64_t limit_ns, std::uint64_t& put) noexcept {
+    return put_each(count, put, [&](std::uint64_t i) {
+      return put_silently(line, messages[i].data, messages[i].bytes, may_overwrite, limit_ns);
+    });
+  }
+  [[nodiscard]] Claim try_put_records(std::uint32_t line, const char* records, std::uint64_t bytes, std::uint64_t count,
+                                      bool may_overwrite, std::int64_t limit_ns, std::uint64_t& put) noexcept {
+    return put_each(count, put, [&](std::uint64_t i) {
+      return put_silently(line, records + i * bytes, bytes, may_overwrite, limit_ns);
+    });
+  }
+
+  // The same the other way; what was overwritten while it was read is counted, and the next one tried. busy also when
+  // that has happened again and again: the caller looks whether it is to go on.
   [[nodiscard]] Claim try_get(std::uint32_t line, void* to, std::uint64_t bytes, std::int64_t limit_ns) noexcept {
-    for (;;) {
+    for (int tries = 0; tries < get_tries; ++tries) {
       if (ring_.looks_empty()) return Claim::empty;
       Claimed claimed;
       if (const Claim entered = enter(line, limit_ns); entered != Claim::done) return entered;
@@ -85,6 +93,16 @@ class OverwritingShared {
       room().notify();
       if (is_mine) return claim;
     }
+    return Claim::busy;
+  }
+
+  // At most so many, one after the other, for as long as there are some; `got` of them are had.
+  [[nodiscard]] Claim try_get_records(std::uint32_t line, char* to, std::uint64_t bytes, std::uint64_t count,
+                                      std::int64_t limit_ns, std::uint64_t& got) noexcept {
+    Claim claim = Claim::done;
+    for (got = 0; got < count; ++got)
+      if ((claim = try_get(line, to + got * bytes, bytes, limit_ns)) != Claim::done) break;
+    return claim;
   }
 
   void shut_down(bool immediate) noexcept {
@@ -128,8 +146,39 @@ class OverwritingShared {
   }
 
  private:
-  static constexpr std::int64_t join_limit_ns = 100'000'000;
+  static constexpr std::int64_t join_limit_ns = 1'000'000;
   static constexpr int join_looks = 500;
+  static constexpr int get_tries = 16;
+  static constexpr std::uint64_t notify_after = 64;  // messages of a batch: getters need not wait for its end
+
+  [[nodiscard]] Claim put_silently(std::uint32_t line, const void* data, std::uint64_t bytes, bool may_overwrite,
+                                   std::int64_t limit_ns) noexcept {
+    Claimed claimed;
+    if (const Claim entered = enter(line, limit_ns); entered != Claim::done) return entered;
+    const Claim claim = ring_.claim_put(line, may_overwrite, claimed);
+    lock_.unlock();
+    if (claim != Claim::done) return claim;
+    ring_.copy_in(claimed, data, bytes);
+    ring_.publish(claimed);
+    return claim;
+  }
+
+  void notify_put() noexcept {
+    items().notify();
+    // after the fence in notify()
+    if (control_->copied.word.load(std::memory_order_relaxed) & 1) copied().notify_all();
+  }
+
+  template <class Put>
+  [[nodiscard]] Claim put_each(std::uint64_t count, std::uint64_t& put, Put put_one) noexcept {
+    Claim claim = Claim::done;
+    for (put = 0; put < count; ++put) {
+      if ((claim = put_one(put)) != Claim::done) break;
+      if (put % notify_after == notify_after - 1) notify_put();
+    }
+    if (put % notify_after != 0) notify_put();
+    return claim;
+  }
 
   // A table is full of the living or not at all: somebody may just look at a line, and keep us out for that moment.
   [[nodiscard]] Roster::Joined take_line() noexcept {

@@ -11,6 +11,7 @@ import pytest
 
 import penstock
 from deadline import PATIENCE_SECONDS, until
+from lossless import Lossless
 from penstock import BoundedQueue, QueueClosed, ShutDown, SlotQueue
 
 MAKERS = {
@@ -19,6 +20,7 @@ MAKERS = {
     "slots": lambda capacity: SlotQueue.create("q", capacity),
     "objects": lambda capacity: BoundedQueue.create("q", capacity, item=object),
     "records": lambda capacity: BoundedQueue.create("q", capacity, item="S16"),
+    "overwriting": lambda capacity: Lossless.create("q", capacity, item=object),
 }
 
 

@@ -1,5 +1,6 @@
 """What the pages show runs, and what they say of numbers is what the code says."""
 
+import os
 import re
 import subprocess
 import sys
@@ -38,6 +39,28 @@ def test_the_readme_example_of_a_log_gives_every_price_to_both_readers():
 def test_the_example_of_the_events_page_runs():
     (code,) = python_blocks("docs/queues/events.md")
     assert run(code).splitlines() == ["101.5", "0.0"]
+
+
+def test_the_example_of_the_overwriting_page_runs():
+    (code,) = python_blocks("docs/queues/overwriting.md")
+    assert run(code).splitlines() == ["6.0", "9.0", "6", "True"]
+
+
+def test_the_layout_page_has_every_word_of_the_overwriting_control_block_at_its_offset():
+    page = (ROOT / "docs/memory-layout.md").read_text()
+    rows = dict(re.findall(r"^\| (\d+) \| (\w+)", page.partition("# An overwriting segment")[2], re.MULTILINE))
+    header = {"0": "items", "8": "QUEUE_MAX_LEN", "12": "MSG_SIZE", "16": "HEADER_LOCK", "24": "START_IDX"}
+    assert rows | header == rows
+    with penstock.OverwritingQueue.create("q", 3, message_bytes=8) as q:
+        for i in range(5):
+            q.put(bytes([i]) * 8)
+        q.get()
+        data = (Path(os.environ["PENSTOCK_DIR"]) / "q").read_bytes()
+    own = 4096
+    control = int.from_bytes(data[own + 64 : own + 72], "little")
+    counted = {name: int.from_bytes(data[control + int(at) :][:8], "little") for at, name in rows.items()}
+    assert (counted["puts"], counted["taken"], counted["dropped"], counted["torn"]) == (5, 1, 2, 0)
+    assert counted["places"] == 2 << 32
 
 
 def test_the_examples_of_the_bounded_page_run():

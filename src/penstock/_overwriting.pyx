@@ -117,7 +117,7 @@ cdef class OverwritingQueue(Queue):
     def full(self):
         """Will the next put overwrite? A hint, as with every queue that others use."""
         cdef OverwritingBody body = open_body(self.body)
-        return body.ring.places().length >= body.ring.capacity()
+        return body.ring.length() >= body.ring.capacity()
 
     def stats(self):
         """One look at the queue's counters."""
@@ -132,6 +132,7 @@ cdef class OverwritingQueue(Queue):
             overwritten=fates.overwritten,
             torn=fates.torn,
             lost_with_reader=fates.lost_with_reader,
+            discarded=body.ring.places().length if body.ring.is_discarded() else 0,
             total_bytes=self.segment.total_bytes,
             is_shut_down=body.queue.control().closed.load() != 0,
             participants=body.queue.count_alive(),

@@ -2,6 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from penstock._mapped cimport MappedBody
+from penstock._native cimport Buffer
 from penstock._overwriting_native cimport Claim, OverwritingRing, OverwritingShared
 
 
@@ -16,12 +17,15 @@ cdef class OverwritingBody(MappedBody):
     cdef int _check_length(self, uint64_t length) except -1
     cdef int put_as(self, object item, bint overwrite, int64_t deadline) except -1
     cdef object put_many_as(self, object items, bint overwrite, int64_t deadline)
+    cdef object _put_messages(
+        self, const char* records, const Buffer* messages, uint64_t count, bint overwrite, int64_t deadline
+    )
     cdef int _put_message(self, const void* data, uint64_t length, bint overwrite, int64_t deadline) except -1
     cdef bint _wait(self, Claim claim, bint for_items, int64_t end) except -1
     cdef object _new_target(self)
     cdef bint _get_message(self, void* to, int64_t deadline) except -1
     cdef bint _may_have_some(self) except -1
-    cdef object _more_records(self, object first, uint64_t limit)
-    cdef object _more_bytes(self, object first, uint64_t limit)
+    cdef object _get_records(self, uint64_t limit, int64_t deadline)
+    cdef object _get_bytes(self, uint64_t limit, int64_t deadline)
     cdef bint _get_another(self, void* to) except -1
     cdef void* _data_of(self, object target) noexcept

@@ -10,7 +10,7 @@ from penstock._batches cimport Gathered, gather
 from penstock._buffers cimport Held, as_records, borrow
 from penstock._kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from penstock._mapped cimport own_identity
-from penstock._native cimport Joined, array_data, byte, import_array, is_broken, monotonic_ns, watch
+from penstock._native cimport Buffer, Joined, array_data, byte, import_array, is_broken, monotonic_ns, watch
 from penstock._overwriting_native cimport *
 from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
 
@@ -101,35 +101,66 @@ cdef class OverwritingBody(MappedBody):
 
     cdef object put_many_as(self, object given, bint overwrite, int64_t deadline):
         """How many are in. What is in counts, so only an empty-handed batch raises."""
-        cdef Gathered batch = None
-        cdef const char* records = NULL
+        cdef Gathered batch
         cdef uint64_t count, i
-        cdef int put
         self.check_open()
         if self.form == RECORD:
             given = as_records(self.dtype, given, one=False)
-            records = <const char*>array_data(given)
             count = <uint64_t>given.nbytes // self.item_bytes
-        else:
-            batch = gather([encode_object(item) for item in given] if self.form == OBJECT else given)
-            count = batch.count
-            for i in range(count):
-                self._check_length(batch.buffers[i].bytes)
-        for i in range(count):
-            try:
-                if batch is None:
-                    put = self._put_message(records + i * self.item_bytes, self.item_bytes, overwrite, deadline)
+            return self._put_messages(<const char*>array_data(given), NULL, count, overwrite, deadline)
+        batch = gather([encode_object(item) for item in given] if self.form == OBJECT else given)
+        for i in range(batch.count):
+            self._check_length(batch.buffers[i].bytes)
+        return self._put_messages(NULL, batch.buffers, batch.count, overwrite, deadline)
+
+    cdef object _put_messages(
+        self, const char* records, const Buffer* messages, uint64_t count, bint overwrite, int64_t deadline
+    ):
+        """Of records or of messages, one of which is NULL."""
+        cdef uint64_t total = 0
+        cdef uint64_t put = 0
+        cdef uint64_t size = self.item_bytes
+        cdef uint32_t line
+        cdef Claim claim
+        cdef int64_t limit = 0
+        cdef int64_t end = deadline
+        if count == 0:
+            return 0
+        line = self._line()
+        while True:
+            if (count - total) * size < LONG_COPY and limit == 0:
+                if records is NULL:
+                    claim = self.queue.try_put_many(line, messages + total, count - total, overwrite, 0, put)
                 else:
-                    put = self._put_message(batch.buffers[i].data, batch.buffers[i].bytes, overwrite, deadline)
-            except ShutDown:
-                if i == 0:
-                    raise
-                return i
-            if not put:
-                if i == 0:
-                    raise Full
-                return i
-        return count
+                    claim = self.queue.try_put_records(
+                        line, records + total * size, size, count - total, overwrite, 0, put
+                    )
+            else:
+                with nogil:
+                    if records is NULL:
+                        claim = self.queue.try_put_many(line, messages + total, count - total, overwrite, limit, put)
+                    else:
+                        claim = self.queue.try_put_records(
+                            line, records + total * size, size, count - total, overwrite, limit, put
+                        )
+            total += put
+            if is_broken(self.guard):
+                self._raise_corrupt()
+            if total == count or (total > 0 and claim == Claim.closed):
+                return total
+            if put != 0:
+                end = deadline  # a moment is granted for each
+            if claim == Claim.full and deadline == AT_ONCE:
+                break
+            if end == AT_ONCE:
+                end = monotonic_ns() + BRIEFLY_NS
+            if not self._wait(claim, False, end):
+                break
+            line = self._line()
+            limit = min(remaining_ns(end), <int64_t>BRIEFLY_NS) if claim == Claim.locked else 0
+        if total == 0:
+            raise Full
+        return total
 
     cdef int _check_length(self, uint64_t length) except -1:
         """Before any lock is taken."""
@@ -202,29 +233,39 @@ cdef class OverwritingBody(MappedBody):
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
         """The first may be waited for; the rest is what is there."""
-        cdef object first
         if deadline == AT_ONCE and not self._may_have_some():
             return NOTHING
-        first = self._new_target()
-        if not self._get_message(self._data_of(first), deadline):
-            return NOTHING
-        return self._more_records(first, limit) if self.form == RECORD else self._more_bytes(first, limit)
+        return self._get_records(limit, deadline) if self.form == RECORD else self._get_bytes(limit, deadline)
 
-    cdef object _more_records(self, object first, uint64_t limit):
-        cdef uint64_t most = min(limit, <uint64_t>self.ring.places().length + 1, self.ring.capacity() + 1)
+    cdef object _get_records(self, uint64_t limit, int64_t deadline):
+        cdef uint64_t most = min(limit, max(<uint64_t>self.ring.places().length, 1), self.ring.capacity())
         cdef object batch = numpy.empty(most, dtype=self.dtype)
         cdef char* data = <char*>array_data(batch)
-        cdef uint64_t count = 1
-        batch[0] = first
-        while count < most and self._get_another(data + count * self.item_bytes):
-            count += 1
-        return batch[:count]
+        cdef uint64_t got = 0
+        cdef uint32_t line
+        if not self._get_message(data, deadline):
+            return NOTHING
+        line = self._line()
+        data += self.item_bytes
+        if most * self.item_bytes < LONG_COPY:
+            self.queue.try_get_records(line, data, self.item_bytes, most - 1, 0, got)
+        else:
+            with nogil:
+                self.queue.try_get_records(line, data, self.item_bytes, most - 1, 0, got)
+        if is_broken(self.guard):
+            self._raise_corrupt()
+        return batch[:1 + got]
 
-    cdef object _more_bytes(self, object first, uint64_t limit):
-        cdef list batch = [first]
-        cdef object target
+    cdef object _get_bytes(self, uint64_t limit, int64_t deadline):
+        cdef object target = self._new_target()
+        cdef list batch = [target]
+        if not self._get_message(PyBytes_AS_STRING(target), deadline):
+            return NOTHING
         while <uint64_t>len(batch) < limit:
-            target = self._new_target()
+            try:
+                target = self._new_target()
+            except MemoryError:
+                break
             if not self._get_another(PyBytes_AS_STRING(target)):
                 break
             batch.append(target)
@@ -309,7 +350,7 @@ cdef class OverwritingBody(MappedBody):
     # -- the rest ---------------------------------------------------------------------------------------
 
     cdef object size(self):
-        return self.ring.places().length
+        return self.ring.length()
 
     cdef int end(self, bint immediate) except -1:
         self.queue.shut_down(immediate)

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from penstock._native cimport Event, Identity, Joined, atomic, byte
+from penstock._native cimport Buffer, Event, Identity, Joined, atomic, byte
 
 cdef extern from "overwriting_queue.hpp" namespace "penstock" nogil:
     const uint32_t closed_to_puts
@@ -25,6 +25,8 @@ cdef extern from "overwriting_queue.hpp" namespace "penstock" nogil:
         atomic[uint64_t]& header_lock() const
         Places places() const
         Fates fates() const
+        uint32_t length() const
+        bint is_discarded() const
         bint looks_empty() const
         bint looks_gettable() const
         bint looks_free() const
@@ -41,7 +43,10 @@ cdef extern from "overwriting_queue.hpp" namespace "penstock" nogil:
         bint find_line(uint32_t&) const
         Joined join()
         Claim try_put(uint32_t, const void*, uint64_t, bint, int64_t)
+        Claim try_put_many(uint32_t, const Buffer*, uint64_t, bint, int64_t, uint64_t&)
+        Claim try_put_records(uint32_t, const char*, uint64_t, uint64_t, bint, int64_t, uint64_t&)
         Claim try_get(uint32_t, void*, uint64_t, int64_t)
+        Claim try_get_records(uint32_t, char*, uint64_t, uint64_t, int64_t, uint64_t&)
         void shut_down(bint)
         void wake_everybody()
         void wait_for_items(int64_t)

@@ -393,7 +393,7 @@ def at_offset(header_offset: int) -> str:
 
 
 def adopt(name: str, kind: str, item: ItemType, participants: int) -> Segment:
-    """Give a file that another program made, in the format that this kind published, what is penstock's own; open it."""
+    """Open a file that another program made in the format that this kind published, and add what is penstock's own."""
     path = directory() / check_name(name)
     fd = open_regular(path)
     try:

@@ -93,7 +93,8 @@ class ReaderInfo(NamedTuple):
 class OverwritingStats(NamedTuple):
     """One look at an OverwritingQueue. Exact when nobody else is working on it, a snapshot otherwise.
 
-    ``puts == gets + overwritten + torn + lost_with_reader + size``, unless a program that is not penstock took part.
+    ``puts == gets + overwritten + torn + lost_with_reader + discarded + size``, unless a program that is not penstock
+    took part.
     """
 
     capacity: int
@@ -111,6 +112,8 @@ class OverwritingStats(NamedTuple):
     """Messages whose writer was killed in the middle; never delivered."""
     lost_with_reader: int
     """Messages whose reader was killed before it had them."""
+    discarded: int
+    """Messages that a shutdown at once has thrown away."""
     total_bytes: int
     """Bytes of memory, headers included."""
     is_shut_down: bool

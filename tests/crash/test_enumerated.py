@@ -103,7 +103,7 @@ CAMPAIGNS = {
         stops=2_500,
         sabotages={
             "unlocked": "stop",
-            "unsettled": "single",
+            "unmade": "single",
             "early": "single",
             "trusting": "stop",
         },

@@ -9,7 +9,7 @@ static void choose(int way) { overwriting_sabotage = static_cast<OverwritingSabo
 
 static const Program program = {"crash_overwriting",
                                 {{"unlocked", static_cast<int>(OverwritingSabotage::unlocked)},
-                                 {"unsettled", static_cast<int>(OverwritingSabotage::unsettled)},
+                                 {"unmade", static_cast<int>(OverwritingSabotage::unmade)},
                                  {"early", static_cast<int>(OverwritingSabotage::early)},
                                  {"trusting", static_cast<int>(OverwritingSabotage::trusting)}},
                                 choose};

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import os
 import pickle
 import signal
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +21,8 @@ RECORD = np.dtype([("id", "<u4"), ("half", "<f8")])
 
 
 def sums_up(stats):
-    return stats.puts == stats.gets + stats.overwritten + stats.torn + stats.lost_with_reader + stats.size
+    lost = stats.overwritten + stats.torn + stats.lost_with_reader + stats.discarded
+    return stats.puts == stats.gets + lost + stats.size
 
 
 @pytest.fixture
@@ -206,6 +209,8 @@ def test_shut_down_lets_gets_finish_and_immediately_ends_them(q):
         other.shutdown(immediate=True)
         with pytest.raises(ShutDown):
             other.get()
+        assert (other.qsize(), other.stats().discarded) == (0, 1)
+        assert sums_up(other.stats())
 
 
 def test_it_works_with_asyncio(q):
@@ -281,3 +286,28 @@ def test_every_line_of_the_table_can_be_used_again(queue_dir):
                 assert q.stats().participants == 2
                 with OverwritingQueue.open("q") as third, pytest.raises(penstock.TooManyParticipants):
                     third.put(1)
+
+
+def test_the_type_stub_names_every_public_member_and_no_other():
+    typed = {
+        node.name
+        for stub in ("_queue.pyi", "_overwriting.pyi")
+        for node in ast.walk(ast.parse(Path(penstock.__file__).with_name(stub).read_text()))
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+    }
+    assert typed == {name for name in dir(OverwritingQueue) if not name.startswith("_")}
+
+
+def test_a_batch_lets_other_threads_run(queue_dir):
+    """A long batch gives up the GIL: another thread gets while it is put."""
+    with OverwritingQueue.create("q", 64, item="<i8") as q:
+        getter_got = []
+        getter = threading.Thread(target=lambda: getter_got.extend(int(i) for i in q))
+        getter.start()
+        until_parked(getter)
+        q.put_many(np.arange(2_000_000))
+        q.shutdown()
+        getter.join(60)
+        assert getter_got == sorted(getter_got)
+        assert getter_got[-1] == 1_999_999
+        assert sums_up(q.stats())

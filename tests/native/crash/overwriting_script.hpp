@@ -38,7 +38,7 @@ using OverwritingStep = StepOf<OverwritingOp>;
 enum class OverwritingSabotage : std::uint8_t {
   none,
   unlocked,   // lives without the lock that says so
-  unsettled,  // takes the header over and forgets what its dead owner had committed
+  unmade,     // takes the header over and forgets what its dead owner had committed
   early,      // unlocks a message before its data is in
   trusting,   // believes what it has read without a look whether it was overwritten meanwhile
 };
@@ -97,7 +97,7 @@ inline void lose_lock(OverwritingAttachment& attached, const OverwritingProbe& p
 }
 
 [[nodiscard]] inline Claim enter(OverwritingContext& context) noexcept {
-  if (overwriting_sabotage == OverwritingSabotage::unsettled) {
+  if (overwriting_sabotage == OverwritingSabotage::unmade) {
     HeaderLock lock(&context.ring().header_lock());
     OverwritingShared& queue = context.queue();
     const std::uint64_t me = lock_word::of(queue.roster(), context.probe.line, LockRole::header);
