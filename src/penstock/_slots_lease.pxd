@@ -20,7 +20,7 @@ cdef class SlotMemory:
 
 cdef class Slot:
     cdef SlotMemory memory
-    cdef object session              # shared with the arrays: are they still valid?
+    cdef object session              # shared with the arrays, once there are any: are they still valid?
     cdef object lent_view
     cdef object lent_array
 

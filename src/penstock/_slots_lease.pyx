@@ -70,8 +70,9 @@ cdef class Slot:
             view = None
         if memory.exports > 0:
             raise BufferError(KEPT)
-        self.session.is_over = True
-        self.lent_array = None
+        if self.session is not None:
+            self.session.is_over = True
+            self.lent_array = None
         memory.is_open = False
         return 0
 
@@ -96,6 +97,7 @@ cdef class Slot:
                 array = numpy.ndarray((), dtype, buffer=memory)
             else:
                 array = numpy.ndarray(dtype.shape, dtype.base, buffer=memory)
+            self.session = Session("its slot was given back, and may hold another item by now")
             self.lent_array = slot_view(array, self.session)
         return self.lent_array
 
@@ -200,7 +202,6 @@ cdef int begin(Slot slot, SlotMemory memory) except -1:
     memory.forks = memory.body.queue.roster().generation()
     memory.is_open = True
     slot.memory = memory
-    slot.session = Session("its slot was given back, and may hold another item by now")
     return 0
 
 
