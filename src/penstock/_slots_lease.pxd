@@ -26,6 +26,7 @@ cdef class Slot:
 
     cdef SlotMemory _mine(self)
     cdef int _end_views(self, SlotMemory memory) except -1
+    cdef int _let_go(self)
 
 
 cdef object loan_slot(SlotsBody body, object length, int64_t deadline)

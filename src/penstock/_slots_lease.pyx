@@ -76,6 +76,16 @@ cdef class Slot:
         memory.is_open = False
         return 0
 
+    cdef int _let_go(self):
+        """After an exception, with views still in use: the slot goes back when the last of them does, and not now."""
+        cdef SlotMemory kept = self.memory
+        self.memory = SlotMemory.__new__(SlotMemory)
+        self.memory.body = kept.body
+        self.memory.lease = kept.lease
+        self.memory.length = kept.length
+        self.lent_view = self.lent_array = None
+        return 0
+
     @property
     def view(self):
         """The slot itself as a memoryview of bytes; released with the slot."""
@@ -154,8 +164,11 @@ cdef class LoanedSlot(Slot):
             return
         if kind is None:
             self.publish()
-        else:
+            return
+        try:
             self.cancel()
+        except BufferError:  # the exception that brought us here is the news
+            self._let_go()
 
 
 @cython.final
@@ -194,8 +207,11 @@ cdef class TakenSlot(Slot):
             return
         if kind is None:
             self.release()
-        else:
+            return
+        try:
             self.put_back()
+        except BufferError:  # the exception that brought us here is the news
+            self._let_go()
 
 
 cdef int begin(Slot slot, SlotMemory memory) except -1:
