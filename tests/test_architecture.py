@@ -187,15 +187,25 @@ def test_the_public_names_are_exactly_those_in_all():
     assert visible - modules | {"open"} == {name for name in penstock.__all__ if not name.startswith("_")}
 
 
-@pytest.mark.parametrize(("stem", "queue"), [("_bounded", penstock.BoundedQueue), ("_events", penstock.EventQueue)])
-def test_the_type_stubs_name_every_public_member_and_no_other(stem, queue):
+@pytest.mark.parametrize(
+    ("stubs", "classes"),
+    [
+        (("_queue", "_bounded"), (penstock.BoundedQueue,)),
+        (("_queue", "_events"), (penstock.EventQueue,)),
+        (("_queue", "_overwriting"), (penstock.OverwritingQueue,)),
+        (("_queue", "_slots"), (penstock.SlotQueue,)),
+        (("_slots_lease",), (penstock.LoanedSlot, penstock.TakenSlot)),
+        (("_index",), (penstock.IndexQueue,)),
+    ],
+    ids=lambda given: given[-1] if isinstance(given[0], str) else "",
+)
+def test_the_type_stubs_name_every_public_member_and_no_other(stubs, classes):
     typed = set()
-    for stub in ("_queue", stem):
+    for stub in stubs:
         for node in ast.walk(ast.parse((PACKAGE / f"{stub}.pyi").read_text())):
-            name = getattr(node, "name", None) or getattr(getattr(node, "target", None), "id", "_")
-            if isinstance(node, (ast.FunctionDef, ast.AnnAssign)) and not name.startswith("_"):
-                typed.add(name)
-    assert typed == {name for _, name, _ in public_members(queue)}
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                typed.add(node.name)
+    assert typed == {name for each in classes for _, name, _ in public_members(each)}
 
 
 def test_the_changelog_knows_the_version():

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import penstock
-from penstock import _layout
+from penstock import _layout, _slots_layout
 
 ROOT = Path(__file__).parent.parent
 
@@ -72,11 +72,23 @@ def test_the_examples_of_the_bounded_page_run():
     assert run(shown).splitlines() == results
 
 
+def test_the_examples_of_the_slots_page_run():
+    first, second = python_blocks("docs/queues/slots.md")
+    assert run(first).splitlines() == ["1.0 0 False"]
+    shown = run("import penstock\n" + second)
+    assert shown.splitlines() == ["[(1, 0), (0, 1), (0, 2), (0, 3)] (0, 1) (1, 1)"]
+
+
+def header_rows(page: str) -> dict[str, int]:
+    return {name: int(at) for at, name in re.findall(r"^\| (\d+) \| \d+ \| (\w+) \|", page, re.MULTILINE)}
+
+
 def test_the_layout_page_names_every_header_field_at_its_offset():
     page = (ROOT / "docs/memory-layout.md").read_text()
-    rows = dict(re.findall(r"^\| (\d+) \| \d+ \| (\w+) \|", page, re.MULTILINE))
-    assert {name: int(offset) for offset, name in rows.items()} == {
-        name: offset for name, (offset, _) in _layout.EVENTS_FIELDS.items()
+    others, of_slots = page.split("# A slots segment")
+    assert header_rows(others) == {name: offset for name, (offset, _) in _layout.EVENTS_FIELDS.items()}
+    assert header_rows(of_slots) == {
+        name: offset for name, (offset, _) in _slots_layout.FIELDS.items() if name not in _layout.FIELDS
     }
     assert f"Layout version {_layout.LAYOUT_VERSION}." in page
 

@@ -20,12 +20,13 @@ cdef class SlotMemory:
 
 cdef class Slot:
     cdef SlotMemory memory
-    cdef object session              # shared with the arrays: are they still valid?
+    cdef object session              # shared with the arrays, once there are any: are they still valid?
     cdef object lent_view
     cdef object lent_array
 
     cdef SlotMemory _mine(self)
     cdef int _end_views(self, SlotMemory memory) except -1
+    cdef int _let_go(self)
 
 
 cdef object loan_slot(SlotsBody body, object length, int64_t deadline)

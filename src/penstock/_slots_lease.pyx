@@ -70,9 +70,20 @@ cdef class Slot:
             view = None
         if memory.exports > 0:
             raise BufferError(KEPT)
-        self.session.is_over = True
-        self.lent_array = None
+        if self.session is not None:
+            self.session.is_over = True
+            self.lent_array = None
         memory.is_open = False
+        return 0
+
+    cdef int _let_go(self):
+        """After an exception, with views still in use: the slot goes back when the last of them does, and not now."""
+        cdef SlotMemory kept = self.memory
+        self.memory = SlotMemory.__new__(SlotMemory)
+        self.memory.body = kept.body
+        self.memory.lease = kept.lease
+        self.memory.length = kept.length
+        self.lent_view = self.lent_array = None
         return 0
 
     @property
@@ -96,6 +107,7 @@ cdef class Slot:
                 array = numpy.ndarray((), dtype, buffer=memory)
             else:
                 array = numpy.ndarray(dtype.shape, dtype.base, buffer=memory)
+            self.session = Session("its slot was given back, and may hold another item by now")
             self.lent_array = slot_view(array, self.session)
         return self.lent_array
 
@@ -152,8 +164,11 @@ cdef class LoanedSlot(Slot):
             return
         if kind is None:
             self.publish()
-        else:
+            return
+        try:
             self.cancel()
+        except BufferError:  # the exception that brought us here is the news
+            self._let_go()
 
 
 @cython.final
@@ -192,15 +207,17 @@ cdef class TakenSlot(Slot):
             return
         if kind is None:
             self.release()
-        else:
+            return
+        try:
             self.put_back()
+        except BufferError:  # the exception that brought us here is the news
+            self._let_go()
 
 
 cdef int begin(Slot slot, SlotMemory memory) except -1:
     memory.forks = memory.body.queue.roster().generation()
     memory.is_open = True
     slot.memory = memory
-    slot.session = Session("its slot was given back, and may hold another item by now")
     return 0
 
 

@@ -114,7 +114,7 @@ CAMPAIGNS = {
         cases=8_000,
         kills=12_000,
         stops=4_000,
-        sabotages={"unlocked": "stop", "forgetful": "pair", "nameless": "pair", "hasty": "single"},
+        sabotages={"unlocked": "stop", "forgetful": "pair", "nameless": "pair", "unwritten": "single"},
     ),
 }
 

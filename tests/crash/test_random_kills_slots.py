@@ -129,8 +129,8 @@ def test_nothing_is_lost_torn_or_stuck_by_kills_at_random_moments(children, queu
     with capsys.disabled():
         print(
             f"\n  slots, {name}: {kills} kills, {len(got):,} items; {stats.recovered} slots recovered, "
-            f"{stats.redelivered} items delivered again, {len(came) - len(got)} noted twice by {killed['taker']} killed "
-            f"takers, {lost} gone with {killed['consumer']} killed consumers; "
+            f"{stats.redelivered} items delivered again, {len(came) - len(got)} noted twice "
+            f"by {killed['taker']} killed takers, {lost} gone with {killed['consumer']} killed consumers; "
             f"longest call {campaign.longest_seconds() * 1e3:.0f} ms, "
             f"the machine's own {scheduler_seconds * 1e3:.0f} ms"
         )

@@ -11,7 +11,7 @@ static const Program program = {"crash_slots",
                                 {{"unlocked", static_cast<int>(SlotsSabotage::unlocked)},
                                  {"forgetful", static_cast<int>(SlotsSabotage::forgetful)},
                                  {"nameless", static_cast<int>(SlotsSabotage::nameless)},
-                                 {"hasty", static_cast<int>(SlotsSabotage::hasty)}},
+                                 {"unwritten", static_cast<int>(SlotsSabotage::unwritten)}},
                                 choose};
 
 static std::vector<Shift<SlotsPlay>> shifts(const Options& options) {

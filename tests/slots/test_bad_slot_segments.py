@@ -107,9 +107,7 @@ def test_a_file_that_is_truncated_while_it_is_open_is_an_error_and_no_crash(made
         q.put(b"1")
         os.truncate(made, 4096)
         with pytest.raises(CorruptSegment, match="was truncated while it was in use"):
-            for _ in range(20):
-                q.put(b"2", timeout=0)
-                q.get(timeout=0)
+            q.put_many([b"2"] * 4, timeout=0)
 
 
 # -- in use ---------------------------------------------------------------------------------------------

@@ -285,6 +285,23 @@ def test_a_slot_is_not_published_as_long_as_somebody_can_write_into_it(blobs):
     assert blobs.qsize() == 1
 
 
+@pytest.mark.parametrize("what", ["loan", "take"])
+def test_an_exception_is_not_hidden_by_a_view_that_is_still_in_use(blobs, what):
+    blobs.put(b"1")
+    kept = []
+
+    def fail():
+        with getattr(blobs, what)() as slot:
+            kept.append(np.frombuffer(slot.view, "u1"))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert counts(blobs) == ((1, 1, 1, 0) if what == "loan" else (2, 0, 0, 1))
+    kept.clear()
+    assert counts(blobs) == (2, 0, 1, 0)
+
+
 def test_a_loan_that_is_dropped_is_not_published(frames):
     slot = frames.loan()
     slot.array[...] = 1

@@ -218,3 +218,13 @@ def test_a_full_table_of_participants_is_told():
         with SlotQueue.open("q") as other, pytest.raises(penstock.TooManyParticipants):
             other.get()
         assert q.get() == b"1"
+
+
+@pytest.mark.parametrize(
+    "hold", ["slot = q.loan()", "slot = q.take()", "array = q.take().array", "view = q.loan().view"]
+)
+def test_an_interpreter_that_ends_with_a_slot_gives_it_back(q, children, hold):
+    q.put(b"1")
+    children.run(f"from penstock import SlotQueue\nq = SlotQueue.open('q')\n{hold}")
+    assert q.get(timeout=30) == b"1"
+    check_complete(q)

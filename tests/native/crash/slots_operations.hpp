@@ -19,7 +19,7 @@ enum class SlotsSabotage : std::uint8_t {
   unlocked,   // lives without the lock that says so
   forgetful,  // takes over a dead one's line, and leaves what it had
   nameless,   // does not mark its line: nobody asks whether it lives
-  hasty,      // publishes, and then writes
+  unwritten,  // publishes, and then writes
 };
 inline SlotsSabotage slots_sabotage = SlotsSabotage::none;
 
@@ -97,9 +97,9 @@ inline void lose_lock(SlotsAttachment& attached, const SlotsProbe& probe) noexce
   auto* to = reinterpret_cast<unsigned char*>(lease.data);
   context.probe.put_id = id;
   context.probe.doing = Doing::publishing;
-  if (slots_sabotage != SlotsSabotage::hasty) write_item(id, length, to);
+  if (slots_sabotage != SlotsSabotage::unwritten) write_item(id, length, to);
   const SlotOutcome outcome = context.slots().publish(lease, length);
-  if (slots_sabotage == SlotsSabotage::hasty) write_item(id, length, to);
+  if (slots_sabotage == SlotsSabotage::unwritten) write_item(id, length, to);
   context.history.settle(context.probe);
   context.queue().items().notify();
   return outcome;
