@@ -181,6 +181,18 @@ def test_a_checkpoint_that_another_query_has_overtaken_is_an_error(spark, tmp_pa
     fails(stream.start(), "has been read by another query", "spoolDir of its own")
 
 
+def test_a_spool_whose_queue_is_gone_can_still_be_read(stream, ticks, spark):
+    ticks.put_many(numbered(0, 1000))
+    stream.run(maxRowsPerTrigger=600)
+    ticks.unlink()
+    options = {"queue": "ticks.spool", "directory": stream.options["spoolDir"], "positionColumn": "spooled"}
+    frame = spark.read.format("penstock").options(**options).load()
+    assert frame.columns == ["position", "item", "spooled"]
+    found = [(row.position, row.number) for row in frame.select("position", "item.number").collect()]
+    assert found
+    assert all(position == number for position, number in found)
+
+
 def test_a_batch_read_is_refused_and_takes_nothing(spark, ticks):
     ticks.put_many(numbered(0, 10))
     with pytest.raises(PySparkException) as caught:
