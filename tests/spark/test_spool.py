@@ -52,7 +52,7 @@ def die():
 
 def dying(step, drainer):
     """The drainer's own calls, with a death at one of its steps."""
-    take, append, log, settle = drainer.take, drainer.append, drainer.spool.log, drainer.settle
+    take, append, log, reader = drainer.take, drainer.append, drainer.spool.log, drainer.reader
 
     def at(name, work):
         def call(*arguments):
@@ -65,14 +65,6 @@ def dying(step, drainer):
 
         return call
 
-    class Dying:
-        """The spool's log, with its sync."""
-
-        sync = staticmethod(at("sync", log.sync))
-
-        def __getattr__(self, name):
-            return getattr(log, name)
-
     def taken(rows):
         lease = at("claim", take)(rows)
         if lease is not None:
@@ -81,9 +73,19 @@ def dying(step, drainer):
 
     drainer.take = taken
     drainer.append = at("append", append)
-    drainer.spool.log = Dying()
-    settled = iter([settle])  # the first is at the beginning of a drain
-    drainer.settle = lambda: next(settled, at("settle", settle))()
+    drainer.spool.log = Over(log, sync=at("sync", log.sync))
+    drainer.reader = Over(reader, commit=at("settle", reader.commit))
+
+
+class Over:
+    """Something with some of its calls replaced."""
+
+    def __init__(self, inner, **replaced):
+        self.inner = inner
+        self.__dict__ |= replaced
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
 
 
 PAST = {

@@ -62,6 +62,7 @@ class Drainer:
 
     def keep(self, lease: Lease) -> bool:
         """Append what is not there yet, then let the queue forget it. False: the spool is full."""
+        was_settled = self.reader.committed == self.spool.log.end
         with lease:
             new = np.ones(len(lease), bool)
             if lease.is_redelivered:
@@ -70,7 +71,10 @@ class Drainer:
             put = self.append(lease, places)
             self.spool.log.sync()
             lease.release(len(lease) if put == len(places) else int(places[put]))
-        self.settle()
+        if was_settled:
+            self.reader.commit(self.spool.log.end)  # what was appended is what was released
+        else:
+            self.settle()
         return put == len(places)
 
     def append(self, lease: Lease, places: np.ndarray[Any, Any]) -> int:
