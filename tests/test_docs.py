@@ -64,8 +64,9 @@ def test_the_layout_page_has_every_word_of_the_overwriting_control_block_at_its_
 
 
 def test_the_examples_of_the_bounded_page_run():
-    first, once = python_blocks("docs/queues/bounded.md")
+    first, once, lease = python_blocks("docs/queues/bounded.md")
     run(first)
+    assert run("import penstock\n" + lease).splitlines() == ["0 b'to Ada'", "1 b'to Alan'"]
     shown = re.sub(r"^    (orders\..*?)  # .*$", r"    print(\1)", "import penstock\n" + once, flags=re.MULTILINE)
     results = re.findall(r"  # (\d+|\[.*\])", once)
     assert len(results) == 3

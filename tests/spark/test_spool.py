@@ -1,17 +1,23 @@
 """The spool and its drainer, without Spark: each item once, killed at whichever step between claim and release."""
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from rows import TICK, check_each_once, numbered
 
 import penstock
+from penstock.spark import attachment
 from penstock.spark.address import Address
 from penstock.spark.drainer import Drainer
-from penstock.spark.spool import READER, Spool, packed, spool_item, unpacked
+from penstock.spark.options import SourceOptions
+from penstock.spark.source import check_spooled
+from penstock.spark.spool import READER, Spool, beside, packed, spool_directory, spool_item, unpacked
+from penstock.spark.spooled import SpooledStreamReader
 
 STEPS = ["before claim", "claimed", "appended", "synced", "before release", "released", "settled"]
 
@@ -46,7 +52,7 @@ def die():
 
 def dying(step, drainer):
     """The drainer's own calls, with a death at one of its steps."""
-    take, append, log, settle = drainer.take, drainer.append, drainer.spool.log, drainer.settle
+    take, append, log, reader = drainer.take, drainer.append, drainer.spool.log, drainer.reader
 
     def at(name, work):
         def call(*arguments):
@@ -59,14 +65,6 @@ def dying(step, drainer):
 
         return call
 
-    class Dying:
-        """The spool's log, with its sync."""
-
-        sync = staticmethod(at("sync", log.sync))
-
-        def __getattr__(self, name):
-            return getattr(log, name)
-
     def taken(rows):
         lease = at("claim", take)(rows)
         if lease is not None:
@@ -75,9 +73,19 @@ def dying(step, drainer):
 
     drainer.take = taken
     drainer.append = at("append", append)
-    drainer.spool.log = Dying()
-    settled = iter([settle])  # the first is at the beginning of a drain
-    drainer.settle = lambda: next(settled, at("settle", settle))()
+    drainer.spool.log = Over(log, sync=at("sync", log.sync))
+    drainer.reader = Over(reader, commit=at("settle", reader.commit))
+
+
+class Over:
+    """Something with some of its calls replaced."""
+
+    def __init__(self, inner, **replaced):
+        self.inner = inner
+        self.__dict__ |= replaced
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
 
 
 PAST = {
@@ -232,3 +240,83 @@ def test_the_spools_of_a_queue_are_noted_beside_it_and_are_no_queues(jobs, tmp_p
     with penstock.BoundedQueue.create("others", 16, item=TICK):
         Query(tmp_path, "others").close()
     assert notes not in queue_dir.glob(".spools-*"), "those of a queue that is gone go with the next"
+
+
+def stream_of(jobs, directory, **options):
+    """The stream reader, as Spark makes and calls it."""
+    given = {"queue": "jobs", "spoolDir": str(directory), **options}
+    return SpooledStreamReader(SourceOptions.of(given), Address("jobs").exactly(jobs), None)
+
+
+def test_a_stream_takes_no_more_than_a_batch_may_have(jobs, tmp_path):
+    jobs.put_many(numbered(0, 1000))
+    stream = stream_of(jobs, tmp_path)
+    start = stream.initialOffset()
+    end = stream.latestOffset(start, ReadMaxRows(300))
+    assert (start["position"], end["position"], jobs.qsize()) == (0, 300, 700)
+    assert stream.reportLatestOffset()["position"] == 1000
+    assert [(span.start, span.stop) for span in stream.partitions(start, end)] == [(0, 300)]
+    stream.stop()
+
+
+def test_available_now_counts_what_the_dead_have_left(jobs, tmp_path):
+    jobs.put_many(numbered(0, 100))
+    killed_at("claimed", tmp_path, 60)
+    assert jobs.qsize() == 40
+    stream = stream_of(jobs, tmp_path)
+    stream.prepareForTriggerAvailableNow()
+    end = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+    jobs.put_many(numbered(100, 200))
+    assert end["position"] == stream.latestOffset(end, ReadAllAvailable())["position"] == 100
+    stream.stop()
+
+
+def test_a_spool_that_another_query_fills_is_a_clear_error(jobs, tmp_path, monkeypatch):
+    monkeypatch.setattr(attachment, "BUSY_SECONDS", 0.0)
+    one = stream_of(jobs, tmp_path)
+    one.initialOffset()
+    with pytest.raises(penstock.ReaderInUse, match=r"filled by another query.*option spoolDir"):
+        stream_of(jobs, tmp_path).initialOffset()
+    stream_of(jobs, tmp_path / "other").initialOffset()
+    one.stop()
+    stream_of(jobs, tmp_path).initialOffset()
+
+
+def test_a_checkpoint_whose_spool_is_gone_is_an_error_and_takes_nothing(jobs, tmp_path):
+    jobs.put_many(numbered(0, 100))
+    stream = stream_of(jobs, tmp_path)
+    end = stream.latestOffset(stream.initialOffset(), ReadMaxRows(50))
+    stream.stop()
+    shutil.rmtree(tmp_path)
+    again = stream_of(jobs, tmp_path)
+    again.prepareForTriggerAvailableNow()
+    with pytest.raises(ValueError, match=r"the checkpoint's spool of the queue 'jobs' is not in .* new checkpoint"):
+        again.latestOffset(end, ReadAllAvailable())
+    assert jobs.qsize() == 50
+
+
+def test_a_checkpoint_that_another_query_has_overtaken_is_an_error(jobs, tmp_path):
+    jobs.put_many(numbered(0, 100))
+    one = stream_of(jobs, tmp_path)
+    start = one.initialOffset()
+    end = one.latestOffset(start, ReadMaxRows(50))
+    one.stop()
+    other = stream_of(jobs, tmp_path)
+    other.commit(other.latestOffset(other.initialOffset(), ReadAllAvailable()))
+    other.stop()
+    with pytest.raises(ValueError, match=r"has been read by another query .* spoolDir of its own"):
+        stream_of(jobs, tmp_path).partitions(start, end)
+
+
+@pytest.mark.parametrize("option", [{"startingOffsets": "latest"}, {"startingOffsets": "5"}, {"reader": "mine"}])
+def test_options_of_a_log_are_refused(option):
+    with pytest.raises(ValueError, match="leave it out"):
+        check_spooled(SourceOptions.of({"queue": "jobs", **option}))
+
+
+def test_a_query_finds_its_spool_again_without_being_told(jobs):
+    address = Address("jobs").exactly(jobs)
+    assert spool_directory(None, address) == spool_directory(None, Address("jobs").exactly(jobs))
+    assert spool_directory(None, address).name == address.segment[:16]
+    assert beside("/lake/_checkpoint/") == {"spoolDir": "/lake/_checkpoint.spool"}
+    assert beside("s3://lake/_checkpoint") == {}

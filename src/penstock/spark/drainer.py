@@ -17,6 +17,7 @@ from penstock.spark.spool import Spool, packed
 __all__ = ["Drainer"]
 
 LEASE_ROWS = 32_768  # for one sync
+TYPICAL_BYTES = 64  # of items that vary in length
 
 
 class Drainer:
@@ -45,15 +46,23 @@ class Drainer:
                 return
 
     def take(self, rows: int) -> Lease | None:
-        if self.spool.log.full():
-            return None
         try:
-            return self.queue.lease(rows, block=False)  # type: ignore[no-any-return]  # of any kind that has leases
+            return self.queue.lease(min(rows, self.room()), block=False)  # type: ignore[no-any-return]  # of any kind that has leases
         except (Empty, ShutDown):
             return None
 
+    def room(self) -> int:
+        """About how many items the spool still takes. At least one: the append has the last word."""
+        stats = self.spool.log.stats()
+        if stats.used_bytes > stats.max_bytes // 2:
+            self.spool.log.subscribe().close()  # what all readers have passed is freed when one of them goes
+            stats = self.spool.log.stats()
+        size = getattr(self.item, "itemsize", TYPICAL_BYTES)
+        return max(1, (stats.max_bytes - stats.used_bytes) // size)
+
     def keep(self, lease: Lease) -> bool:
         """Append what is not there yet, then let the queue forget it. False: the spool is full."""
+        was_settled = self.reader.committed == self.spool.log.end
         with lease:
             new = np.ones(len(lease), bool)
             if lease.is_redelivered:
@@ -62,7 +71,10 @@ class Drainer:
             put = self.append(lease, places)
             self.spool.log.sync()
             lease.release(len(lease) if put == len(places) else int(places[put]))
-        self.settle()
+        if was_settled:
+            self.reader.commit(self.spool.log.end)  # what was appended is what was released
+        else:
+            self.settle()
         return put == len(places)
 
     def append(self, lease: Lease, places: np.ndarray[Any, Any]) -> int:

@@ -73,7 +73,9 @@ def spool_directory(chosen: str | None, address: Address) -> Path:
     """The one that was chosen, or one that follows from the queue alone: a query that starts again must find it."""
     if chosen:
         return Path(chosen).absolute()
-    return Path("/var/tmp", f"penstock-spool-{os.geteuid()}", str(address.segment)[:16])
+    base = Path("/var/tmp", f"penstock-spool-{os.geteuid()}")  # which outlives a reboot
+    make_private(base)
+    return base / str(address.segment)[:16]
 
 
 def beside(checkpoint: str | Path) -> dict[str, str]:
@@ -132,6 +134,8 @@ class Spool:
     @classmethod
     def find(cls, address: Address, directory: Path) -> Spool | None:
         """The one that is there, if it is this queue's."""
+        if not directory.is_dir():
+            return None
         with queue_directory(str(directory)):
             try:
                 spool = cls(address, directory, EventQueue.open(file_name(address), allow_pickle=False))
