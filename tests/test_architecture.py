@@ -47,7 +47,7 @@ PYTHON_ROWS = [
     {"bounded_geometry", "events_geometry", "overwriting_geometry", "slots_geometry"},
     {"geometries"},
     {"segment"},
-    {"_queue"},
+    {"_queue", "adopting"},
     {"_mapped"},
     {"_bounded_local", "_bounded_shared", "_events_body", "_overwriting_body", "_slots_body"},
     {"_bounded_once", "_events_fetch", "_events_once", "_slots_lease", "_bounded_lease"},

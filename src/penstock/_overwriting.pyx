@@ -7,7 +7,7 @@ from penstock._overwriting_body cimport OverwritingBody
 from penstock._overwriting_native cimport Fates
 from penstock._queue cimport AT_ONCE, Body, Queue, checked_int, computed_deadline
 
-from penstock import items, segment
+from penstock import adopting, items, segment
 from penstock.errors import Full
 from penstock.overwriting_geometry import OverwritingGeometry
 from penstock.stats import OverwritingStats
@@ -58,7 +58,7 @@ cdef class OverwritingQueue(Queue):
         what a message is. A file that has been adopted already is just opened.
         """
         item_type = items.ItemType.of(item)
-        opened = segment.adopt(name, "overwriting", item_type, checked_int("participants", participants))
+        opened = adopting.adopt(name, "overwriting", item_type, checked_int("participants", participants))
         return cls._attach(opened, True)
 
     @classmethod

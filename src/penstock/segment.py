@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import mmap
 import os
 import secrets
@@ -390,36 +389,6 @@ def at_offset(header_offset: int) -> str:
     if header_offset == 0:
         return ""
     return f" at offset {header_offset}, after the last message; a file of another program's must be adopted first"
-
-
-def adopt(name: str, kind: str, item: ItemType, participants: int) -> Segment:
-    """Open a file that another program made in the format that this kind published, and add what is penstock's own."""
-    path = directory() / check_name(name)
-    fd = open_regular(path)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)  # one at a time, and it goes with its process
-        try:
-            geometry = GEOMETRIES[kind].published(os.pread(fd, _layout.HEADER_BYTES, 0), participants)
-            geometry.check_item(item)
-        except ValueError as error:
-            raise CorruptSegment(f"{path}: {error}") from None
-        if not os.pread(fd, len(_layout.MAGIC), geometry.header_offset).strip(b"\0"):
-            add_own_part(path, fd, geometry, item)
-    finally:
-        os.close(fd)
-    return open_segment(name, folder=path.parent, kind=kind)
-
-
-def add_own_part(path: Path, fd: int, geometry: Geometry, item: ItemType) -> None:
-    """Its magic last: until then it is not there, and a kill on the way leaves what can be adopted again."""
-    file_bytes, total_bytes = os.fstat(fd).st_size, geometry.layout(item)["total_bytes"]
-    least = geometry.published_bytes
-    if not least <= file_bytes <= geometry.header_offset and file_bytes != total_bytes:
-        raise CorruptSegment(f"{path}: the file has {file_bytes} bytes, and its messages end at {least}")
-    os.posix_fallocate(fd, 0, total_bytes)
-    head = header_of(geometry, item, secrets.token_bytes(16))
-    os.pwrite(fd, head[len(_layout.MAGIC) :], geometry.header_offset + len(_layout.MAGIC))
-    os.pwrite(fd, _layout.MAGIC, geometry.header_offset)
 
 
 def private_memory(total_bytes: int) -> mmap.mmap:

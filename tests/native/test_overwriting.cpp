@@ -182,6 +182,59 @@ TEST(a_writer_that_lives_is_waited_for) {
   CHECK_EQUAL(number, 1u);
 }
 
+TEST(a_slow_copy_keeps_nobody_from_the_other_messages) {
+  OverwritingSegment segment({.capacity = 4, .words = 2});
+  OverwritingAttachment slow_reader(segment);
+  OverwritingAttachment slow_writer(segment);
+  OverwritingAttachment other(segment);
+  for (std::uint64_t i = 1; i <= 3; ++i) CHECK_EQUAL(other.put(i), Claim::done);
+  const std::uint32_t reader = slow_reader.line();
+  const std::uint32_t writer = slow_writer.line();
+  Claimed read;
+  Claimed written;
+  REQUIRE(slow_reader.queue().enter(reader, 0) == Claim::done);
+  CHECK_EQUAL(slow_reader.ring().claim_get(reader, read), Claim::done);  // 1
+  slow_reader.queue().leave();
+  REQUIRE(slow_writer.queue().enter(writer, 0) == Claim::done);
+  CHECK_EQUAL(slow_writer.ring().claim_put(writer, true, written), Claim::done);  // 4
+  slow_writer.queue().leave();
+  std::uint64_t number = 0;
+  for (std::uint64_t i = 2; i <= 3; ++i) {
+    CHECK_EQUAL(other.get(number), Claim::done);
+    CHECK_EQUAL(number, i);
+  }
+  for (std::uint64_t i = 5; i <= 7; ++i) CHECK_EQUAL(other.put(i), Claim::done);  // the first over the reader's message
+  CHECK_EQUAL(other.get(number), Claim::busy);  // 4 comes before 5
+  const std::uint64_t data[2] = {4, 4};
+  slow_writer.ring().copy_in(written, data, sizeof data);
+  slow_writer.ring().publish(written);
+  CHECK(!slow_reader.ring().finish_get(reader, read));
+  for (std::uint64_t i = 4; i <= 7; ++i) {
+    CHECK_EQUAL(other.get(number), Claim::done);
+    CHECK_EQUAL(number, i);
+  }
+  check_sum(other, __LINE__);
+}
+
+TEST(a_batch_says_how_many_are_in_when_the_next_one_is_refused) {
+  OverwritingSegment segment({.capacity = 3, .words = 1});
+  OverwritingAttachment attached(segment);
+  const std::uint64_t records[5] = {1, 2, 3, 4, 5};
+  const auto* bytes = reinterpret_cast<const char*>(records);
+  std::uint64_t count = 0;
+  CHECK_EQUAL(attached.queue().try_put_records(attached.line(), bytes, 8, 5, false, 0, count), Claim::full);
+  CHECK_EQUAL(count, 3u);
+  std::uint64_t got[5] = {};
+  CHECK_EQUAL(attached.queue().try_get_records(attached.line(), reinterpret_cast<char*>(got), 8, 5, 0, count),
+              Claim::empty);
+  CHECK_EQUAL(count, 3u);
+  CHECK_EQUAL(got[2], 3u);
+  CHECK_EQUAL(attached.queue().try_put_records(attached.line(), bytes, 8, 5, true, 0, count), Claim::done);
+  CHECK_EQUAL(count, 5u);
+  CHECK_EQUAL(attached.ring().fates().overwritten, 2u);
+  check_sum(attached, __LINE__);
+}
+
 TEST(a_strangers_locks_are_respected_and_never_changed) {
   OverwritingSegment segment({.capacity = 2, .words = 1});
   OverwritingAttachment attached(segment);

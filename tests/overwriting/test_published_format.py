@@ -221,3 +221,17 @@ def test_what_is_no_queue_is_not_adopted_and_left_as_it_was(queue_dir, data, mes
         penstock.open("q")
     assert path.read_bytes() == data
     assert penstock.queues() == []
+
+
+def test_an_adoption_as_what_it_cannot_be_is_refused(queue_dir):
+    Published.create(queue_dir / "q", 5, 3)
+    before = (queue_dir / "q").read_bytes()
+    for how, message in (
+        ({"participants": 0}, "participants must be between"),
+        ({"item": "<f8"}, "must be the dtype's 8 in whole words: slot_bytes=24"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            OverwritingQueue.adopt("q", **how)
+    with pytest.raises(penstock.QueueNotFound):
+        OverwritingQueue.adopt("another")
+    assert (queue_dir / "q").read_bytes() == before
