@@ -28,17 +28,22 @@ class SlotsQueue {
   // The calling thread's name in the words: its line plus one. 0: it has none yet, call join().
   [[nodiscard]] std::uint32_t me() const noexcept { return roster_.mine_plus_one(); }
 
+  // A table is full of the living or not at all: of a dead one's line somebody may just look whether it is settled.
   [[nodiscard]] Roster::Joined join() noexcept {
-    const Roster::Joined joined = roster_.join([this](std::uint32_t line) {
-      (void)recovery_.recover_line(line);
-      return true;
-    });
-    if (joined == Roster::Joined::yes) {
-      // release: who sees it dead and marked sees the slots it had; before the first claim, so keeps V4
-      roster_.lines()[me() - 1].intent.store(SlotsRecovery::present, std::memory_order_release);
-      PENSTOCK_FAILPOINT("slots.joined");
+    for (int look = 0;; ++look) {
+      const Roster::Joined joined = roster_.join([this](std::uint32_t line) {
+        (void)recovery_.recover_line(line);
+        return true;
+      });
+      if (joined == Roster::Joined::yes) {
+        // release: who sees it dead and marked sees the slots it had; before the first claim, so keeps V4
+        roster_.lines()[me() - 1].intent.store(SlotsRecovery::present, std::memory_order_release);
+        PENSTOCK_FAILPOINT("slots.joined");
+      }
+      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_of_the_living()) return joined;
+      const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
+      nanosleep(&moment, nullptr);
     }
-    return joined;
   }
 
   // After a call that found nothing: look for the dead, but not each time, for it is a pass over the table.
@@ -117,6 +122,7 @@ class SlotsQueue {
 
  private:
   static constexpr std::int64_t recovery_interval_ns = 10'000'000;
+  static constexpr int join_looks = 500;
 
   [[nodiscard]] bool is_any(slot_word::State state) const noexcept { return count_in(state) != 0; }
 

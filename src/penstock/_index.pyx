@@ -22,6 +22,7 @@ cdef class IndexQueue:
 
     ``IndexQueue(n)`` is empty, ``IndexQueue(n, full=True)`` holds all of them. Who pops an index has it, until it is
     pushed again: so it serves to hand out places of an array. Pushes and pops never wait for each other.
+    ``first_cycle`` is the cycle of the first cells: shortly before the last one, a test sees the words wrap.
     """
     cdef NativeIndexQueue* queue
     cdef void* memory

@@ -342,6 +342,21 @@ def test_a_plain_array_outlives_the_handle_and_the_queue():
     assert plain.sum() == 72
 
 
+def test_what_reads_past_the_check_never_crashes():
+    """As documented: it may see a later frame. It must not see freed memory."""
+    q = SlotQueue.create("past", 1, item=FRAME)
+    q.put(np.full((4, 6), 3, "f4"))
+    with q.take() as slot:
+        array = slot.array
+    q.put(np.full((4, 6), 4, "f4"))
+    q.close()
+    q.unlink()
+    del q, slot
+    gc.collect()
+    for use in (np.array, np.asarray, lambda a: np.frombuffer(bytes(a), "f4"), lambda a: np.asarray(memoryview(a))):
+        assert set(use(array).ravel().tolist()) <= {3.0, 4.0}
+
+
 def test_there_are_as_many_loans_as_slots(frames):
     slots = [frames.loan() for _ in range(3)]
     assert sorted(slot.index for slot in slots) == [0, 1, 2]
