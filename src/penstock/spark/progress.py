@@ -99,5 +99,5 @@ def has_ended(query: StreamingQuery, seconds: float) -> bool:
 
 
 def position(offset: str | None) -> int:
-    """Of an offset of our source; 0 before the first."""
-    return int(json.loads(offset)["position"]) if offset and offset != "null" else 0
+    """Of an offset of our source; 0 before the first, which a listener is told as the text "None"."""
+    return int(json.loads(offset)["position"]) if offset and offset.startswith("{") else 0
