@@ -15,9 +15,10 @@ from rows import TICK, check_each_once, numbered, parquet_numbers
 import penstock
 from deadline import until
 from penstock.cli import main
+from penstock.spark.address import Address
 from penstock.spark.pipelines import aggregate, archive
 from penstock.spark.pipelines.aggregate import duration
-from penstock.spark.pipelines.running import cause
+from penstock.spark.pipelines.running import cause, run
 from penstock.spark.progress import Progress, fields_of
 
 
@@ -41,6 +42,25 @@ def test_archive_of_a_queue_that_forgets_goes_through_a_spool_beside_its_checkpo
         assert (lake / "_checkpoint.spool" / "jobs.spool").exists()
     check_each_once(parquet_numbers(lake), 4000)
     assert spark.read.parquet(str(lake)).count() == 4000, "the spool does not disturb who reads the files either"
+
+
+def test_an_archive_ends_when_its_queue_was_shut_down_and_queue_and_spool_are_empty(spark, tmp_path):
+    lake = tmp_path / "lake"
+    with penstock.BoundedQueue.create("jobs", 4096, item=TICK) as jobs:
+        jobs.put_many(numbered(0, 3000))
+        jobs.shutdown()
+        options = {"maxRowsPerTrigger": 1000}
+        summary = run(
+            spark,
+            lambda: archive(spark, "jobs", lake, options=options),
+            Address("jobs"),
+            "archive",
+            Console(quiet=True),
+            str(lake / "_checkpoint.spool"),
+        )
+    assert (summary.rows, summary.batches, summary.lag, summary.position) == (3000, 3, 0, 3000)
+    assert summary.ended == "the queue was shut down, and everything in it is done"
+    check_each_once(parquet_numbers(lake), 3000)
 
 
 def test_archive_makes_a_directory_for_each_value(spark, ticks, tmp_path):

@@ -1,4 +1,9 @@
-"""What each kind of queue is to Spark. A new kind needs a row here, and nothing else of this room knows kinds."""
+"""What each kind of queue is to Spark. A new kind needs a row here, and nothing else of this room knows kinds.
+
+A kind that is not read in place brings ``lease(max_items, block=False)``, whose ``Lease`` has items and positions, and
+``unreleased(positions)``. What the spool needs of them: a position is one item's for good; what was not released comes
+again at its position, with ``is_redelivered``, also after a kill; what was released never does.
+"""
 
 from __future__ import annotations
 
