@@ -103,7 +103,7 @@ def has_ended(query: StreamingQuery, seconds: float) -> bool:
 
 
 def fields_of(offset: str | None) -> dict[str, Any]:
-    """Of an offset of our source. Others', and what stands before the first ("None"), have none and need not be JSON."""
+    """Of an offset of our source. Others', and what stands before the first ("None"), have none, nor need be JSON."""
     try:
         fields = json.loads(offset or "null")
     except ValueError:
