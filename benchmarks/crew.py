@@ -66,8 +66,8 @@ def _work(work: Work, barrier: Barrier, channel: "Connection[Any, Any]") -> None
     try:
         channel.send(work(barrier))
     except BaseException as error:
+        channel.send(f"{type(error).__name__}: {error}")  # before the others break at the barrier, and say so
         barrier.abort()
-        channel.send(f"{type(error).__name__}: {error}")
     channel.recv()  # nobody leaves before all are done: a queue may live in its producer
 
 

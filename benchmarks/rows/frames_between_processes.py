@@ -215,7 +215,7 @@ def cases(plan: Plan) -> list[Case]:
 
 
 def _frames(plan: Plan, *, is_filled: bool) -> Case:
-    placement = placements()[0]
+    placement = placements(quick=plan.quick)[0]
     contenders = [
         Contender(
             name=way,

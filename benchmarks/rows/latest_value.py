@@ -254,7 +254,7 @@ class _Reader:
 
 
 def cases(plan: Plan) -> list[Case]:
-    placement = placements()[0]
+    placement = placements(quick=plan.quick)[0]
     contenders = [
         Contender(
             name=feed.name,
