@@ -211,7 +211,8 @@ def measure_size(slot_bytes: int, amount: int, bench: Bench) -> Sample:
 
 
 def cases(plan: Plan) -> list[Case]:
-    return [_frames(plan, is_filled=False), _frames(plan, is_filled=True), _sizes(plan)]
+    filled = [] if plan.quick else [_frames(plan, is_filled=True)]
+    return [_frames(plan, is_filled=False), *filled, _sizes(plan)]
 
 
 def _frames(plan: Plan, *, is_filled: bool) -> Case:

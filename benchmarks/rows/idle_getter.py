@@ -78,7 +78,7 @@ def _cpu_seconds() -> float:
 
 def cases(plan: Plan) -> list[Case]:
     seconds = 0.5 if plan.quick else 2.0
-    adapters = (Penstock, HyperQ, ZeroQ, FasterFifo, MultiprocessingQueue)
+    peers = (MultiprocessingQueue,) if plan.quick else (HyperQ, ZeroQ, FasterFifo, MultiprocessingQueue)
     contenders = [
         Contender(
             name=adapter.name,
@@ -89,7 +89,7 @@ def cases(plan: Plan) -> list[Case]:
             capacity=adapter.capacity,
             note=adapter.note,
         )
-        for adapter in adapters
+        for adapter in (Penstock, *peers)
     ]
     return [
         Case(
