@@ -1,6 +1,7 @@
 """What a queue must offer to be measured: the same few calls for ours and for every peer."""
 
 import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +41,7 @@ class Receiver:
     get_many: Callable[[int], Sequence[Any]] | None = None
 
 
-class Adapter:
+class Adapter(ABC):
     """One queue under test.
 
     The constructor runs in the process that then forks the workers;
@@ -61,14 +62,17 @@ class Adapter:
         """Say whether the queue can carry this topology at all; `only_for` says why not."""
         return True
 
+    @abstractmethod
     def sender(self, index: int) -> Sender:
-        raise NotImplementedError
+        """The calls of a producer, in its own process."""
 
+    @abstractmethod
     def receiver(self, index: int) -> Receiver:
-        raise NotImplementedError
+        """The calls of a consumer, in its own process."""
 
     def close(self) -> None:
-        """Remove what the queue has left in the system."""
+        """Remove what the queue has left in the system: nothing, as a rule."""
+        return
 
 
 def load(module: str) -> Any:

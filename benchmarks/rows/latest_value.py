@@ -10,6 +10,7 @@ reader, each of which has a buffer of its own; the array has one value, which al
 
 import ctypes
 import multiprocessing
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
@@ -31,7 +32,7 @@ NAP = 0.02
 _fork = multiprocessing.get_context("fork")
 
 
-class Feed:
+class Feed(ABC):
     """One way to hand the latest value on. `latest` gives None when there is nothing new at the moment."""
 
     name: ClassVar[str]
@@ -43,14 +44,17 @@ class Feed:
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
 
+    @abstractmethod
     def writer(self) -> Callable[[bytes], object]:
-        raise NotImplementedError
+        """What hands a value on."""
 
+    @abstractmethod
     def reader(self) -> Callable[[], bytes | None]:
-        raise NotImplementedError
+        """What gives the latest one."""
 
     def close(self) -> None:
-        """Remove what it has left in the system."""
+        """Remove what it has left in the system: nothing, as a rule."""
+        return
 
 
 class Penstock(Feed):

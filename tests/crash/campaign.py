@@ -11,6 +11,7 @@ import os
 import random
 import signal
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,7 +25,7 @@ LIMIT_SECONDS = 0.25
 KILLS, LONG_KILLS = 35, 340
 
 
-class Campaign:
+class Campaign(ABC):
     """One queue, its workers, and everything that was ever logged. A worker has a role, and a seat that outlives it."""
 
     putting: ClassVar[dict[str, int]]
@@ -43,9 +44,9 @@ class Campaign:
         self.alive: dict[int, int] = {}  # worker -> pid
         self.killed: set[int] = set()
 
+    @abstractmethod
     def work(self, worker: int, role: str, seat: int) -> None:
         """What a worker does, in its own process."""
-        raise NotImplementedError
 
     def log_path(self, worker: int) -> Path:
         """Where it logs; by the seat if its successor goes on with the same log."""

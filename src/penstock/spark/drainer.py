@@ -7,7 +7,8 @@ their positions. There is no state but the spool's.
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,10 +21,17 @@ LEASE_ROWS = 32_768  # for one sync
 TYPICAL_BYTES = 64  # of items that vary in length
 
 
+class Leasing(Protocol):
+    """What a kind brings that is drained."""
+
+    def lease(self, max_items: int, block: bool = ...) -> Lease: ...
+    def unreleased(self, positions: Iterable[int]) -> list[int]: ...
+
+
 class Drainer:
     """In the one process that holds the drainer's reader of the spool."""
 
-    def __init__(self, queue: Any, spool: Spool, reader: Any) -> None:
+    def __init__(self, queue: Leasing, spool: Spool, reader: Any) -> None:
         self.queue = queue
         self.spool = spool
         self.reader = reader
@@ -47,7 +55,7 @@ class Drainer:
 
     def take(self, rows: int) -> Lease | None:
         try:
-            return self.queue.lease(min(rows, self.room()), block=False)  # type: ignore[no-any-return]  # of any kind that has leases
+            return self.queue.lease(min(rows, self.room()), block=False)
         except (Empty, ShutDown):
             return None
 
