@@ -117,6 +117,7 @@ class BoundedLease {
 
 // Has somebody claimed this position to get it, and nobody given it back?
 [[nodiscard]] inline bool is_unreleased(const Ring& ring, std::uint64_t position) noexcept {
+  // acquire P3: the position first, then the generation, as who recovers (B1)
   const std::uint64_t popped = ring.pop_position->load(std::memory_order_acquire) & ~closed_bit;
   // acquire P2: who sees it given back sees all that its holder did before
   return position < popped && Recovery::is_held(ring.generation_of(position).load(std::memory_order_acquire), position);

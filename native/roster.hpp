@@ -1,6 +1,7 @@
 // The roster: which line of the participant table is whose, and who is dead.
 //
-// Shape      a line a thread, or for what outlives a call, such as a lease. Its process holds an open-file-description (OFD) lock on the line's byte.
+// Shape      a line a thread, or for what outlives a call, such as a lease. Its process holds an open-file-description
+//            (OFD) lock on the line's byte.
 // Roles      a process joins lines for its threads through one roster a handle; anybody asks is_alive().
 // Invariants R1  a line is written only under its lock: by its owner, who holds the write lock for life, or, to
 //                clear it after its owner's death, under a read lock, which keeps the next owner out and does

@@ -186,7 +186,9 @@ class Slots {
 
   // Brings the strays back into `free`. Returns how many.
   [[nodiscard]] std::uint64_t gather_strays(std::uint32_t me) noexcept {
-    control_->may_be_stray.store(0, std::memory_order_relaxed);  // before the look: who adds one sets it again
+    // before the look, so that who adds one later sets it again. Relaxed: one that is missed for want of an order
+    // between the two is found without the hint, by recover_if_due()
+    control_->may_be_stray.store(0, std::memory_order_relaxed);
     std::uint64_t gathered = 0;
     for (std::uint64_t slot = 0; slot < count_; ++slot) {
       Lease lease{slot, word_of(slot)};
