@@ -40,6 +40,8 @@ enum class Outcome : std::uint8_t {
   busy,     // the next slot is claimed and not yet published: its producer is in mid-copy, or dead
   closed,   // shut down: nothing more will come (pop) or go (push)
   corrupt,  // the shared words contradict each other
+  moved,    // of a growing queue: this ring is not the one any more, look again
+  unbacked,  // of a growing queue: the next slots have no memory yet
 };
 
 namespace generation {
@@ -79,8 +81,22 @@ struct Length {
 };
 inline constexpr std::uint64_t item_bytes_limit = Length::continuation_bit - 1;
 
+// Where the positions of a ring are counted from. Here: from the queue's birth, and slot i starts free for position i.
+// Another numbering, of a ring that is opened more than once, is in growing.hpp.
+struct FromBirth {
+  static constexpr std::memory_order position_order = std::memory_order_relaxed;
+  [[nodiscard]] static constexpr std::uint64_t position_of(std::uint64_t word) noexcept { return word & ~closed_bit; }
+  [[nodiscard]] static constexpr std::uint64_t first_position() noexcept { return 0; }
+  [[nodiscard]] static constexpr bool is_in_zeroed_lap(std::uint64_t, std::uint64_t) noexcept { return false; }
+  // Is this still the ring that positions read just now belong to?
+  [[nodiscard]] static constexpr bool is_current() noexcept { return true; }
+  // How many of the wanted slots have memory.
+  [[nodiscard]] static constexpr std::uint64_t backed(std::uint64_t, std::uint64_t wanted) noexcept { return wanted; }
+};
+
 // Private copy of where things are: what a peer could overwrite is never trusted again.
-struct Ring {
+template <class Numbering>
+struct BasicRing : Numbering {
   std::atomic<std::uint64_t>* push_position = nullptr;
   std::atomic<std::uint64_t>* pop_position = nullptr;
   std::atomic<std::uint64_t>* generations = nullptr;
@@ -90,11 +106,22 @@ struct Ring {
   std::uint64_t mask = 0;
   std::uint64_t slot_bytes = 0;
 
+  [[nodiscard]] std::uint64_t index(std::uint64_t position) const noexcept {
+    return index_of(position - this->first_position(), mask);
+  }
+  // The generation of a slot that is free for this position.
+  [[nodiscard]] std::uint64_t free(std::uint64_t position) const noexcept {
+    return this->is_in_zeroed_lap(position, capacity) ? 0 : generation::free(position);
+  }
+  // In neighbouring slots free generations are consecutive numbers, or all the same.
+  [[nodiscard]] std::uint64_t free_step(std::uint64_t position) const noexcept {
+    return this->is_in_zeroed_lap(position, capacity) ? 0 : 1;
+  }
   [[nodiscard]] std::atomic<std::uint64_t>& generation_of(std::uint64_t position) const noexcept {
-    return generations[index_of(position, mask)];
+    return generations[index(position)];
   }
   [[nodiscard]] std::atomic<std::uint32_t>& length_of(std::uint64_t position) const noexcept {
-    return lengths[index_of(position, mask)];
+    return lengths[index(position)];
   }
   [[nodiscard]] std::uint64_t slots_for(std::uint64_t bytes) const noexcept {
     return bytes <= slot_bytes ? 1 : (bytes + slot_bytes - 1) / slot_bytes;
@@ -104,6 +131,7 @@ struct Ring {
     return capacity < Intent::count_limit ? capacity : Intent::count_limit;
   }
 };
+using Ring = BasicRing<FromBirth>;
 
 // A claimed or claimable range of positions.
 struct Span {
@@ -112,34 +140,37 @@ struct Span {
 };
 
 // Is g what the slot of `position` may hold while the lap before is not yet over?
-[[nodiscard]] inline bool is_previous_lap(const Ring& ring, std::uint64_t g, std::uint64_t position) noexcept {
-  if (position < ring.capacity) return false;
+template <class R>
+[[nodiscard]] bool is_previous_lap(const R& ring, std::uint64_t g, std::uint64_t position) noexcept {
+  if (position - ring.first_position() < ring.capacity) return false;
   const std::uint64_t before = position - ring.capacity;
-  return g == generation::free(before) || g == generation::published(before) ||
+  return g == ring.free(before) || g == generation::published(before) ||
          g == generation::tombstone(before) || generation::is_adopted(g, before);
 }
 
 // Generations of a batch are read and written in runs that do not cross the end of the array. In such a run
-// they are consecutive numbers, so eight of them are compared with one branch.
+// they are consecutive numbers (or all the same: step 0), so eight of them are compared with one branch.
 [[nodiscard]] inline std::uint64_t count_holding_in_run(const std::atomic<std::uint64_t>* generations,
-                                                        std::uint64_t first, std::uint64_t run) noexcept {
+                                                        std::uint64_t first, std::uint64_t run,
+                                                        std::uint64_t step = 1) noexcept {
   std::uint64_t i = 0;
   for (; i + 8 <= run; i += 8) {
     std::uint64_t difference = 0;
     for (std::uint64_t j = i; j < i + 8; ++j)
-      difference |= generations[j].load(std::memory_order_acquire) ^ (first + j);
+      difference |= generations[j].load(std::memory_order_acquire) ^ (first + j * step);
     if (difference != 0) break;
   }
-  while (i < run && generations[i].load(std::memory_order_acquire) == first + i) ++i;
+  while (i < run && generations[i].load(std::memory_order_acquire) == first + i * step) ++i;
   return i;
 }
 
 // How many slots from `position` on hold first, first + 1, …, at most `limit`?
-[[nodiscard]] inline std::uint64_t count_holding(const Ring& ring, std::uint64_t first, std::uint64_t position,
+template <class R>
+[[nodiscard]] std::uint64_t count_holding(const R& ring, std::uint64_t first, std::uint64_t position,
                                                  std::uint64_t limit) noexcept {
   if (limit == 1) return ring.generation_of(position).load(std::memory_order_acquire) == first;
   for (std::uint64_t found = 0;;) {
-    const std::uint64_t index = index_of(position + found, ring.mask);
+    const std::uint64_t index = ring.index(position + found);
     const std::uint64_t run = limit - found < ring.capacity - index ? limit - found : ring.capacity - index;
     const std::uint64_t more = count_holding_in_run(ring.generations + index, first + found, run);
     found += more;
@@ -147,11 +178,34 @@ struct Span {
   }
 }
 
+template <class R>
+[[nodiscard]] std::uint64_t count_free_run(const R& ring, std::uint64_t position, std::uint64_t limit) noexcept {
+  for (std::uint64_t found = 0;;) {
+    const std::uint64_t first = position + found;
+    const std::uint64_t index = ring.index(first);
+    const std::uint64_t run = limit - found < ring.capacity - index ? limit - found : ring.capacity - index;
+    const std::uint64_t more =
+        count_holding_in_run(ring.generations + index, ring.free(first), run, ring.free_step(first));
+    found += more;
+    if (more < run || found == limit) return found;
+  }
+}
+
+// How many slots from `position` on are free, at most `limit`?
+template <class R>
+[[nodiscard, gnu::always_inline]] inline std::uint64_t count_free(const R& ring, std::uint64_t position,
+                                                                  std::uint64_t limit) noexcept {
+  if (limit == 1) [[likely]]
+    return ring.generation_of(position).load(std::memory_order_acquire) == ring.free(position);
+  return count_free_run(ring, position, limit);
+}
+
 // Store first, first + 1, … into the slots of a span, in order, each with release.
-inline void store_each(const Ring& ring, Span span, std::uint64_t first, [[maybe_unused]] const char* before,
+template <class R>
+void store_each(const R& ring, Span span, std::uint64_t first, [[maybe_unused]] const char* before,
                        [[maybe_unused]] const char* after) noexcept {
   for (std::uint64_t stored = 0; stored < span.slots;) {
-    const std::uint64_t index = index_of(span.position + stored, ring.mask);
+    const std::uint64_t index = ring.index(span.position + stored);
     const std::uint64_t left = span.slots - stored;
     const std::uint64_t run = left < ring.capacity - index ? left : ring.capacity - index;
     std::atomic<std::uint64_t>* const generations = ring.generations + index;  // a local: the stores might alias ring
@@ -166,23 +220,27 @@ inline void store_each(const Ring& ring, Span span, std::uint64_t first, [[maybe
 
 // Push, step 1: claim up to `wanted` consecutive free positions.
 // fit(ready) says how many of the free ones to take: all of an item or none, all that there are of a batch.
-template <class Ledger, class Fit>
-[[nodiscard, gnu::always_inline]] inline Outcome claim_push(const Ring& ring, Ledger ledger, std::uint64_t wanted, Fit fit,
+template <class R, class Ledger, class Fit>
+[[nodiscard, gnu::always_inline]] inline Outcome claim_push(const R& ring, Ledger ledger, std::uint64_t wanted, Fit fit,
                                  Span& span) noexcept {
   for (;;) {
     // relaxed: only a hint until the compare-and-swap below confirms it
-    const std::uint64_t position = ring.push_position->load(std::memory_order_relaxed);
+    const std::uint64_t position = ring.push_position->load(R::position_order);
     PENSTOCK_FAILPOINT("push.read_position");
     if (position & closed_bit) [[unlikely]] return Outcome::closed;
+    if (!ring.is_current()) [[unlikely]] return Outcome::moved;
+    const std::uint64_t backed = ring.backed(position, wanted);
     // acquire P2: the poppers of the lap before have finished reading
-    const std::uint64_t ready = count_holding(ring, generation::free(position), position, wanted);
+    const std::uint64_t ready = count_free(ring, position, backed);
     PENSTOCK_FAILPOINT("push.read_generations");
     const std::uint64_t slots = fit(ready);
     if (slots == 0) [[unlikely]] {
+      if (ready == backed && backed < wanted) return Outcome::unbacked;
       const std::uint64_t seen = ring.generation_of(position + ready).load(std::memory_order_acquire);
-      if (seen == generation::free(position + ready)) continue;  // just now
+      if (seen == ring.free(position + ready)) continue;  // just now
       // A generation beyond its position means that our position is old: then it has moved (I1).
       if (ring.push_position->load(std::memory_order_relaxed) != position) continue;
+      span = {position, 0};  // where there was no room
       return is_previous_lap(ring, seen, position + ready) ? Outcome::full : Outcome::corrupt;
     }
     if (ledger.claim(*ring.push_position, Side::push, position, slots)) [[likely]] {  // keeps I1, I5
@@ -194,7 +252,8 @@ template <class Ledger, class Fit>
 }
 
 // Push, step 3 (step 2 is the copy): give the slots of one item to the consumers. keeps I3: head last
-inline void publish(const Ring& ring, Span span) noexcept {
+template <class R>
+void publish(const R& ring, Span span) noexcept {
   for (std::uint64_t i = span.slots; i-- > 0;) {
     PENSTOCK_FAILPOINT("push.before_publish");
     // release P1: publishes the slot's bytes and length
@@ -204,21 +263,23 @@ inline void publish(const Ring& ring, Span span) noexcept {
 }
 
 // The same for a batch of one-slot items: in order, so that consumers can start.
-inline void publish_each(const Ring& ring, Span span) noexcept {
+template <class R>
+void publish_each(const R& ring, Span span) noexcept {
   store_each(ring, span, generation::published(span.position), "push.before_publish", "push.published");  // P1
 }
 
 // Pop, step 3: give the slots back to the producers. keeps I3: head first
 // release P2: our reads of the slots are over
-inline void release(const Ring& ring, Span span) noexcept {
-  store_each(ring, span, generation::free(span.position + ring.capacity), "pop.before_release", "pop.released");
+template <class R>
+void release(const R& ring, Span span) noexcept {
+  store_each(ring, span, ring.free(span.position + ring.capacity), "pop.before_release", "pop.released");
 }
 
 // Pop, step 1b: take exactly what was peeked. False: somebody else was faster, or the queue was closed.
 // Success also proves that the lengths read since were the item's own: whoever rewrites them has popped
 // this position first, and that compare-and-swap would come after ours (acq_rel P3).
-template <class Ledger>
-[[nodiscard]] bool claim_pop(const Ring& ring, Ledger ledger, Span span) noexcept {
+template <class R, class Ledger>
+[[nodiscard]] bool claim_pop(const R& ring, Ledger ledger, Span span) noexcept {
   const bool claimed = ledger.claim(*ring.pop_position, Side::pop, span.position, span.slots);  // keeps I1, I5
   PENSTOCK_FAILPOINT("pop.claimed");
   return claimed;
@@ -233,7 +294,8 @@ struct Peeked {
 
 // What stands at `position`, whose slot is published and has a length word?
 // False: the length cannot be, and the queue is corrupt unless the position has moved.
-[[nodiscard]] inline bool read_length(const Ring& ring, std::uint64_t position, Peeked& peeked,
+template <class R>
+[[nodiscard]] bool read_length(const R& ring, std::uint64_t position, Peeked& peeked,
                                       bool& orphan) noexcept {
   // relaxed: written before the release P1 that we acquired; validated by claim_pop
   const Length length{ring.length_of(position).load(std::memory_order_relaxed)};
@@ -244,13 +306,14 @@ struct Peeked {
 }
 
 // Pop, step 1a: find the item at the front. Skips what the dead have left there.
-template <class Ledger>
-[[nodiscard]] Outcome peek(const Ring& ring, Ledger ledger, Peeked& peeked) noexcept {
+template <class R, class Ledger>
+[[nodiscard]] Outcome peek(const R& ring, Ledger ledger, Peeked& peeked) noexcept {
   peeked.skipped = 0;
   for (;;) {
-    const std::uint64_t position = ring.pop_position->load(std::memory_order_relaxed);  // a hint, as in push
+    const std::uint64_t position = ring.pop_position->load(R::position_order);  // a hint, as in push
     PENSTOCK_FAILPOINT("pop.read_position");
     if (position & closed_bit) [[unlikely]] return Outcome::closed;
+    if (!ring.is_current()) [[unlikely]] return Outcome::moved;
     // acquire P1: the item's bytes and length
     const std::uint64_t seen = ring.generation_of(position).load(std::memory_order_acquire);
     PENSTOCK_FAILPOINT("pop.read_generation");
@@ -283,14 +346,15 @@ template <class Ledger>
       continue;
     }
     if (ring.pop_position->load(std::memory_order_relaxed) != position) continue;
+    peeked.span = {position, 0};  // where there was nothing
     // acquire P3: who claimed this slot has declared it; recovery relies on it
     const std::uint64_t word = ring.push_position->load(std::memory_order_acquire);
-    const std::uint64_t pushed = word & ~closed_bit;
-    if (seen == generation::free(position) || is_previous_lap(ring, seen, position)) {
+    const std::uint64_t pushed = ring.position_of(word);
+    if (seen == ring.free(position) || is_previous_lap(ring, seen, position)) {
       if (pushed == position) return word & closed_bit ? Outcome::closed : Outcome::empty;
       if (ring.generation_of(position).load(std::memory_order_acquire) != seen) continue;
       if (ring.pop_position->load(std::memory_order_relaxed) != position) continue;
-      const bool plausible = seen == generation::free(position) && pushed - position <= ring.capacity;
+      const bool plausible = seen == ring.free(position) && pushed - position <= ring.capacity;
       return plausible ? Outcome::busy : Outcome::corrupt;
     }
     return Outcome::corrupt;
@@ -298,42 +362,48 @@ template <class Ledger>
 }
 
 // How many one-slot items from `position` on are ready, at most `limit`? acquire P1
-[[nodiscard]] inline std::uint64_t count_ready(const Ring& ring, std::uint64_t position,
+template <class R>
+[[nodiscard]] std::uint64_t count_ready(const R& ring, std::uint64_t position,
                                                std::uint64_t limit) noexcept {
   return limit == 0 ? 0 : count_holding(ring, generation::published(position), position, limit);
 }
 
 // Cheap answers for somebody who waits: worth another try? They touch one line that is not ours.
-[[nodiscard]] inline bool looks_poppable(const Ring& ring) noexcept {
+template <class R>
+[[nodiscard]] bool looks_poppable(const R& ring) noexcept {
   const std::uint64_t position = ring.pop_position->load(std::memory_order_relaxed);
   if (position & closed_bit) return true;
   const std::uint64_t seen = ring.generation_of(position).load(std::memory_order_relaxed);
   return seen == generation::published(position) || seen == generation::tombstone(position);
 }
 
-[[nodiscard]] inline bool looks_pushable(const Ring& ring, std::uint64_t slots) noexcept {
+template <class R>
+[[nodiscard]] bool looks_pushable(const R& ring, std::uint64_t slots) noexcept {
   const std::uint64_t position = ring.push_position->load(std::memory_order_relaxed);
   if (position & closed_bit) return true;
   for (std::uint64_t i = slots; i-- > 0;)  // the last one first: it is the last to be released
-    if (ring.generation_of(position + i).load(std::memory_order_relaxed) != generation::free(position + i)) return false;
+    if (ring.generation_of(position + i).load(std::memory_order_relaxed) != ring.free(position + i)) return false;
   return true;
 }
 
 // Gets end at once: shut down with `immediate`.
-[[nodiscard]] inline bool is_discarded(const Ring& ring) noexcept {
+template <class R>
+[[nodiscard]] bool is_discarded(const R& ring) noexcept {
   return ring.pop_position->load(std::memory_order_relaxed) & closed_bit;
 }
 
 // A snapshot: the pop position first, so that the difference is never negative while others work.
-[[nodiscard]] inline std::uint64_t slots_in_use(const Ring& ring) noexcept {
+template <class R>
+[[nodiscard]] std::uint64_t slots_in_use(const R& ring) noexcept {
   const std::uint64_t popped = ring.pop_position->load(std::memory_order_acquire);
-  const std::uint64_t pushed = ring.push_position->load(std::memory_order_acquire) & ~closed_bit;
+  const std::uint64_t pushed = ring.position_of(ring.push_position->load(std::memory_order_acquire));
   if (popped & closed_bit || pushed < popped) return 0;
   return pushed - popped < ring.capacity ? pushed - popped : ring.capacity;
 }
 
 // Items between the positions. With long items or tombstones about, heads have to be counted.
-[[nodiscard]] inline std::uint64_t count_items(const Ring& ring, bool walk) noexcept {
+template <class R>
+[[nodiscard]] std::uint64_t count_items(const R& ring, bool walk) noexcept {
   const std::uint64_t slots = slots_in_use(ring);
   if (!walk) return slots;
   const std::uint64_t first = ring.pop_position->load(std::memory_order_acquire) & ~closed_bit;

@@ -11,8 +11,9 @@
 namespace penstock {
 
 // The payload is one circle of capacity * slot_bytes bytes: a copy is one memcpy, or two across the end.
-inline void copy_in(const Ring& ring, std::uint64_t position, const void* from, std::uint64_t bytes) noexcept {
-  const std::uint64_t at = index_of(position, ring.mask) * ring.slot_bytes;
+template <class R>
+void copy_in(const R& ring, std::uint64_t position, const void* from, std::uint64_t bytes) noexcept {
+  const std::uint64_t at = ring.index(position) * ring.slot_bytes;
   const std::uint64_t to_the_end = ring.capacity * ring.slot_bytes - at;
   if (bytes <= to_the_end) [[likely]] {
     std::memcpy(ring.payload + at, from, bytes);
@@ -22,8 +23,9 @@ inline void copy_in(const Ring& ring, std::uint64_t position, const void* from, 
   std::memcpy(ring.payload, static_cast<const std::byte*>(from) + to_the_end, bytes - to_the_end);
 }
 
-inline void copy_out(const Ring& ring, std::uint64_t position, void* to, std::uint64_t bytes) noexcept {
-  const std::uint64_t at = index_of(position, ring.mask) * ring.slot_bytes;
+template <class R>
+void copy_out(const R& ring, std::uint64_t position, void* to, std::uint64_t bytes) noexcept {
+  const std::uint64_t at = ring.index(position) * ring.slot_bytes;
   const std::uint64_t to_the_end = ring.capacity * ring.slot_bytes - at;
   if (bytes <= to_the_end) [[likely]] {
     std::memcpy(to, ring.payload + at, bytes);
@@ -34,7 +36,8 @@ inline void copy_out(const Ring& ring, std::uint64_t position, void* to, std::ui
 }
 
 // relaxed: the release P1 of publish() that follows carries the lengths out
-inline void write_lengths(const Ring& ring, Span span, std::uint64_t bytes) noexcept {
+template <class R>
+void write_lengths(const R& ring, Span span, std::uint64_t bytes) noexcept {
   ring.length_of(span.position).store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
   for (std::uint64_t i = 1; i < span.slots; ++i)
     ring.length_of(span.position + i)
@@ -42,8 +45,8 @@ inline void write_lengths(const Ring& ring, Span span, std::uint64_t bytes) noex
 }
 
 // One item of `bytes` bytes, of one slot or several. The caller has checked that it can ever fit.
-template <class Ledger>
-[[nodiscard]] Outcome try_put_bytes(const Ring& ring, Ledger ledger, const void* data, std::uint64_t bytes) noexcept {
+template <class R, class Ledger>
+[[nodiscard]] Outcome try_put_bytes(const R& ring, Ledger ledger, const void* data, std::uint64_t bytes) noexcept {
   const std::uint64_t slots = ring.slots_for(bytes);
   Span span;
   const Outcome outcome = claim_push(
@@ -58,8 +61,8 @@ template <class Ledger>
 }
 
 // As many of `count` items as fit now, in order, by one claim.
-template <class Ledger>
-[[nodiscard]] Outcome try_put_bytes_many(const Ring& ring, Ledger ledger, const Buffer* items, std::uint64_t count,
+template <class R, class Ledger>
+[[nodiscard]] Outcome try_put_bytes_many(const R& ring, Ledger ledger, const Buffer* items, std::uint64_t count,
                                          std::uint64_t& put) noexcept {
   std::uint64_t wanted = 0;
   std::uint64_t considered = 0;
@@ -97,14 +100,12 @@ template <class Ledger>
   return Outcome::done;
 }
 
-// As many of `count` records as fit now.
-template <class Ledger>
-[[nodiscard]] Outcome try_put_records(const Ring& ring, Ledger ledger, const void* data, std::uint64_t count,
-                                      std::uint64_t& put) noexcept {
+// As many of `count` records as fit now. `span`: where they are; if there was no room, where there was none.
+template <class R, class Ledger>
+[[nodiscard]] Outcome try_put_records(const R& ring, Ledger ledger, const void* data, std::uint64_t count,
+                                      Span& span) noexcept {
   const std::uint64_t wanted = count < ring.claim_limit() ? count : ring.claim_limit();
-  Span span;
   const Outcome outcome = claim_push(ring, ledger, wanted, [](std::uint64_t ready) { return ready; }, span);
-  put = span.slots;
   if (outcome != Outcome::done) return outcome;
   copy_in(ring, span.position, data, span.slots * ring.slot_bytes);
   PENSTOCK_FAILPOINT("push.copied");
@@ -112,21 +113,29 @@ template <class Ledger>
   ledger.clear();
   return Outcome::done;
 }
+template <class R, class Ledger>
+[[nodiscard]] Outcome try_put_records(const R& ring, Ledger ledger, const void* data, std::uint64_t count,
+                                      std::uint64_t& put) noexcept {
+  Span span;
+  const Outcome outcome = try_put_records(ring, ledger, data, count, span);
+  put = span.slots;
+  return outcome;
+}
 
 // One reference into a ring of words: the caller's count goes with it.
-template <class Ledger>
-[[nodiscard]] Outcome try_put_reference(const Ring& ring, Ledger ledger, void* reference) noexcept {
+template <class R, class Ledger>
+[[nodiscard]] Outcome try_put_reference(const R& ring, Ledger ledger, void* reference) noexcept {
   Span span;
   const Outcome outcome = claim_push(ring, ledger, 1, [](std::uint64_t ready) { return ready; }, span);
   if (outcome != Outcome::done) return outcome;
-  reinterpret_cast<void**>(ring.payload)[index_of(span.position, ring.mask)] = reference;
+  reinterpret_cast<void**>(ring.payload)[ring.index(span.position)] = reference;
   publish(ring, span);
   return Outcome::done;
 }
 
 // As many of `count` references as fit now, by one claim; the caller has counted those that `put` says are in.
-template <class Ledger>
-[[nodiscard]] Outcome try_put_references(const Ring& ring, Ledger ledger, void* const* references, std::uint64_t count,
+template <class R, class Ledger>
+[[nodiscard]] Outcome try_put_references(const R& ring, Ledger ledger, void* const* references, std::uint64_t count,
                                          std::uint64_t& put) noexcept {
   const std::uint64_t wanted = count < ring.claim_limit() ? count : ring.claim_limit();
   Span span;
@@ -139,12 +148,12 @@ template <class Ledger>
 }
 
 // After peek() and widen_records(): take them all; the slots forget them.
-template <class Ledger>
-[[nodiscard]] bool try_take_references(const Ring& ring, Ledger ledger, Span span, void** references) noexcept {
+template <class R, class Ledger>
+[[nodiscard]] bool try_take_references(const R& ring, Ledger ledger, Span span, void** references) noexcept {
   if (!claim_pop(ring, ledger, span)) return false;
   auto** slots = reinterpret_cast<void**>(ring.payload);
   for (std::uint64_t i = 0; i < span.slots; ++i) {
-    void*& slot = slots[index_of(span.position + i, ring.mask)];
+    void*& slot = slots[ring.index(span.position + i)];
     references[i] = slot;
     slot = nullptr;
   }
@@ -153,14 +162,14 @@ template <class Ledger>
 }
 
 // The slot forgets it: nothing is kept alive by a queue that has given it away.
-template <class Ledger>
-[[nodiscard]] Outcome try_get_reference(const Ring& ring, Ledger ledger, void*& reference) noexcept {
+template <class R, class Ledger>
+[[nodiscard]] Outcome try_get_reference(const R& ring, Ledger ledger, void*& reference) noexcept {
   Peeked peeked;
   for (;;) {
     const Outcome outcome = peek(ring, ledger, peeked);
     if (outcome != Outcome::done) return outcome;
     if (!claim_pop(ring, ledger, peeked.span)) continue;
-    void*& slot = reinterpret_cast<void**>(ring.payload)[index_of(peeked.span.position, ring.mask)];
+    void*& slot = reinterpret_cast<void**>(ring.payload)[ring.index(peeked.span.position)];
     reference = slot;
     slot = nullptr;
     release(ring, peeked.span);
@@ -169,7 +178,8 @@ template <class Ledger>
 }
 
 // After peek(): widen the peeked item to as many records as are ready, at most `limit`.
-inline void widen_records(const Ring& ring, std::uint64_t limit, Peeked& peeked) noexcept {
+template <class R>
+void widen_records(const R& ring, std::uint64_t limit, Peeked& peeked) noexcept {
   const std::uint64_t most = limit < ring.claim_limit() ? limit : ring.claim_limit();
   peeked.span.slots = 1 + count_ready(ring, peeked.span.position + 1, most - 1);
   peeked.bytes = peeked.span.slots * ring.slot_bytes;
@@ -177,7 +187,8 @@ inline void widen_records(const Ring& ring, std::uint64_t limit, Peeked& peeked)
 
 // After peek(): widen to as many whole items as are ready, at most `limit`; lengths[i] is the i-th's.
 // Returns their number. Like the peek, it is only true if claim_pop of the span succeeds.
-inline std::uint64_t widen_bytes(const Ring& ring, std::uint64_t limit, std::uint64_t* lengths,
+template <class R>
+std::uint64_t widen_bytes(const R& ring, std::uint64_t limit, std::uint64_t* lengths,
                                  Peeked& peeked) noexcept {
   lengths[0] = peeked.bytes;
   std::uint64_t items = 1;
@@ -196,11 +207,12 @@ inline std::uint64_t widen_bytes(const Ring& ring, std::uint64_t limit, std::uin
 }
 
 // For the one who throws a local queue away, or has closed both its ends: what is still in it.
-[[nodiscard]] inline bool try_drain_reference(const Ring& ring, void*& reference) noexcept {
+template <class R>
+[[nodiscard]] bool try_drain_reference(const R& ring, void*& reference) noexcept {
   const std::uint64_t word = ring.pop_position->load(std::memory_order_relaxed);
   const std::uint64_t position = word & ~closed_bit;
   if (ring.generation_of(position).load(std::memory_order_acquire) != generation::published(position)) return false;
-  void*& slot = reinterpret_cast<void**>(ring.payload)[index_of(position, ring.mask)];
+  void*& slot = reinterpret_cast<void**>(ring.payload)[ring.index(position)];
   reference = slot;
   slot = nullptr;
   release(ring, {position, 1});
@@ -209,16 +221,16 @@ inline std::uint64_t widen_bytes(const Ring& ring, std::uint64_t limit, std::uin
 }
 
 // After the copies of a batch.
-template <class Ledger>
-void give_back(const Ring& ring, Ledger ledger, Span span) noexcept {
+template <class R, class Ledger>
+void give_back(const R& ring, Ledger ledger, Span span) noexcept {
   PENSTOCK_FAILPOINT("pop.copied");
   release(ring, span);
   ledger.clear();
 }
 
 // After claim_pop: the last two steps of a pop.
-template <class Ledger>
-void finish_pop(const Ring& ring, Ledger ledger, const Peeked& peeked, void* to) noexcept {
+template <class R, class Ledger>
+void finish_pop(const R& ring, Ledger ledger, const Peeked& peeked, void* to) noexcept {
   copy_out(ring, peeked.span.position, to, peeked.bytes);
   give_back(ring, ledger, peeked.span);
 }

@@ -1,8 +1,9 @@
-// A lease on a bounded ring: items that are claimed and copied, and given back only when their holder says so.
+// A lease on a queue of rings: items that are claimed and copied, and given back only when their holder says so.
 //
 // Shape      claim or adopt ─► copy ─► … the holder works …─┬─► release all ─► clear the line, let it go
 //                                                           ├─► release some, let the line go as it is
 //                                                           └─► killed
+//            All that one lease holds is in one ring.
 //            A lease has a line of the participant table to itself, so its holder's threads may use the queue meanwhile.
 // Roles      one holder, one call at a time. The memory for the items is the caller's.
 // Invariants H1  the line names what is held from before its claim until its last slot is given back (I5, B5).
@@ -13,69 +14,120 @@
 //                was not always does.
 //            H4  after a fork a lease is the parent's: the child has none of its locks.
 // Progress   as a get. Who holds a lease delays whoever needs its slots next, and nobody else.
-// Source     ours; killed at every step in tests/native/crash_bounded.cpp.
+// Source     ours; killed at every step in tests/native/crash_bounded.cpp and crash_growing.cpp.
 #pragma once
 
 #include "bounded_queue.hpp"
 
 namespace penstock {
 
-class BoundedLease {
+// A lease to those who need not know on which queue.
+class RingLease {
  public:
-  explicit BoundedLease(SharedQueue& queue) noexcept : queue_(&queue) {}
-  BoundedLease(const BoundedLease&) = delete;
-  BoundedLease& operator=(const BoundedLease&) = delete;
-  ~BoundedLease() { let_go(); }
+  virtual ~RingLease() = default;
 
   // Before anything else, and again after a fork.
-  [[nodiscard]] Roster::Joined join() noexcept {
+  [[nodiscard]] virtual Roster::Joined join() noexcept = 0;
+  // H4
+  [[nodiscard]] virtual bool is_ours() const noexcept = 0;
+
+  // What is at the front, up to `limit` items. done with a count of 0: somebody else was faster, try again.
+  [[nodiscard]] virtual Outcome try_claim(Adopted* items, std::uint64_t limit, std::uint64_t& count,
+                                          std::uint64_t& skipped) noexcept = 0;
+  struct Inherited {
+    bool changed = false;    // as of a Recovery::Found
+    bool unclaimed = false;
+    std::uint64_t count = 0;  // items that are ours now
+  };
+  // What the dead had, up to `limit` items.
+  [[nodiscard]] virtual Inherited try_inherit(Adopted* items, std::uint64_t limit) noexcept = 0;
+
+  virtual void copy_out(const Adopted& item, void* to, std::uint64_t bytes) const noexcept = 0;
+
+  // The first `count` of what is held; the rest, if there is one, is given back by let_go(). keeps H3
+  virtual void release(const Adopted* items, std::uint64_t count, bool is_all) noexcept = 0;
+  // keeps H1, H2: after this the line is anybody's, with what it names
+  virtual void let_go() noexcept = 0;
+
+  [[nodiscard]] bool is_adopted() const noexcept { return is_adopted_; }
+  [[nodiscard]] std::uint32_t line() const noexcept { return ledger_.number(); }
+
+ protected:
+  RingLease() = default;
+  RingLease(const RingLease&) = delete;
+  RingLease& operator=(const RingLease&) = delete;
+
+  SharedLedger ledger_;
+  bool is_adopted_ = false;
+};
+
+template <class Queue>
+class BasicLease final : public RingLease {
+ public:
+  using Ring = typename Queue::Ring;
+  using Recovery = typename Queue::Recovery;
+
+  explicit BasicLease(Queue& queue) noexcept : queue_(&queue) {}
+  ~BasicLease() override { end(); }
+
+  [[nodiscard]] Roster::Joined join() noexcept override {
     generation_ = queue_->roster().generation();
     const Roster::Joined joined = queue_->join_apart(ledger_);
     is_joined_ = joined == Roster::Joined::yes;
     return joined;
   }
-  // H4
-  [[nodiscard]] bool is_ours() const noexcept { return is_joined_ && generation_ == queue_->roster().generation(); }
+  [[nodiscard]] bool is_ours() const noexcept override { return is_joined_ && generation_ == queue_->roster().generation(); }
 
-  // What is at the front, up to `limit` items. done with a count of 0: somebody else was faster, try again.
   [[nodiscard]] Outcome try_claim(Adopted* items, std::uint64_t limit, std::uint64_t& count,
-                                  std::uint64_t& skipped) noexcept {
+                                  std::uint64_t& skipped) noexcept override {
     count = 0;
     Peeked peeked;
-    const Outcome outcome = peek(queue_->ring(), ledger_, peeked);
+    const Outcome outcome = queue_->peek(ledger_, peeked, ring_);
     skipped = peeked.skipped;
     if (outcome != Outcome::done) return outcome;
     const std::uint64_t first = peeked.span.position;
     const std::uint64_t found = list_front(items, limit, peeked);
     const Span last = items[found - 1].span;
-    if (!claim_pop(queue_->ring(), ledger_, {first, last.position + last.slots - first})) return Outcome::done;
+    if (!claim_pop(ring_, ledger_, {first, last.position + last.slots - first})) return Outcome::done;
     is_adopted_ = false;
     count = found;
     return outcome;
   }
 
-  // What run() found of a dead consumer's, and what follows it.
-  [[nodiscard]] std::uint64_t try_adopt(const Recovery::Found& found, Adopted* items, std::uint64_t limit) noexcept {
+  [[nodiscard]] Inherited try_inherit(Adopted* items, std::uint64_t limit) noexcept override {
+    const typename Recovery::Found found = queue_->recover();
+    return {found.changed, found.unclaimed, found.adoptable ? try_adopt(found, items, limit) : 0};
+  }
+
+  // What a recovery found of a dead consumer's, and what follows it.
+  [[nodiscard]] std::uint64_t try_adopt(const typename Recovery::Found& found, Adopted* items,
+                                        std::uint64_t limit) noexcept {
     is_adopted_ = true;
+    ring_ = found.ring;
     return queue_->recovery().try_adopt_many(ledger_, found, items, limit);
   }
 
-  // The first `count` of what is held; the rest, if there is one, is given back by let_go(). keeps H3
-  void release(const Adopted* items, std::uint64_t count, bool is_all) noexcept {
+  void copy_out(const Adopted& item, void* to, std::uint64_t bytes) const noexcept override {
+    penstock::copy_out(ring_, item.span.position, to, bytes);
+  }
+
+  void release(const Adopted* items, std::uint64_t count, bool is_all) noexcept override {
     PENSTOCK_FAILPOINT("lease.before_release");
     if (is_adopted_) {
-      for (std::uint64_t i = 0; i < count; ++i) queue_->recovery().release_one(items[i].span);
+      for (std::uint64_t i = 0; i < count; ++i) Recovery::release_one(ring_, items[i].span);
     } else if (count != 0) {
       const Span last = items[count - 1].span;
-      penstock::release(queue_->ring(),
-                        {items[0].span.position, last.position + last.slots - items[0].span.position});
+      penstock::release(ring_, {items[0].span.position, last.position + last.slots - items[0].span.position});
     }
     PENSTOCK_FAILPOINT("lease.released");
     if (is_all) ledger_.clear();
+    if (count != 0) queue_->after_release(ring_);
   }
 
-  // keeps H1, H2: after this the line is anybody's, with what it names
-  void let_go() noexcept {
+  void let_go() noexcept override { end(); }
+
+ private:
+  void end() noexcept {
     if (!is_ours()) return;
     PENSTOCK_FAILPOINT("lease.before_let_go");
     queue_->roster().let_go(ledger_.number());
@@ -83,44 +135,42 @@ class BoundedLease {
     is_joined_ = false;
   }
 
-  [[nodiscard]] bool is_adopted() const noexcept { return is_adopted_; }
-  [[nodiscard]] std::uint32_t line() const noexcept { return ledger_.number(); }
-
- private:
   // After peek(): the whole items that are ready, as they will be ours if the claim succeeds.
   [[nodiscard]] std::uint64_t list_front(Adopted* items, std::uint64_t limit, Peeked peeked) const noexcept {
-    const Ring& ring = queue_->ring();
     const std::uint64_t first = peeked.span.position;
-    if (ring.lengths == nullptr) {
-      widen_records(ring, limit, peeked);
-      for (std::uint64_t i = 0; i < peeked.span.slots; ++i) items[i] = {{first + i, 1}, ring.slot_bytes, 0};
+    if (ring_.lengths == nullptr) {
+      widen_records(ring_, limit, peeked);
+      for (std::uint64_t i = 0; i < peeked.span.slots; ++i) items[i] = {{first + i, 1}, ring_.slot_bytes, 0};
       return peeked.span.slots;
     }
     items[0] = {peeked.span, peeked.bytes, 0};
     std::uint64_t count = 1;
     for (std::uint64_t p = first + peeked.span.slots; count < limit; p += peeked.span.slots) {
-      if (ring.generation_of(p).load(std::memory_order_acquire) != generation::published(p)) break;  // P1
+      if (ring_.generation_of(p).load(std::memory_order_acquire) != generation::published(p)) break;  // P1
       bool orphan = false;
-      if (!read_length(ring, p, peeked, orphan) || orphan) break;
-      if (p + peeked.span.slots - first > ring.claim_limit()) break;
+      if (!read_length(ring_, p, peeked, orphan) || orphan) break;
+      if (p + peeked.span.slots - first > ring_.claim_limit()) break;
       items[count++] = {peeked.span, peeked.bytes, 0};
     }
     return count;
   }
 
-  SharedQueue* queue_;
-  SharedLedger ledger_;
+  Queue* queue_;
+  Ring ring_;  // where it all is
   std::uint32_t generation_ = 0;
   bool is_joined_ = false;
-  bool is_adopted_ = false;
 };
 
+using BoundedLease = BasicLease<SharedQueue>;
+
 // Has somebody claimed this position to get it, and nobody given it back?
-[[nodiscard]] inline bool is_unreleased(const Ring& ring, std::uint64_t position) noexcept {
+template <class R>
+[[nodiscard]] bool is_unreleased(const R& ring, std::uint64_t position) noexcept {
   // acquire P3: the position first, then the generation, as who recovers (B1)
-  const std::uint64_t popped = ring.pop_position->load(std::memory_order_acquire) & ~closed_bit;
+  const std::uint64_t popped = ring.position_of(ring.pop_position->load(std::memory_order_acquire));
   // acquire P2: who sees it given back sees all that its holder did before
-  return position < popped && Recovery::is_held(ring.generation_of(position).load(std::memory_order_acquire), position);
+  return position >= ring.first_position() && position < popped &&
+         Recovery::is_held(ring.generation_of(position).load(std::memory_order_acquire), position);
 }
 
 }  // namespace penstock

@@ -99,8 +99,8 @@ inline void drop_intent(ProducerLine& line) noexcept {
 }
 
 // As many of the items as one claim takes now: those of one slot up to the first long one, or that one. keeps C2
-template <class Ledger = OnceLedger>
-[[nodiscard]] Outcome try_put_bytes_once(const Ring& ring, SharedLedger ledger, ProducerLine& line, const Buffer* items,
+template <class Ledger = OnceLedger, class R>
+[[nodiscard]] Outcome try_put_bytes_once(const R& ring, SharedLedger ledger, ProducerLine& line, const Buffer* items,
                                          std::uint64_t count, std::uint64_t& put) noexcept {
   std::uint64_t run = 0;
   while (run < count && run < ring.claim_limit() && ring.slots_for(items[run].bytes) == 1) ++run;
@@ -116,17 +116,27 @@ template <class Ledger = OnceLedger>
 }
 
 // As many of `count` records as fit now.
-template <class Ledger = OnceLedger>
-[[nodiscard]] Outcome try_put_records_once(const Ring& ring, SharedLedger ledger, ProducerLine& line, const void* data,
+template <class Ledger = OnceLedger, class R>
+[[nodiscard]] Outcome try_put_records_once(const R& ring, SharedLedger ledger, ProducerLine& line, const void* data,
                                            std::uint64_t count, std::uint64_t& put) noexcept {
   const Outcome outcome = try_put_records(ring, Ledger(ledger, &line, false), data, count, put);
   if (outcome != Outcome::done) drop_intent(line);
   return outcome;
 }
 
+// Nothing of a dead one's claim is free any more: what of it was published? keeps C5
+[[nodiscard]] inline Outcome settle_buried(ProducerLine& line) noexcept {
+  const Extent extent = Extent::unpack(line.extent.load(std::memory_order_relaxed));
+  const std::uint64_t kept = Kept::unpack(line.kept.load(std::memory_order_acquire)).slots;
+  const std::uint64_t published = kept >= extent.slots ? extent.items : extent.items == extent.slots ? kept : 0;  // C2
+  complete(line, published);
+  return Outcome::done;
+}
+
 // What the last owner of a line left unfinished, if it was killed. busy: not all that it had claimed is buried yet,
 // run a recovery and ask again. keeps C5
-[[nodiscard]] inline Outcome settle(const Ring& ring, ProducerLine& line) noexcept {
+template <class R>
+[[nodiscard]] Outcome settle(const R& ring, ProducerLine& line) noexcept {
   const Progress now = progress_of(line);
   if (now.phase == Phase::idle) return Outcome::done;
   if (now.phase == Phase::intended) {  // C1
@@ -136,19 +146,16 @@ template <class Ledger = OnceLedger>
   // relaxed: carried to us by acquire N2; what the words say is not believed before it is checked
   const std::uint64_t position = line.position.load(std::memory_order_relaxed);
   const Extent extent = Extent::unpack(line.extent.load(std::memory_order_relaxed));
-  const std::uint64_t pushed = ring.push_position->load(std::memory_order_acquire) & ~closed_bit;
+  const std::uint64_t pushed = ring.position_of(ring.push_position->load(std::memory_order_acquire));
   const std::uint64_t popped = ring.pop_position->load(std::memory_order_acquire) & ~closed_bit;
   const bool is_sound = extent.items != 0 && extent.slots <= ring.claim_limit() && position <= pushed &&
                         extent.slots <= pushed - position && now.done <= now.total &&
                         extent.items <= now.total - now.done && (extent.items == 1 || extent.items == extent.slots);
   if (!is_sound) return Outcome::corrupt;
   for (std::uint64_t p = position; p != position + extent.slots; ++p)
-    if (ring.generation_of(p).load(std::memory_order_acquire) == generation::free(p))  // C3
+    if (ring.generation_of(p).load(std::memory_order_acquire) == ring.free(p))  // C3
       return p < popped ? Outcome::corrupt : Outcome::busy;  // nothing is popped that is neither published nor buried
-  const std::uint64_t kept = Kept::unpack(line.kept.load(std::memory_order_acquire)).slots;
-  const std::uint64_t published = kept >= extent.slots ? extent.items : extent.items == extent.slots ? kept : 0;  // C2
-  complete(line, published);
-  return Outcome::done;
+  return settle_buried(line);
 }
 
 }  // namespace penstock

@@ -30,6 +30,9 @@ inline bool shut_down(const Ring& ring, Event items, Event room, bool immediate)
 // A queue in shared memory, as one process has it.
 class SharedQueue {
  public:
+  using Ring = penstock::Ring;
+  using Recovery = penstock::Recovery;
+
   SharedQueue(std::byte* base, const BoundedOffsets& at, std::uint64_t capacity, std::uint64_t slot_bytes,
               std::uint32_t participants, std::uint32_t producers, int lock_fd, Identity identity) noexcept
       : control_(reinterpret_cast<BoundedControl*>(base + at.control)),
@@ -37,7 +40,7 @@ class SharedQueue {
         roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
                 &control_->participants_used, identity),
         producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers, roster_),
-        recovery_(ring_, roster_, producers_, {&control_->tombstones, &control_->adopted}) {}
+        recovery_(OneRing(ring_), roster_, producers_, {&control_->tombstones, &control_->adopted}) {}
 
   [[nodiscard]] const Ring& ring() const noexcept { return ring_; }
   [[nodiscard]] BoundedControl& control() const noexcept { return *control_; }
@@ -72,6 +75,14 @@ class SharedQueue {
     return joined;
   }
 
+  // For a lease, which may be on any queue of rings.
+  [[nodiscard]] Outcome peek(SharedLedger ledger, Peeked& peeked, Ring& ring) noexcept {
+    ring = ring_;
+    return penstock::peek(ring_, ledger, peeked);
+  }
+  [[nodiscard]] Recovery::Found recover() noexcept { return recovery_.run(); }
+  void after_release(const Ring&) noexcept {}
+
   // A `try_` that met a slot in mid-copy, or found nothing, looks for the dead, but not each time:
   // looking is a pass over the table. Nobody is declared dead by this clock; it only says when to ask.
   [[nodiscard]] bool recovery_is_due(Outcome outcome) noexcept {
@@ -87,7 +98,7 @@ class SharedQueue {
     const Recovery::Found found = recovery_.run();
     if (found.adoptable) items().wake_one();
     Peeked front;
-    (void)peek(ring_, ledger, front);
+    (void)penstock::peek(ring_, ledger, front);
     return found.changed || front.skipped > 0;
   }
 
@@ -110,7 +121,7 @@ class SharedQueue {
   void finish_adopted(SharedLedger ledger, const Peeked& peeked, void* to) noexcept {
     copy_out(ring_, peeked.span.position, to, peeked.bytes);
     PENSTOCK_FAILPOINT("recover.copied");
-    recovery_.release_adopted(ledger, peeked.span);
+    Recovery::release_adopted(ring_, ledger, peeked.span);
   }
 
   void note_long_items() noexcept {

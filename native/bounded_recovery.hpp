@@ -29,10 +29,32 @@ struct Adopted {
   std::uint64_t seen = 0;  // the generation that was judged
 };
 
-class Recovery {
+// The rings in which claims may be outstanding: one. Those of a growing queue are in growing_queue.hpp.
+class OneRing {
  public:
-  Recovery(const Ring& ring, Roster& roster, const Producers& producers, RecoveryCounters counters) noexcept
-      : ring_(ring), roster_(roster), producers_(producers), counters_(counters) {}
+  using Ring = penstock::Ring;
+  explicit OneRing(const Ring& ring) noexcept : ring_(ring) {}
+  template <class Use>
+  void each(Use use) const noexcept {
+    use(ring_);
+  }
+  [[nodiscard]] std::uint64_t claim_limit() const noexcept { return ring_.claim_limit(); }
+  // A position of now, of that side.
+  [[nodiscard]] std::uint64_t near(Side side) const noexcept {
+    return (side == Side::push ? ring_.push_position : ring_.pop_position)->load(std::memory_order_acquire) & ~closed_bit;
+  }
+
+ private:
+  const Ring& ring_;
+};
+
+template <class Rings>
+class BasicRecovery {
+ public:
+  using Ring = typename Rings::Ring;
+
+  BasicRecovery(Rings rings, Roster& roster, const Producers& producers, RecoveryCounters counters) noexcept
+      : rings_(rings), roster_(roster), producers_(producers), counters_(counters) {}
 
   struct Found {
     bool changed = false;    // a slot was buried or freed: try again
@@ -40,32 +62,14 @@ class Recovery {
     bool unclaimed = false;  // the front is claimed and nobody, alive or dead, says so: corrupt
     Peeked peeked;
     std::uint64_t seen = 0;
+    Ring ring = {};  // where it is
   };
 
-  // One pass over the table.
+  // One pass over the table for each ring.
   [[nodiscard]] Found run() noexcept {
     Found found;
-    // acquire P3, B1
-    const std::uint64_t pushed = ring_.push_position->load(std::memory_order_acquire) & ~closed_bit;
-    const std::uint64_t popped_word = ring_.pop_position->load(std::memory_order_acquire);
-    const std::uint64_t popped = popped_word & ~closed_bit;
-    PENSTOCK_FAILPOINT("recover.read_positions");
-    bool front_is_named = false;
-    const std::uint32_t used = roster_.used();
-    for (std::uint32_t line = 0; line < used; ++line) {
-      const Intent intent = read_intent(line);
-      front_is_named |= intent.covers(Side::push, popped);
-      if (is_meant(intent) && !roster_.is_alive(line)) {
-        PENSTOCK_FAILPOINT("recover.found_dead");
-        bury_or_find(intent, pushed, popped, found);
-        if (!found.adoptable) roster_.tidy(line, [this](std::uint32_t i) { return is_settled(i); });
-      }
-      recover_inherited(line, pushed, popped, found);  // after the intent: see bequeath()
-    }
+    rings_.each([&](const Ring& ring) { pass(ring, found); });
     has_more_.store(found.changed || found.adoptable, std::memory_order_relaxed);
-    found.unclaimed = !front_is_named && !found.changed && popped < pushed &&
-                      ring_.generation_of(popped).load(std::memory_order_acquire) == generation::free(popped) &&
-                      ring_.pop_position->load(std::memory_order_relaxed) == popped_word;
     return found;
   }
 
@@ -76,7 +80,7 @@ class Recovery {
   [[nodiscard]] bool try_adopt(SharedLedger ledger, const Found& found) noexcept {
     const Span span = found.peeked.span;
     ledger.declare(Side::pop, span.position, span.slots);  // B5
-    if (swap_to_adopted({span, found.peeked.bytes, found.seen})) return true;
+    if (swap_to_adopted(found.ring, {span, found.peeked.bytes, found.seen})) return true;
     ledger.clear();
     return false;
   }
@@ -85,7 +89,7 @@ class Recovery {
   // are ours now; the caller copies them and calls release_one() for each, and clears the line.
   [[nodiscard]] std::uint64_t try_adopt_many(SharedLedger ledger, const Found& found, Adopted* items,
                                              std::uint64_t limit) noexcept {
-    const std::uint64_t count = list_adoptable(found.peeked.span.position, items, limit);
+    const std::uint64_t count = list_adoptable(found.ring, found.peeked.span.position, items, limit);
     if (count == 0) return 0;
     const std::uint64_t first = items[0].span.position;
     const Span last = items[count - 1].span;
@@ -94,20 +98,20 @@ class Recovery {
     ledger.declare(Side::pop, first, last.position + last.slots - first);
     std::uint64_t adopted = 0;
     for (std::uint64_t i = 0; i < count; ++i)
-      if (swap_to_adopted(items[i])) items[adopted++] = items[i];
+      if (swap_to_adopted(found.ring, items[i])) items[adopted++] = items[i];
     if (adopted == 0) ledger.clear();
     return adopted;
   }
 
   // The head is ours alone. Another recoverer who sees it gone may free the rest before us (settle_popped), and
   // then a producer may have it: so the rest goes by compare-and-swap, and one that fails is no longer ours.
-  void release_one(Span span) noexcept {
-    release(ring_, {span.position, 1});
+  static void release_one(const Ring& ring, Span span) noexcept {
+    release(ring, {span.position, 1});
     for (std::uint64_t p = span.position + 1; p != span.position + span.slots; ++p)
-      (void)swap(p, generation::published(p), generation::free(p + ring_.capacity));
+      (void)swap(ring, p, generation::published(p), ring.free(p + ring.capacity));
   }
-  void release_adopted(SharedLedger ledger, Span span) noexcept {
-    release_one(span);
+  static void release_adopted(const Ring& ring, SharedLedger ledger, Span span) noexcept {
+    release_one(ring, span);
     ledger.clear();
   }
 
@@ -140,41 +144,73 @@ class Recovery {
   }
 
  private:
+  void pass(const Ring& ring, Found& found) noexcept {
+    // acquire P3, B1
+    const std::uint64_t pushed = ring.position_of(ring.push_position->load(std::memory_order_acquire));
+    const std::uint64_t popped_word = ring.pop_position->load(std::memory_order_acquire);
+    const std::uint64_t popped = ring.position_of(popped_word);
+    const bool had_changed = found.changed;
+    found.changed = false;
+    PENSTOCK_FAILPOINT("recover.read_positions");
+    bool front_is_named = false;
+    const std::uint32_t used = roster_.used();
+    for (std::uint32_t line = 0; line < used; ++line) {
+      const Intent intent = read_intent(line);
+      front_is_named |= intent.covers(Side::push, popped);
+      if (is_meant(ring, intent) && !roster_.is_alive(line)) {
+        PENSTOCK_FAILPOINT("recover.found_dead");
+        bury_or_find(ring, intent, pushed, popped, found);
+        if (!found.adoptable) roster_.tidy(line, [this](std::uint32_t i) { return is_settled(i); });
+      }
+      recover_inherited(ring, line, pushed, popped, found);  // after the intent: see bequeath()
+    }
+    found.unclaimed |= !front_is_named && !found.changed && popped < pushed &&
+                      ring.generation_of(popped).load(std::memory_order_acquire) == ring.free(popped) &&
+                      ring.pop_position->load(std::memory_order_relaxed) == popped_word;
+    found.changed |= had_changed;
+  }
+
   // Does it name anything? A count beyond the ring was not written by us.
-  [[nodiscard]] bool is_meant(Intent intent) const noexcept {
-    return intent.side != Side::none && intent.count != 0 && intent.count <= ring_.capacity;
+  [[nodiscard]] static bool is_meant(const Ring& ring, Intent intent) noexcept {
+    return intent.side != Side::none && intent.count != 0 && intent.count <= ring.capacity;
   }
 
   [[nodiscard]] bool is_settled(Intent intent) const noexcept {
-    if (!is_meant(intent)) return true;
-    const std::uint64_t pushed = ring_.push_position->load(std::memory_order_acquire) & ~closed_bit;
-    const std::uint64_t popped = ring_.pop_position->load(std::memory_order_acquire) & ~closed_bit;
-    const std::uint64_t first = whole_position(intent, intent.side == Side::push ? pushed : popped);
-    for (std::uint64_t p = first; p != first + intent.count; ++p) {
-      const std::uint64_t seen = ring_.generation_of(p).load(std::memory_order_acquire);
-      if (intent.side == Side::push && p < pushed && seen == generation::free(p)) return false;
-      if (intent.side == Side::pop && p < popped && is_held(seen, p)) return false;
+    bool settled = true;
+    rings_.each([&](const Ring& ring) { settled = settled && is_settled_in(ring, intent); });
+    return settled;
+  }
+
+  [[nodiscard]] static bool is_settled_in(const Ring& ring, Intent intent) noexcept {
+    if (!is_meant(ring, intent)) return true;
+    const std::uint64_t limit = ring.position_of(
+        (intent.side == Side::push ? ring.push_position : ring.pop_position)->load(std::memory_order_acquire));
+    const std::uint64_t first = whole_position(intent, limit);
+    for (std::uint64_t p = first; p != first + intent.count && p < limit; ++p) {
+      if (p < ring.first_position()) continue;  // of another ring, or of its last life
+      const std::uint64_t seen = ring.generation_of(p).load(std::memory_order_acquire);
+      if (intent.side == Side::push ? seen == ring.free(p) : is_held(seen, p)) return false;
     }
     return true;
   }
 
   // One intent that names all that two pops name, or 0. To name more does no harm (L3).
   [[nodiscard]] std::uint64_t merged(Intent a, Intent b) const noexcept {
-    const std::uint64_t popped = ring_.pop_position->load(std::memory_order_acquire) & ~closed_bit;
+    const std::uint64_t popped = rings_.near(Side::pop);
     const std::uint64_t begin_a = whole_position(a, popped);
     const std::uint64_t begin_b = whole_position(b, popped);
     const std::uint64_t begin = begin_a < begin_b ? begin_a : begin_b;
     const std::uint64_t end = begin_a + a.count > begin_b + b.count ? begin_a + a.count : begin_b + b.count;
-    return end - begin <= ring_.claim_limit() ? Intent{Side::pop, begin, end - begin}.packed() : 0;
+    return end - begin <= rings_.claim_limit() ? Intent{Side::pop, begin, end - begin}.packed() : 0;
   }
 
   // What earlier owners of a line had taken: they are dead, whoever owns it now.
-  void recover_inherited(std::uint32_t line, std::uint64_t pushed, std::uint64_t popped, Found& found) noexcept {
+  void recover_inherited(const Ring& ring, std::uint32_t line, std::uint64_t pushed, std::uint64_t popped, Found& found) noexcept {
     std::atomic<std::uint64_t>& inherited = roster_.lines()[line].inherited;
     std::uint64_t word = inherited.load(std::memory_order_acquire);
     if (word == 0) [[likely]] return;
     const Intent intent = Intent::unpack(word);
-    if (is_meant(intent)) bury_or_find(intent, pushed, popped, found);
+    if (is_meant(ring, intent)) bury_or_find(ring, intent, pushed, popped, found);
     PENSTOCK_FAILPOINT("recover.inherited");
     // From the exact word that was judged: a newer bequest stays. What is settled stays settled.
     if (is_settled(intent)) inherited.compare_exchange_strong(word, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
@@ -182,30 +218,31 @@ class Recovery {
 
   // Items from `first` on, without a gap, that consumers have claimed and not given back, and that no live line names:
   // then the dead have (L3).
-  [[nodiscard]] std::uint64_t list_adoptable(std::uint64_t first, Adopted* items, std::uint64_t limit) noexcept {
-    const std::uint64_t popped = ring_.pop_position->load(std::memory_order_acquire) & ~closed_bit;  // B1
+  [[nodiscard]] std::uint64_t list_adoptable(const Ring& ring, std::uint64_t first, Adopted* items,
+                                             std::uint64_t limit) noexcept {
+    const std::uint64_t popped = ring.position_of(ring.pop_position->load(std::memory_order_acquire));  // B1
     std::uint64_t count = 0;
     for (std::uint64_t p = first; count < limit && p < popped;) {
-      const std::uint64_t seen = ring_.generation_of(p).load(std::memory_order_acquire);
+      const std::uint64_t seen = ring.generation_of(p).load(std::memory_order_acquire);
       if (!is_held(seen, p) || seen == generation::tombstone(p) || is_live(Side::pop, p)) break;
-      Peeked peeked{{p, 1}, ring_.slot_bytes, 0};
+      Peeked peeked{{p, 1}, ring.slot_bytes, 0};
       bool orphan = false;
-      if (ring_.lengths != nullptr && (!read_length(ring_, p, peeked, orphan) || orphan)) break;
-      if (p + peeked.span.slots - first > ring_.claim_limit()) break;
+      if (ring.lengths != nullptr && (!read_length(ring, p, peeked, orphan) || orphan)) break;
+      if (p + peeked.span.slots - first > ring.claim_limit()) break;
       items[count++] = {peeked.span, peeked.bytes, seen};
       p += peeked.span.slots;
     }
     return count;
   }
 
-  [[nodiscard]] bool swap_to_adopted(const Adopted& item) noexcept {
+  [[nodiscard]] bool swap_to_adopted(const Ring& ring, const Adopted& item) noexcept {
     const std::uint64_t p = item.span.position;
     std::uint64_t expected = item.seen;
     PENSTOCK_FAILPOINT("recover.before_adopt");
     // B3; acquire P1 on success: the item's bytes
-    if (!ring_.generation_of(p).compare_exchange_strong(expected,
-                                                        generation::adopted(p, generation::times_adopted(item.seen) + 1),
-                                                        std::memory_order_acq_rel, std::memory_order_relaxed))
+    if (!ring.generation_of(p).compare_exchange_strong(expected,
+                                                       generation::adopted(p, generation::times_adopted(item.seen) + 1),
+                                                       std::memory_order_acq_rel, std::memory_order_relaxed))
       return false;
     PENSTOCK_FAILPOINT("recover.adopted");
     counters_.adopted->fetch_add(1, std::memory_order_relaxed);  // a statistic
@@ -234,74 +271,77 @@ class Recovery {
     return false;
   }
 
-  void bury_or_find(Intent intent, std::uint64_t pushed, std::uint64_t popped, Found& found) noexcept {
+  void bury_or_find(const Ring& ring, Intent intent, std::uint64_t pushed, std::uint64_t popped, Found& found) noexcept {
     const std::uint64_t limit = intent.side == Side::push ? pushed : popped;
     const std::uint64_t first = whole_position(intent, limit);
     for (std::uint64_t p = first; p != first + intent.count && p < limit; ++p) {
+      if (p < ring.first_position()) continue;  // of another ring, or of its last life
       if (intent.side == Side::push)
-        bury(p, found);
+        bury(ring, p, found);
       else
-        settle_popped(p, found);
+        settle_popped(ring, p, found);
     }
   }
 
   // A claimed slot whose producer died before it published.
-  void bury(std::uint64_t p, Found& found) noexcept {
-    if (ring_.generation_of(p).load(std::memory_order_acquire) != generation::free(p)) return;
+  void bury(const Ring& ring, std::uint64_t p, Found& found) noexcept {
+    if (ring.generation_of(p).load(std::memory_order_acquire) != ring.free(p)) return;
     PENSTOCK_FAILPOINT("recover.found_free");
     if (is_live(Side::push, p)) return;
     if (producers_.count() != 0) {
       // Still free after the look at the lines: whoever claimed it is dead, and not only since it published.
-      if (ring_.generation_of(p).load(std::memory_order_acquire) != generation::free(p)) return;
+      if (ring.generation_of(p).load(std::memory_order_acquire) != ring.free(p)) return;
       cut_claims(producers_.lines(), producers_.count(), p);  // B4
     }
-    if (swap(p, generation::free(p), generation::tombstone(p))) {
+    if (swap(ring, p, ring.free(p), generation::tombstone(p))) {
       found.changed = true;
       counters_.tombstones->fetch_add(1, std::memory_order_relaxed);  // a statistic
     }
   }
 
   // A slot that a dead consumer had claimed: free it if nothing in it is owed to anybody, else note it.
-  void settle_popped(std::uint64_t p, Found& found) noexcept {
-    const std::uint64_t seen = ring_.generation_of(p).load(std::memory_order_acquire);
+  void settle_popped(const Ring& ring, std::uint64_t p, Found& found) noexcept {
+    const std::uint64_t seen = ring.generation_of(p).load(std::memory_order_acquire);
     if (!is_held(seen, p) || is_live(Side::pop, p)) return;
     PENSTOCK_FAILPOINT("recover.judged");
     if (seen == generation::tombstone(p)) {
-      found.changed |= swap(p, seen, generation::free(p + ring_.capacity));
+      found.changed |= swap(ring, p, seen, ring.free(p + ring.capacity));
       return;
     }
-    Peeked peeked{{p, 1}, ring_.slot_bytes, 0};
+    Peeked peeked{{p, 1}, ring.slot_bytes, 0};
     bool orphan = false;
-    if (ring_.lengths != nullptr && !read_length(ring_, p, peeked, orphan)) return;
+    if (ring.lengths != nullptr && !read_length(ring, p, peeked, orphan)) return;
     if (!orphan) {
-      if (!found.adoptable) found = {found.changed, true, false, peeked, seen};
-    } else if (!head_is_held(p)) {
-      found.changed |= swap(p, seen, generation::free(p + ring_.capacity));
+      if (!found.adoptable) found = {found.changed, true, found.unclaimed, peeked, seen, ring};
+    } else if (!head_is_held(ring, p)) {
+      found.changed |= swap(ring, p, seen, ring.free(p + ring.capacity));
     }
   }
 
   // The rest of a long item goes with its head as long as the head is there (I3).
-  [[nodiscard]] bool head_is_held(std::uint64_t p) const noexcept {
-    const Length length{ring_.length_of(p).load(std::memory_order_relaxed)};
+  [[nodiscard]] static bool head_is_held(const Ring& ring, std::uint64_t p) noexcept {
+    const Length length{ring.length_of(p).load(std::memory_order_relaxed)};
     const std::uint64_t head = p - length.distance();
-    return is_held(ring_.generation_of(head).load(std::memory_order_acquire), head) &&
-           !(ring_.generation_of(head).load(std::memory_order_acquire) == generation::tombstone(head));
+    return is_held(ring.generation_of(head).load(std::memory_order_acquire), head) &&
+           !(ring.generation_of(head).load(std::memory_order_acquire) == generation::tombstone(head));
   }
 
-  [[nodiscard]] bool swap(std::uint64_t p, std::uint64_t from, std::uint64_t to) noexcept {
+  [[nodiscard]] static bool swap(const Ring& ring, std::uint64_t p, std::uint64_t from, std::uint64_t to) noexcept {
     PENSTOCK_FAILPOINT("recover.before_swap");
     // B3; release P2 / P1: whoever takes the slot next sees all that its last owner did
-    const bool swapped = ring_.generation_of(p).compare_exchange_strong(from, to, std::memory_order_acq_rel,
+    const bool swapped = ring.generation_of(p).compare_exchange_strong(from, to, std::memory_order_acq_rel,
                                                                         std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("recover.swapped");
     return swapped;
   }
 
-  const Ring& ring_;
+  Rings rings_;
   Roster& roster_;
   const Producers& producers_;
   RecoveryCounters counters_;
   std::atomic<bool> has_more_{false};
 };
+
+using Recovery = BasicRecovery<OneRing>;
 
 }  // namespace penstock

@@ -22,7 +22,7 @@
 namespace penstock {
 
 inline constexpr char magic[8] = {'P', 'E', 'N', 'S', 'T', 'O', 'C', 'K'};
-inline constexpr std::uint32_t layout_version = 2;
+inline constexpr std::uint32_t layout_version = 3;
 inline constexpr std::uint32_t byte_order_mark = 0x01020304;
 
 enum class Kind : std::uint32_t { bounded = 1, growing = 2, overwriting = 3, slots = 4, events = 5 };
@@ -109,7 +109,7 @@ struct ProducerLine {
   std::atomic<std::uint64_t> sequence[2];  // the one of now, and the one before or after it
   std::atomic<std::uint64_t> position;     // of the claim under way, or of the last one
   std::atomic<std::uint64_t> extent;       // of that claim: | slots : 32 | items : 32 |
-  std::atomic<std::uint64_t> kept;         // of a bounded ring: how much of it is not buried, see bounded_producers.hpp
+  std::atomic<std::uint64_t> kept;         // what recovery left of it: bounded_producers.hpp, slots_producers.hpp
   std::uint64_t spare;                     // 0
   std::atomic<std::uint64_t> name[producer_name_bytes / 8];  // UTF-8, filled up with zeros
 };

@@ -33,23 +33,44 @@
 namespace penstock {
 
 // Small numbers for threads, given back at a thread's end, so that a queue's lines can be found by index.
+//
+// One thread has one number, whichever of our extension modules asks: else one of them would take another thread's line
+// for its own. Each module has its own copy of what an inline variable is in a header, unless the loader is told that
+// there is one in the process: that is what g++ does with those that are visible (STB_GNU_UNIQUE).
 namespace thread_number {
 
-inline constexpr std::uint32_t limit = 1024;
-inline std::mutex mutex;
-inline bool taken[limit];
+#if !defined(__GNUC__) || defined(__clang__)
+#error "thread numbers must be one table in the process (STB_GNU_UNIQUE): build with g++"
+#endif
 
+struct Taken {
+  pthread_t thread;     // the same before and after a fork
+  std::uint32_t users;  // modules that have asked; 0: free
+};
+
+inline constexpr std::uint32_t limit = 1024;
+[[gnu::visibility("default")]] inline std::mutex mutex;
+[[gnu::visibility("default")]] inline Taken taken[limit];
+
+// What a module holds of the number of a thread.
 struct Holder {
   std::uint32_t number = limit;
   Holder() noexcept {
     const std::lock_guard lock(mutex);
-    for (std::uint32_t i = 0; i < limit && number == limit; ++i)
-      if (!taken[i]) taken[number = i] = true;
+    for (std::uint32_t i = limit; i-- > 0;) {
+      if (taken[i].users == 0) {
+        number = i;  // the lowest one that is free, if the thread has none
+      } else if (pthread_equal(taken[i].thread, pthread_self())) {
+        number = i;
+        break;
+      }
+    }
+    if (number != limit) taken[number] = {pthread_self(), taken[number].users + 1};
   }
   ~Holder() {
     if (number == limit) return;
     const std::lock_guard lock(mutex);
-    taken[number] = false;
+    --taken[number].users;
   }
 };
 
@@ -279,15 +300,15 @@ class Roster {
     for (auto& owned : owned_) owned.store(false, std::memory_order_relaxed);
   }
 
-  // Every roster of this process, for the fork handlers.
-  static inline std::mutex registry_mutex_;
-  static inline Roster* registry_ = nullptr;
+  // Every roster of this process, whichever module made it, for the fork handlers: see thread_number.
+  [[gnu::visibility("default")]] static inline std::mutex registry_mutex_;
+  [[gnu::visibility("default")]] static inline Roster* registry_ = nullptr;
+  [[gnu::visibility("default")]] static inline bool has_fork_handlers_ = false;
   Roster* next_ = nullptr;
 
   void enlist() noexcept {
-    static const int installed = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    (void)installed;
     const std::lock_guard lock(registry_mutex_);
+    if (!has_fork_handlers_) has_fork_handlers_ = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
     next_ = registry_;
     registry_ = this;
   }
@@ -316,8 +337,8 @@ class Roster {
 
   // Only async-signal-safe calls: other threads of the parent may have held any lock of the C library.
   static void after_fork_in_child() noexcept {
-    const std::uint32_t survivor = thread_number::cached_plus_one;
-    for (std::uint32_t i = 0; i < thread_number::limit; ++i) thread_number::taken[i] = i + 1 == survivor;
+    for (thread_number::Taken& taken : thread_number::taken)
+      if (!pthread_equal(taken.thread, pthread_self())) taken.users = 0;
     new (&thread_number::mutex) std::mutex;
     for (Roster* roster = registry_; roster != nullptr; roster = roster->next_) {
       roster->start_anew();

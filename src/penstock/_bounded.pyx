@@ -10,7 +10,6 @@ from penstock._queue cimport Body, Queue, checked_int, computed_deadline
 
 from penstock import _bounded_lease, _bounded_once, items, segment
 from penstock.bounded_geometry import BoundedGeometry
-from penstock.errors import Empty
 from penstock.stats import BoundedStats
 
 
@@ -90,15 +89,9 @@ cdef class BoundedQueue(Queue):
         ends by an exception, or its process dies, they go to somebody else, at the same positions. Raises Empty or
         ShutDown, as a get.
         """
-        cdef object limit = checked_int("max_items", max_items)
-        if limit < 1:
-            raise ValueError(f"max_items must be at least 1: max_items={max_items}")
-        taken = _bounded_lease.lease(
-            shared_body(self.body, "leases"), self.name, min(limit, 1 << 62), computed_deadline(block, timeout)
+        return _bounded_lease.lease(
+            shared_body(self.body, "leases"), self.name, max_items, computed_deadline(block, timeout)
         )
-        if taken is None:
-            raise Empty
-        return taken
 
     def unreleased(self, positions):
         """Those of the positions that somebody has claimed to get, and nobody has given back yet."""

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Leases on a bounded queue in shared memory: convert, wait, raise. The algorithm is in native/bounded_lease.hpp."""
+"""Leases: convert, wait, raise. For every queue of rings: the algorithm is in native/bounded_lease.hpp."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -7,15 +7,15 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint64_t
 from libcpp.vector cimport vector
 
-from penstock._bounded_shared cimport SharedBody
+from penstock._claiming cimport ClaimingBody
 from penstock._kinds cimport OBJECT, RECORD
 from penstock._native cimport *
-from penstock._queue cimport AT_ONCE, remaining_ns
+from penstock._queue cimport AT_ONCE, checked_int, remaining_ns
 
 import numpy
 
 from penstock import items
-from penstock.errors import QueueClosed
+from penstock.errors import Empty, QueueClosed
 from penstock.lease import Lease
 
 import_array()
@@ -26,21 +26,21 @@ cdef enum:
 
 @cython.final
 @cython.no_gc_clear  # its end needs the body
-cdef class BoundedHolding:
+cdef class RingHolding:
     """What one lease holds. Dropped before it is released, it gives everything back."""
-    cdef SharedBody body
-    cdef NativeLease* lease
+    cdef ClaimingBody body
+    cdef RingLease* lease
     cdef vector[Adopted] items
 
-    def __cinit__(self, SharedBody body):
+    def __cinit__(self, ClaimingBody body):
         self.body = body
-        self.lease = new NativeLease(body.queue[0])
+        self.lease = body.new_lease()
 
     def __dealloc__(self):
         cdef bint was_held = self.lease is not NULL and self.lease.is_ours() and self.items.size() != 0
         del self.lease
         if was_held:
-            self.body.queue.items().notify()
+            self.body.notify_items()
 
     cdef int join(self) except -1:
         cdef Joined joined = self.lease.join()
@@ -55,17 +55,20 @@ cdef class BoundedHolding:
             self.lease.let_go()
             self.items.clear()
         if is_broken(self.body.guard):
-            self.body._raise_corrupt()
+            self.body.raise_corrupt()
         if count:
-            self.body.queue.room().notify()
+            self.body.notify_room()
         if not is_all:
-            self.body.queue.items().notify()
+            self.body.notify_items()
 
 
-def lease(SharedBody body, name, limit, int64_t deadline):
-    """Up to ``limit`` items, those of the dead first; None when the time is up."""
-    cdef BoundedHolding holding = BoundedHolding(body)
-    cdef uint64_t most = min(limit, LEASE_LIMIT, body.ring.claim_limit())
+def lease(ClaimingBody body, name, max_items, int64_t deadline):
+    """At least one item, those of the dead first."""
+    cdef RingHolding holding = RingHolding(body)
+    cdef object limit = checked_int("max_items", max_items)
+    if limit < 1:
+        raise ValueError(f"max_items must be at least 1: max_items={max_items}")
+    cdef uint64_t most = min(limit, LEASE_LIMIT)
     cdef uint64_t count = 0
     cdef uint64_t skipped = 0
     cdef Outcome outcome
@@ -76,7 +79,7 @@ def lease(SharedBody body, name, limit, int64_t deadline):
     while count == 0:
         outcome = holding.lease.try_claim(holding.items.data(), most, count, skipped)
         if skipped:
-            body.queue.room().notify()
+            body.notify_room()
         if outcome == Outcome.done:
             continue
         count = look_for_the_dead(holding, outcome, most)
@@ -84,63 +87,60 @@ def lease(SharedBody body, name, limit, int64_t deadline):
             break
         if not wait_for_items(holding, deadline):
             holding.items.clear()
-            return None
+            raise Empty
         waited = True
     holding.items.resize(count)
-    if waited and looks_poppable(body.ring[0]):
-        body.queue.items().notify()
+    if waited and body.looks_gettable():
+        body.notify_items()
     found = copied(holding)
     if is_broken(body.guard):
-        body._raise_corrupt()
+        body.raise_corrupt()
     return Lease(found, positions_of(holding), holding, name, is_redelivered=holding.lease.is_adopted())
 
 
-def unreleased(SharedBody body, positions):
+def unreleased(ClaimingBody body, positions):
     """Those of the positions that somebody has claimed to get, and nobody has given back."""
-    return [position for position in positions if is_unreleased(body.ring[0], position)]
+    return [position for position in positions if body.is_unreleased(position)]
 
 
-cdef uint64_t adopt(BoundedHolding holding, uint64_t limit) except? 0:
+cdef uint64_t adopt(RingHolding holding, uint64_t limit) except? 0:
     """What a dead consumer had, if there was one."""
-    cdef SharedBody body = holding.body
-    cdef Found found
-    cdef uint64_t count = 0
+    cdef ClaimingBody body = holding.body
+    cdef Inherited found
     with nogil:
-        found = body.queue.recovery().run()
-        if found.adoptable:
-            count = holding.lease.try_adopt(found, holding.items.data(), limit)
+        found = holding.lease.try_inherit(holding.items.data(), limit)
     if found.unclaimed:
-        body._raise_corrupt()
+        body.raise_corrupt()
     if found.changed:
-        body.queue.room().notify()
-    return count
+        body.notify_room()
+    return found.count
 
 
-cdef uint64_t look_for_the_dead(BoundedHolding holding, Outcome outcome, uint64_t limit) except? 0:
+cdef uint64_t look_for_the_dead(RingHolding holding, Outcome outcome, uint64_t limit) except? 0:
     """After a claim that found nothing."""
-    cdef SharedBody body = holding.body
+    cdef ClaimingBody body = holding.body
     cdef uint64_t count
     if outcome == Outcome.corrupt or is_broken(body.guard):
-        body._raise_corrupt()
-    if outcome == Outcome.closed and is_discarded(body.ring[0]):
+        body.raise_corrupt()
+    if outcome == Outcome.closed and body.is_discarded():
         body.raise_shut_down()
-    if outcome != Outcome.closed and not body.queue.recovery_is_due(outcome):
+    if outcome != Outcome.closed and not body.recovery_is_due(outcome):
         return 0
     count = adopt(holding, limit)
-    if count == 0 and outcome == Outcome.closed and not body.queue.recovery().has_more():
+    if count == 0 and outcome == Outcome.closed and not body.has_more_to_recover():
         body.raise_shut_down()
     return count
 
 
-cdef bint wait_for_items(BoundedHolding holding, int64_t deadline) except -1:
+cdef bint wait_for_items(RingHolding holding, int64_t deadline) except -1:
     cdef int64_t left
     if deadline == AT_ONCE:
-        return holding.body.queue.recovery().has_more()  # the dead were in the way
+        return holding.body.has_more_to_recover()  # the dead were in the way
     left = remaining_ns(deadline)
     if left <= 0:
         return False
     with nogil:
-        holding.body.queue.wait_for_items(left)
+        holding.body.sleep_for_items(left)
     PyErr_CheckSignals()
     holding.body.check_open()
     if not holding.lease.is_ours():  # a handler has forked, and we are the child
@@ -148,9 +148,9 @@ cdef bint wait_for_items(BoundedHolding holding, int64_t deadline) except -1:
     return True
 
 
-cdef object copied(BoundedHolding holding):
+cdef object copied(RingHolding holding):
     """The items as memory of our own. An error here gives them back."""
-    cdef SharedBody body = holding.body
+    cdef ClaimingBody body = holding.body
     cdef uint64_t count = holding.items.size()
     cdef uint64_t i
     cdef char* to
@@ -162,19 +162,18 @@ cdef object copied(BoundedHolding holding):
         with nogil:
             if holding.lease.is_adopted():
                 for i in range(count):
-                    copy_out(body.ring[0], holding.items[i].span.position, to + i * body.ring.slot_bytes,
-                             body.ring.slot_bytes)
+                    holding.lease.copy_out(holding.items[i], to + i * body.slot_bytes, body.slot_bytes)
             else:
-                copy_out(body.ring[0], holding.items[0].span.position, to, count * body.ring.slot_bytes)
+                holding.lease.copy_out(holding.items[0], to, count * body.slot_bytes)
         return target
     for i in range(count):
         target = PyBytes_FromStringAndSize(NULL, holding.items[i].bytes)
-        copy_out(body.ring[0], holding.items[i].span.position, PyBytes_AS_STRING(target), holding.items[i].bytes)
+        holding.lease.copy_out(holding.items[i], PyBytes_AS_STRING(target), holding.items[i].bytes)
         found.append(items.decode_object(target) if body.form == OBJECT else target)
     return found
 
 
-cdef object positions_of(BoundedHolding holding):
+cdef object positions_of(RingHolding holding):
     cdef uint64_t i
     cdef object positions = numpy.empty(holding.items.size(), dtype=numpy.int64)
     cdef int64_t* to = <int64_t*>array_data(positions)

@@ -1,13 +1,13 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Puts of named producers: convert, wait, raise. The algorithm is in native/bounded_producers.hpp."""
+"""Puts of named producers: convert, wait, raise. For every queue of rings: the algorithm is in native/bounded_producers.hpp."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint64_t
 
-from penstock._bounded_shared cimport SharedBody
 from penstock._batches cimport Gathered
 from penstock._buffers cimport as_records
+from penstock._claiming cimport ClaimingBody
 from penstock._kinds cimport LONG_COPY, RECORD
 from penstock._native cimport *
 from penstock._queue cimport AT_ONCE, checked_int, remaining_ns
@@ -20,7 +20,7 @@ import_array()
 SEQUENCE_LIMIT = 2**63
 
 
-def put_once(SharedBody body, items, producer, sequence, int64_t deadline):
+def put_once(ClaimingBody body, items, producer, sequence, int64_t deadline):
     cdef Call call = Call(body, producer)
     number = checked_int("sequence", sequence)
     if not 0 <= number < SEQUENCE_LIMIT:
@@ -33,21 +33,21 @@ def put_once(SharedBody body, items, producer, sequence, int64_t deadline):
     return call.run()
 
 
-def producers(SharedBody body):
+def producers(ClaimingBody body):
     cdef Listed listed
     found = []
-    for i in range(body.queue.producers().count()):
-        if body.queue.producers().look(i, listed):
+    for i in range(body.producers().count()):
+        if body.producers().look(i, listed):
             name = listed.name.text()[:listed.name.bytes()].decode(errors="replace")
             found.append(ProducerInfo(name, listed.sequence, listed.done, listed.total))
     return found
 
 
-def forget_producer(SharedBody body, name):
+def forget_producer(ClaimingBody body, name):
     cdef Call call = Call(body, name)
     cdef Taken taken
-    body._find_ledger(&call.ledger)
-    taken = body.queue.producers().forget(call.name, body.queue.owner_word(call.ledger))
+    body.find_ledger(&call.ledger)
+    taken = body.producers().forget(call.name, body.owner_word(call.ledger))
     if taken == Taken.unknown:
         raise ValueError(f"{body.label} has no producer named {name!r}; q.producers() lists them")
     if taken != Taken.yes:
@@ -56,7 +56,7 @@ def forget_producer(SharedBody body, name):
 
 cdef class Call:
     """One call for a named producer: what it puts, and the line that it owns meanwhile."""
-    cdef SharedBody body
+    cdef ClaimingBody body
     cdef ProducerName name
     cdef str label                # the producer's name, quoted
     cdef uint64_t sequence
@@ -71,7 +71,7 @@ cdef class Call:
     cdef Gathered batch           # or of items that vary in length
     cdef bint is_long             # worth giving up the GIL
 
-    def __cinit__(self, SharedBody body, producer):
+    def __cinit__(self, ClaimingBody body, producer):
         cdef bytes encoded
         if not isinstance(producer, str):
             raise TypeError(f"a producer's name must be a str: producer={producer!r}")
@@ -88,11 +88,11 @@ cdef class Call:
 
     cdef int collect(self, object items) except -1:
         """Before anything is recorded: a bad item is an error that leaves nothing behind."""
-        cdef SharedBody body = self.body
+        cdef ClaimingBody body = self.body
         if body.form == RECORD:
             self.array = as_records(body.dtype, items, one=False)
             self.records = <const char*>array_data(self.array)
-            self.total = <uint64_t>self.array.nbytes // body.ring.slot_bytes
+            self.total = <uint64_t>self.array.nbytes // body.slot_bytes
             self.is_long = <uint64_t>self.array.nbytes >= LONG_COPY
         else:
             self.batch = body.gather(items)
@@ -103,7 +103,7 @@ cdef class Call:
     # -- the producer's line ----------------------------------------------------------------------------
 
     cdef object run(self):
-        self.body._find_ledger(&self.ledger)
+        self.body.find_ledger(&self.ledger)
         self.own()
         try:
             self.settle()
@@ -112,16 +112,16 @@ cdef class Call:
             self.leave()
 
     cdef int own(self) except -1:
-        cdef SharedQueue* queue = self.body.queue
+        cdef Producers* producers = self.body.producers()
         cdef Taken taken
-        self.me = queue.owner_word(self.ledger)
-        taken = queue.producers().find(self.name, self.me, self.line)
+        self.me = self.body.owner_word(self.ledger)
+        taken = producers.find(self.name, self.me, self.line)
         if taken == Taken.unknown:  # to make a name can mean to wait for somebody who makes one
             with nogil:
-                taken = queue.producers().take(self.name, self.me, self.sequence, self.total, self.line)
+                taken = producers.take(self.name, self.me, self.sequence, self.total, self.line)
         if taken == Taken.table_full:
             raise TooManyProducers(
-                f"all {queue.producers().count()} producers of {self.body.label} are other names than {self.label}; "
+                f"all {producers.count()} producers of {self.body.label} are other names than {self.label}; "
                 "forget one that is not needed any more with q.forget_producer(name) (q.producers() lists them), "
                 "or create the queue with a larger producers="
             )
@@ -132,7 +132,7 @@ cdef class Call:
     cdef int leave(self) except -1:
         """Unless we are a forked child by now: then the line is our parent's."""
         cdef SharedLedger ledger
-        if self.body.queue.find_ledger(ledger) and self.body.queue.owner_word(ledger) == self.me:
+        if self.body.has_ledger(&ledger) and self.body.owner_word(ledger) == self.me:
             Producers.leave(self.line[0])
         return 0
 
@@ -144,7 +144,7 @@ cdef class Call:
 
     cdef int check_still_ours(self) except -1:
         """After a wait: a signal handler may have forked."""
-        if self.body.queue.owner_word(self.ledger) != self.me:
+        if self.body.owner_word(self.ledger) != self.me:
             self.raise_in_use()
         return 0
 
@@ -153,9 +153,9 @@ cdef class Call:
         cdef Outcome outcome
         while progress_of(self.line[0]).phase != Phase.idle:
             with nogil:
-                outcome = self.body.queue.settle_producer(self.line[0])
+                outcome = self.body.settle_producer(self.line)
             if is_broken(self.body.guard):
-                self.body._raise_corrupt()
+                self.body.raise_corrupt()
             if outcome == Outcome.corrupt:
                 raise CorruptSegment(
                     f"what {self.body.label} has recorded of the producer {self.label} contradicts the queue; "
@@ -167,7 +167,7 @@ cdef class Call:
                 raise Full(f"what a killed call of the producer {self.label} has put is not known yet; repeat the call")
             PyErr_CheckSignals()
             self.body.check_open()
-            self.body._find_ledger(&self.ledger)
+            self.body.find_ledger(&self.ledger)
             self.check_still_ours()
         return 0
 
@@ -190,7 +190,7 @@ cdef class Call:
         return begun == Begun.yes
 
     cdef object put_missing(self):
-        cdef SharedBody body = self.body
+        cdef ClaimingBody body = self.body
         cdef uint64_t before = self.done
         cdef uint64_t put = 0
         cdef uint64_t slots
@@ -205,10 +205,10 @@ cdef class Call:
                 outcome = self.try_put(&put)
             if outcome == Outcome.done:
                 self.done += put
-                body._after_put(waited)
+                body.after_put(waited)
                 continue
-            slots = 1 if body.form == RECORD else body.ring.slots_for(self.batch.buffers[self.done].bytes)
-            if not body._wait_for_room(outcome, slots, self.deadline, &self.ledger):
+            slots = 1 if body.form == RECORD else body.slots_of(self.batch.buffers[self.done].bytes)
+            if not body.wait_for_room(outcome, slots, self.deadline, &self.ledger):
                 raise Full(
                     f"{self.done} of {self.total} items of sequence {self.sequence} of the producer {self.label} "
                     "are in; repeat the call to put the rest"
@@ -220,10 +220,7 @@ cdef class Call:
     cdef Outcome try_put(self, uint64_t* put) noexcept nogil:
         cdef uint64_t count = self.total - self.done
         if self.records is not NULL:
-            return try_put_records_once(
-                self.body.ring[0], self.ledger, self.line[0], self.records + self.done * self.body.ring.slot_bytes,
-                count, put[0],
+            return self.body.put_records_once(
+                self.ledger, self.line, self.records + self.done * self.body.slot_bytes, count, put
             )
-        return try_put_bytes_once(
-            self.body.ring[0], self.ledger, self.line[0], self.batch.buffers + self.done, count, put[0]
-        )
+        return self.body.put_bytes_once(self.ledger, self.line, self.batch.buffers + self.done, count, put)

@@ -3,11 +3,9 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint64_t
 
-from penstock._batches cimport Gathered, gather
 from penstock._buffers cimport Held, as_records, borrow
 from penstock._kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from penstock._mapped cimport own_identity
@@ -17,7 +15,7 @@ from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
 import numpy
 
 from penstock import items
-from penstock.errors import CorruptSegment, Full
+from penstock.errors import CorruptSegment
 
 import_array()
 
@@ -30,7 +28,7 @@ cdef object decode_object = items.decode_object
 
 
 @cython.final
-cdef class SharedBody(MappedBody):
+cdef class SharedBody(ClaimingBody):
 
     def __cinit__(self, opened):
         cdef BoundedOffsets at
@@ -54,11 +52,12 @@ cdef class SharedBody(MappedBody):
         self.dtype = opened.item.dtype
         self.form = opened.item.kind
         self.participants = opened.geometry.participants
+        self.slot_bytes = opened.geometry.slot_bytes
 
     def __dealloc__(self):
         del self.queue
 
-    cdef int _raise_corrupt(self) except -1:
+    cdef int raise_corrupt(self) except -1:
         self.raise_if_truncated()
         raise CorruptSegment(
             f"the positions and generations of {self.label} contradict each other: "
@@ -66,8 +65,7 @@ cdef class SharedBody(MappedBody):
             f"capacity={self.ring.capacity}; recreate the queue"
         )
 
-    cdef int _find_ledger(self, SharedLedger* ledger) except -1:
-        """This thread's line in the participant table; a thread joins at its first operation."""
+    cdef int find_ledger(self, SharedLedger* ledger) except -1:
         cdef Joined joined
         if self.queue.find_ledger(ledger[0]):
             return 0
@@ -75,6 +73,38 @@ cdef class SharedBody(MappedBody):
         if joined == Joined.yes and self.queue.find_ledger(ledger[0]):
             return 0
         return self.raise_not_joined(joined)
+
+    cdef bint has_ledger(self, SharedLedger* ledger) noexcept:
+        return self.queue.find_ledger(ledger[0])
+
+    cdef uint64_t owner_word(self, SharedLedger ledger) noexcept:
+        return self.queue.owner_word(ledger)
+
+    cdef Producers* producers(self) noexcept:
+        return &self.queue.producers()
+
+    cdef Outcome settle_producer(self, ProducerLine* line) noexcept nogil:
+        return self.queue.settle_producer(line[0])
+
+    cdef Outcome put_buffers(
+        self, SharedLedger ledger, const Buffer* items, uint64_t count, uint64_t* put
+    ) noexcept nogil:
+        return try_put_bytes_many(self.ring[0], ledger, items, count, put[0])
+
+    cdef Outcome put_records(
+        self, SharedLedger ledger, const void* data, uint64_t count, uint64_t* put
+    ) noexcept nogil:
+        return try_put_records(self.ring[0], ledger, data, count, put[0])
+
+    cdef Outcome put_bytes_once(
+        self, SharedLedger ledger, ProducerLine* line, const Buffer* items, uint64_t count, uint64_t* put
+    ) noexcept nogil:
+        return try_put_bytes_once(self.ring[0], ledger, line[0], items, count, put[0])
+
+    cdef Outcome put_records_once(
+        self, SharedLedger ledger, ProducerLine* line, const void* data, uint64_t count, uint64_t* put
+    ) noexcept nogil:
+        return try_put_records_once(self.ring[0], ledger, line[0], data, count, put[0])
 
     # -- put --------------------------------------------------------------------------------------------
 
@@ -90,12 +120,7 @@ cdef class SharedBody(MappedBody):
             return self._put_bytes(lent.view.buf, lent.view.len, deadline)
         return self._put_bytes(PyBytes_AS_STRING(item), PyBytes_GET_SIZE(item), deadline)
 
-    cdef object put_many(self, object items, int64_t deadline):
-        if self.form == RECORD:
-            return self._put_records(as_records(self.dtype, items, one=False), deadline)
-        return self._put_bytes_many(self.gather(items), deadline)
-
-    cdef int _check_length(self, uint64_t length) except -1:
+    cdef int check_length(self, uint64_t length) except -1:
         if length > item_bytes_limit or self.ring.slots_for(length) > self.ring.claim_limit():
             raise ValueError(
                 f"an item of {length} bytes can never fit into {self.label}: the limit is "
@@ -111,8 +136,8 @@ cdef class SharedBody(MappedBody):
         cdef Outcome outcome
         cdef bint waited = False
         if length > self.ring.slot_bytes or length > item_bytes_limit:
-            self._check_length(length)
-        self._find_ledger(&ledger)
+            self.check_length(length)
+        self.find_ledger(&ledger)
         while True:
             if length < LONG_COPY:
                 outcome = try_put_bytes(self.ring[0], ledger, data, length)
@@ -120,88 +145,19 @@ cdef class SharedBody(MappedBody):
                 with nogil:
                     outcome = try_put_bytes(self.ring[0], ledger, data, length)
             if outcome == Outcome.done:
-                self._after_put(waited)
+                self.after_put(waited)
                 return 1
-            if not self._wait_for_room(outcome, self.ring.slots_for(length), deadline, &ledger):
+            if not self.wait_for_room(outcome, self.ring.slots_for(length), deadline, &ledger):
                 return 0
             waited = True
 
-    cdef inline int _after_put(self, bint waited) except -1:
+    cdef int after_put(self, bint waited) except -1:
         if is_broken(self.guard):
-            self._raise_corrupt()
+            self.raise_corrupt()
         self.queue.items().notify()
         if waited and looks_pushable(self.ring[0], 1):
             self.queue.room().notify()
         return 0
-
-    cdef object _put_records(self, object array, int64_t deadline):
-        cdef SharedLedger ledger
-        cdef Outcome outcome
-        cdef const char* data = <const char*>array_data(array)
-        cdef uint64_t count = <uint64_t>array.nbytes // self.ring.slot_bytes
-        cdef uint64_t total = 0
-        cdef uint64_t put = 0
-        cdef bint waited = False
-        self._find_ledger(&ledger)
-        while total < count:
-            if (count - total) * self.ring.slot_bytes < LONG_COPY:
-                outcome = try_put_records(self.ring[0], ledger, data + total * self.ring.slot_bytes, count - total, put)
-            else:
-                with nogil:
-                    outcome = try_put_records(
-                        self.ring[0], ledger, data + total * self.ring.slot_bytes, count - total, put
-                    )
-            if outcome == Outcome.done:
-                total += put
-                self._after_put(waited)
-            elif not self._go_on_putting(outcome, total, 1, deadline, &ledger):
-                break
-            else:
-                waited = True
-        return total
-
-    cdef object _put_bytes_many(self, Gathered batch, int64_t deadline):
-        cdef SharedLedger ledger
-        cdef Outcome outcome
-        cdef uint64_t total = 0
-        cdef uint64_t put = 0
-        cdef bint waited = False
-        self._find_ledger(&ledger)
-        while total < batch.count:
-            if batch.in_all < LONG_COPY:
-                outcome = try_put_bytes_many(self.ring[0], ledger, batch.buffers + total, batch.count - total, put)
-            else:
-                with nogil:
-                    outcome = try_put_bytes_many(self.ring[0], ledger, batch.buffers + total, batch.count - total, put)
-            if outcome == Outcome.done:
-                total += put
-                self._after_put(waited)
-            elif not self._go_on_putting(
-                outcome, total, self.ring.slots_for(batch.buffers[total].bytes), deadline, &ledger
-            ):
-                break
-            else:
-                waited = True
-        return total
-
-    cdef Gathered gather(self, object items):
-        """A batch of items that vary in length, each of which can fit."""
-        cdef Gathered batch = gather([encode_object(item) for item in items] if self.form == OBJECT else items)
-        if batch.longest > self.ring.slot_bytes or batch.longest > item_bytes_limit:
-            self._check_length(batch.longest)
-        return batch
-
-    cdef bint _go_on_putting(
-        self, Outcome outcome, uint64_t total, uint64_t slots, int64_t deadline, SharedLedger* ledger
-    ) except -1:
-        """In a batch: what is in counts, so only an empty-handed batch raises."""
-        if total > 0 and outcome == Outcome.closed:
-            return False
-        if self._wait_for_room(outcome, slots, deadline, ledger):
-            return True
-        if total == 0:
-            raise Full
-        return False
 
     # -- get --------------------------------------------------------------------------------------------
 
@@ -231,7 +187,7 @@ cdef class SharedBody(MappedBody):
 
     cdef inline int _after_get(self, bint waited) except -1:
         if is_broken(self.guard):
-            self._raise_corrupt()
+            self.raise_corrupt()
         self.queue.room().notify()
         if waited and looks_poppable(self.ring[0]):
             self.queue.items().notify()
@@ -243,7 +199,7 @@ cdef class SharedBody(MappedBody):
         cdef Peeked peeked
         cdef object target
         cdef bint waited = False
-        self._find_ledger(&ledger)
+        self.find_ledger(&ledger)
         while True:
             outcome = peek(self.ring[0], ledger, peeked)
             if outcome == Outcome.done:
@@ -256,7 +212,7 @@ cdef class SharedBody(MappedBody):
             target = self._recover(outcome, ledger, peeked.skipped > 0)
             if target is RETRY:
                 continue
-            if target is not NOTHING or not self._wait_for_items(deadline, &ledger):
+            if target is not NOTHING or not self.wait_for_items(deadline, &ledger):
                 return target
             waited = True
 
@@ -267,7 +223,7 @@ cdef class SharedBody(MappedBody):
         if skipped:
             self.queue.room().notify()
         if outcome == Outcome.corrupt or is_broken(self.guard):
-            self._raise_corrupt()
+            self.raise_corrupt()
         if outcome == Outcome.closed:
             if is_discarded(self.ring[0]):
                 self.raise_shut_down()
@@ -275,7 +231,7 @@ cdef class SharedBody(MappedBody):
             return NOTHING
         found = self.queue.recovery().run()
         if found.unclaimed:
-            self._raise_corrupt()
+            self.raise_corrupt()
         if found.adoptable:
             target = self._room_for(found.peeked.bytes)
             if not self.queue.recovery().try_adopt(ledger, found):
@@ -297,7 +253,7 @@ cdef class SharedBody(MappedBody):
         cdef object batch
         cdef list spare = []
         cdef bint waited = False
-        self._find_ledger(&ledger)
+        self.find_ledger(&ledger)
         while True:
             outcome = peek(self.ring[0], ledger, peeked)
             if outcome == Outcome.done:
@@ -308,13 +264,13 @@ cdef class SharedBody(MappedBody):
                 if batch is None:
                     continue
                 self._after_get(waited)
-                return self._decoded(batch) if self.form == OBJECT else batch
+                return self.decoded(batch) if self.form == OBJECT else batch
             batch = self._recover(outcome, ledger, peeked.skipped > 0)
             if batch is RETRY:
                 continue
             if batch is not NOTHING:
-                return batch[numpy.newaxis] if self.form == RECORD else self._decoded([batch])
-            if not self._wait_for_items(deadline, &ledger):
+                return batch[numpy.newaxis] if self.form == RECORD else self.decoded([batch])
+            if not self.wait_for_items(deadline, &ledger):
                 return NOTHING
             waited = True
 
@@ -354,18 +310,14 @@ cdef class SharedBody(MappedBody):
             PyMem_Free(lengths)
         return spare
 
-    cdef list _decoded(self, list found):
-        return [decode_object(item) for item in found] if self.form == OBJECT else found
-
     # -- waiting ----------------------------------------------------------------------------------------
 
-    cdef bint _wait_for_room(self, Outcome outcome, uint64_t slots, int64_t deadline, SharedLedger* ledger) except -1:
-        """After a put that did not succeed: True to try again, False when the time is up."""
+    cdef bint wait_for_room(self, Outcome outcome, uint64_t slots, int64_t deadline, SharedLedger* ledger) except -1:
         cdef int64_t left
         if outcome == Outcome.closed:
             self.raise_shut_down()
         if outcome == Outcome.corrupt or is_broken(self.guard):
-            self._raise_corrupt()
+            self.raise_corrupt()
         if self.queue.recovery_is_due(outcome) and self.queue.make_room(ledger[0]):
             return True
         if deadline == AT_ONCE:
@@ -375,26 +327,7 @@ cdef class SharedBody(MappedBody):
             return False
         with nogil:
             self.queue.wait_for_room(slots, left)
-        return self._after_wait(ledger)
-
-    cdef bint _wait_for_items(self, int64_t deadline, SharedLedger* ledger) except -1:
-        """The same after a get."""
-        cdef int64_t left
-        if deadline == AT_ONCE:
-            return False
-        left = remaining_ns(deadline)
-        if left <= 0:
-            return False
-        with nogil:
-            self.queue.wait_for_items(left)
-        return self._after_wait(ledger)
-
-    cdef bint _after_wait(self, SharedLedger* ledger) except -1:
-        """A signal may have come, the handle may have been closed, we may be a forked child by now."""
-        PyErr_CheckSignals()
-        self.check_open()
-        self._find_ledger(ledger)
-        return True
+        return self.after_wait(ledger)
 
     cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
         cdef int64_t left = remaining_ns(deadline)
@@ -405,12 +338,34 @@ cdef class SharedBody(MappedBody):
                 self.queue.wait_for_room(slots, left)
         return self.check_open()
 
-    cdef uint64_t slots_for(self, object item) except 0:
-        cdef Held lent
-        if self.form == RECORD:
-            return 1
-        lent = borrow(encode_object(item) if self.form == OBJECT else item)
-        return self.ring.slots_for(lent.view.len)
+    cdef void sleep_for_items(self, int64_t limit_ns) noexcept nogil:
+        self.queue.wait_for_items(limit_ns)
+
+    cdef bint looks_gettable(self) noexcept:
+        return looks_poppable(self.ring[0])
+
+    cdef bint is_discarded(self) noexcept:
+        return is_discarded(self.ring[0])
+
+    # -- leases -----------------------------------------------------------------------------------------
+
+    cdef RingLease* new_lease(self) except NULL:
+        return new BoundedLease(self.queue[0])
+
+    cdef bint is_unreleased(self, uint64_t position) noexcept nogil:
+        return is_unreleased(self.ring[0], position)
+
+    cdef bint recovery_is_due(self, Outcome outcome) noexcept:
+        return self.queue.recovery_is_due(outcome)
+
+    cdef bint has_more_to_recover(self) noexcept:
+        return self.queue.recovery().has_more()
+
+    cdef void notify_items(self) noexcept:
+        self.queue.items().notify()
+
+    cdef void notify_room(self) noexcept:
+        self.queue.room().notify()
 
     # -- the rest ---------------------------------------------------------------------------------------
 

@@ -42,4 +42,23 @@ MESSAGE_WORDS_LIMIT: int
 
 def overwriting_layout(messages: int, words: int, participants: int, item_text_bytes: int) -> dict[str, int]: ...
 def overwriting_own_offset(messages: int, words: int) -> int: ...
-def overwriting_readings_offset(messages: int, words: int, participants: int, item_text_bytes: int) -> int: ...
+def overwriting_shelf_offset(messages: int, words: int, participants: int, item_text_bytes: int) -> int: ...
+
+STEPS_LIMIT: int
+FIRST_BYTES_LIMIT: int
+GROWING_HEADER_BYTES: int
+LEVEL_BYTES: int
+LEVEL_PREPARED_OFFSET: int
+GROWING_FIELDS: dict[str, tuple[int, int]]
+
+def growing_layout(
+    first_bytes: int,
+    steps: int,
+    slot_bytes: int,
+    participants: int,
+    producers: int,
+    item_text_bytes: int,
+    varying: bool,
+) -> dict[str, int]: ...
+def growing_capacity(first_bytes: int, level: int, slot_bytes: int) -> int: ...
+def growing_region_end(begin: int, capacity: int, slot_bytes: int, varying: bool) -> int: ...

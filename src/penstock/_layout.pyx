@@ -10,6 +10,7 @@ cdef extern from *:
     #include "bounded.hpp"
     #include "events_layout.hpp"
     #include "overwriting_layout.hpp"
+    #include "growing_layout.hpp"
 
     #define PENSTOCK_FIELD(name) \\
         {#name, offsetof(penstock::SegmentHeader, name), sizeof(penstock::SegmentHeader::name)}
@@ -38,6 +39,15 @@ cdef extern from *:
         PENSTOCK_SHAPE(unused),
     };
     static const size_t shape_count = sizeof shape_rows / sizeof shape_rows[0];
+
+    #define PENSTOCK_GROWING(name) \\
+        {#name, sizeof(penstock::SegmentHeader) + offsetof(penstock::GrowingShape, name), \\
+         sizeof(penstock::GrowingShape::name)}
+    static const FieldRow growing_rows[] = {
+        PENSTOCK_GROWING(first_bytes), PENSTOCK_GROWING(max_bytes), PENSTOCK_GROWING(steps), PENSTOCK_GROWING(padding),
+        PENSTOCK_GROWING(levels_offset), PENSTOCK_GROWING(regions_offset), PENSTOCK_GROWING(unused),
+    };
+    static const size_t growing_count = sizeof growing_rows / sizeof growing_rows[0];
     """
     struct FieldRow:
         const char* name
@@ -47,6 +57,8 @@ cdef extern from *:
     const size_t field_count
     const FieldRow* shape_rows
     const size_t shape_count
+    const FieldRow* growing_rows
+    const size_t growing_count
 
 cdef extern from "bounded.hpp" namespace "penstock" nogil:
     const char* magic
@@ -79,8 +91,23 @@ cdef extern from "overwriting_layout.hpp" namespace "penstock" nogil:
     cdef cppclass PublishedHeader:
         pass
     cdef struct OverwritingOffsets:
-        uint64_t own, item_text, control, participants, readings, total
+        uint64_t own, item_text, control, participants, shelf_data, total
     OverwritingOffsets overwriting_offsets(uint64_t, uint64_t, uint32_t, uint32_t)
+cdef extern from "growing_layout.hpp" namespace "penstock" nogil:
+    uint32_t steps_limit
+    uint64_t first_bytes_limit
+    cdef cppclass GrowingShape:
+        pass
+    cdef cppclass LevelControl:
+        pass
+    cdef struct GrowingOffsets:
+        uint64_t item_text, control, levels, participants, producers, regions, total
+    cdef struct RegionOffsets:
+        uint64_t generations, lengths, payload, end
+    GrowingOffsets growing_offsets(uint64_t, uint32_t, uint64_t, uint32_t, uint32_t, uint32_t, bint)
+    RegionOffsets region_offsets(uint64_t, uint64_t, uint64_t, bint)
+    uint64_t level_capacity(uint64_t, uint32_t, uint64_t)
+    cdef size_t prepared_offset "offsetof(penstock::LevelControl, prepared)"
 
 MAGIC = (<char*>magic)[:8]
 LAYOUT_VERSION = layout_version
@@ -107,11 +134,20 @@ PUBLISHED_MAGIC = (<char*>published_magic)[:8]
 PUBLISHED_BYTES = sizeof(PublishedHeader)
 MESSAGES_LIMIT = messages_limit
 MESSAGE_WORDS_LIMIT = message_words_limit
+STEPS_LIMIT = steps_limit
+FIRST_BYTES_LIMIT = first_bytes_limit
+GROWING_HEADER_BYTES = sizeof(SegmentHeader) + sizeof(GrowingShape)
+LEVEL_BYTES = sizeof(LevelControl)
+LEVEL_PREPARED_OFFSET = prepared_offset
 
 # name -> (offset, bytes)
 FIELDS = {field_rows[i].name.decode(): (field_rows[i].offset, field_rows[i].bytes) for i in range(field_count)}
 EVENTS_FIELDS = FIELDS | {
     shape_rows[i].name.decode(): (shape_rows[i].offset, shape_rows[i].bytes) for i in range(shape_count)
+}
+
+GROWING_FIELDS = FIELDS | {
+    growing_rows[i].name.decode(): (growing_rows[i].offset, growing_rows[i].bytes) for i in range(growing_count)
 }
 
 
@@ -174,6 +210,36 @@ def overwriting_own_offset(messages, words):
     return overwriting_offsets(messages, words, 0, 0).own
 
 
-def overwriting_readings_offset(messages, words, participants, item_text_bytes):
-    """Where the table of readings begins."""
-    return overwriting_offsets(messages, words, participants, item_text_bytes).readings
+def overwriting_shelf_offset(messages, words, participants, item_text_bytes):
+    """Where the data of leased messages lies: the pages from here on have no memory before the first lease."""
+    return overwriting_offsets(messages, words, participants, item_text_bytes).shelf_data
+
+
+def growing_layout(first_bytes, steps, slot_bytes, participants, producers, item_text_bytes, varying):
+    """Where everything lies in a growing segment; arguments are within the limits."""
+    cdef GrowingOffsets at = growing_offsets(
+        first_bytes, steps, slot_bytes, participants, producers, item_text_bytes, varying
+    )
+    return {
+        "item_text_offset": at.item_text,
+        "control_offset": at.control,
+        "levels_offset": at.levels,
+        "participants_offset": at.participants,
+        "producers_offset": at.producers,
+        "regions_offset": at.regions,
+        "total_bytes": at.total,
+        "generations_offset": 0,
+        "lengths_offset": 0,
+        "payload_offset": 0,
+        "padding": 0,
+    }
+
+
+def growing_capacity(first_bytes, level, slot_bytes):
+    """Slots of a level."""
+    return level_capacity(first_bytes, level, slot_bytes)
+
+
+def growing_region_end(begin, capacity, slot_bytes, varying):
+    """Where the region of a level of so many slots ends."""
+    return region_offsets(begin, capacity, slot_bytes, varying).end

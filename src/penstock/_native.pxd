@@ -33,7 +33,7 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
     int64_t monotonic_ns()
 
     cdef enum class Outcome:
-        done, full, empty, busy, closed, corrupt
+        done, full, empty, busy, closed, corrupt, moved, unbacked
 
     cdef enum class Joined "penstock::Roster::Joined":
         yes, table_full, too_many_threads, lost_by_fork
@@ -196,15 +196,23 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
     bint shut_down(const Ring&, Event, Event, bint)
 
 cdef extern from "bounded_lease.hpp" namespace "penstock" nogil:
-    cdef cppclass NativeLease "penstock::BoundedLease":
-        NativeLease(SharedQueue&)
+    cdef struct Inherited "penstock::RingLease::Inherited":
+        bint changed, unclaimed
+        uint64_t count
+
+    cdef cppclass RingLease:
         Joined join()
         bint is_ours() const
         bint is_adopted() const
         Outcome try_claim(Adopted*, uint64_t, uint64_t&, uint64_t&)
-        uint64_t try_adopt(const Found&, Adopted*, uint64_t)
+        Inherited try_inherit(Adopted*, uint64_t)
+        void copy_out(const Adopted&, void*, uint64_t) const
         void release(const Adopted*, uint64_t, bint)
         void let_go()
+
+    cdef cppclass BoundedLease(RingLease):
+        BoundedLease(SharedQueue&)
+
     bint is_unreleased(const Ring&, uint64_t)
 
 cdef extern from "fault_guard.hpp" namespace "penstock::fault_guard" nogil:

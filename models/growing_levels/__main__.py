@@ -1,0 +1,48 @@
+"""Command line: search one configuration of the levels, or a preset campaign."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from models.command import Command
+from models.growing_levels.campaign import CAMPAIGN
+from models.growing_levels.rules import LEVELS, VARIANTS, Configuration
+
+EXAMPLES = """\
+  python -m models.growing_levels --short
+  python -m models.growing_levels --long --json > growing.json
+  python -m models.growing_levels --producers 3,1 --consumers 1 --kills 1
+  python -m models.growing_levels --variant naive --producers 3,1 --trace
+"""
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in text.split(","))
+
+
+def _add_arguments(size: argparse._ArgumentGroup) -> None:
+    size.add_argument("--producers", type=_numbers, metavar="N,…", help="how many items each of them puts (3)")
+    size.add_argument("--consumers", type=int, metavar="N", help="how many there are (1)")
+    size.add_argument("--slots", type=_numbers, metavar="N,…", help="slots of each level (2,2)")
+    size.add_argument("--shrinks", type=int, metavar="N", help="how often an empty ring may be closed (0)")
+    size.add_argument("--kills", type=int, metavar="N", help="how many may be killed (0)")
+    size.add_argument(
+        "--variant",
+        choices=VARIANTS,
+        metavar="NAME",
+        help=f"which algorithm ({LEVELS}): {', '.join(VARIANTS)}",
+    )
+
+
+COMMAND = Command(
+    name="growing_levels",
+    description="Search the levels of the growing queue with a kill at every step.",
+    examples=EXAMPLES,
+    campaign=CAMPAIGN,
+    configuration=Configuration,
+    add_arguments=_add_arguments,
+)
+
+if __name__ == "__main__":
+    sys.exit(COMMAND.main())

@@ -1,0 +1,297 @@
+// Puts and gets on a growing queue: the ring's own steps, and the moves between rings that they run into.
+//
+// An operation looks up the stage and the ring, tries, and is told by the ring what is in its way: then it makes the
+// move, or finishes somebody else's, and tries again. `Keeper` brings the lock of upkeep:
+//   bool enter(bool must)   get the lock; without `must` only if it is free
+//   void leave()
+//   int file()              what memory is taken from
+#pragma once
+
+#include "growing_memory.hpp"
+
+namespace penstock {
+
+// The rings that one thread has last put into and got from: looked up anew only when the stage has moved.
+struct LastRings {
+  GrowingRing put;
+  GrowingRing get;
+};
+
+template <class Keeper>
+class GrowingFlow {
+ public:
+  GrowingFlow(Keeper& keeper, const Levels& levels, Upkeep& upkeep) noexcept
+      : keeper_(keeper), levels_(levels), upkeep_(upkeep) {}
+
+  // attempt(ring) puts as bounded_items.hpp does. `slots`: of its first item.
+  // full: no room and no way to make some now; unbacked: the system has no memory, see error().
+  template <class Attempt>
+  [[nodiscard, gnu::always_inline]] inline Outcome put(LastRings& last, std::uint64_t slots, Attempt attempt) noexcept {
+    GrowingRing& ring = last.put;
+    for (int turn = 0; turn < turns_limit; ++turn) {
+      const Stage now = levels_.unchecked_stage();
+      if (!is_of(ring, now)) [[unlikely]] {
+        if (!levels_.is_sound(now)) return Outcome::corrupt;
+        if (now.is_shut()) return Outcome::closed;
+        ring = levels_.ring(now.written_level(), now);
+      }
+      const Outcome outcome = slots == 1 || slots <= ring.claim_limit() ? attempt(ring) : Outcome::full;
+      if (outcome == Outcome::done) [[likely]] {
+        after_put(ring, now);
+        if (turn != 0 && looked_late_.load(std::memory_order_relaxed)) (void)tidy();
+        return outcome;
+      }
+      ring.stage = nullptr;  // what has memory may have changed: look it up anew
+      if (!levels_.is_still(now)) note_late_look();
+      const Outcome way = make_way(now, ring, outcome, slots);
+      if (way != Outcome::moved) return way;
+    }
+    return Outcome::corrupt;
+  }
+
+  // The item at the front, and the ring that it is in.
+  template <class Ledger>
+  [[nodiscard]] Outcome peek(LastRings& last, Ledger ledger, Peeked& peeked, GrowingRing& found) noexcept {
+    const Outcome outcome = peek(last, ledger, peeked);
+    found = last.get;  // a copy: before the claim, a finalizer may get from this queue in the same thread
+    return outcome;
+  }
+  template <class Ledger>
+  [[nodiscard]] Outcome peek(LastRings& last, Ledger ledger, Peeked& peeked) noexcept {
+    GrowingRing& ring = last.get;
+    std::uint64_t skipped = 0;
+    for (int turn = 0; turn < turns_limit; ++turn) {
+      const Stage now = levels_.unchecked_stage();
+      if (!is_of(ring, now)) [[unlikely]] {
+        if (!levels_.is_sound(now)) return Outcome::corrupt;
+        note_late_look();
+        if (now.is_discarded()) return Outcome::closed;
+        ring = levels_.ring(now.read_level(), now);
+      }
+      const Outcome outcome = penstock::peek(ring, ledger, peeked);
+      peeked.skipped += skipped;
+      if (outcome == Outcome::done) [[likely]] return outcome;
+      skipped = peeked.skipped;
+      if (outcome == Outcome::busy) return outcome;
+      if (outcome == Outcome::empty) {
+        if (now.read_level() != now.written_level() && levels_.is_still(now)) return Outcome::corrupt;  // only that is open
+        if (!now.is_shut()) return outcome;
+        levels_.finish_shutting();  // whoever shut it down died meanwhile, or is about to
+      } else if (outcome == Outcome::closed) {
+        const Levels::Moved moved = levels_.read_on(now);
+        if (moved == Levels::Moved::corrupt) return Outcome::corrupt;
+        if (moved == Levels::Moved::no && levels_.is_still(now)) return outcome;
+      } else if (is_contradiction(outcome, now)) {
+        return Outcome::corrupt;
+      }
+    }
+    return Outcome::corrupt;
+  }
+
+  void after_get(const GrowingRing& ring) noexcept {
+    const std::uint64_t position = FromOpening::position_of(ring.pop_position->load(std::memory_order_relaxed));
+    if (position >= next_get_look_.load(std::memory_order_relaxed)) [[unlikely]] {
+      next_get_look_.store(position + get_look_slots, std::memory_order_relaxed);
+      look_back();
+    }
+    if (may_have_dirt_.load(std::memory_order_relaxed)) [[unlikely]] (void)tidy();
+  }
+
+  // What a lease has held: perhaps it was the last of a level that was left.
+  void after_release(const GrowingRing& ring) noexcept {
+    if (!ring.is_current()) may_have_dirt_.store(true, std::memory_order_relaxed);
+    after_get(ring);
+  }
+
+  // Whether the queue has become calm, and whether memory can be given back that could not.
+  void look_back() noexcept {
+    (void)calm_down();
+    if (is_held_.exchange(false, std::memory_order_relaxed)) may_have_dirt_.store(true, std::memory_order_relaxed);
+    if (looked_late_.load(std::memory_order_relaxed)) (void)tidy();
+  }
+
+  // Note how full the queue is; go back to level 0 if it is empty and was nearly so for long. True: it has.
+  [[nodiscard]] bool calm_down() noexcept {
+    const Stage now = levels_.stage();
+    const std::uint32_t level = now.written_level();
+    if (level == 0 || now.read_level() != level) return false;
+    const GrowingRing ring = levels_.ring(level, now);
+    const std::uint64_t popped = FromOpening::position_of(ring.pop_position->load(std::memory_order_acquire));
+    const std::uint64_t pushed = FromOpening::position_of(ring.push_position->load(std::memory_order_acquire));
+    if (!ring.is_current() || pushed < popped) return false;
+    const std::uint64_t high = levels_.control().last_high.load(std::memory_order_relaxed);
+    if (pushed - popped > ring.capacity / 8) {
+      if (popped - high > calm_slots / 4) levels_.control().last_high.store(popped, std::memory_order_relaxed);  // a hint
+      return false;
+    }
+    return pushed == popped && popped - high > calm_slots && shrink(now);
+  }
+
+  // A step of giving memory back. True: there may be more to do.
+  bool tidy() noexcept {
+    if (!upkeep_.has_dirt() && !looked_late_.load(std::memory_order_relaxed)) {
+      may_have_dirt_.store(false, std::memory_order_relaxed);
+      return false;
+    }
+    if (!keeper_.enter(false)) return false;
+    const Upkeep::Step step = upkeep_.reset_some(keeper_.file());
+    if (step != Upkeep::Step::some && looked_late_.exchange(false, std::memory_order_relaxed)) upkeep_.sweep(keeper_.file());
+    keeper_.leave();
+    if (step == Upkeep::Step::held) {  // not with every get: see look_back()
+      is_held_.store(true, std::memory_order_relaxed);
+      may_have_dirt_.store(false, std::memory_order_relaxed);
+    }
+    return step == Upkeep::Step::some;
+  }
+
+  // Why put said unbacked.
+  [[nodiscard]] int error() const noexcept { return error_.load(std::memory_order_relaxed); }
+
+  [[nodiscard]] bool looks_gettable() const noexcept {
+    const Stage now = levels_.stage();
+    if (now.is_discarded()) return true;
+    const GrowingRing ring = levels_.ring(now.read_level(), now);
+    const std::uint64_t position = ring.pop_position->load(std::memory_order_relaxed);
+    const std::uint64_t word = ring.push_position->load(std::memory_order_relaxed);
+    if ((word & closed_bit) && FromOpening::position_of(word) == position) return true;  // ended, or to be left
+    if (FromOpening::position_of(word) == position) return now.is_shut();
+    return looks_poppable(ring);
+  }
+
+  // `resets`: as it was when there was no room.
+  [[nodiscard]] bool looks_puttable(std::uint64_t slots, std::uint64_t resets) const noexcept {
+    const Stage now = levels_.stage();
+    if (now.is_shut() || levels_.control().resets.load(std::memory_order_relaxed) != resets) return true;
+    const GrowingRing ring = levels_.ring(now.written_level(), now);
+    const std::uint64_t position = ring.push_position->load(std::memory_order_relaxed);
+    if (position & closed_bit || !ring.is_current()) return true;
+    if (slots > ring.claim_limit()) return false;
+    return ring.backed(position, slots) < slots || looks_pushable(ring, slots);
+  }
+
+ private:
+  // A turn that leads nowhere saw somebody else's move, of which there are a few in thousands of items. Only words that
+  // contradict each other, and lead round and round, take more turns than this.
+  static constexpr int turns_limit = 100'000;
+  static constexpr std::uint64_t get_look_slots = 64;
+  static constexpr std::uint64_t calm_slots = 4096;
+
+  [[nodiscard]] static bool is_of(const GrowingRing& ring, Stage now) noexcept {
+    return ring.stage_seen == now.word && ring.stage != nullptr;
+  }
+
+  // Of a thread that comes to another stage: a level may have been left, and what it looked at last, or somebody who
+  // is gone, may have been given back before (M6).
+  void note_late_look() noexcept {
+    looked_late_.store(true, std::memory_order_relaxed);
+    may_have_dirt_.store(true, std::memory_order_relaxed);
+  }
+
+  // A ring that is no longer the one may have said anything.
+  [[nodiscard]] bool is_contradiction(Outcome outcome, Stage now) const noexcept {
+    const Stage raw{levels_.control().stage.load(std::memory_order_acquire)};
+    return !levels_.is_sound(raw) || (outcome == Outcome::corrupt && raw.word == now.word);
+  }
+
+  [[gnu::noinline]] Outcome make_way(Stage now, const GrowingRing& ring, Outcome outcome, std::uint64_t slots) noexcept {
+    switch (outcome) {
+      case Outcome::closed:
+        return levels_.follow_closing(now) == Levels::Moved::corrupt ? Outcome::corrupt : Outcome::moved;
+      case Outcome::full: return grow(now, ring, slots);
+      case Outcome::unbacked: return back(now, slots);
+      default: return is_contradiction(outcome, now) ? Outcome::corrupt : Outcome::moved;
+    }
+  }
+
+  [[nodiscard]] Outcome grow(Stage now, const GrowingRing& ring, std::uint64_t slots) noexcept {
+    const std::uint32_t next = now.written_level() + 1;
+    if (next == levels_.steps()) return Outcome::full;
+    if (levels_.is_ready(next)) {
+      (void)levels_.close_full(now, slots);
+      return levels_.follow_closing(now) == Levels::Moved::corrupt ? Outcome::corrupt : Outcome::moved;
+    }
+    return plan(now, next, least_for(ring, next, slots), true);
+  }
+
+  // A level that is opened because of the budget with a smaller capacity must be worth it.
+  [[nodiscard]] std::uint64_t least_for(const GrowingRing& ring, std::uint32_t next, std::uint64_t slots) const noexcept {
+    const std::uint64_t least = slots > 2 * ring.capacity ? slots : 2 * ring.capacity;
+    return least < levels_[next].capacity ? least : levels_[next].capacity;
+  }
+
+  [[nodiscard]] Outcome plan(Stage now, std::uint32_t next, std::uint64_t least, bool must) noexcept {
+    if (!keeper_.enter(must)) return Outcome::full;
+    int error = 0;
+    Upkeep::Given given = Upkeep::Given::not_clean;
+    if (levels_.is_still(now)) {
+      given = upkeep_.plan(keeper_.file(), next, least, error);
+      while (must && (given == Upkeep::Given::not_clean || given == Upkeep::Given::over_budget) &&
+             upkeep_.reset_some(keeper_.file()) == Upkeep::Step::some)
+        given = upkeep_.plan(keeper_.file(), next, least, error);
+    }
+    keeper_.leave();
+    return after(given, error, now);
+  }
+
+  [[nodiscard]] Outcome back(Stage now, std::uint64_t slots) noexcept {
+    if (!keeper_.enter(true)) return Outcome::full;
+    int error = 0;
+    Upkeep::Given given = Upkeep::Given::yes;
+    if (levels_.is_still(now)) given = upkeep_.prepare_open(keeper_.file(), now.written_level(), slots, error);
+    keeper_.leave();
+    if (given == Upkeep::Given::refused && shrink(now)) return Outcome::moved;
+    return after(given, error, now);
+  }
+
+  [[nodiscard]] Outcome after(Upkeep::Given given, int error, Stage now) noexcept {
+    if (given == Upkeep::Given::yes || !levels_.is_still(now)) return Outcome::moved;
+    if (given != Upkeep::Given::refused) return Outcome::full;
+    error_.store(error, std::memory_order_relaxed);
+    return Outcome::unbacked;
+  }
+
+  [[nodiscard]] bool shrink(Stage now) noexcept {
+    return levels_.close_empty(now) && levels_.follow_closing(now) == Levels::Moved::yes;
+  }
+
+  [[gnu::always_inline]] inline void after_put(GrowingRing& ring, Stage now) noexcept {
+    const std::uint64_t position = FromOpening::position_of(ring.push_position->load(std::memory_order_relaxed));
+    if (position >= next_put_look_.load(std::memory_order_relaxed) || is_near_limit(ring, position)) [[unlikely]]
+      look_ahead(ring, now, position);
+  }
+
+  // Half an extent before the end of what is prepared.
+  [[nodiscard]] static bool is_near_limit(const GrowingRing& ring, std::uint64_t position) noexcept {
+    return ring.limit != ~std::uint64_t{0} && (ring.limit - position) * ring.slot_bytes < Upkeep::extent_bytes / 2;
+  }
+
+  // Off the way of this put: it is in. The next extent, and at three quarters the next level.
+  [[gnu::noinline]] void look_ahead(GrowingRing& last, Stage now, std::uint64_t position) noexcept {
+    const GrowingRing ring = last;
+    if (is_near_limit(ring, position)) last.stage = nullptr;  // the limit moves: look it up anew
+    next_put_look_.store(position + ring.capacity / 8 + 1, std::memory_order_relaxed);
+    int error = 0;
+    if (is_near_limit(ring, position) && ring.is_current() && keeper_.enter(false)) {
+      if (levels_.is_still(now)) (void)upkeep_.prepare_open(keeper_.file(), now.written_level(), 1, error);
+      keeper_.leave();
+    }
+    const std::uint32_t next = now.written_level() + 1;
+    if (next == levels_.steps() || levels_.is_ready(next)) return;
+    const std::uint64_t popped = FromOpening::position_of(ring.pop_position->load(std::memory_order_relaxed));
+    if (position - popped >= ring.capacity / 4 * 3 && position - popped <= ring.capacity)
+      (void)plan(now, next, least_for(ring, next, 1), false);
+  }
+
+  Keeper& keeper_;
+  const Levels& levels_;
+  Upkeep& upkeep_;
+  // Hints, shared by a process's threads; any value is right.
+  std::atomic<std::uint64_t> next_put_look_{0};
+  std::atomic<std::uint64_t> next_get_look_{0};
+  std::atomic<bool> may_have_dirt_{false};
+  std::atomic<bool> is_held_{false};
+  std::atomic<bool> looked_late_{false};
+  std::atomic<int> error_{0};
+};
+
+}  // namespace penstock

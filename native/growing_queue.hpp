@@ -1,0 +1,333 @@
+// A growing queue as its users hold it: its levels, who sleeps on it, who is dead, when to look for them.
+#pragma once
+
+#include "bounded_recovery.hpp"
+#include "growing_flow.hpp"
+#include "patience.hpp"
+
+namespace penstock {
+
+// For a recovery: every ring that may hold what the dead have claimed. Under the lock of upkeep (M5).
+class GrowingRings {
+ public:
+  using Ring = GrowingRing;
+  explicit GrowingRings(const Levels& levels) noexcept : levels_(&levels) {}
+
+  template <class Use>
+  void each(Use use) const noexcept {
+    const Stage now = levels_->stage();
+    for (std::uint32_t i = 0; i < levels_->steps(); ++i) {
+      const bool is_in_use = i >= now.read_level() && i <= now.written_level();
+      if (is_in_use || !levels_->is_clean(i)) use(levels_->ring(i, now));
+    }
+  }
+  [[nodiscard]] std::uint64_t claim_limit() const noexcept { return Intent::count_limit; }
+  [[nodiscard]] std::uint64_t near(Side side) const noexcept {
+    const Stage now = levels_->stage();
+    const LevelControl& level = *(*levels_)[side == Side::push ? now.written_level() : now.read_level()].control;
+    return FromOpening::position_of(
+        (side == Side::push ? level.push_position : level.pop_position).load(std::memory_order_acquire));
+  }
+
+ private:
+  const Levels* levels_;
+};
+using GrowingRecovery = BasicRecovery<GrowingRings>;
+
+// In shared memory, as one process has it.
+class GrowingQueue {
+ public:
+  using Ring = GrowingRing;
+  using Recovery = GrowingRecovery;
+
+  // `last`: zeroed memory for as many as there are participants.
+  GrowingQueue(std::byte* base, const GrowingOffsets& at, std::uint64_t first_bytes, std::uint32_t steps,
+               std::uint64_t slot_bytes, bool varying, std::uint64_t max_bytes, std::uint32_t participants,
+               std::uint32_t producers, int lock_fd, Identity identity, LastRings* last) noexcept
+      : levels_(base, at, first_bytes, steps, slot_bytes, varying, false),
+        upkeep_(levels_, base, at.regions, max_bytes),
+        roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
+                &control().participants_used, identity),
+        producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers, roster_),
+        recovery_(GrowingRings(levels_), roster_, producers_, {&control().tombstones, &control().adopted}),
+        flow_(*this, levels_, upkeep_),
+        lock_(&control().upkeep),
+        last_(last) {}
+
+  [[nodiscard]] const Levels& levels() const noexcept { return levels_; }
+  [[nodiscard]] const Upkeep& upkeep() const noexcept { return upkeep_; }
+  [[nodiscard]] GrowingControl& control() const noexcept { return levels_.control(); }
+  [[nodiscard]] Roster& roster() noexcept { return roster_; }
+  [[nodiscard]] Producers& producers() noexcept { return producers_; }
+  [[nodiscard]] GrowingRecovery& recovery() noexcept { return recovery_; }
+  [[nodiscard]] GrowingFlow<GrowingQueue>& flow() noexcept { return flow_; }
+  [[nodiscard]] Event items() const noexcept { return Event(&control().items.word); }
+  [[nodiscard]] Event room() const noexcept { return Event(&control().room.word); }
+
+  // The calling thread's line. False: it has none yet, call join(); after a fork it must join again.
+  [[nodiscard]] bool find_ledger(SharedLedger& ledger) const noexcept {
+    const std::uint32_t line = roster_.mine_plus_one();
+    if (line == 0) [[unlikely]] return false;
+    ledger = {roster_.lines() + line - 1, line - 1};
+    return true;
+  }
+  [[nodiscard]] std::uint64_t owner_word(SharedLedger ledger) const noexcept {
+    return owner::word_of(roster_, ledger.number());
+  }
+  [[nodiscard]] Roster::Joined join() noexcept {
+    return join_by([this](auto is_settled) { return roster_.join(is_settled); });
+  }
+  // A line that is no thread's: see BasicLease. The thread has one too, to look for the dead with.
+  [[nodiscard]] Roster::Joined join_apart(SharedLedger& ledger) noexcept {
+    std::uint32_t line = 0;
+    Roster::Joined joined = find_ledger(ledger) ? Roster::Joined::yes : join();
+    if (joined == Roster::Joined::yes)
+      joined = join_by([this, &line](auto is_settled) { return roster_.join_apart(is_settled, line); });
+    if (joined == Roster::Joined::yes) ledger = {roster_.lines() + line, line};
+    return joined;
+  }
+
+  // Puts: see bounded_items.hpp and bounded_producers.hpp. The length of every item was checked.
+  [[nodiscard]] Outcome try_put_bytes(SharedLedger ledger, const void* data, std::uint64_t bytes) noexcept {
+    return flow_.put(last_of(ledger), slots_for(bytes), [=](const GrowingRing& ring) {
+      return penstock::try_put_bytes(ring, ledger, data, bytes);
+    });
+  }
+  [[nodiscard]] Outcome try_put_bytes_many(SharedLedger ledger, const Buffer* items, std::uint64_t count,
+                                           std::uint64_t& put) noexcept {
+    return flow_.put(last_of(ledger), slots_for(items[0].bytes), [&](const GrowingRing& ring) {
+      return penstock::try_put_bytes_many(ring, ledger, items, count, put);
+    });
+  }
+  [[nodiscard]] Outcome try_put_records(SharedLedger ledger, const void* data, std::uint64_t count,
+                                        std::uint64_t& put) noexcept {
+    return flow_.put(last_of(ledger), 1, [&](const GrowingRing& ring) {
+      return penstock::try_put_records(ring, ledger, data, count, put);
+    });
+  }
+  [[nodiscard]] Outcome try_put_bytes_once(SharedLedger ledger, ProducerLine& line, const Buffer* items,
+                                           std::uint64_t count, std::uint64_t& put) noexcept {
+    return flow_.put(last_of(ledger), slots_for(items[0].bytes), [&](const GrowingRing& ring) {
+      return penstock::try_put_bytes_once(ring, ledger, line, items, count, put);
+    });
+  }
+  [[nodiscard]] Outcome try_put_records_once(SharedLedger ledger, ProducerLine& line, const void* data,
+                                             std::uint64_t count, std::uint64_t& put) noexcept {
+    return flow_.put(last_of(ledger), 1, [&](const GrowingRing& ring) {
+      return penstock::try_put_records_once(ring, ledger, line, data, count, put);
+    });
+  }
+  [[nodiscard]] Outcome peek(SharedLedger ledger, Peeked& peeked, GrowingRing& ring) noexcept {
+    return flow_.peek(last_of(ledger), ledger, peeked, ring);
+  }
+  [[nodiscard]] std::uint64_t slots_for(std::uint64_t bytes) const noexcept {
+    return bytes <= levels_.slot_bytes() ? 1 : (bytes + levels_.slot_bytes() - 1) / levels_.slot_bytes();
+  }
+  // Of one item: what the largest ring takes that this queue can ever have.
+  [[nodiscard]] std::uint64_t item_slots_limit() const noexcept {
+    const std::uint64_t capacity = upkeep_.largest_capacity();
+    return capacity < Intent::count_limit ? capacity : Intent::count_limit;
+  }
+
+  // The lock of upkeep. Before it is asked for, the line says that its owner is at it: no intent may be outstanding.
+  [[nodiscard]] bool enter(bool must) noexcept {
+    SharedLedger ledger;
+    if (!find_ledger(ledger)) return false;
+    const std::uint32_t line = ledger.number();
+    roster_.lines()[line].intent.store(at_the_lock, std::memory_order_release);
+    PENSTOCK_FAILPOINT("upkeep.noted");
+    Locked locked = lock_.try_lock(line);
+    if (locked == Locked::no && must)
+      locked = lock_.lock(line, [this](std::uint32_t owner) { return is_alive(owner); }, lock_limit_ns);
+    if (locked == Locked::no && !must && is_owner_dead())
+      locked = lock_.lock(line, [this](std::uint32_t owner) { return is_alive(owner); }, 0);
+    if (locked == Locked::no) {
+      ledger.clear();
+      return false;
+    }
+    PENSTOCK_FAILPOINT("upkeep.entered");
+    upkeep_.redo(file());
+    return true;
+  }
+  void leave() noexcept {
+    lock_.unlock();
+    PENSTOCK_FAILPOINT("upkeep.left");
+    SharedLedger ledger;
+    if (find_ledger(ledger)) ledger.clear();
+  }
+  [[nodiscard]] int file() const noexcept { return roster_.descriptor(); }
+
+  // When to look for the dead: see SharedQueue.
+  [[nodiscard]] bool recovery_is_due(Outcome outcome) noexcept {
+    const std::int64_t now = monotonic_ns();
+    const std::int64_t interval = outcome == Outcome::busy ? 200'000 : 10'000'000;
+    if (now - last_recovery_ns_.load(std::memory_order_relaxed) < interval && !recovery_.has_more()) return false;
+    last_recovery_ns_.store(now, std::memory_order_relaxed);
+    return true;
+  }
+
+  // One pass; somebody else may be at it, then nothing is found.
+  [[nodiscard]] GrowingRecovery::Found recover() noexcept {
+    GrowingRecovery::Found found;
+    if (!enter(true)) return found;
+    found = recovery_.run();
+    leave();
+    return found;
+  }
+  void after_release(const GrowingRing& ring) noexcept { flow_.after_release(ring); }
+  [[nodiscard]] bool try_adopt(SharedLedger ledger, const GrowingRecovery::Found& found) noexcept {
+    return recovery_.try_adopt(ledger, found);
+  }
+  void finish_adopted(SharedLedger ledger, const GrowingRecovery::Found& found, void* to) noexcept {
+    copy_out(found.ring, found.peeked.span.position, to, found.peeked.bytes);
+    PENSTOCK_FAILPOINT("recover.copied");
+    GrowingRecovery::release_adopted(found.ring, ledger, found.peeked.span);
+  }
+
+  // For a producer: bury the dead, skip what is buried at the front, and send a consumer for the rest.
+  [[nodiscard]] bool make_room(SharedLedger ledger) noexcept {
+    const GrowingRecovery::Found found = recover();
+    if (found.adoptable) items().wake_one();
+    Peeked front;
+    GrowingRing ring;
+    (void)peek(ledger, front, ring);
+    const bool has_tidied = flow_.tidy();
+    return found.changed || front.skipped > 0 || has_tidied;
+  }
+
+  // For a named producer whose predecessor was killed: see SharedQueue. What was claimed in a level that has been
+  // given back since is all published or buried.
+  [[nodiscard]] Outcome settle_producer(ProducerLine& line) noexcept {
+    for (int look = 0;; ++look) {
+      const Outcome outcome = enter(true) ? settle_entered(line) : Outcome::busy;
+      if (outcome != Outcome::busy || look == settle_looks) return outcome;
+      const GrowingRecovery::Found found = recover();
+      if (found.unclaimed) return Outcome::corrupt;
+      if (found.adoptable) items().wake_one();
+      if (!found.changed) nap();
+    }
+  }
+
+  // As shut_down() of a bounded queue.
+  void shut_down(bool immediate) noexcept {
+    (void)levels_.shut(immediate);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // W2
+    items().wake_all();
+    room().wake_all();
+  }
+
+  void note_long_items() noexcept {
+    if (control().has_long_items.load(std::memory_order_relaxed) == 0)
+      control().has_long_items.store(1, std::memory_order_relaxed);  // a hint for qsize
+  }
+  [[nodiscard]] bool may_hold_gaps() const noexcept {
+    return control().has_long_items.load(std::memory_order_relaxed) != 0 ||
+           control().tombstones.load(std::memory_order_relaxed) != 0;
+  }
+
+  [[nodiscard]] std::uint32_t count_alive() const noexcept {
+    std::uint32_t alive = 0;
+    for (std::uint32_t line = 0; line < roster_.used(); ++line) alive += roster_.is_alive(line);
+    return alive;
+  }
+
+  void wait_for_items(std::int64_t limit_ns) noexcept {
+    while (!flow_.looks_gettable() && flow_.tidy()) {
+    }
+    wait_until(
+        items(), item_patience_, [this] { return flow_.looks_gettable(); }, [] { return true; }, limit_ns);
+  }
+  void wait_for_room(std::uint64_t slots, std::uint64_t resets, std::int64_t limit_ns) noexcept {
+    wait_until(
+        room(), room_patience_, [=, this] { return flow_.looks_puttable(slots, resets); }, [] { return true; }, limit_ns);
+  }
+
+ private:
+  static constexpr int join_looks = 500;
+  static constexpr int settle_looks = 50;
+  static constexpr std::uint32_t joiner = participants_limit;  // beyond every line
+  static constexpr std::int64_t lock_limit_ns = 100'000'000;
+  static constexpr std::uint64_t at_the_lock = Intent{Side::none, 1, 1}.packed();
+  static_assert(at_the_lock != 0 && !Intent::unpack(at_the_lock).covers(Side::push, 1));
+
+  [[nodiscard]] LastRings& last_of(SharedLedger ledger) noexcept { return last_[ledger.number()]; }
+
+  [[nodiscard]] bool is_owner_dead() const noexcept {
+    std::uint32_t owner = 0;
+    return OwnerLock::names(control().upkeep.load(std::memory_order_relaxed), owner) && !is_alive(owner);
+  }
+
+  [[nodiscard]] Outcome settle_entered(ProducerLine& line) noexcept {
+    const Stage now = levels_.stage();
+    const std::uint64_t position = line.position.load(std::memory_order_relaxed);
+    Outcome outcome = Outcome::done;
+    bool is_there = progress_of(line).phase != Phase::claimed;
+    if (is_there) outcome = settle(levels_.ring(now.written_level(), now), line);  // nothing of it is in: any ring will do
+    GrowingRings(levels_).each([&](const GrowingRing& ring) {
+      const std::uint64_t end = FromOpening::position_of(ring.push_position->load(std::memory_order_acquire));
+      if (is_there || position < ring.base || position >= end) return;
+      is_there = true;
+      outcome = settle(ring, line);
+    });
+    if (!is_there) outcome = position < GrowingRings(levels_).near(Side::push) ? settle_buried(line) : Outcome::corrupt;
+    leave();
+    return outcome;
+  }
+
+  template <class Join>
+  [[nodiscard]] Roster::Joined join_by(Join join) noexcept {
+    for (int look = 0;; ++look) {
+      const Roster::Joined joined = join([this](std::uint32_t line) {
+        lock_.orphan(line);  // K4; a line is noted as soon as its owner is at the lock
+        return recovery_.bequeath(line);
+      });
+      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_of_the_living()) return joined;
+      bury_without_line();
+      nap();
+    }
+  }
+
+  // Who joins has no line of its own to enter with, so there is one number more for those, and a lock in the file
+  // that says whether its holder lives.
+  void bury_without_line() noexcept {
+    if (!roster_.hold(joiner)) return;
+    lock_.orphan(joiner);  // K4: an earlier joiner's, who died
+    if (lock_.try_lock(joiner) != Locked::no) {
+      upkeep_.redo(file());
+      (void)recovery_.run();
+      lock_.unlock();
+    }
+    roster_.let_go(joiner);
+  }
+
+  [[nodiscard]] bool is_alive(std::uint32_t owner) const noexcept {
+    return (owner < roster_.count() || owner == joiner) && roster_.is_alive(owner);
+  }
+
+  static void nap() noexcept {
+    const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
+    nanosleep(&moment, nullptr);
+  }
+
+  Levels levels_;
+  Upkeep upkeep_;
+  Roster roster_;
+  Producers producers_;
+  GrowingRecovery recovery_;
+  GrowingFlow<GrowingQueue> flow_;
+  OwnerLock lock_;
+  LastRings* last_;  // a participant's each
+  Patience item_patience_;
+  Patience room_patience_;
+  std::atomic<std::int64_t> last_recovery_ns_{0};
+};
+
+// Items in all rings that are in use: exact when nobody is at work.
+[[nodiscard]] inline std::uint64_t count_items(const Levels& levels, bool walk) noexcept {
+  const Stage now = levels.stage();
+  std::uint64_t items = 0;
+  for (std::uint32_t i = now.read_level(); i <= now.written_level(); ++i) items += count_items(levels.ring(i, now), walk);
+  return items;
+}
+
+}  // namespace penstock
