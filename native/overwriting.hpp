@@ -7,11 +7,12 @@
 //            I2  a message's lock is taken under the header's lock only, and released by its owner without it.
 //            I3  what is locked by a writer is not read. What is locked by a reader may be written to: the writer puts
 //                its own name over the reader's first, and the reader, which looks last, finds that it has lost it.
-//            I4  a change is in the journal before it is made, whole: who is killed before commit() has changed
-//                nothing, and what one killed after it has left undone is done by whoever has the header's lock next.
+//            I4  a change is in the journal before it is made, whole (overwriting_memory.hpp).
 //            I5  a message in the queue whose lock names a dead writer is torn: it is counted, and not delivered.
 //            I6  puts = delivered + overwritten + torn + lost with a reader + length, at every instant at which nobody
 //                holds the header's lock. Delivered is what was taken and neither overwritten nor lost meanwhile.
+//            I7  a position is one message's for good: how many were put before it. What strangers put is not counted,
+//                so with them positions still rise and are never given twice, and no longer count puts.
 // Progress   blocking, by the header's lock for a few stores. A put waits besides for a writer that lives and is just
 //            copying into the very message, one lap before; a get for the writer of the oldest message. Neither waits
 //            for a reader, and nobody for the dead.
@@ -20,15 +21,15 @@
 //
 // Memory orders come in pairs:
 //   P1  the header's lock (overwriting_lock.hpp): places, journal, counters, and the taking of messages' locks
-//   P2  publish(): release store of 0     with acquire in claim_get(): the message's data
-//   P3  copy_in(): release fence between the lock's store and the data   with the acquire fence in finish_get():
+//   P2  publish(): release store of 0     with acquire in claim_oldest(): the message's data
+//   P3  copy_in(): release fence between the lock's store and the data   with the acquire fence in unlock_read():
 //       a reader that has read one word of the new data sees that the lock is no longer its own
-//   P4  finish_get(): release             with acquire in claim_put(): the reader's loads come before the next data
+//   P4  unlock_read(): release            with acquire in claim_put(): the reader's loads come before the next data
 #pragma once
 
 #include <cstring>
 
-#include "overwriting_lock.hpp"
+#include "overwriting_shelf.hpp"
 
 namespace penstock {
 
@@ -39,41 +40,32 @@ struct Claimed {
   std::uint32_t index = 0;
   std::uint64_t lock = 0;  // the message's, while it is ours
   std::uint64_t skipped = 0;
+  std::uint64_t position = 0;  // of the message: how many were put before it
 };
 
 class OverwritingRing {
  public:
-  OverwritingRing(std::byte* base, OverwritingControl* control, ReadingLine* readings, std::uint64_t capacity,
-                  std::uint64_t words, const Roster* roster) noexcept
-      : head_(reinterpret_cast<PublishedHeader*>(base)),
-        messages_(base + sizeof(PublishedHeader)),
-        control_(control),
-        readings_(readings),
-        capacity_(capacity),
-        words_(words),
+  OverwritingRing(const OverwritingMemory& memory, const OverwritingShelf& shelf, const Roster* roster) noexcept
+      : memory_(memory),
+        shelf_(shelf),
+        control_(&memory.control()),
+        capacity_(memory.capacity()),
+        words_(memory.words()),
         roster_(roster) {}
 
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::uint64_t message_bytes() const noexcept { return words_ * 8; }
-  [[nodiscard]] std::atomic<std::uint64_t>& header_lock() const noexcept { return head_->header_lock; }
+  [[nodiscard]] std::atomic<std::uint64_t>& header_lock() const noexcept { return memory_.header_lock(); }
   [[nodiscard]] std::atomic<std::uint64_t>& message_lock(std::uint64_t index) const noexcept {
     return *words_of(index);
   }
-  [[nodiscard]] Places places() const noexcept {
-    return Places::unpack(head_->places.load(std::memory_order_relaxed));
-  }
+  [[nodiscard]] Places places() const noexcept { return memory_.places(); }
+  // Under the header's lock, before anything else. False: the journal makes no sense.
+  [[nodiscard]] bool settle() noexcept { return memory_.settle(); }
 
-  // Under the header's lock, before anything else: make what its last owner had committed. False: it makes no sense.
-  [[nodiscard]] bool settle() noexcept {
-    if (control_->journal.is_committed.load(std::memory_order_relaxed) == 0) [[likely]] return true;
-    const Change change = journaled();
-    if (change.index >= capacity_ || !is_sound(change.places) || change.line_plus_one > roster_->count()) return false;
-    make(change);
-    return true;
-  }
-
-  // Under the header's lock: a place for one message, locked.
-  [[nodiscard]] Claim claim_put(std::uint32_t line, bool may_overwrite, Claimed& claimed) noexcept {
+  // Under the header's lock: a place for one message, locked. Inlined, as commit() is: a change that goes through
+  // memory costs a fifth of the put.
+  [[nodiscard, gnu::always_inline]] Claim claim_put(std::uint32_t line, bool may_overwrite, Claimed& claimed) noexcept {
     if (control_->closed.load(std::memory_order_relaxed) & closed_to_puts) return Claim::closed;
     Places at = places();
     if (!is_sound(at)) return Claim::corrupt;
@@ -87,7 +79,8 @@ class OverwritingRing {
       if (!is_dead) return is_readers ? Claim::full : Claim::busy;  // keeps I3
     }
     if (is_full && !may_overwrite && !(is_dead && !is_readers)) return Claim::full;
-    OverwritingCounts counts = counted();
+    OverwritingCounts counts = memory_.counted();
+    claimed.position = counts.puts;
     ++counts.puts;
     if (is_full && is_dead && !is_readers)
       ++counts.torn;  // keeps I5
@@ -98,37 +91,30 @@ class OverwritingRing {
     else
       ++at.length;
     claimed.lock = lock_word::of(*roster_, line, LockRole::writer);
-    commit({at, claimed.index, claimed.lock, 0, 0, counts});
+    memory_.commit({at, claimed.index, claimed.lock, 0, 0, counts});
     return Claim::done;
   }
 
   // Under the header's lock: the oldest message that is whole, locked and out of the queue.
-  [[nodiscard]] Claim claim_get(std::uint32_t line, Claimed& claimed) noexcept {
-    claimed.skipped = 0;
-    for (;;) {
-      const std::uint32_t closed = control_->closed.load(std::memory_order_relaxed);
-      if (closed & closed_to_gets) return Claim::closed;
-      Places at = places();
-      if (!is_sound(at)) return Claim::corrupt;
-      if (at.length == 0) return closed != 0 ? Claim::closed : Claim::empty;
-      claimed.index = at.start;
-      const std::uint64_t seen = message_lock(at.start).load(std::memory_order_acquire);  // acquire P2
-      if (seen != 0 && lock_word::is_alive(*roster_, seen)) return Claim::busy;
-      at.start = wrapped(std::uint64_t{at.start} + 1);
-      --at.length;
-      OverwritingCounts counts = counted();
-      if (lock_word::has_role(seen, LockRole::writer)) {  // keeps I5
-        ++counts.torn;
-        ++claimed.skipped;
-        claimed.lock = 0;
-        commit({at, claimed.index, claimed.lock, 0, 0, counts});
-        continue;
-      }
-      ++counts.taken;
-      claimed.lock = lock_word::of(*roster_, line, LockRole::reader);
-      commit({at, claimed.index, claimed.lock, line + 1, without_the_dead(line) | is_reading, counts});
-      return Claim::done;
-    }
+  [[nodiscard, gnu::always_inline]] Claim claim_get(std::uint32_t line, Claimed& claimed) noexcept {
+    return claim_oldest(line, claimed, [&](Places, const OverwritingCounts&) noexcept {
+      return Note{memory_.noted_at_line(line), without_the_dead(line) | is_reading, {}};
+    });
+  }
+
+  // The same, on its way to a place on the shelf. full: that place is another's by now.
+  [[nodiscard]] Claim claim_kept(std::uint32_t line, Shelved& kept, Claimed& claimed) noexcept {
+    if (shelf_.word(kept.place) != 0) return Claim::full;
+    kept.owner = lock_word::of(*roster_, line, LockRole::filler);
+    return claim_oldest(line, claimed, [&](Places at, const OverwritingCounts& counts) noexcept {
+      LeaseCounts leases = memory_.leases_counted();
+      // keeps I7: without strangers this is how many were put before it, and never less than next_position
+      const std::uint64_t before = counts.puts > at.length ? counts.puts - at.length : 0;
+      kept.position = before > leases.next_position ? before : leases.next_position;
+      leases.next_position = kept.position + 1;
+      shelf_.address(kept.place, kept.position);
+      return Note{memory_.noted_at_place(kept.place), kept.owner, leases};  // keeps S1
+    });
   }
 
   // After the header was unlocked. `bytes` are at most a message's; the rest of it becomes zeros.
@@ -179,13 +165,8 @@ class OverwritingRing {
 
   // True: what was copied is the message. False: it was overwritten meanwhile, which is counted by this.
   [[nodiscard]] bool finish_get(std::uint32_t line, const Claimed& claimed) noexcept {
-    std::atomic_thread_fence(std::memory_order_acquire);  // acquire P3
-    std::uint64_t expected = claimed.lock;
-    PENSTOCK_FAILPOINT("message.before_release");
-    const bool is_mine = message_lock(claimed.index).compare_exchange_strong(
-        expected, 0, std::memory_order_release, std::memory_order_relaxed);  // release P4; keeps I3
-    PENSTOCK_FAILPOINT("message.released");
-    std::atomic<std::uint64_t>& reading = readings_[line].word;
+    const bool is_mine = unlock_read(claimed);
+    std::atomic<std::uint64_t>& reading = memory_.reading(line);
     const std::uint64_t word = reading.load(std::memory_order_relaxed) & ~is_reading;
     // one store ends the get and says how: keeps I6. relaxed: nothing depends on a count
     reading.store(is_mine ? word : word + one_overwritten, std::memory_order_relaxed);
@@ -193,10 +174,27 @@ class OverwritingRing {
     return is_mine;
   }
 
+  // The same for a place on the shelf; False is not counted yet, see end_place().
+  [[nodiscard]] bool finish_kept(std::uint32_t line, const Claimed& claimed, const Shelved& kept) noexcept {
+    if (!unlock_read(claimed)) return false;
+    shelf_.filled(kept.place, line);
+    return true;
+  }
+
+  // Under the header's lock: what was claimed for this place never came to be there.
+  void end_place(const Shelved& kept, bool is_overwritten) noexcept {
+    if (shelf_.word(kept.place) != kept.owner) return;  // somebody else has done it
+    OverwritingCounts counts = memory_.counted();
+    LeaseCounts leases = memory_.leases_counted();
+    --counts.taken;
+    ++(is_overwritten ? counts.dropped : leases.lost);
+    memory_.commit({places(), capacity_, 0, memory_.noted_at_place(kept.place), 0, counts, leases});  // keeps S4
+  }
+
   // Under the header's lock, by the line's new owner: what the last one was reading when it died is lost with it.
   void bury_reading(std::uint32_t line) noexcept {
     PENSTOCK_FAILPOINT("reading.before_bury");
-    readings_[line].word.store(without_the_dead(line), std::memory_order_relaxed);
+    memory_.reading(line).store(without_the_dead(line), std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("reading.buried");
   }
 
@@ -206,16 +204,17 @@ class OverwritingRing {
 
   // Exact when nobody is at work.
   [[nodiscard]] Fates fates() const noexcept {
-    const OverwritingCounts counts = counted();
-    std::uint64_t lost = 0;
+    const OverwritingCounts counts = memory_.counted();
+    std::uint64_t lost = shelf_.count_half();
     std::uint64_t overwritten = 0;
     for (std::uint32_t line = 0; line < roster_->used(); ++line) {
-      const std::uint64_t word = readings_[line].word.load(std::memory_order_relaxed);
+      const std::uint64_t word = memory_.reading(line).load(std::memory_order_relaxed);
       overwritten += (word >> 1) & overwritten_mask;
       lost += word >> lost_shift;
       lost += (word & is_reading) && !roster_->is_alive(line);
     }
-    return {counts.puts, counts.taken - overwritten - lost, counts.dropped + overwritten, counts.torn, lost};
+    return {counts.puts, counts.taken - overwritten - lost, counts.dropped + overwritten, counts.torn,
+            memory_.leases_counted().lost + lost};
   }
 
   [[nodiscard]] std::uint32_t index_of_next_put() const noexcept {
@@ -255,91 +254,73 @@ class OverwritingRing {
   static constexpr std::uint64_t overwritten_mask = (std::uint64_t{1} << 43) - 1;
   static constexpr int lost_shift = 44;
 
-  [[nodiscard]] bool is_sound(Places at) const noexcept { return at.start < capacity_ && at.length <= capacity_; }
+  [[nodiscard]] bool is_sound(Places at) const noexcept { return memory_.is_sound(at); }
   [[nodiscard]] std::uint32_t wrapped(std::uint64_t index) const noexcept {
     return static_cast<std::uint32_t>(index < capacity_ ? index : index - capacity_);
   }
   [[nodiscard]] std::atomic<std::uint64_t>* words_of(std::uint64_t index) const noexcept {
-    return reinterpret_cast<std::atomic<std::uint64_t>*>(messages_ + index * message_stride(words_));
+    return memory_.words_of(index);
   }
 
   [[nodiscard]] std::uint64_t without_the_dead(std::uint32_t line) const noexcept {
-    const std::uint64_t word = readings_[line].word.load(std::memory_order_relaxed);
+    const std::uint64_t word = memory_.reading(line).load(std::memory_order_relaxed);
     return word & is_reading ? (word & ~is_reading) + (std::uint64_t{1} << lost_shift) : word;
   }
 
-  [[nodiscard]] OverwritingCounts counted() const noexcept { return load(control_->counters); }
-
-  // One change of the queue, as it will be.
-  struct Change {
-    Places places;
-    std::uint64_t index;
-    std::uint64_t message_lock;
-    std::uint64_t line_plus_one;
-    std::uint64_t reading;
-    OverwritingCounts counts;
+  // Where a change notes who is reading, and what.
+  struct Note {
+    std::uint64_t at;
+    std::uint64_t word;
+    LeaseCounts leases;
   };
 
-  // Keeps I4. All stores are relaxed: P1 carries them, but for the release that puts the journal before its mark.
-  void commit(const Change& change) noexcept {
-    constexpr auto relaxed = std::memory_order_relaxed;
-    OverwritingJournal& journal = control_->journal;
-    PENSTOCK_FAILPOINT("journal.before_write");
-    journal.places.store(change.places.packed(), relaxed);
-    journal.index.store(change.index, relaxed);
-    PENSTOCK_FAILPOINT("journal.half_written");
-    journal.message_lock.store(change.message_lock, relaxed);
-    journal.line_plus_one.store(change.line_plus_one, relaxed);
-    journal.reading.store(change.reading, relaxed);
-    store(journal.counters, change.counts);
-    PENSTOCK_FAILPOINT("journal.before_commit");
-    journal.is_committed.store(1, std::memory_order_release);
-    PENSTOCK_FAILPOINT("journal.committed");
-    make(change);
+  // note(places, counts): as they are before the claim.
+  template <class MakeNote>
+  [[nodiscard, gnu::always_inline]] Claim claim_oldest(std::uint32_t line, Claimed& claimed, MakeNote note) noexcept {
+    claimed.skipped = 0;
+    for (;;) {
+      const std::uint32_t closed = control_->closed.load(std::memory_order_relaxed);
+      if (closed & closed_to_gets) return Claim::closed;
+      Places at = places();
+      if (!is_sound(at)) return Claim::corrupt;
+      OverwritingCounts counts = memory_.counted();
+      claimed.position = counts.puts - at.length;
+      if (at.length == 0) return closed != 0 ? Claim::closed : Claim::empty;
+      claimed.index = at.start;
+      const std::uint64_t seen = message_lock(at.start).load(std::memory_order_acquire);  // acquire P2
+      if (seen != 0 && lock_word::is_alive(*roster_, seen)) return Claim::busy;
+      const Places before = at;
+      at.start = wrapped(std::uint64_t{at.start} + 1);
+      --at.length;
+      if (lock_word::has_role(seen, LockRole::writer)) {  // keeps I5
+        ++counts.torn;
+        ++claimed.skipped;
+        claimed.lock = 0;
+        memory_.commit({at, claimed.index, claimed.lock, 0, 0, counts});
+        continue;
+      }
+      const Note noted = note(before, counts);
+      ++counts.taken;
+      claimed.lock = lock_word::of(*roster_, line, LockRole::reader);
+      memory_.commit({at, claimed.index, claimed.lock, noted.at, noted.word, counts, noted.leases});
+      return Claim::done;
+    }
   }
 
-  // What the journal says, each word read once.
-  [[nodiscard]] Change journaled() const noexcept {
-    constexpr auto relaxed = std::memory_order_relaxed;
-    const OverwritingJournal& journal = control_->journal;
-    return {Places::unpack(journal.places.load(relaxed)), journal.index.load(relaxed),
-            journal.message_lock.load(relaxed),           journal.line_plus_one.load(relaxed),
-            journal.reading.load(relaxed),                load(journal.counters)};
+  // True: what was copied out is the message, and its lock is free.
+  [[nodiscard]] bool unlock_read(const Claimed& claimed) noexcept {
+    std::atomic_thread_fence(std::memory_order_acquire);  // acquire P3
+    std::uint64_t expected = claimed.lock;
+    PENSTOCK_FAILPOINT("message.before_release");
+    const bool is_mine = message_lock(claimed.index).compare_exchange_strong(
+        expected, 0, std::memory_order_release, std::memory_order_relaxed);  // release P4; keeps I3
+    PENSTOCK_FAILPOINT("message.released");
+    return is_mine;
   }
 
-  // Doing it twice is doing it once.
-  void make(const Change& change) noexcept {
-    constexpr auto relaxed = std::memory_order_relaxed;
-    message_lock(change.index).store(change.message_lock, relaxed);
-    PENSTOCK_FAILPOINT("make.message_locked");
-    head_->places.store(change.places.packed(), relaxed);  // keeps I1
-    PENSTOCK_FAILPOINT("make.placed");
-    store(control_->counters, change.counts);
-    PENSTOCK_FAILPOINT("make.counted");
-    if (change.line_plus_one != 0) readings_[change.line_plus_one - 1].word.store(change.reading, relaxed);
-    PENSTOCK_FAILPOINT("make.read_noted");
-    control_->journal.is_committed.store(0, std::memory_order_release);  // after all of it
-    PENSTOCK_FAILPOINT("make.made");
-  }
-
-  // relaxed: under the lock exact, else a snapshot
-  [[nodiscard]] static OverwritingCounts load(const OverwritingCounters& from) noexcept {
-    constexpr auto relaxed = std::memory_order_relaxed;
-    return {from.puts.load(relaxed), from.taken.load(relaxed), from.dropped.load(relaxed), from.torn.load(relaxed)};
-  }
-  static void store(OverwritingCounters& to, const OverwritingCounts& counts) noexcept {
-    constexpr auto relaxed = std::memory_order_relaxed;
-    to.puts.store(counts.puts, relaxed);
-    to.taken.store(counts.taken, relaxed);
-    PENSTOCK_FAILPOINT("counters.half_stored");
-    to.dropped.store(counts.dropped, relaxed);
-    to.torn.store(counts.torn, relaxed);
-  }
-
-  PublishedHeader* head_;
-  std::byte* messages_;
+  OverwritingMemory memory_;
+  OverwritingShelf shelf_;
   OverwritingControl* control_;
-  ReadingLine* readings_;
   std::uint64_t capacity_;
   std::uint64_t words_;
   const Roster* roster_;

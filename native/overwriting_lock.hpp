@@ -24,7 +24,8 @@
 
 namespace penstock {
 
-enum class LockRole : std::uint64_t { header = 1, writer = 2, reader = 3 };
+// A filler copies a message to its place on the shelf, a keeper has it there: words of places, not of locks.
+enum class LockRole : std::uint64_t { header = 1, writer = 2, reader = 3, filler = 4, keeper = 5 };
 
 namespace lock_word {
 

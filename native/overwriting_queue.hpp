@@ -14,15 +14,21 @@ class OverwritingShared {
       : control_(reinterpret_cast<OverwritingControl*>(base + at.control)),
         roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
                 &control_->participants_used, identity),
-        ring_(base, control_, reinterpret_cast<ReadingLine*>(base + at.readings), capacity, words, &roster_),
+        shelf_(base, at, OverwritingMemory(base, at, capacity, words, participants), &roster_),
+        ring_(OverwritingMemory(base, at, capacity, words, participants), shelf_, &roster_),
         lock_(&ring_.header_lock()) {}
 
+  OverwritingShared(const OverwritingShared&) = delete;
+  OverwritingShared& operator=(const OverwritingShared&) = delete;
+
   [[nodiscard]] OverwritingRing& ring() noexcept { return ring_; }
+  [[nodiscard]] OverwritingShelf& shelf() noexcept { return shelf_; }
   [[nodiscard]] OverwritingControl& control() const noexcept { return *control_; }
   [[nodiscard]] Roster& roster() noexcept { return roster_; }
   [[nodiscard]] Event items() const noexcept { return Event(&control_->items.word); }
   [[nodiscard]] Event room() const noexcept { return Event(&control_->room.word); }
   [[nodiscard]] Event copied() const noexcept { return Event(&control_->copied.word); }
+  [[nodiscard]] Event shelved() const noexcept { return Event(&control_->shelved.word); }
 
   [[nodiscard]] bool find_line(std::uint32_t& line) const noexcept {
     const std::uint32_t mine = roster_.mine_plus_one();
@@ -32,13 +38,18 @@ class OverwritingShared {
 
   // A line's new owner buries what the last one was reading. If the header cannot be had, its first get does.
   [[nodiscard]] Roster::Joined join() noexcept {
-    const Roster::Joined joined = take_line();
     std::uint32_t line;
+    const Roster::Joined joined = patiently([&] { return roster_.join([](std::uint32_t) { return true; }); });
     if (joined != Roster::Joined::yes || !find_line(line)) return joined;
     if (enter(line, join_limit_ns) != Claim::done) return joined;
     ring_.bury_reading(line);
     lock_.unlock();
     return joined;
+  }
+
+  // A line that is no thread's.
+  [[nodiscard]] Roster::Joined join_apart(std::uint32_t& line) noexcept {
+    return patiently([&] { return roster_.join_apart([](std::uint32_t) { return true; }, line); });
   }
 
   // done: the header is ours, and whatever its last owner had begun is made.
@@ -53,10 +64,17 @@ class OverwritingShared {
   }
   void leave() noexcept { lock_.unlock(); }
 
+  // What a call saw, and at which position: told to those who want to know.
+  enum class Saw : std::uint8_t { put, taken, lost, nothing };
+  struct NobodyIsTold {
+    void operator()(Saw, std::uint64_t) const noexcept {}
+  };
+
   // The five steps of the traces: lock the header; change it and lock the message; unlock it; copy; unlock the message.
+  template <class Tell = NobodyIsTold>
   [[nodiscard]] Claim try_put(std::uint32_t line, const void* data, std::uint64_t bytes, bool may_overwrite,
-                              std::int64_t limit_ns) noexcept {
-    const Claim claim = put_silently(line, data, bytes, may_overwrite, limit_ns);
+                              std::int64_t limit_ns, Tell tell = {}) noexcept {
+    const Claim claim = put_silently(line, data, bytes, may_overwrite, limit_ns, tell);
     if (claim == Claim::done) notify_put();
     return claim;
   }
@@ -76,22 +94,29 @@ class OverwritingShared {
   }
 
   // The same the other way; what was overwritten while it was read is counted, and the next one tried. busy also when
-  // that has happened again and again: the caller looks whether it is to go on.
-  [[nodiscard]] Claim try_get(std::uint32_t line, void* to, std::uint64_t bytes, std::int64_t limit_ns) noexcept {
+  // that has happened again and again: the caller looks whether it is to go on. Where there is nothing, what leases have
+  // left behind.
+  template <class Tell = NobodyIsTold>
+  [[nodiscard]] Claim try_get(std::uint32_t line, void* to, std::uint64_t bytes, std::int64_t limit_ns,
+                              Tell tell = {}) noexcept {
     for (int tries = 0; tries < get_tries; ++tries) {
-      if (ring_.looks_empty()) return Claim::empty;
+      if (ring_.looks_empty()) return get_left(line, to, bytes) ? Claim::done : Claim::empty;
       Claimed claimed;
       if (const Claim entered = enter(line, limit_ns); entered != Claim::done) return entered;
       const Claim claim = ring_.claim_get(line, claimed);
       lock_.unlock();
       if (claim != Claim::done) {
         if (claimed.skipped != 0) room().notify();
+        if (claim != Claim::corrupt && get_left(line, to, bytes)) return Claim::done;
+        if (claim == Claim::empty || claim == Claim::busy) tell(Saw::nothing, claimed.position);
         return claim;
       }
+      tell(Saw::taken, claimed.position);
       ring_.copy_out(claimed, to, bytes);
       const bool is_mine = ring_.finish_get(line, claimed);
       room().notify();
       if (is_mine) return claim;
+      tell(Saw::lost, claimed.position);
     }
     return Claim::busy;
   }
@@ -104,6 +129,9 @@ class OverwritingShared {
       if ((claim = try_get(line, to + got * bytes, bytes, limit_ns)) != Claim::done) break;
     return claim;
   }
+
+  // Without a lock: there is nothing at this moment, and it is not shut down.
+  [[nodiscard]] bool looks_empty() const noexcept { return ring_.looks_empty() && shelf_.used() == 0; }
 
   void shut_down(bool immediate) noexcept {
     PENSTOCK_FAILPOINT("shutdown.before");
@@ -118,6 +146,7 @@ class OverwritingShared {
     items().wake_all();
     room().wake_all();
     copied().wake_all();
+    shelved().wake_all();
   }
 
   void wait_for_items(std::int64_t limit_ns) noexcept {
@@ -139,6 +168,14 @@ class OverwritingShared {
     copied().park_for_all(ticket, limit_ns < park_limit_ns ? limit_ns : park_limit_ns);
   }
 
+  // For a lease that found no place, until one is released.
+  void wait_for_shelf(std::int64_t limit_ns) noexcept {
+    const std::uint32_t ticket = shelved().announce();
+    std::uint64_t place = 0;
+    if (shelf_.find_free(place) || control_->closed.load(std::memory_order_relaxed) & closed_to_gets) return;  // W1
+    shelved().park_for_all(ticket, limit_ns < park_limit_ns ? limit_ns : park_limit_ns);
+  }
+
   [[nodiscard]] std::uint32_t count_alive() const noexcept {
     std::uint32_t alive = 0;
     for (std::uint32_t line = 0; line < roster_.used(); ++line) alive += roster_.is_alive(line);
@@ -151,13 +188,16 @@ class OverwritingShared {
   static constexpr int get_tries = 16;
   static constexpr std::uint64_t notify_after = 64;  // messages of a batch: getters need not wait for its end
 
-  [[nodiscard]] Claim put_silently(std::uint32_t line, const void* data, std::uint64_t bytes, bool may_overwrite,
-                                   std::int64_t limit_ns) noexcept {
+  template <class Tell = NobodyIsTold>
+  [[nodiscard, gnu::always_inline]] Claim put_silently(std::uint32_t line, const void* data, std::uint64_t bytes,
+                                                       bool may_overwrite, std::int64_t limit_ns,
+                                                       Tell tell = {}) noexcept {
     Claimed claimed;
     if (const Claim entered = enter(line, limit_ns); entered != Claim::done) return entered;
     const Claim claim = ring_.claim_put(line, may_overwrite, claimed);
     lock_.unlock();
     if (claim != Claim::done) return claim;
+    tell(Saw::put, claimed.position);
     ring_.copy_in(claimed, data, bytes);
     ring_.publish(claimed);
     return claim;
@@ -180,10 +220,20 @@ class OverwritingShared {
     return claim;
   }
 
+  [[nodiscard, gnu::noinline]] bool get_left(std::uint32_t line, void* to, std::uint64_t bytes) noexcept {
+    Shelved left;
+    if (shelf_.used() == 0 || ring_.is_discarded() || shelf_.take_over(line, &left, 1) == 0) return false;
+    std::memcpy(to, shelf_.data(left.place), bytes);
+    shelf_.release_place(left.place);
+    shelved().notify_all();
+    return true;
+  }
+
   // A table is full of the living or not at all: somebody may just look at a line, and keep us out for that moment.
-  [[nodiscard]] Roster::Joined take_line() noexcept {
+  template <class Join>
+  [[nodiscard]] Roster::Joined patiently(Join join) noexcept {
     for (int look = 0;; ++look) {
-      const Roster::Joined joined = roster_.join([](std::uint32_t) { return true; });
+      const Roster::Joined joined = join();
       if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_of_the_living()) return joined;
       const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
       nanosleep(&moment, nullptr);
@@ -192,6 +242,7 @@ class OverwritingShared {
 
   OverwritingControl* control_;
   Roster roster_;
+  OverwritingShelf shelf_;
   OverwritingRing ring_;
   HeaderLock lock_;
   Patience item_patience_;

@@ -26,11 +26,12 @@ def _add_arguments(size: argparse._ArgumentGroup) -> None:
         "--programs",
         type=_words,
         metavar="OPERATIONS,…",
-        help="a process's operations in turn: p puts, k puts and overwrites nothing, g gets (p,g)",
+        help="a process's operations in turn: p puts, k puts and overwrites nothing, g gets, l leases (p,g)",
     )
     size.add_argument("--newcomer", metavar="OPERATIONS", help="what the owner of a dead line does (nobody)")
     size.add_argument("--kills", type=int, metavar="N", help="how many may be killed (0)")
     size.add_argument("--capacity", type=int, metavar="N", help="messages (1)")
+    size.add_argument("--places", type=int, metavar="N", help="of the shelf, where leased messages are (1)")
     size.add_argument(
         "--variant",
         choices=VARIANTS,

@@ -14,10 +14,12 @@ from models.overwriting.world import (
     Known,
     Memory,
     Message,
+    Place,
     Process,
     PromiseBroken,
     Reading,
     World,
+    first_step,
 )
 from models.search import Transition, Violation
 
@@ -56,6 +58,7 @@ class OverwritingModel:
             messages=(Message(),) * size.capacity,
             counts=Counts(),
             readings=(Reading(),) * len(size.programs),
+            shelf=(Place(),) * (size.places if size.has_leases else 0),
         )
         processes = tuple(began(program, author) for author, program in enumerate(size.programs))
         return OverwritingState(size.kills, bool(size.newcomer), memory, processes, Known())
@@ -81,7 +84,7 @@ class OverwritingModel:
                 changed = state._replace(memory=memory, known=known, processes=replaced(state, line, after))
                 yield Transition(StepLabel(line, operation, process.at), changed)
             if state.kills_left:
-                dead = process._replace(at=DEAD, seen=None, back_to="", change=None, first=0, second=0)
+                dead = Process(at=DEAD, program=process.program, author=process.author, tenure=process.tenure)
                 killed = state._replace(kills_left=state.kills_left - 1, processes=replaced(state, line, dead))
                 yield Transition(StepLabel(line, operation, "is killed"), killed, is_adversary=True)
 
@@ -103,11 +106,15 @@ class OverwritingModel:
             for lock, first, second in memory.messages
         )
         mark = "*" if memory.is_committed else ""
-        return f"[{header}{mark} {memory.start} {memory.length}] {messages} {tuple(memory.counts)}"
+        shelf = " ".join(
+            f"<{'.' if place.word is None else f'{place.word.role[0]}{place.word.line}'} {place.first} {place.second}>"
+            for place in memory.shelf
+        )
+        return f"[{header}{mark} {memory.start} {memory.length}] {messages} {shelf} {tuple(memory.counts)}"
 
 
 def began(program: str, author: int) -> Process:
-    return Process(at="look at the header" if program else FINISHED, program=program, author=author)
+    return Process(at=first_step(program[0]) if program else FINISHED, program=program, author=author)
 
 
 def replaced(state: OverwritingState, line: int, process: Process) -> tuple[Process, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 PROCESSES_MAX = 4
-OPERATIONS = "pkg"
+OPERATIONS = "pkgl"
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,10 @@ class Rules:
     reader_looks_last: bool = True
     reader_ends_in_one_store: bool = True
     keeper_spares_readers: bool = True
+    place_is_in_the_change: bool = True
+    place_ends_by_one_change: bool = True
+    copied_before_kept: bool = True
+    keeper_is_asked_for: bool = True
 
 
 RING = "ring"
@@ -43,6 +47,10 @@ VARIANTS: dict[str, Rules] = {
     "read-without-last-look": Rules(reader_looks_last=False),
     "count-after-end": Rules(reader_ends_in_one_store=False),
     "keeper-takes-from-reader": Rules(keeper_spares_readers=False),
+    "place-named-later": Rules(place_is_in_the_change=False),
+    "place-freed-before-counted": Rules(place_ends_by_one_change=False),
+    "keep-before-copy": Rules(copied_before_kept=False),
+    "take-from-living-keeper": Rules(keeper_is_asked_for=False),
 }
 
 
@@ -50,18 +58,22 @@ VARIANTS: dict[str, Rules] = {
 class Configuration:
     """The size of the world: each process has a program of operations in turn.
 
-    p puts, k puts and overwrites nothing, g gets. A newcomer, if any, takes the line of somebody dead.
+    p puts, k puts and overwrites nothing, g gets, l leases one and releases it. A newcomer, if any, takes the line of
+    somebody dead.
     """
 
     programs: tuple[str, ...] = ("p", "g")
     newcomer: str = ""
     kills: int = 0
     capacity: int = 1
+    places: int = 1
     variant: str = RING
 
     def __post_init__(self) -> None:
         if self.capacity < 1:
             raise ValueError(f"capacity must be at least 1: capacity={self.capacity}")
+        if self.places < 1:
+            raise ValueError(f"places must be at least 1: places={self.places}")
         if self.kills < 0:
             raise ValueError(f"kills must not be negative: kills={self.kills}")
         if not 1 <= len(self.programs) <= PROCESSES_MAX:
@@ -77,8 +89,13 @@ class Configuration:
         return self.variant == RING
 
     @cached_property
+    def has_leases(self) -> bool:
+        return any("l" in program for program in (*self.programs, self.newcomer))
+
+    @cached_property
     def rules(self) -> Rules:
         return VARIANTS[self.variant]
 
     def __str__(self) -> str:
-        return f"{self.variant} P={','.join(self.programs)} N={self.newcomer or '-'} K={self.kills} C={self.capacity}"
+        size = f"{self.variant} P={','.join(self.programs)} N={self.newcomer or '-'} K={self.kills} C={self.capacity}"
+        return f"{size} S={self.places}" if self.has_leases else size

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from models.overwriting.leasing import LEASE_STEPS, after_unlock, claim_for_shelf
 from models.overwriting.world import (
     DISORDERED,
     FINISHED,
@@ -25,20 +26,18 @@ from models.overwriting.world import (
     PromiseBroken,
     Reading,
     World,
+    first_step,
+    next_operation,
 )
 
 Outcome = tuple[Memory, Process, Known] | None
 
 
-def next_operation(process: Process) -> Process:
-    done = process.done + 1
-    at = "look at the header" if done < len(process.program) else FINISHED
-    return process._replace(at=at, done=done, seen=None, back_to="", change=None, first=0, second=0, is_mine=False)
-
-
 def look(world: World, line: int) -> Outcome:
     memory, process = world.memory, world.processes[line]
     if process.operation == "g" and memory.length == 0:
+        if world.size.has_leases:
+            return memory, process._replace(at="look at the shelf"), world.known
         return memory, next_operation(process), world.known
     seen = memory.header
     if seen is not None and (world.is_alive(seen) or not world.rules.dead_owner_is_replaced):
@@ -59,6 +58,8 @@ def take(world: World, line: int) -> Outcome:
 
 def claim(world: World, line: int) -> Outcome:
     process = world.processes[line]
+    if process.operation == "l":
+        return claim_for_shelf(world, line)
     change = claimed_get(world, line) if process.operation == "g" else claimed_put(world, line)
     if change is None:
         gives_up = process.operation == "k" or world.memory.length == 0
@@ -135,7 +136,7 @@ def commit(world: World, line: int) -> Outcome:
 
 def counted(world: World, process: Process) -> Known:
     known = world.known
-    return known if process.operation == "g" else known._replace(put=(*known.put, process.item))
+    return known if process.operation in "gl" else known._replace(put=(*known.put, process.item))
 
 
 def journal_of(world: World) -> Change:
@@ -145,9 +146,10 @@ def journal_of(world: World) -> Change:
 
 
 def lock_message(world: World, line: int) -> Outcome:
-    change, process = journal_of(world), world.processes[line]
-    message = world.memory.messages[change.index]._replace(lock=change.lock)
-    return world.memory.with_message(change.index, message), process._replace(at="make: place"), world.known
+    change, process, memory = journal_of(world), world.processes[line], world.memory
+    if change.index >= 0:
+        memory = memory.with_message(change.index, memory.messages[change.index]._replace(lock=change.lock))
+    return memory, process._replace(at="make: place"), world.known
 
 
 def place(world: World, line: int) -> Outcome:
@@ -168,6 +170,8 @@ def note_get(world: World, line: int) -> Outcome:
     change, process, memory = journal_of(world), world.processes[line], world.memory
     if change.line >= 0:
         memory = memory.with_reading(change.line, change.reading)
+    if change.place >= 0 and change.filled is not None:
+        memory = memory.with_place(change.place, change.filled)
     return memory, process._replace(at="make: clear the journal"), world.known
 
 
@@ -180,12 +184,22 @@ def clear_journal(world: World, line: int) -> Outcome:
 def unlock(world: World, line: int) -> Outcome:
     memory, process = unlocked(world, line), world.processes[line]
     change = process.change
-    if process.operation != "g":
+    if process.operation == "l":
+        at = after_unlock(world, line)
+    elif process.operation != "g":
         at = "copy the first word" if world.rules.copied_before_published else "publish"
     elif change is not None and change.line >= 0:
         at = "read the first word"
     else:
         at = "look at the header"  # a torn one was skipped
+    return memory, process._replace(at=at), world.known
+
+
+def unlock_to_look_at_shelf(world: World, line: int) -> Outcome:
+    memory, process = unlocked(world, line), world.processes[line]
+    lock = memory.messages[memory.start].lock
+    is_busy = memory.length and lock is not None and lock.role == WRITER and world.is_alive(lock)
+    at = "wait for the message" if is_busy and not process.ending else "look at the shelf"
     return memory, process._replace(at=at), world.known
 
 
@@ -201,11 +215,11 @@ def unlock_to_give_up(world: World, line: int) -> Outcome:
 def wait_for_message(world: World, line: int) -> Outcome:
     """Until it is worth another try."""
     memory, process = world.memory, world.processes[line]
-    index = memory.start if process.operation == "g" else (memory.start + memory.length) % world.size.capacity
+    index = memory.start if process.operation in "gl" else (memory.start + memory.length) % world.size.capacity
     lock = memory.messages[index].lock
     if lock is not None and lock.role == WRITER and world.is_alive(lock):
         return None
-    return memory, process._replace(at="look at the header"), world.known
+    return memory, process._replace(at=first_step(process.operation)), world.known
 
 
 def unlocked(world: World, line: int) -> Memory:
@@ -219,14 +233,16 @@ def unlocked(world: World, line: int) -> Memory:
     overwritten = sum(reading.overwritten for reading in readings)
     if counts.puts != len(known.put):
         raise PromiseBroken(MISCOUNTED, f"{counts.puts} puts are counted, and there were {len(known.put)}")
-    if memory.length != counts.puts - counts.taken - counts.dropped - counts.torn:
+    on_shelf = sum(place.word is not None for place in memory.shelf)
+    if memory.length != counts.puts - counts.taken - counts.dropped - counts.torn - counts.lost:
         raise PromiseBroken(MISCOUNTED, f"the length is {memory.length}: {counts}")
-    if counts.taken - lost - overwritten - busy != len(known.got):
+    if counts.taken - lost - overwritten - busy - on_shelf != len(known.got):
         raise PromiseBroken(MISCOUNTED, f"{len(known.got)} were got: {counts} {readings}")
-    gone = len(known.got) + counts.dropped + overwritten + lost + busy
+    gone = len(known.got) + counts.dropped + overwritten + lost + busy + counts.lost + on_shelf
     if memory.length == 0 and len(known.whole) != gone:
         raise PromiseBroken(LOST, f"{len(known.whole)} were whole, and {gone} are accounted for")
-    if set(world.size.programs) <= {"", "k", "kk", "kkk", "g", "gg", "ggg"} and counts.dropped + overwritten:
+    may_overwrite = any("p" in program for program in (*world.size.programs, world.size.newcomer))
+    if not may_overwrite and counts.dropped + overwritten:
         raise PromiseBroken(LOST, "an item was overwritten, and nobody overwrites")
     return memory._replace(header=None)
 
@@ -325,6 +341,7 @@ STEPS: dict[str, Callable[[World, int], Outcome]] = {
     "unlock": unlock,
     "unlock, try again": unlock_to_try_again,
     "unlock, give up": unlock_to_give_up,
+    "unlock, look at the shelf": unlock_to_look_at_shelf,
     "wait for the message": wait_for_message,
     "copy the first word": copy_word(first=True),
     "copy the second word": copy_word(first=False),
@@ -333,4 +350,4 @@ STEPS: dict[str, Callable[[World, int], Outcome]] = {
     "read the second word": read_word(first=False),
     "release the message": release,
     "end the get": end_get,
-}
+} | LEASE_STEPS

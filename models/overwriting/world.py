@@ -7,7 +7,7 @@ from typing import NamedTuple
 from models.overwriting.rules import Configuration, Rules
 
 TORN, TWICE, DISORDERED, MISCOUNTED, LOST = "torn", "twice", "disordered", "miscounted", "lost"
-HEADER, WRITER, READER = "header", "writer", "reader"
+HEADER, WRITER, READER, FILLER, KEEPER = "header", "writer", "reader", "filler", "keeper"
 DEAD, FINISHED = "dead", "finished"
 
 
@@ -32,6 +32,16 @@ class Counts(NamedTuple):
     taken: int = 0
     dropped: int = 0
     torn: int = 0
+    lost: int = 0  # on the way to the shelf
+
+
+class Place(NamedTuple):
+    """Of a leased message on the shelf."""
+
+    word: Word | None = None
+    position: int = 0
+    first: int = 0
+    second: int = 0
 
 
 class Reading(NamedTuple):
@@ -47,7 +57,7 @@ class Message(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What the journal says; `line` is -1 where no get is noted."""
+    """What the journal says; `line` and `place` are -1 where no get and no lease is noted, `index` where no message."""
 
     start: int
     length: int
@@ -56,6 +66,8 @@ class Change(NamedTuple):
     line: int
     reading: Reading
     counts: Counts
+    place: int = -1
+    filled: Place | None = None
 
 
 class Memory(NamedTuple):
@@ -67,12 +79,16 @@ class Memory(NamedTuple):
     messages: tuple[Message, ...]
     counts: Counts
     readings: tuple[Reading, ...]
+    shelf: tuple[Place, ...]
 
     def with_message(self, index: int, message: Message) -> Memory:
         return self._replace(messages=(*self.messages[:index], message, *self.messages[index + 1 :]))
 
     def with_reading(self, line: int, reading: Reading) -> Memory:
         return self._replace(readings=(*self.readings[:line], reading, *self.readings[line + 1 :]))
+
+    def with_place(self, number: int, place: Place) -> Memory:
+        return self._replace(shelf=(*self.shelf[:number], place, *self.shelf[number + 1 :]))
 
 
 class Process(NamedTuple):
@@ -90,6 +106,9 @@ class Process(NamedTuple):
     second: int = 0
     is_mine: bool = False
     last: int = -1  # of the items that it got, by their order in the queue
+    place: int = -1  # on the shelf
+    owner: Word | None = None  # of that place, as it was found
+    ending: str = ""  # why that place comes to nothing
 
     @property
     def operation(self) -> str:
@@ -99,6 +118,17 @@ class Process(NamedTuple):
     def item(self) -> int:
         """A number of its own for every put."""
         return 10 * (self.author + 1) + self.done
+
+
+def first_step(operation: str) -> str:
+    return "look at the shelf" if operation == "l" else "look at the header"
+
+
+def next_operation(process: Process) -> Process:
+    done = process.done + 1
+    at = first_step(process.program[done]) if done < len(process.program) else FINISHED
+    begun = Process(at=at, program=process.program, author=process.author, tenure=process.tenure)
+    return begun._replace(done=done, last=process.last)
 
 
 class Known(NamedTuple):

@@ -7,8 +7,8 @@ from penstock._overwriting_body cimport OverwritingBody
 from penstock._overwriting_native cimport Fates
 from penstock._queue cimport AT_ONCE, Body, Queue, checked_int, computed_deadline
 
-from penstock import adopting, items, segment
-from penstock.errors import Full
+from penstock import _overwriting_lease, adopting, items, segment
+from penstock.errors import Empty, Full
 from penstock.overwriting_geometry import OverwritingGeometry
 from penstock.stats import OverwritingStats
 
@@ -104,6 +104,30 @@ cdef class OverwritingQueue(Queue):
         body.check_open()
         return (<OverwritingBody>body).put_many_as(items, overwrite, computed_deadline(block, timeout))
 
+    def aput(self, item, timeout=None, *, overwrite=True):
+        """``await q.aput(item)``: put without blocking the event loop; with ``overwrite=False`` it waits for room."""
+        return self._bridge().put(item, timeout, overwrite=overwrite)
+
+    def lease(self, max_items, block=True, timeout=None):
+        """Take at least one message and at most ``max_items``, and keep them safe until they are released.
+
+        ``with q.lease(1000) as lease:`` has ``lease.items`` and ``lease.positions``, and releases them at its end. No
+        put can overwrite them. If it ends by an exception, or its process dies, they go to somebody else, at the same
+        positions. A position is how many messages were put before. Raises Empty or ShutDown, as a get.
+        """
+        cdef Body body = open_body(self.body)
+        cdef object limit = checked_int("max_items", max_items)
+        if limit < 1:
+            raise ValueError(f"max_items must be at least 1: max_items={max_items}")
+        taken = _overwriting_lease.lease(body, self.name, min(limit, 1 << 62), computed_deadline(block, timeout))
+        if taken is None:
+            raise Empty
+        return taken
+
+    def unreleased(self, positions):
+        """Those of the positions that somebody has on lease, or died with, and nobody has released yet."""
+        return _overwriting_lease.unreleased(open_body(self.body), positions)
+
     @property
     def capacity(self):
         """How many messages fit."""
@@ -132,6 +156,7 @@ cdef class OverwritingQueue(Queue):
             overwritten=fates.overwritten,
             torn=fates.torn,
             lost_with_reader=fates.lost_with_reader,
+            redelivered=body.queue.control().redelivered.load(),
             discarded=body.ring.places().length if body.ring.is_discarded() else 0,
             total_bytes=self.segment.total_bytes,
             is_shut_down=body.queue.control().closed.load() != 0,

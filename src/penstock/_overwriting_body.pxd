@@ -5,12 +5,16 @@ from penstock._mapped cimport MappedBody
 from penstock._native cimport Buffer
 from penstock._overwriting_native cimport Claim, OverwritingRing, OverwritingShared
 
+cdef enum:
+    BRIEFLY_NS = 100000000  # what even a call that never waits grants who has the header, or is just copying
+
 
 @cython.final
 cdef class OverwritingBody(MappedBody):
     cdef OverwritingShared* queue
     cdef OverwritingRing* ring
     cdef uint64_t item_bytes      # of a message's data, what is the item's
+    cdef bint is_furnished        # what leases hold has memory
 
     cdef int _raise_corrupt(self) except -1
     cdef uint32_t _line(self) except? 0xFFFFFFFF
@@ -22,6 +26,7 @@ cdef class OverwritingBody(MappedBody):
     )
     cdef int _put_message(self, const void* data, uint64_t length, bint overwrite, int64_t deadline) except -1
     cdef bint _wait(self, Claim claim, bint for_items, int64_t end) except -1
+    cdef bint wait_for_shelf(self, int64_t end) except -1
     cdef object _new_target(self)
     cdef bint _get_message(self, void* to, int64_t deadline) except -1
     cdef bint _may_have_some(self) except -1

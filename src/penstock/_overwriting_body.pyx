@@ -21,9 +21,6 @@ from penstock.errors import CorruptSegment, Full, QueueClosed, ShutDown
 
 import_array()
 
-cdef enum:
-    BRIEFLY_NS = 100000000  # what even a call that never waits grants who has the header, or is just copying
-
 cdef object encode_object = items.encode_object
 cdef object decode_object = items.decode_object
 
@@ -33,22 +30,20 @@ cdef class OverwritingBody(MappedBody):
 
     def __cinit__(self, opened):
         cdef OverwritingOffsets at
-        cdef dict offsets = opened.offsets
         cdef Held mapped
+        cdef uint64_t words = opened.geometry.message_bytes // 8
         self.memory = opened.take_memory()
         mapped = Held(self.memory)
-        at.control = offsets["control_offset"]
-        at.participants = offsets["participants_offset"]
-        at.readings = opened.geometry.readings_offset(opened.item)
         self.label = repr(opened.name)
         self.dtype = opened.item.dtype
         self.form = opened.item.kind
         self.participants = opened.geometry.participants
+        at = overwriting_offsets(opened.geometry.capacity, words, self.participants, len(opened.item.text))
         self.item_bytes = opened.geometry.message_bytes if self.dtype is None else self.dtype.itemsize
         self.guard = watch(mapped.view.buf, mapped.view.len)
         self.queue = new OverwritingShared(
-            <byte*>mapped.view.buf, at, opened.geometry.capacity, opened.geometry.message_bytes // 8,
-            self.participants, opened.take_lock_fd(), own_identity(),
+            <byte*>mapped.view.buf, at, opened.geometry.capacity, words, self.participants, opened.take_lock_fd(),
+            own_identity(),
         )
         self.ring = &self.queue.ring()
 
@@ -223,7 +218,7 @@ cdef class OverwritingBody(MappedBody):
         self.check_open()
         if is_broken(self.guard):
             self._raise_corrupt()
-        return not self.ring.looks_empty()
+        return not self.queue.looks_empty()
 
     cdef object _new_target(self):
         """Memory of our own for one item, made before the item is claimed: a MemoryError loses nothing."""
@@ -334,6 +329,19 @@ cdef class OverwritingBody(MappedBody):
                     self.queue.wait_for_room(left)
                 else:
                     self.queue.wait_for_copy(left)
+        PyErr_CheckSignals()
+        self.check_open()
+        return True
+
+    cdef bint wait_for_shelf(self, int64_t end) except -1:
+        """The same for a lease that found no place for what it takes."""
+        cdef int64_t left = remaining_ns(end)
+        if is_broken(self.guard):
+            self._raise_corrupt()
+        if left <= 0:
+            return False
+        with nogil:
+            self.queue.wait_for_shelf(left)
         PyErr_CheckSignals()
         self.check_open()
         return True

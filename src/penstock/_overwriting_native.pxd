@@ -8,7 +8,8 @@ cdef extern from "overwriting_queue.hpp" namespace "penstock" nogil:
     const uint32_t closed_to_puts
 
     cdef struct OverwritingOffsets:
-        uint64_t own, item_text, control, participants, readings, total
+        pass
+    OverwritingOffsets overwriting_offsets(uint64_t, uint64_t, uint32_t, uint32_t)
 
     cdef enum class Claim:
         done, full, empty, busy, locked, closed, corrupt
@@ -31,13 +32,25 @@ cdef extern from "overwriting_queue.hpp" namespace "penstock" nogil:
         bint looks_gettable() const
         bint looks_free() const
 
+    cdef struct Shelved:
+        uint64_t position, place
+
+    cdef cppclass OverwritingShelf:
+        uint64_t places() const
+        uint64_t used() const
+        uint64_t data_bytes() const
+        byte* data(uint64_t) const
+        uint64_t list(int64_t*, uint64_t) const
+
     cdef cppclass OverwritingControl:
         atomic[uint32_t] closed
+        atomic[uint64_t] redelivered
 
     cdef cppclass OverwritingShared:
         OverwritingShared(byte*, const OverwritingOffsets&, uint64_t, uint64_t, uint32_t, int, Identity)
         OverwritingRing& ring()
         OverwritingControl& control() const
+        OverwritingShelf& shelf()
         Event items() const
         Event room() const
         bint find_line(uint32_t&) const
@@ -47,9 +60,23 @@ cdef extern from "overwriting_queue.hpp" namespace "penstock" nogil:
         Claim try_put_records(uint32_t, const char*, uint64_t, uint64_t, bint, int64_t, uint64_t&)
         Claim try_get(uint32_t, void*, uint64_t, int64_t)
         Claim try_get_records(uint32_t, char*, uint64_t, uint64_t, int64_t, uint64_t&)
+        bint looks_empty() const
         void shut_down(bint)
         void wake_everybody()
         void wait_for_items(int64_t)
         void wait_for_room(int64_t)
         void wait_for_copy(int64_t)
+        void wait_for_shelf(int64_t)
         uint32_t count_alive() const
+
+cdef extern from "overwriting_lease.hpp" namespace "penstock" nogil:
+    cdef cppclass OverwritingLease:
+        OverwritingLease(OverwritingShared&)
+        Joined join()
+        bint is_ours() const
+        int furnish()
+        Claim try_claim(Shelved*, uint64_t, int64_t, uint64_t&)
+        uint64_t take_over(Shelved*, uint64_t)
+        void release(const Shelved*, uint64_t)
+        void let_go()
+        bint is_redelivered() const

@@ -41,7 +41,8 @@ def add_own_part(path: Path, fd: int, geometry: Geometry, item: ItemType) -> Non
     least = geometry.published_bytes
     if not least <= file_bytes <= geometry.header_offset and file_bytes != total_bytes:
         raise CorruptSegment(f"{path}: the file has {file_bytes} bytes, and its messages end at {least}")
-    os.posix_fallocate(fd, 0, total_bytes)
+    os.posix_fallocate(fd, 0, geometry.needed_bytes(item))
+    os.truncate(fd, total_bytes)
     head = segment.header_of(geometry, item, secrets.token_bytes(16))
     os.pwrite(fd, head[len(_layout.MAGIC) :], geometry.header_offset + len(_layout.MAGIC))
     os.pwrite(fd, _layout.MAGIC, geometry.header_offset)

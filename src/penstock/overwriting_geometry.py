@@ -97,12 +97,6 @@ class OverwritingGeometry(Geometry):
             self.capacity, self.message_bytes // WORD_BYTES, self.participants, len(item.text)
         )
 
-    def readings_offset(self, item: ItemType) -> int:
-        """Where the table of readings begins; it has no field in the header."""
-        return _layout.overwriting_readings_offset(
-            self.capacity, self.message_bytes // WORD_BYTES, self.participants, len(item.text)
-        )
-
     def values(self) -> dict[str, int]:
         return {
             "capacity": self.capacity,
@@ -116,7 +110,10 @@ class OverwritingGeometry(Geometry):
         return cls(field("participants"), field("producers"), field("capacity"), field("slot_bytes"))
 
     def needed_bytes(self, item: ItemType) -> int:
-        return self.layout(item)["total_bytes"]
+        """Without what leases need, which the first lease asks for."""
+        return _layout.overwriting_shelf_offset(
+            self.capacity, self.message_bytes // WORD_BYTES, self.participants, len(item.text)
+        )
 
     def initialise(self, fd: int, item: ItemType) -> None:
         """The published header; its magic last, after all that it promises."""

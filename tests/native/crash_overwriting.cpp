@@ -11,7 +11,8 @@ static const Program program = {"crash_overwriting",
                                 {{"unlocked", static_cast<int>(OverwritingSabotage::unlocked)},
                                  {"unmade", static_cast<int>(OverwritingSabotage::unmade)},
                                  {"early", static_cast<int>(OverwritingSabotage::early)},
-                                 {"trusting", static_cast<int>(OverwritingSabotage::trusting)}},
+                                 {"trusting", static_cast<int>(OverwritingSabotage::trusting)},
+                                 {"early_end", static_cast<int>(OverwritingSabotage::early_end)}},
                                 choose};
 
 static std::vector<Shift<OverwritingPlay>> shifts(const Options& options) {

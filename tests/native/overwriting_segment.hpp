@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "mapping.hpp"
-#include "overwriting_queue.hpp"
+#include "overwriting_lease.hpp"
 
 namespace penstock::testing {
 

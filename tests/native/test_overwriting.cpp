@@ -276,9 +276,9 @@ TEST(a_journal_that_cannot_be_is_reported_and_leads_nowhere) {
   journal.index.store(2);
   CHECK_EQUAL(attached.put(1), Claim::corrupt);
   journal.index.store(0);
-  journal.line_plus_one.store(segment.shape().participants + 1);
+  journal.noted_at.store(segment.shape().participants + shelf_places(2, 1) + 1);
   CHECK_EQUAL(attached.put(1), Claim::corrupt);
-  journal.line_plus_one.store(0);
+  journal.noted_at.store(0);
   journal.places.store(Places{0, 3}.packed());
   CHECK_EQUAL(attached.put(1), Claim::corrupt);
   CHECK_EQUAL(segment.read<std::uint64_t>(16), 0u);

@@ -171,7 +171,7 @@ def test_a_change_that_a_dead_process_had_committed_is_made(path):
         assert (q.stats().puts, q.stats().torn, q.stats().gets, q.stats().size) == (4, 1, 3, 0)
 
 
-@pytest.mark.parametrize(("at", "value"), [(8, 6 << 32), (8, 5), (16, 5), (16, 1 << 63), (32, 257), (32, 1 << 63)])
+@pytest.mark.parametrize(("at", "value"), [(8, 6 << 32), (8, 5), (16, 5), (16, 1 << 63), (32, 262), (32, 1 << 63)])
 def test_a_journal_that_cannot_be_is_reported(path, at, value):
     with OverwritingQueue.open("q") as q, RawOverwriting("q") as raw:
         journal = raw.field("control_offset") + 4 * LINE_BYTES

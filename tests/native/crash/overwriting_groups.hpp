@@ -19,7 +19,8 @@ using OverwritingCase = StageOf<OverwritingPlay>::Case;
 inline const std::vector<OverwritingOp> every_overwriting_op = {
     OverwritingOp::put,       OverwritingOp::put_kept, OverwritingOp::put_many, OverwritingOp::get,
     OverwritingOp::get_many,  OverwritingOp::wait_put, OverwritingOp::wait_get, OverwritingOp::wait_copy,
-    OverwritingOp::shutdown,  OverwritingOp::shutdown_now, OverwritingOp::join, OverwritingOp::leave};
+    OverwritingOp::shutdown,  OverwritingOp::shutdown_now, OverwritingOp::join, OverwritingOp::leave,
+    OverwritingOp::lease,     OverwritingOp::lease_back};
 
 [[nodiscard]] inline std::vector<OverwritingScene> overwriting_scenes() {
   std::vector<OverwritingScene> scenes;
@@ -37,7 +38,7 @@ class OverwritingGroups {
     for (const OverwritingScene& scene : overwriting_scenes()) {
       for (const OverwritingOp op : every_overwriting_op) {
         add_single(scene, op);
-        add_stop(scene, op);
+        if (op != OverwritingOp::lease_back) add_stop(scene, op);  // what it gives back would not be the living's
       }
       for (const OverwritingOp first : {OverwritingOp::put, OverwritingOp::get, OverwritingOp::put_many}) {
         for (const OverwritingOp second : {OverwritingOp::put, OverwritingOp::put_kept, OverwritingOp::get,
@@ -47,6 +48,13 @@ class OverwritingGroups {
           add_contending(scene, first, second);
         }
       }
+      for (const OverwritingOp first : {OverwritingOp::lease, OverwritingOp::lease_back})
+        for (const OverwritingOp second : {OverwritingOp::lease, OverwritingOp::get})
+          add_pair("pair", scene, {}, first, second);
+      add_pair("inherit", scene, {{OverwritingOp::join, Fire::stop, {"roster.joined", 1}}}, OverwritingOp::lease,
+               OverwritingOp::lease);
+      add_contending(scene, OverwritingOp::lease, OverwritingOp::put_many);  // which laps it
+      add_contending(scene, OverwritingOp::lease, OverwritingOp::lease_back);
     }
     return std::move(units_);
   }

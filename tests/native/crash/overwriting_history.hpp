@@ -4,6 +4,8 @@
 //   a put counts      once its change is in the journal; what it drops stands there, too
 //   an item is whole  once its message is unlocked; until then it is torn if its writer dies
 //   a get has taken   once its change is in the journal; until it has ended, the message is lost if the reader dies
+//   a lease has taken once its change is in the journal, too; until it is on the shelf, it is lost if the holder dies.
+//                     From then on it is kept: it must be released once, by this lease or by who takes it over
 // From these notes follows what the queue's own counters must say, to the unit.
 #pragma once
 
@@ -25,15 +27,28 @@ using testing::OverwritingShape;
 
 struct OverwritingHistory;
 
+inline constexpr std::uint32_t kept_limit = 8;  // messages that a lease of a case holds
+
 struct OverwritingProbe : Trace {
   OverwritingHistory* history = nullptr;
   const OverwritingControl* control = nullptr;
   const ReadingLine* reading = nullptr;
+  const unsigned char* shelf = nullptr;
+  std::uint32_t participants = 0;
+  std::uint64_t length = 0;
   std::uint8_t op = 0;
   std::uint32_t put_id = 0;  // 0: it puts nothing just now
   bool is_reading = false;
   std::uint64_t overwritten_before = 0;
+  bool is_filling = false;
+  std::uint64_t place = 0;                 // which it fills
+  const unsigned char* getting = nullptr;  // where a get copies to
+  bool has_counted = false;                // that get's message came from the shelf
+  std::uint32_t kept_ids[kept_limit] = {};
+  std::uint32_t kept = 0;
+  std::uint32_t released = 0;
 
+  void note_shelf(const char* name) noexcept;
   void note(const char* name) noexcept;
   void restart() noexcept { *this = {}; }
 };
@@ -42,6 +57,7 @@ struct OverwritingItem {
   std::atomic<std::uint16_t> length{0};  // 0: no such item
   std::atomic<bool> is_committed{false};
   std::atomic<bool> is_whole{false};
+  std::atomic<bool> is_kept{false};
   std::atomic<std::uint8_t> delivered{0};
   std::uint8_t putter = 0;
 };
@@ -84,8 +100,8 @@ struct OverwritingHistory {
 
   // Somebody is dead.
   void settle(OverwritingProbe& probe) noexcept {
-    if (probe.is_reading) lost.fetch_add(1);
-    probe.is_reading = false;
+    if (probe.is_reading || probe.is_filling) lost.fetch_add(1);
+    probe.is_reading = probe.is_filling = false;
   }
 
   template <class Is>
@@ -103,18 +119,49 @@ inline void OverwritingProbe::note(const char* name) noexcept {
   const auto is = [name](const char* point) { return std::strcmp(name, point) == 0; };
   if (is("journal.committed")) {
     const OverwritingJournal& journal = control->journal;
-    history->dropped.fetch_add(journal.counters.dropped.load() - control->counters.dropped.load());
+    const std::uint64_t dropped = journal.counters.dropped.load() - control->counters.dropped.load();
+    history->dropped.fetch_add(dropped);
     if (put_id != 0) history->items[put_id].is_committed.store(true);
-    if (journal.line_plus_one.load() == 0) return;
-    is_reading = true;
-    history->taken.fetch_add(1);
-    overwritten_before = overwritten_in(journal.reading.load());
+    const std::uint64_t noted_at = journal.noted_at.load();
+    if (noted_at > participants) {
+      if (journal.note.load() != 0) {
+        is_filling = true;
+        place = noted_at - participants - 1;
+      } else if (dropped != 0) {
+        is_filling = false;  // it was overwritten while it was copied; else it is a dead one's, which is noted as such
+      }
+    } else if (noted_at != 0) {
+      is_reading = true;
+      history->taken.fetch_add(1);
+      overwritten_before = overwritten_in(journal.note.load());
+    }
   } else if (is("message.published") && put_id != 0) {
     history->items[put_id].is_whole.store(true);
   } else if (is("reading.ended")) {
     is_reading = false;
     const bool is_mine = overwritten_in(reading->word.load()) == overwritten_before;
     (is_mine ? history->ended_whole : history->ended_overwritten).fetch_add(1);
+  } else {
+    note_shelf(name);
+  }
+}
+
+inline void OverwritingProbe::note_shelf(const char* name) noexcept {
+  const auto is = [name](const char* point) { return std::strcmp(name, point) == 0; };
+  if (is("shelf.filled")) {
+    is_filling = false;
+    history->ended_whole.fetch_add(1);
+    const std::uint32_t id = read_item(*history, shelf + place * length, length);
+    if (id == 0) history->torn.fetch_add(1);
+    history->items[id].is_kept.store(true);
+  } else if (is("shelf.released")) {
+    const std::uint32_t id = getting != nullptr ? read_item(*history, getting, length) : kept_ids[released++];
+    if (id == 0) history->torn.fetch_add(1);
+    history->items[id].delivered.fetch_add(1);
+    has_counted = getting != nullptr;
+  } else if (is("lease.let_go") && is_filling) {
+    is_filling = false;  // it could not have the header to say that it was overwritten
+    history->lost.fetch_add(1);
   }
 }
 

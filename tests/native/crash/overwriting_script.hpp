@@ -20,6 +20,8 @@ enum class OverwritingOp : std::uint8_t {
   shutdown_now,
   join,
   leave,
+  lease,
+  lease_back,  // of what it holds, one is released
   resume,
   advance,
   slay,
@@ -27,8 +29,8 @@ enum class OverwritingOp : std::uint8_t {
 
 [[nodiscard]] inline const char* name_of(OverwritingOp op) noexcept {
   constexpr const char* names[] = {"put",      "put_kept",     "put_many", "get",   "get_many", "wait_put", "wait_copy",
-                                   "wait_get", "shutdown",     "shutdown_now", "join", "leave",  "resume",   "advance",
-                                   "slay"};
+                                   "wait_get", "shutdown",     "shutdown_now", "join", "leave",  "lease",    "lease_back",
+                                   "resume",   "advance",      "slay"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -41,6 +43,7 @@ enum class OverwritingSabotage : std::uint8_t {
   unmade,     // takes the header over and forgets what its dead owner had committed
   early,      // unlocks a message before its data is in
   trusting,   // believes what it has read without a look whether it was overwritten meanwhile
+  early_end,  // ends a lease before it releases it
 };
 inline OverwritingSabotage overwriting_sabotage = OverwritingSabotage::none;
 
@@ -89,6 +92,9 @@ inline void join(OverwritingAttachment& attached, OverwritingHistory& history, O
   probe.control = &segment.control();
   probe.line = attached.line();
   probe.reading = reinterpret_cast<const ReadingLine*>(segment.base() + segment.offsets().readings) + probe.line;
+  probe.shelf = reinterpret_cast<const unsigned char*>(segment.base() + segment.offsets().shelf_data);
+  probe.participants = segment.shape().participants;
+  probe.length = 8 * segment.shape().words;
 }
 
 inline void lose_lock(OverwritingAttachment& attached, const OverwritingProbe& probe) noexcept {
@@ -165,6 +171,8 @@ inline Claim get_item(OverwritingContext& context, std::uint16_t length, int wai
   OverwritingProbe& probe = context.probe;
   unsigned char bytes[256];
   Claim claim;
+  probe.getting = bytes;
+  probe.has_counted = false;
   for (;;) {
     claim = overwriting_sabotage == OverwritingSabotage::none
                 ? context.queue().try_get(probe.line, bytes, length, lock_limit_ns)
@@ -173,7 +181,8 @@ inline Claim get_item(OverwritingContext& context, std::uint16_t length, int wai
     if ((claim != Claim::empty && claim != Claim::busy) || waits-- <= 0) break;
     context.queue().wait_for_items(300'000);
   }
-  if (claim != Claim::done) return claim;
+  probe.getting = nullptr;
+  if (claim != Claim::done || probe.has_counted) return claim;
   const std::uint32_t id = read_item(context.history, bytes, length);
   if (id == 0) {
     context.history.torn.fetch_add(1);
@@ -184,6 +193,31 @@ inline Claim get_item(OverwritingContext& context, std::uint16_t length, int wai
   if (id <= last) context.history.disordered.fetch_add(1);
   last = id;
   return claim;
+}
+
+// Up to three messages, what others have left first; so many are released, the rest is given back.
+inline void lease_items(OverwritingContext& context, std::uint64_t released) {
+  OverwritingProbe& probe = context.probe;
+  OverwritingLease lease(context.queue());
+  if (lease.join() != Roster::Joined::yes) return probe.complain("no line for a lease");
+  Shelved kept[3];
+  std::uint64_t count = lease.take_over(kept, 3);
+  const bool is_closed = context.queue().control().closed.load() & closed_to_gets;
+  if (count == 0 && !is_closed) {
+    const Claim claim = lease.try_claim(kept, 3, lock_limit_ns, count);
+    if (claim == Claim::corrupt) probe.complain("a lease found the queue corrupt");
+  }
+  probe.kept = static_cast<std::uint32_t>(count);
+  probe.released = 0;
+  for (std::uint64_t i = 0; i < count; ++i)
+    probe.kept_ids[i] = read_item(context.history, probe.shelf + kept[i].place * probe.length, probe.length);
+  PENSTOCK_FAILPOINT("lease.held");
+  for (std::uint64_t i = 1; i < count; ++i)
+    if (kept[i].position <= kept[i - 1].position) context.history.disordered.fetch_add(1);
+  if (overwriting_sabotage == OverwritingSabotage::early_end) lease.let_go();
+  lease.release(kept, released < count ? released : count);
+  lease.let_go();
+  context.queue().items().notify();
 }
 
 // Do the operation once, as a participant that has joined.
@@ -208,6 +242,8 @@ inline void perform(OverwritingContext& context, const OverwritingScene& scene, 
     case OverwritingOp::shutdown_now: context.queue().shut_down(true); break;
     case OverwritingOp::join: break;  // done on the way here
     case OverwritingOp::leave: context.queue().roster().leave(); break;
+    case OverwritingOp::lease: lease_items(context, 3); break;
+    case OverwritingOp::lease_back: lease_items(context, 1); break;
     case OverwritingOp::resume:
     case OverwritingOp::advance:
     case OverwritingOp::slay: break;  // the stage's, not ours

@@ -35,7 +35,8 @@ class OverwritingPlay {
       history_->items[id].is_committed = history_->items[id].is_whole = true;
     }
     // as if somebody slept everywhere, so that wake-ups are places to die, too
-    for (EventWord* event : {&segment_.control().items, &segment_.control().room, &segment_.control().copied})
+    for (EventWord* event : {&segment_.control().items, &segment_.control().room, &segment_.control().copied,
+                             &segment_.control().shelved})
       event->word.store(1);
   }
 
@@ -71,6 +72,7 @@ class OverwritingPlay {
     if (segment_.read<std::uint64_t>(16) != 0) survivors.complain("the header stays locked");
     for (std::uint64_t i = 0; !is_shut && i < scene.shape.capacity; ++i)
       if (segment_.read<std::uint64_t>(segment_.message_at(i)) != 0) survivors.complain("a message stays locked");
+    survivors.clear_shelf(is_discarded);
     OverwritingAttachment others(segment_);
     std::uint32_t joined = 0;
     while (others.queue().join() == Roster::Joined::yes) ++joined;
@@ -109,7 +111,8 @@ class OverwritingPlay {
 
   // One of a soak: it puts and gets until the case is over.
   void work(const Scene& scene, std::uint32_t lane, std::uint64_t seed, std::uint8_t me) {
-    constexpr Op ops[] = {Op::put, Op::put, Op::put_kept, Op::put_many, Op::get, Op::get, Op::get_many};
+    constexpr Op ops[] = {Op::put, Op::put, Op::put_kept, Op::put_many, Op::get, Op::get, Op::get_many,
+                          Op::lease, Op::lease_back};
     OverwritingProbe& probe = history_->probes[lane];
     OverwritingAttachment attached(segment_);
     join(attached, *history_, probe, segment_);
@@ -136,6 +139,9 @@ class OverwritingPlay {
     if (history_->count([](const OverwritingItem& item) { return item.delivered.load() != 0 && !item.is_whole.load(); }))
       return "an item came that was never whole";
     OverwritingAttachment attached(segment_);
+    if (!attached.ring().is_discarded() &&
+        history_->count([](const OverwritingItem& item) { return item.is_kept.load() && item.delivered.load() == 0; }))
+      return "an item is lost that a lease had";
     const OverwritingRing::Fates fates = attached.ring().fates();
     const std::uint64_t length = attached.ring().places().length;
     const std::uint64_t puts = history_->count([](const OverwritingItem& item) { return item.is_committed.load(); });
@@ -183,6 +189,18 @@ class OverwritingPlay {
       std::uint64_t items = 0;
       while (get() == Claim::done) ++items;
       return items;
+    }
+    // What the gets have left there is what somebody was copying when it died, unless a shutdown has ended the gets.
+    void clear_shelf(bool is_discarded) {
+      OverwritingShelf& shelf = consumer_.queue().shelf();
+      OverwritingLease lease(consumer_.queue());
+      Shelved left[kept_limit];
+      if (lease.join() != Roster::Joined::yes) return complain("no line for a lease");
+      const std::uint64_t count = lease.take_over(left, kept_limit);
+      if (count != 0 && !is_discarded) complain("what a lease left was not delivered");
+      lease.release(left, count);
+      for (std::uint64_t place = 0; place < shelf.places(); ++place)
+        if (shelf.word(place) != 0) complain("a place on the shelf has leaked");
     }
     void complain(const char* what) { probes_[1].complain(what); }
     [[nodiscard]] const OverwritingRing& ring() { return consumer_.ring(); }
