@@ -126,28 +126,41 @@ class Slots {
   }
 
   // The item is complete: let the others have it. closed, corrupt: the slot is back in `free`, or lost to a liar.
-  [[nodiscard]] SlotOutcome publish(Lease& lease, std::uint64_t bytes) noexcept {
+  // refused() is called before a slot goes back that no item of ours was ever in.
+  template <class Refused>
+  [[nodiscard]] SlotOutcome publish(Lease& lease, std::uint64_t bytes, Refused refused) noexcept {
     SlotLine& line = lines_[lease.slot];
     const std::uint32_t me = slot_word::owner_of(lease.word);
     line.length.store(bytes, std::memory_order_relaxed);  // Q1 carries it out
     if (!swap(lease.slot, lease.word, State::arriving, me)) return SlotOutcome::corrupt;
     PENSTOCK_FAILPOINT("slots.arriving");
     if (closed() & puts_closed) {  // P2; keeps S6
+      refused();
       return leave(lease) ? SlotOutcome::closed : SlotOutcome::corrupt;
     }
     const bool pushed = used_.push(lease.slot, [&](std::uint64_t at) {
-      line.position.store(used_.cyclic().ordinal(at), std::memory_order_relaxed);  // Q1 carries it out
+      lease.position = used_.cyclic().ordinal(at);
+      line.position.store(lease.position, std::memory_order_relaxed);  // Q1 carries it out
     });
     if (!pushed) return SlotOutcome::corrupt;
     PENSTOCK_FAILPOINT("slots.published");
     (void)swap(lease.slot, lease.word, State::queued, 0);  // fails if it is taken by now, which is as good
     return SlotOutcome::done;
   }
+  [[nodiscard]] SlotOutcome publish(Lease& lease, std::uint64_t bytes) noexcept {
+    return publish(lease, bytes, [] {});
+  }
 
   // An item to read: done, empty, closed (no more gets) or corrupt. Those of the dead come first: they are the oldest.
   [[nodiscard]] SlotOutcome try_take(std::uint32_t me, Lease& lease) noexcept {
     if (closed() & gets_closed) return SlotOutcome::closed;
     return claim_oldest(State::taken, me, lease);
+  }
+
+  // The same, those of the dead left aside.
+  [[nodiscard]] SlotOutcome try_take_new(std::uint32_t me, Lease& lease) noexcept {
+    if (closed() & gets_closed) return SlotOutcome::closed;
+    return claim(used_, 1, slot_word::can_be_taken, State::taken, me, lease);
   }
 
   // The oldest item's slot, to be filled anew; what is in it until then is the evicted item's.
@@ -211,10 +224,15 @@ class Slots {
     }
     if (oldest == count_) return false;
     control_->may_be_orphaned.store(1, std::memory_order_release);  // there may be more
-    lease = Lease{oldest, word_of(oldest)};
+    return claim_orphan(oldest, to, me, lease);
+  }
+
+  // The item of the dead in this slot, if there is one.
+  [[nodiscard]] bool claim_orphan(std::uint64_t slot, State to, std::uint32_t me, Lease& lease) noexcept {
+    lease = Lease{slot, word_of(slot)};
     if (slot_word::state_of(lease.word) != State::orphaned) return false;
     PENSTOCK_FAILPOINT("slots.before_redelivery");
-    if (!swap(oldest, lease.word, to, me)) return false;
+    if (!swap(slot, lease.word, to, me)) return false;
     PENSTOCK_FAILPOINT("slots.redelivered");
     lease.redelivered = true;
     if (to == State::taken) control_->redelivered.fetch_add(1, std::memory_order_relaxed);  // a statistic
@@ -252,11 +270,12 @@ class Slots {
     return used_.front().seen == IndexQueue::Seen::index || control_->may_be_orphaned.load(std::memory_order_relaxed) != 0;
   }
 
- private:
+  // relaxed: exact for who has the slot, since P1 carried it there; for others a hint
   [[nodiscard]] std::uint64_t position_of(std::uint64_t slot) const noexcept {
     return lines_[slot].position.load(std::memory_order_relaxed);
   }
 
+ private:
   [[nodiscard]] SlotOutcome claim_oldest(State to, std::uint32_t me, Lease& lease) noexcept {
     if (control_->may_be_orphaned.load(std::memory_order_acquire) != 0 && claim_orphan(to, me, lease)) return SlotOutcome::done;
     return claim(used_, 1, slot_word::can_be_taken, to, me, lease);
@@ -269,7 +288,10 @@ class Slots {
     for (;;) {
       const IndexQueue::Front front = queue.front();
       if (front.seen == IndexQueue::Seen::corrupt) return SlotOutcome::corrupt;
-      if (front.seen == IndexQueue::Seen::nothing) return SlotOutcome::empty;
+      if (front.seen == IndexQueue::Seen::nothing) {
+        lease.position = queue.cyclic().ordinal(front.at);  // which would be next
+        return SlotOutcome::empty;
+      }
       if (least > 1 && !queue.has_at_least(least, front.at)) {
         if (queue.is_front(front.at)) return SlotOutcome::empty;
         continue;

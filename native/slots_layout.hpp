@@ -4,6 +4,7 @@
 //   item_text      what an item is, as text (a numpy dtype)
 //   control        both index queues' ends, event words, counters: one writer group a line
 //   participants   one line for each thread that has a handle
+//   producers      a head line, then one line for each named producer; absent where there are none
 //   free_cells     u64 a slot: the index queue of those that can be lent
 //   used_cells     u64 a slot: the index queue of those that have an item
 //   lines          one line a slot: who has it, how long its item is, which position it has
@@ -50,18 +51,23 @@ struct SlotLine {
 static_assert(sizeof(SlotLine) == line_bytes);
 
 struct SlotsOffsets {
-  std::uint64_t item_text, control, participants, free_cells, used_cells, lines, payload, total, stride;
+  std::uint64_t item_text, control, participants, producers, free_cells, used_cells, lines, payload, total, stride;
 };
 
 // Arguments within the limits: then no sum or product here overflows.
 [[nodiscard]] constexpr SlotsOffsets slots_offsets(std::uint64_t slots, std::uint64_t slot_bytes,
-                                                   std::uint32_t participants,
+                                                   std::uint32_t participants, std::uint32_t producers,
                                                    std::uint32_t item_text_bytes) noexcept {
   SlotsOffsets at{};
   at.item_text = sizeof(SegmentHeader) + sizeof(SlotsShape);
   at.control = round_up(at.item_text + item_text_bytes, page_bytes);
   at.participants = at.control + sizeof(SlotsControl);
-  at.free_cells = round_up(at.participants + participants * sizeof(ParticipantLine), page_bytes);
+  std::uint64_t end = at.participants + participants * sizeof(ParticipantLine);
+  if (producers != 0) {
+    at.producers = end;
+    end += sizeof(ProducersHead) + producers * sizeof(ProducerLine);
+  }
+  at.free_cells = round_up(end, page_bytes);
   at.used_cells = round_up(at.free_cells + slots * sizeof(std::uint64_t), line_bytes);
   at.lines = round_up(at.used_cells + slots * sizeof(std::uint64_t), line_bytes);
   at.payload = round_up(at.lines + slots * sizeof(SlotLine), page_bytes);

@@ -9,18 +9,20 @@ namespace penstock {
 class SlotsQueue {
  public:
   SlotsQueue(std::byte* base, const SlotsOffsets& at, std::uint64_t count, std::uint64_t slot_bytes,
-             std::uint32_t participants, int lock_fd, Identity identity) noexcept
+             std::uint32_t participants, std::uint32_t producers, int lock_fd, Identity identity) noexcept
       : control_(reinterpret_cast<SlotsControl*>(base + at.control)),
         slots_(control_, IndexQueue(&control_->free, reinterpret_cast<IndexQueue::Cells>(base + at.free_cells), count),
                IndexQueue(&control_->used, reinterpret_cast<IndexQueue::Cells>(base + at.used_cells), count),
                reinterpret_cast<SlotLine*>(base + at.lines), base + at.payload, count, slot_bytes, at.stride),
         roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
                 &control_->participants_used, identity),
-        recovery_(slots_, roster_) {}
+        producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers, roster_),
+        recovery_(slots_, roster_, {producers_.lines(), producers_.count()}) {}
 
   [[nodiscard]] Slots& slots() noexcept { return slots_; }
   [[nodiscard]] SlotsControl& control() const noexcept { return *control_; }
   [[nodiscard]] Roster& roster() noexcept { return roster_; }
+  [[nodiscard]] Producers& producers() noexcept { return producers_; }
   [[nodiscard]] SlotsRecovery& recovery() noexcept { return recovery_; }
   [[nodiscard]] Event items() const noexcept { return Event(&control_->items.word); }
   [[nodiscard]] Event room() const noexcept { return Event(&control_->room.word); }
@@ -36,11 +38,29 @@ class SlotsQueue {
         return true;
       });
       if (joined == Roster::Joined::yes) {
-        // release: who sees it dead and marked sees the slots it had; before the first claim, so keeps V4
+        // release: who sees it dead and marked sees the slots it had; before the first claim, so keeps V5
         roster_.lines()[me() - 1].intent.store(SlotsRecovery::present, std::memory_order_release);
         PENSTOCK_FAILPOINT("slots.joined");
       }
       if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_of_the_living()) return joined;
+      const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
+      nanosleep(&moment, nullptr);
+    }
+  }
+
+  // The owner word of the calling thread, which has joined.
+  [[nodiscard]] std::uint64_t owner_word() const noexcept { return owner::word_of(roster_, me() - 1); }
+
+  // What a killed call of a producer has put. The caller owns the line. False: it contradicts the slots.
+  [[nodiscard]] bool settle_producer(ProducerLine& line) noexcept {
+    for (int look = 0;; ++look) {
+      const Settled settled = settle(slots_, line);
+      if (settled != Settled::undecided || look == settle_looks) return settled == Settled::yes;
+      if (recovery_.run()) {
+        items().notify_all();  // among what the dead had may be items, and slots for others
+        room().notify_all();
+        continue;
+      }
       const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
       nanosleep(&moment, nullptr);
     }
@@ -123,6 +143,7 @@ class SlotsQueue {
  private:
   static constexpr std::int64_t recovery_interval_ns = 10'000'000;
   static constexpr int join_looks = 500;
+  static constexpr int settle_looks = 500;  // one is enough, unless what the line says was never so
 
   [[nodiscard]] bool is_any(slot_word::State state) const noexcept { return count_in(state) != 0; }
 
@@ -135,6 +156,7 @@ class SlotsQueue {
   SlotsControl* control_;
   Slots slots_;
   Roster roster_;
+  Producers producers_;
   SlotsRecovery recovery_;
   Patience item_patience_;
   Patience room_patience_;

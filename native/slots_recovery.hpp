@@ -12,21 +12,23 @@
 //            V3  a slot of the dead that is in `used`, or `free`, leaves it by a claim only, and a claim changes the
 //                word. So if it was found in neither, and the word is still the same, it never was there.
 //                (Without the look an item whose put returned could be lost, or a slot be in a queue twice.)
-//            V4  a line is used again only when nothing names it any more: its intent is set as long as it has an
+//            V4  before a slot becomes STRAY, whoever was about to put something there is told that it is not in (K2).
+//            V5  a line is used again only when nothing names it any more: its intent is set as long as it has an
 //                owner, and is cleared after this (R2).
 // Progress   lock-free; one pass over the slots for each line of somebody dead.
 #pragma once
 
 #include "roster.hpp"
-#include "slots.hpp"
+#include "slots_producers.hpp"
 
 namespace penstock {
 
 class SlotsRecovery {
  public:
-  SlotsRecovery(Slots& slots, Roster& roster) noexcept : slots_(slots), roster_(roster) {}
+  SlotsRecovery(Slots& slots, Roster& roster, ProducerLines producers) noexcept
+      : slots_(slots), roster_(roster), producers_(producers) {}
 
-  // A participant's line is marked as long as it lives. keeps V4
+  // A participant's line is marked as long as it lives. keeps V5
   static constexpr std::uint64_t present = 1;
 
   // Looks for the dead, and recovers what they had. Returns whether anything changed.
@@ -64,6 +66,11 @@ class SlotsRecovery {
     pass_heads(slot);
     PENSTOCK_FAILPOINT("recover.before_swap");
     const State to = next_state(slot, word);
+    if (to == State::stray) {
+      if (slots_.word_of(slot) != word) return false;  // V3: only now is it certain
+      PENSTOCK_FAILPOINT("recover.is_stray");
+      cut_claims(producers_, slot, word);  // keeps V4
+    }
     if (!slots_.swap(slot, word, to, 0)) return false;
     PENSTOCK_FAILPOINT("recover.swapped");
     SlotsControl& control = slots_.control();
@@ -101,6 +108,7 @@ class SlotsRecovery {
 
   Slots& slots_;
   Roster& roster_;
+  ProducerLines producers_;
 };
 
 }  // namespace penstock

@@ -14,6 +14,7 @@ EXAMPLES = """\
   python -m models.slots --long --json > slots.json
   python -m models.slots --slots 2 --producers 2 --kills 1
   python -m models.slots --items 2 --overwrites --kills 1
+  python -m models.slots --once --producers 3 --kills 2
   python -m models.slots --variant arriving-not-looked-for --producers 2 --kills 1 --trace
 """
 
@@ -25,6 +26,7 @@ def _add_arguments(size: argparse._ArgumentGroup) -> None:
     size.add_argument("--consumers", type=int, metavar="N", help="participants that get (1)")
     size.add_argument("--kills", type=int, metavar="N", help="how many may be killed (0)")
     size.add_argument("--overwrites", action="store_true", help="producers evict when no slot is free")
+    size.add_argument("--once", action="store_true", help="producers are lives of one that has a name")
     size.add_argument(
         "--variant",
         choices=VARIANTS,

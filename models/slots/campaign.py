@@ -6,7 +6,7 @@ from models.campaign import Campaign, Case
 from models.search import STUCK
 from models.slots.model import SlotsModel
 from models.slots.rules import Configuration
-from models.slots.world import CORRUPT, LOST, SHARED
+from models.slots.world import CORRUPT, DOUBLED, LOST, SHARED
 
 # The smallest world that shows each mistake.
 BROKEN: tuple[Case[Configuration], ...] = (
@@ -21,6 +21,13 @@ BROKEN: tuple[Case[Configuration], ...] = (
     Case(Configuration(variant="taken-items-dropped", consumers=2, kills=1), LOST),
     Case(Configuration(variant="tail-not-helped", producers=2, kills=1), STUCK),
     Case(Configuration(variant="recovery-without-compare", consumers=2, kills=1), SHARED),
+    Case(Configuration(variant="claims-not-cut", once=True, producers=2, kills=1), LOST),
+    Case(Configuration(variant="held-claims-not-cut", once=True, producers=2, kills=1), LOST),
+    Case(Configuration(variant="cut-after-swap", once=True, producers=2, kills=1), LOST),
+    Case(Configuration(variant="cut-without-look", once=True, producers=2, kills=1), DOUBLED),
+    Case(Configuration(variant="no-intent", once=True, producers=2, kills=1), DOUBLED),
+    Case(Configuration(variant="undecided-is-in", once=True, producers=2, kills=1), LOST),
+    Case(Configuration(variant="counted-early", once=True, producers=2, kills=1), LOST),
 )
 
 # Each side alone and contended, several cycles, recoverers that are killed too, and eviction.
@@ -36,6 +43,8 @@ SOUND_SHORT: tuple[Case[Configuration], ...] = (
     Case(Configuration(items=2, overwrites=True, kills=1)),
     Case(Configuration(producers=2, overwrites=True, kills=2)),
     Case(Configuration(slots=2, items=3, overwrites=True, kills=1)),
+    Case(Configuration(once=True, producers=2, kills=2)),
+    Case(Configuration(once=True, producers=2, items=2, kills=1)),
 )
 SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(items=2, consumers=2, kills=2)),
@@ -47,6 +56,9 @@ SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(slots=2, producers=2, items=2, kills=1)),
     Case(Configuration(slots=2, producers=2, overwrites=True, kills=2)),
     Case(Configuration(producers=2, items=2, overwrites=True, kills=1)),
+    Case(Configuration(once=True, producers=3, kills=2)),
+    Case(Configuration(once=True, slots=2, producers=2, items=2, kills=1)),
+    Case(Configuration(once=True, producers=2, consumers=2, kills=1)),
 )
 
 CAMPAIGN = Campaign(SlotsModel, SOUND_SHORT, BROKEN, SOUND_LONG)

@@ -78,6 +78,16 @@ class IndexQueue(NamedTuple):
         return [cell.index for place, cell in enumerate(self.cells) if cell.cycle * self.n + place >= self.head]
 
 
+class ProducerLine(NamedTuple):
+    """What the one named producer has written down."""
+
+    is_intended: bool = False
+    done: int = 0
+    slot: int = 0
+    kept: Word = Word(FREE)
+    """The slot's word as it was HELD; with STRAY once it is cut."""
+
+
 class Memory(NamedTuple):
     """Immutable: every store makes a new one."""
 
@@ -88,6 +98,7 @@ class Memory(NamedTuple):
     # Not memory but history, as bit sets of items: in the queue by their put, and out of it by a get or an eviction.
     published: int
     ended: int
+    line: ProducerLine = ProducerLine()
 
     @classmethod
     def initial(cls, n: int) -> Memory:
@@ -102,6 +113,9 @@ class Memory(NamedTuple):
     def with_word(self, slot: int, word: Word) -> Memory:
         return self._replace(words=replaced(self.words, slot, word))
 
+    def with_line(self, **changed: object) -> Memory:
+        return self._replace(line=self.line._replace(**changed))
+
     def with_payload(self, slot: int, item: int) -> Memory:
         return self._replace(payloads=replaced(self.payloads, slot, item))
 
@@ -114,4 +128,4 @@ class Memory(NamedTuple):
             f"{name} {queue.head}..{queue.tail} [{' '.join(f'{c.cycle}:{c.index}' for c in queue.cells)}]"
             for name, queue in ((FREE_QUEUE, self.free), (USED_QUEUE, self.used))
         )
-        return f"[{words}] {queues} published={self.published:b} ended={self.ended:b}"
+        return f"[{words}] {queues} published={self.published:b} ended={self.ended:b} {self.line}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from models.search import Transition, Violation
+from models.slots import repeating
 from models.slots.memory import Memory, replaced
 from models.slots.rules import Configuration
 from models.slots.working import consuming, producing
@@ -38,7 +39,10 @@ class SlotsModel:
 
     def initial(self) -> SlotsState:
         size = self._configuration
-        putting = [producing(number * size.items) for number in range(size.producers)]
+        putting = [
+            repeating.living(number) if size.once else producing(number * size.items)
+            for number in range(size.producers)
+        ]
         return SlotsState(Memory.initial(size.slots), (*putting, *[consuming()] * size.consumers), size.kills)
 
     def successors(self, state: SlotsState) -> Iterator[Transition[SlotsState]]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from models.slots import working
 from models.slots.memory import USED_QUEUE, Name, Word
-from models.slots.world import CORRUPT, Outcome, PromiseBroken, Step, World
+from models.slots.world import CORRUPT, DOUBLED, Outcome, PromiseBroken, Step, World
 
 
 class Push(NamedTuple):
@@ -60,6 +60,8 @@ class SwapCell(NamedTuple):
             raise PromiseBroken(CORRUPT, f"slot {self.push.slot} is in the queue twice")
         memory = world.memory.with_queue(self.push.queue, queue.with_cell(self.tail, self.push.slot))
         if self.push.queue == USED_QUEUE:
+            if memory.published >> self.push.item & 1:
+                raise PromiseBroken(DOUBLED, f"item {self.push.item} was put twice")
             memory = memory._replace(published=memory.published | 1 << self.push.item)
         return memory, MoveTail(self.push, self.tail, True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from models.slots import claiming, working
+from models.slots import claiming, repeating, working
 from models.slots.memory import (
     ARRIVING,
     CLAIMABLE,
@@ -112,7 +112,26 @@ def judged(world: World, found: Found) -> Step:
         return LookIntoQueue(found, FREE_QUEUE, 0)
     if state == TAKEN and world.rules.taken_items_come_again:
         return SwapWord(found, ORPHANED)
-    return SwapWord(found, STRAY)
+    return strayed(world, found)
+
+
+def strayed(world: World, found: Found) -> Step:
+    """It has no item: whoever was about to put one there is told first."""
+    if not world.configuration.once or not world.rules.cut_comes_before_the_swap:
+        return SwapWord(found, STRAY)
+    if not world.rules.word_is_looked_at_before_the_cut:
+        return repeating.cutting(world, found)
+    return LookAgain(found)
+
+
+class LookAgain(NamedTuple):
+    found: Found
+    at: str = "recover: is the word still the same?"
+
+    def run(self, world: World, me: int) -> Outcome:
+        if world.memory.words[self.found.slot] != self.found.word:
+            return world.memory, LookAtWord(self.found.claim, self.found.slot)
+        return world.memory, repeating.cutting(world, self.found)
 
 
 class LookIntoQueue(NamedTuple):
@@ -124,7 +143,7 @@ class LookIntoQueue(NamedTuple):
     def run(self, world: World, me: int) -> Outcome:
         queue = world.memory.queue(self.queue)
         if self.place == queue.n:
-            return world.memory, SwapWord(self.found, STRAY)
+            return world.memory, strayed(world, self.found)
         cell = queue.cells[self.place]
         if cell.index != self.found.slot:
             return world.memory, LookIntoQueue(self.found, self.queue, self.place + 1)
@@ -155,7 +174,10 @@ class SwapWord(NamedTuple):
         if not world.rules.recovery_compares:
             word = memory.words[slot]
         swapped = world.swapped(slot, word, self.state)
-        return (memory if swapped is None else swapped[0]), LookAtWord(claim, slot)
+        then: Step = LookAtWord(claim, slot)
+        if world.configuration.once and self.state == STRAY and not world.rules.cut_comes_before_the_swap:
+            then = repeating.cutting(world, self.found)
+        return (memory if swapped is None else swapped[0]), then
 
 
 class Gather(NamedTuple):

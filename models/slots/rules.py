@@ -25,6 +25,13 @@ class Rules:
     taken_items_come_again: bool = True
     tail_is_helped: bool = True
     recovery_compares: bool = True
+    claims_are_cut: bool = True
+    held_claims_are_cut: bool = True
+    cut_comes_before_the_swap: bool = True
+    word_is_looked_at_before_the_cut: bool = True
+    intent_is_written_first: bool = True
+    undecided_is_waited_for: bool = True
+    counted_when_it_is_in: bool = True
 
 
 SLOTS = "slots"
@@ -42,6 +49,13 @@ VARIANTS: dict[str, Rules] = {
     "taken-items-dropped": Rules(taken_items_come_again=False),
     "tail-not-helped": Rules(tail_is_helped=False),
     "recovery-without-compare": Rules(recovery_compares=False),
+    "claims-not-cut": Rules(claims_are_cut=False),
+    "held-claims-not-cut": Rules(held_claims_are_cut=False),
+    "cut-after-swap": Rules(cut_comes_before_the_swap=False),
+    "cut-without-look": Rules(word_is_looked_at_before_the_cut=False),
+    "no-intent": Rules(intent_is_written_first=False),
+    "undecided-is-in": Rules(undecided_is_waited_for=False),
+    "counted-early": Rules(counted_when_it_is_in=False),
 }
 
 
@@ -58,6 +72,8 @@ class Configuration:
     kills: int = 0
     overwrites: bool = False
     """Producers evict the oldest item when no slot is free."""
+    once: bool = False
+    """The producers are lives of one that has a name: each begins when the one before was killed, and puts the rest."""
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
@@ -65,6 +81,8 @@ class Configuration:
         for name in ("slots", "producers", "items", "consumers"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1: {name}={getattr(self, name)}")
+        if self.once and self.overwrites:
+            raise ValueError("a named producer does not overwrite: once and overwrites")
         if self.kills < 0:
             raise ValueError(f"kills must not be negative: kills={self.kills}")
 
@@ -78,7 +96,7 @@ class Configuration:
 
     def __str__(self) -> str:
         overwriting = ", overwriting" if self.overwrites else ""
-        return (
-            f"{self.variant}: {self.slots} slots, {self.producers} x {self.items} items{overwriting}, "
-            f"{self.consumers} consumers, {self.kills} kills"
-        )
+        putting = f"{self.producers} x {self.items} items{overwriting}"
+        if self.once:
+            putting = f"{self.items} items once in {self.producers} lives"
+        return f"{self.variant}: {self.slots} slots, {putting}, {self.consumers} consumers, {self.kills} kills"

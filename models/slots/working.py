@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from models.slots import claiming, pushing
+from models.slots import claiming, pushing, repeating
 from models.slots.memory import (
     ARRIVING,
     FREE,
@@ -44,6 +44,8 @@ def consuming() -> Step:
 
 def again(claim: claiming.Claim) -> Step:
     """The same from its beginning."""
+    if claim.item == repeating.SETTLING:
+        return repeating.ReadProgress()
     return consuming() if claim.item == NO_ITEM else producing(claim.item)
 
 
@@ -59,7 +61,10 @@ class Write(NamedTuple):
 
     def run(self, world: World, me: int) -> Outcome:
         require_mine(world, self.slot, self.word)
-        return world.memory.with_payload(self.slot, self.item), Announce(self.item, self.slot, self.word)
+        then: Step = Announce(self.item, self.slot, self.word)
+        if world.configuration.once:
+            then = repeating.before_publish(world, self.item, self.slot, self.word)
+        return world.memory.with_payload(self.slot, self.item), then
 
 
 class Announce(NamedTuple):
@@ -76,6 +81,8 @@ class Announce(NamedTuple):
         size = world.configuration
         is_last = self.item % size.items == size.items - 1
         then: Step = FINISHED if is_last else producing(self.item + 1)
+        if size.once:
+            then = repeating.after_publish(world)
         return memory, pushing.ReadTail(pushing.Push(USED_QUEUE, self.slot, word, self.item, then))
 
 
@@ -153,6 +160,8 @@ def finished_or_not(world: World) -> Step:
     """A consumer leaves when nothing can come any more; then everything that was put must have come."""
     if not world.producers_are_done() or not world.is_quiet():
         return consuming()
+    if world.configuration.once:
+        repeating.check_complete(world)
     missing = world.memory.published & ~world.memory.ended
     if missing:
         raise PromiseBroken(LOST, f"items {missing:b} were put and never came")

@@ -1,12 +1,13 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 from numpy.typing import DTypeLike
 
 from penstock._queue import Queue
 from penstock._slots_lease import LoanedSlot, TakenSlot
+from penstock.lease import Lease
 from penstock.segment import Segment
-from penstock.stats import SlotStats
+from penstock.stats import ProducerInfo, SlotStats
 
 class SlotQueue(Queue):
     """A queue of slots, for items that are too big to copy."""
@@ -20,6 +21,7 @@ class SlotQueue(Queue):
         item: type[bytes] | type[object] | DTypeLike = ...,
         slot_bytes: int | None = None,
         participants: int = 256,
+        producers: int = 32,
         exist_ok: bool = False,
     ) -> Self: ...
     @classmethod
@@ -29,6 +31,13 @@ class SlotQueue(Queue):
     def loan(self, timeout: float | None = None, *, length: int | None = None) -> LoanedSlot: ...
     def take(self, timeout: float | None = None) -> TakenSlot: ...
     def put(self, item: Any, block: bool = True, timeout: float | None = None, *, overwrite: bool = False) -> Any: ...
+    def put_once(
+        self, items: Iterable[Any], producer: str, sequence: int, *, block: bool = True, timeout: float | None = None
+    ) -> int: ...
+    def producers(self) -> list[ProducerInfo]: ...
+    def forget_producer(self, name: str) -> None: ...
+    def lease(self, max_items: int, block: bool = True, timeout: float | None = None) -> Lease: ...
+    def unreleased(self, positions: Iterable[int]) -> list[int]: ...
     @property
     def slots(self) -> int: ...
     def set_capacity(self, capacity: int, on_evict: Callable[[Any], object] | None = None) -> None: ...

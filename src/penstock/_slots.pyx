@@ -8,8 +8,8 @@ from penstock._slots_body cimport SlotsBody
 from penstock._slots_lease cimport loan_slot, take_slot
 from penstock._slots_native cimport State, puts_closed
 
-from penstock import items, segment
-from penstock.errors import Full
+from penstock import _slots_leasing, _slots_once, items, segment
+from penstock.errors import Empty, Full
 from penstock.slots_geometry import SlotsGeometry
 from penstock.stats import SlotStats
 
@@ -28,17 +28,19 @@ cdef class SlotQueue(Queue):
         )
 
     @classmethod
-    def create(cls, name, capacity=8, *, item=bytes, slot_bytes=None, participants=256, exist_ok=False):
+    def create(
+        cls, name, capacity=8, *, item=bytes, slot_bytes=None, participants=256, producers=32, exist_ok=False
+    ):
         """Make a queue of that name in shared memory.
 
         ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` is how many slots there are, of
-        ``slot_bytes`` each. ``participants`` is how many threads of all processes may use it at once. With
-        ``exist_ok`` an existing queue of the same shape is opened instead.
+        ``slot_bytes`` each. ``participants`` is how many threads of all processes may use it at once, ``producers``
+        how many names put_once keeps. With ``exist_ok`` an existing queue of the same shape is opened instead.
         """
         item_type = items.ItemType.of(item)
         geometry = SlotsGeometry(
             checked_int("participants", participants),
-            0,
+            checked_int("producers", producers),
             checked_int("capacity", capacity),
             item_type.slot_bytes(None if slot_bytes is None else checked_int("slot_bytes", slot_bytes)),
         )
@@ -94,6 +96,52 @@ cdef class SlotQueue(Queue):
         if evicted is NOTHING:
             raise Full
         return evicted
+
+    def put_once(self, items, producer, sequence, *, block=True, timeout=None):
+        """Put all of ``items`` exactly once for this sequence of this producer; returns how many it put now.
+
+        A call that was killed, or ran out of time, is repeated with the same items and goes on where it stopped.
+        A sequence that is complete, or lies before the last one, is left alone: 0. A producer is a name of 1 to 64
+        bytes of UTF-8, used by one at a time; its sequences only rise, gaps are fine. Raises Full when the time is
+        up (what is in stays counted), ShutDown, ProducerInUse, TooManyProducers.
+        """
+        cdef Body body = self.body
+        return _slots_once.put_once(slots_body(body), items, producer, sequence, computed_deadline(block, timeout))
+
+    def producers(self):
+        """What put_once keeps of each producer: a list of (name, sequence, done, total)."""
+        cdef Body body = self.body
+        return _slots_once.producers(slots_body(body))
+
+    def forget_producer(self, name):
+        """Make room for another name in the table of producers. A sequence repeated afterwards is put again."""
+        cdef Body body = self.body
+        _slots_once.forget_producer(slots_body(body), name)
+
+    # -- several at a time, until they are released -----------------------------------------------------
+
+    def lease(self, max_items, block=True, timeout=None):
+        """Take at least one item and at most ``max_items``, as copies, and keep them in their slots until released.
+
+        ``with q.lease(100) as lease:`` has ``lease.items`` and ``lease.positions``, and releases them at its end. If it
+        ends by an exception, or its process dies, they go to somebody else, at the same positions. Raises Empty or
+        ShutDown, as a get.
+        """
+        cdef Body body = self.body
+        cdef object limit = checked_int("max_items", max_items)
+        if limit < 1:
+            raise ValueError(f"max_items must be at least 1: max_items={max_items}")
+        taken = _slots_leasing.lease(
+            slots_body(body), self.name, min(limit, 1 << 62), computed_deadline(block, timeout)
+        )
+        if taken is None:
+            raise Empty
+        return taken
+
+    def unreleased(self, positions):
+        """Those of the positions that somebody has taken, and nobody has given back for good."""
+        cdef Body body = self.body
+        return _slots_leasing.unreleased(slots_body(body), positions)
 
     # -- capacity ---------------------------------------------------------------------------------------
 

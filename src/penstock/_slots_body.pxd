@@ -16,6 +16,7 @@ cdef class SlotsBody(MappedBody):
     cdef uint32_t _me(self) except 0
     cdef int hold(self, Lease* lease, bint overwrite, int64_t deadline) except -1
     cdef int publish(self, Lease* lease, uint64_t length, bint waited) except -1
+    cdef int published(self, SlotOutcome outcome, bint waited) except -1
     cdef int take(self, Lease* lease, int64_t deadline) except -1
     cdef int leave(self, Lease* lease, bint waited) except -1
     cdef int put_back(self, Lease* lease) except -1

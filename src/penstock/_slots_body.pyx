@@ -41,6 +41,7 @@ cdef class SlotsBody(MappedBody):
         mapped = Held(self.memory)
         at.control = offsets["control_offset"]
         at.participants = offsets["participants_offset"]
+        at.producers = offsets["producers_offset"]
         at.free_cells = offsets["free_cells_offset"]
         at.used_cells = offsets["used_cells_offset"]
         at.lines = offsets["lines_offset"]
@@ -49,7 +50,7 @@ cdef class SlotsBody(MappedBody):
         self.guard = watch(mapped.view.buf, mapped.view.len)
         self.queue = new SlotsQueue(
             <byte*>mapped.view.buf, at, opened.geometry.capacity, opened.geometry.slot_bytes,
-            opened.geometry.participants, opened.take_lock_fd(), own_identity(),
+            opened.geometry.participants, opened.geometry.producers, opened.take_lock_fd(), own_identity(),
         )
         self.slots = &self.queue.slots()
         self.slot_bytes = opened.geometry.slot_bytes
@@ -103,7 +104,10 @@ cdef class SlotsBody(MappedBody):
             waited = 2
 
     cdef int publish(self, Lease* lease, uint64_t length, bint waited) except -1:
-        cdef SlotOutcome outcome = self.slots.publish(lease[0], length)
+        return self.published(self.slots.publish(lease[0], length), waited)
+
+    cdef int published(self, SlotOutcome outcome, bint waited) except -1:
+        """After a publish that ended so."""
         if outcome == SlotOutcome.closed:
             self.queue.room().notify()
             self.raise_shut_down()

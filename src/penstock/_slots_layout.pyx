@@ -45,8 +45,8 @@ cdef extern from "slots_layout.hpp" namespace "penstock" nogil:
         CyclicIndices(uint64_t)
         uint64_t make(uint64_t, uint64_t) const
     cdef struct SlotsOffsets:
-        uint64_t item_text, control, participants, free_cells, used_cells, lines, payload, total, stride
-    SlotsOffsets slots_offsets(uint64_t, uint64_t, uint32_t, uint32_t)
+        uint64_t item_text, control, participants, producers, free_cells, used_cells, lines, payload, total, stride
+    SlotsOffsets slots_offsets(uint64_t, uint64_t, uint32_t, uint32_t, uint32_t)
 
 SLOTS_LIMIT = slots_limit
 SLOT_LINE_BYTES = sizeof(SlotLine)
@@ -66,14 +66,14 @@ USED_HEAD_AT = slots_used_at
 USED_TAIL_AT = slots_used_at + slots_tail_at
 
 
-def slots_layout(slots, slot_bytes, participants, item_text_bytes):
+def slots_layout(slots, slot_bytes, participants, producers, item_text_bytes):
     """Where everything lies in a slots segment; arguments are within the limits."""
-    cdef SlotsOffsets at = slots_offsets(slots, slot_bytes, participants, item_text_bytes)
+    cdef SlotsOffsets at = slots_offsets(slots, slot_bytes, participants, producers, item_text_bytes)
     return {
         "item_text_offset": at.item_text,
         "control_offset": at.control,
         "participants_offset": at.participants,
-        "producers_offset": 0,
+        "producers_offset": at.producers,
         "generations_offset": 0,
         "lengths_offset": 0,
         "free_cells_offset": at.free_cells,

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp cimport bool as boolean
 
-from penstock._native cimport Event, Identity, Joined, atomic, byte
+from penstock._native cimport Event, Identity, Joined, ProducerLine, Producers, atomic, byte
 
 cdef extern from "index_queue.hpp" namespace "penstock" nogil:
     cdef cppclass CyclicIndices:
@@ -39,7 +39,7 @@ cdef extern from "slots_queue.hpp" namespace "penstock" nogil:
         free, held, arriving, queued, taken, leaving, stray, orphaned
 
     cdef struct SlotsOffsets:
-        uint64_t item_text, control, participants, free_cells, used_cells, lines, payload, total, stride
+        uint64_t item_text, control, participants, producers, free_cells, used_cells, lines, payload, total, stride
 
     cdef cppclass Lease:
         Lease()
@@ -76,10 +76,13 @@ cdef extern from "slots_queue.hpp" namespace "penstock" nogil:
         uint32_t generation() const
 
     cdef cppclass SlotsQueue:
-        SlotsQueue(byte*, const SlotsOffsets&, uint64_t, uint64_t, uint32_t, int, Identity)
+        SlotsQueue(byte*, const SlotsOffsets&, uint64_t, uint64_t, uint32_t, uint32_t, int, Identity)
         Slots& slots()
         SlotsControl& control() const
         Roster& roster()
+        Producers& producers()
+        uint64_t owner_word() const
+        bint settle_producer(ProducerLine&)
         Event items() const
         Event room() const
         uint32_t me() const
@@ -94,3 +97,10 @@ cdef extern from "slots_queue.hpp" namespace "penstock" nogil:
         uint64_t size()
         uint64_t count_in(State) const
         uint32_t count_alive() const
+
+    SlotOutcome publish_once(Slots&, ProducerLine&, Lease&, uint64_t)
+
+cdef extern from "slots_lease.hpp" namespace "penstock" nogil:
+    SlotOutcome try_lease(Slots&, uint32_t, Lease*, uint64_t, uint64_t&)
+    bint end_lease(Slots&, Lease*, uint64_t, uint64_t)
+    uint64_t list_unreleased(const Slots&, uint64_t*)

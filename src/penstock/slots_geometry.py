@@ -26,7 +26,6 @@ class SlotsGeometry(Geometry):
 
     def check(self) -> None:
         super().check()
-        check_between("producers", self.producers, 0, 0)
         check_between("capacity", self.capacity, 1, _slots_layout.SLOTS_LIMIT)
         check_between("slot_bytes", self.slot_bytes, 1, _layout.SLOT_BYTES_LIMIT)
         if self.capacity * self.slot_bytes > _layout.SEGMENT_BYTES_LIMIT:
@@ -36,7 +35,9 @@ class SlotsGeometry(Geometry):
             )
 
     def layout(self, item: ItemType) -> dict[str, int]:
-        return _slots_layout.slots_layout(self.capacity, self.slot_bytes, self.participants, len(item.text))
+        return _slots_layout.slots_layout(
+            self.capacity, self.slot_bytes, self.participants, self.producers, len(item.text)
+        )
 
     def values(self) -> dict[str, int]:
         return {

@@ -12,8 +12,11 @@ struct SlotsSizes {
   std::uint64_t count = 4;
   std::uint64_t slot_bytes = 16;
   std::uint32_t participants = 8;
+  std::uint32_t producers = 0;
 
-  [[nodiscard]] SlotsOffsets offsets() const noexcept { return slots_offsets(count, slot_bytes, participants, 0); }
+  [[nodiscard]] SlotsOffsets offsets() const noexcept {
+    return slots_offsets(count, slot_bytes, participants, producers, 0);
+  }
 };
 
 // The file, and a view of it that belongs to no participant: for raw looks, and to start afresh.
@@ -63,14 +66,19 @@ class SlotsAttachment {
  public:
   explicit SlotsAttachment(const SlotsSegment& segment)
       : mapping_(segment.fd(), segment.base(), segment.offsets().total),
-        queue_(mapping_.base(), segment.offsets(), segment.sizes().count, segment.sizes().slot_bytes,
-               segment.sizes().participants, open_again(segment.fd()), Identity{}) {}
+        queue_(mapping_.base(), seen_offsets(segment), segment.sizes().count, segment.sizes().slot_bytes,
+               segment.sizes().participants, segment.sizes().producers, open_again(segment.fd()), Identity{}),
+        producers_(segment.offsets().producers == 0
+                       ? nullptr
+                       : reinterpret_cast<ProducersHead*>(mapping_.base() + segment.offsets().producers),
+                   segment.sizes().producers, queue_.roster()) {}
   ~SlotsAttachment() { queue_.roster().leave(); }
   SlotsAttachment(const SlotsAttachment&) = delete;
   SlotsAttachment& operator=(const SlotsAttachment&) = delete;
 
   [[nodiscard]] SlotsQueue& queue() noexcept { return queue_; }
   [[nodiscard]] Slots& slots() noexcept { return queue_.slots(); }
+  [[nodiscard]] Producers& producers() noexcept { return producers_; }
 
   // The calling thread's name, joined at the first call.
   [[nodiscard]] std::uint32_t me() {
@@ -116,8 +124,15 @@ class SlotsAttachment {
   }
 
  private:
+  [[nodiscard]] static SlotsOffsets seen_offsets(const SlotsSegment& segment) noexcept {
+    SlotsOffsets at = segment.offsets();
+    if (hides_producers) at.producers = 0;
+    return at;
+  }
+
   OwnMapping mapping_;
   SlotsQueue queue_;
+  Producers producers_;  // also where the queue does not see them
 };
 
 }  // namespace penstock::testing

@@ -52,12 +52,12 @@ HEADER_FAULTS = {
     "capacity": [0, 1000, 2**20 + 1, 2**63, 2**64 - 1],
     "slot_bytes": [0, 129, 2**32, 2**32 + 1, 2**63, 2**64 - 1],
     "participants": [0, 50, 2**14 + 1, 2**32 - 1],
-    "producers": [1, 2**32 - 1],
+    "producers": [0, 1, 64, 2**12 + 1, 2**32 - 1],
     "item_text_bytes": [0, 4, 6, 2**20 + 1, 2**32 - 1],
     "item_text_offset": [0, 256, 2**64 - 1],
     "control_offset": [0, 512, 4097, 8192, 2**64 - 8],
     "participants_offset": [0, 4096, 2**63],
-    "producers_offset": [1, 4096, 2**63],
+    "producers_offset": [0, 1, 4096, 2**63],
     "generations_offset": [1, 8192, 2**64 - 8],
     "lengths_offset": [1, 8192],
     "payload_offset": [0, 1, 8192, 2**64 - 8],
@@ -84,7 +84,7 @@ def test_a_field_that_is_wrong_is_refused_by_its_name(made, field, value):
     name = {
         "item_text_bytes": "item_text",
         "item_kind": "item_kind|item_text",
-        "kind": "kind|capacity|max_bytes|slot_bytes|participants|readers|item_text|offset|on_full",
+        "kind": "kind|capacity|max_bytes|slot_bytes|participants|readers|item_text|offset|on_full|steps",
     }.get(field, field)
     refused(made, rf"{name}|(offset|total_bytes|slot_stride) must be|the file has")
 

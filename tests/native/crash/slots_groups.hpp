@@ -17,7 +17,7 @@ using SlotsUnit = UnitOf<SlotsPlay>;
 using SlotsCase = StageOf<SlotsPlay>::Case;
 
 inline const std::vector<SlotsOp> every_slots_op = {
-    SlotsOp::put,      SlotsOp::get,      SlotsOp::overwrite, SlotsOp::cancel,       SlotsOp::put_back,
+    SlotsOp::put,      SlotsOp::get,      SlotsOp::overwrite, SlotsOp::cancel,       SlotsOp::put_back, SlotsOp::lease,
     SlotsOp::wait_put, SlotsOp::wait_get, SlotsOp::recover,   SlotsOp::set_capacity, SlotsOp::shutdown,
     SlotsOp::shutdown_now, SlotsOp::join, SlotsOp::leave};
 
@@ -65,7 +65,7 @@ class SlotsGroups {
  private:
   [[nodiscard]] std::vector<SlotsOp> seconds() const {
     if (options_.is_long) return every_slots_op;
-    return {SlotsOp::put, SlotsOp::get, SlotsOp::overwrite, SlotsOp::recover, SlotsOp::join};
+    return {SlotsOp::put, SlotsOp::get, SlotsOp::overwrite, SlotsOp::lease, SlotsOp::recover, SlotsOp::join};
   }
 
   void add(std::string name, std::function<void(SlotsWorker&)> body) {
@@ -120,9 +120,9 @@ class SlotsGroups {
             const std::vector<Point> points = record(worker, scene, steps, second);
             steps.push_back({second, Fire::kill, {}});
             for (const Point& next : points) {
-              if (!is_long && (turn++ + worker.options().seed) % 7 != 0) continue;
+              if (!is_long && (turn++ + worker.options().seed) % 8 != 0) continue;
               steps.back().point = next;
-              worker.run({group, scene, steps, closing(worker.options(), turn / 7)});
+              worker.run({group, scene, steps, closing(worker.options(), turn / 8)});
             }
           }
         });

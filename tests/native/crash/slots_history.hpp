@@ -10,14 +10,16 @@
 #include <new>
 #include <stdexcept>
 
-#include "item_bytes.hpp"
+#include "plan.hpp"
 #include "probe.hpp"
 #include "slots_segment.hpp"
 
 namespace penstock::crash {
 
 // What an operation is about to do to its item.
-enum class Doing : std::uint8_t { nothing, publishing, ending, evicting };
+enum class Doing : std::uint8_t { nothing, publishing, ending, evicting, releasing };
+
+inline constexpr std::uint32_t lease_limit = 4;
 
 struct SlotsProbe : Trace {
   std::uint8_t op = 0;
@@ -28,6 +30,10 @@ struct SlotsProbe : Trace {
   bool has_published = false;
   bool has_ended = false;
   bool has_evicted = false;
+  std::uint32_t leased_ids[lease_limit] = {};
+  std::uint32_t leased = 0;
+  std::uint32_t released = 0;  // the first so many of them
+  bool is_leaving = false;     // the next of them: its next swap ends it
 
   void restart() noexcept {
     if (is_used()) new (this) SlotsProbe;
@@ -37,13 +43,21 @@ struct SlotsProbe : Trace {
     reached = 0;
     doing = Doing::nothing;
     put_id = got_id = evicted_id = 0;
-    has_returned = has_published = has_ended = has_evicted = false;
+    has_returned = has_published = has_ended = has_evicted = is_leaving = false;
+    leased = released = 0;
   }
   void note(const char* name) noexcept {
     const auto is = [name](const char* wanted) { return std::strcmp(name, wanted) == 0; };
+    if (doing == Doing::publishing && is("slots.leaving")) doing = Doing::nothing;  // it was refused, and goes back
     has_published |= doing == Doing::publishing && is("index.pushed");
     has_ended |= doing == Doing::ending && is("slots.swapped");
     has_evicted |= doing == Doing::evicting && is("slots.swapped");
+    if (doing != Doing::releasing) return;
+    is_leaving |= is("lease.before_release");
+    if (is_leaving && is("slots.swapped")) {
+      ++released;
+      is_leaving = false;
+    }
   }
 };
 
@@ -60,6 +74,7 @@ struct SlotsHistory {
   std::atomic<bool> is_over{false};
   SlotsProbe probes[probe_limit];
   std::uint32_t probes_used = 0;
+  Plan plan;
 
   static SlotsHistory* create() {
     void* memory = mmap(nullptr, sizeof(SlotsHistory), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -74,6 +89,7 @@ struct SlotsHistory {
     next_id = 1;
     torn = 0;
     is_over = false;
+    plan = {};
   }
 
   [[nodiscard]] std::uint32_t new_item(std::uint16_t length) noexcept {
@@ -95,6 +111,8 @@ struct SlotsHistory {
     if (probe.has_published) items[probe.put_id].published.fetch_add(1);
     if (probe.has_ended && probe.got_id != 0) items[probe.got_id].ended.fetch_add(1);
     if (probe.has_evicted && probe.evicted_id != 0) items[probe.evicted_id].ended.fetch_add(1);
+    for (std::uint32_t i = 0; i < probe.released; ++i) items[probe.leased_ids[i]].ended.fetch_add(1);
+    probe.leased = probe.released = 0;
     probe.has_published = probe.has_ended = probe.has_evicted = false;
     probe.doing = Doing::nothing;
   }
@@ -110,7 +128,11 @@ struct SlotsHistory {
       if (published > ended) return "an item is lost";
       if (published < ended) return "an item came that was not put";
     }
-    return nullptr;
+    const char* problem = nullptr;
+    plan.for_each([&](std::uint32_t id) {
+      if (items[id].published.load() == 0) problem = "an item of a producer that was started again is lost";
+    });
+    return problem;
   }
 };
 

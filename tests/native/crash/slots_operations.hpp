@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "slots_history.hpp"
+#include "slots_lease.hpp"
 #include "staging.hpp"
 
 namespace penstock::crash {
@@ -20,6 +21,12 @@ enum class SlotsSabotage : std::uint8_t {
   forgetful,  // takes over a dead one's line, and leaves what it had
   nameless,   // does not mark its line: nobody asks whether it lives
   unwritten,  // publishes, and then writes
+  // of a named producer: see slots_once.hpp
+  uncut,       // recovers without a look at the producers
+  unintended,  // puts, and writes nothing down before
+  early_count, // counts an item before it is in
+  hasty,       // takes what is not decided yet for put
+  fresh,       // takes what a predecessor left for nothing
 };
 inline SlotsSabotage slots_sabotage = SlotsSabotage::none;
 
@@ -29,6 +36,9 @@ enum class SlotsOp : std::uint8_t {
   overwrite,
   cancel,       // holds a slot, and gives it back
   put_back,     // takes an item, and lets another have it
+  lease,        // takes some items, releases the first, gives the rest back
+  put_once,     // the plan's items, from its beginning: in slots_once.hpp
+  forget,
   wait_put,
   wait_get,
   recover,
@@ -44,9 +54,10 @@ enum class SlotsOp : std::uint8_t {
 };
 
 [[nodiscard]] inline const char* name_of(SlotsOp op) noexcept {
-  constexpr const char* names[] = {"put",          "get",      "overwrite",    "cancel", "put_back", "wait_put",
-                                   "wait_get",     "recover",  "set_capacity", "shutdown", "shutdown_now", "join",
-                                   "leave",        "resume",   "advance",      "slay"};
+  constexpr const char* names[] = {"put",      "get",      "overwrite", "cancel",       "put_back", "lease",
+                                   "put_once", "forget",   "wait_put",  "wait_get",     "recover",  "set_capacity",
+                                   "shutdown", "shutdown_now", "join",  "leave",        "resume",   "advance",
+                                   "slay"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -145,6 +156,29 @@ inline void end_item(SlotsContext& context, Lease& lease) {
   return outcome == SlotOutcome::done ? fill(context, lease) : outcome;
 }
 
+// What the dead had first, else what is new; the first is released, the others go to somebody else.
+[[nodiscard]] inline SlotOutcome lease_items(SlotsContext& context) {
+  SlotsProbe& probe = context.probe;
+  probe.begin_operation();
+  Lease leases[lease_limit];
+  std::uint64_t count = 0;
+  (void)context.queue().recover_if_due(context.attached.me(), true);
+  const SlotOutcome outcome = try_lease(context.slots(), context.attached.me(), leases, lease_limit, count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    probe.leased_ids[i] = context.history.see(leases[i]);
+    if (leases[i].redelivered != leases[0].redelivered) probe.complain("a lease is redelivered in part");
+    if (i > 0 && leases[i].position <= leases[i - 1].position) probe.complain("a lease is not in order");
+  }
+  if (count == 0) return outcome;
+  probe.leased = static_cast<std::uint32_t>(count);
+  probe.doing = Doing::releasing;
+  if (!end_lease(context.slots(), leases, count, (count + 1) / 2)) probe.complain("a leased slot was not ours");
+  context.history.settle(probe);
+  context.queue().room().notify();
+  context.queue().items().notify();
+  return outcome;
+}
+
 inline void change_capacity(SlotsContext& context) {
   context.probe.begin_operation();
   context.queue().set_capacity(1);
@@ -160,6 +194,9 @@ inline void change_capacity(SlotsContext& context) {
     context.queue().room().notify();
   }
 }
+
+inline void put_planned(SlotsContext& context);
+inline void forget_a_name(SlotsContext& context);
 
 // Do the operation once, as a participant that has joined.
 inline void perform(SlotsContext& context, SlotsOp op) {
@@ -178,6 +215,9 @@ inline void perform(SlotsContext& context, SlotsOp op) {
       outcome = context.attached.take(lease);
       if (outcome == SlotOutcome::done && !context.slots().put_back(lease)) context.probe.complain("an item was not ours");
       break;
+    case SlotsOp::lease: outcome = lease_items(context); break;
+    case SlotsOp::put_once: put_planned(context); break;
+    case SlotsOp::forget: forget_a_name(context); break;
     case SlotsOp::wait_put:
       outcome = put_item(context);
       if (outcome == SlotOutcome::full && queue.recover_if_due(context.attached.me(), true)) outcome = put_item(context);

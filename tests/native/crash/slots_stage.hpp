@@ -4,7 +4,7 @@
 #include <memory>
 #include <random>
 
-#include "slots_operations.hpp"
+#include "slots_once.hpp"
 
 namespace penstock::crash {
 
@@ -21,6 +21,7 @@ class SlotsSurvivors {
   void close(Closing closing) {
     if (closing.attached_before) raise(SIGSTOP);  // until the case has happened
     const std::int64_t begin = monotonic_ns();
+    if (history_.plan.exists() && closing.producer_first && !is_shut()) put_planned(writing_);
     if (closing.producer_first && !is_shut() && put_item(writing_) == SlotOutcome::full) {
       (void)writer_.queue().recover_if_due(writer_.me(), true);
       (void)put_item(writing_);  // as many items as slots: then it is rightly full
@@ -31,6 +32,7 @@ class SlotsSurvivors {
     drain();
     if (is_shut() && !reader_.queue().is_drained()) probe_.complain("a queue that was shut down does not end");
     open_again();
+    finish_plan();
     check_complete();
     check_lines();
   }
@@ -70,6 +72,20 @@ class SlotsSurvivors {
   void open_again() {
     segment_.control().closed.store(0);
     writer_.queue().set_capacity(count());
+  }
+
+  // The producer is started again, as often as it takes: then each of its items was put once.
+  void finish_plan() {
+    if (!history_.plan.exists()) return;
+    for (int round = 0; round < 16 && !is_plan_complete(writing_); ++round) {
+      put_planned(writing_);
+      drain();
+    }
+    if (!is_plan_complete(writing_)) probe_.complain("a producer that was started again did not come to its end");
+    put_planned(writing_);  // once more: nothing is put twice
+    drain();
+    if (!every_line_is_usable(writer_.producers(), writer_.queue().owner_word()))
+      probe_.complain("a line of the producers has leaked");
   }
 
   // Each slot can be lent, once; then each carries an item.
@@ -118,13 +134,16 @@ class SlotsPlay {
   SlotsPlay(const SlotsPlay&) = delete;
   SlotsPlay& operator=(const SlotsPlay&) = delete;
 
-  [[nodiscard]] static std::string key(const Shape& shape) { return std::to_string(shape.count); }
+  [[nodiscard]] static std::string key(const Shape& shape) {
+    return std::to_string(shape.count) + "/" + std::to_string(shape.producers);
+  }
   [[nodiscard]] const SlotsSegment& segment() const noexcept { return segment_; }
   [[nodiscard]] SlotsHistory& history() noexcept { return *history_; }
 
   void prepare(const Scene& scene) {
     history_->reset();
     segment_.reset();
+    if (scene.shape.producers != 0) make_plan(*history_, scene);
     {
       SlotsAttachment attached(segment_);
       SlotsProbe& probe = history_->probes[survivor_probe];
@@ -172,7 +191,7 @@ class SlotsPlay {
   // One of a soak, until the case is over.
   void work(const Scene&, std::uint32_t lane, std::uint64_t seed, std::uint8_t) {
     constexpr SlotsOp ops[] = {SlotsOp::put, SlotsOp::put,      SlotsOp::get,    SlotsOp::get,
-                               SlotsOp::put_back, SlotsOp::cancel, SlotsOp::recover};
+                               SlotsOp::put_back, SlotsOp::cancel, SlotsOp::recover, SlotsOp::lease};
     SlotsProbe& probe = history_->probes[lane];
     SlotsAttachment attached(segment_);
     join(attached, probe);
