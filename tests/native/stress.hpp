@@ -183,7 +183,7 @@ class Consumer {
     if (in_order)
       give_back(attached_.ring(), attached_.ledger(), peeked.span);
     else
-      attached_.queue().recovery().release_adopted(attached_.ledger(), peeked.span);
+      Recovery::release_adopted(attached_.queue().ring(), attached_.ledger(), peeked.span);
     attached_.queue().room().notify();
     if (looks_poppable(attached_.ring())) attached_.queue().items().notify();  // W4: the chain goes on
     for (const auto& item : out) receiver_.receive(item.data(), item.size(), in_order);

@@ -1,0 +1,35 @@
+# What the recording of histories uses of native/, declared for Cython.
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+cdef extern from "history.hpp" namespace "penstock" nogil:
+    const bint has_cycle_counter
+
+    cdef cppclass CycleCounter:
+        @staticmethod
+        uint64_t now()
+
+    cdef cppclass MonotonicClock:
+        @staticmethod
+        uint64_t now()
+
+    const uint64_t header_magic "penstock::HistoryHeader::magic"
+    const uint64_t header_version "penstock::HistoryHeader::version"
+    const uint64_t header_words "penstock::HistoryHeader::words"
+    void write_header "penstock::HistoryHeader::write"(uint64_t*, uint32_t, uint64_t)
+
+    cdef struct HistoryColumns:
+        uint8_t *op
+        uint8_t *outcome
+        uint8_t *flags
+        uint64_t *value
+        uint64_t *ticket
+        uint64_t *invoke
+        uint64_t *returned
+
+    uint64_t read_history(const uint64_t*&, const uint64_t*, const HistoryColumns&, uint64_t)
+
+    cdef cppclass HistoryWriter:
+        HistoryWriter(uint64_t*, uint64_t*)
+        void extend(uint64_t*)
+        const uint64_t* at() const
