@@ -1,0 +1,114 @@
+"""From what the buckets found to violations with both witnesses: those of other buckets are looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from penstock.spark.pipelines.checking.rows import TWO_PUTS, Finding, Findings
+from penstock.spark.pipelines.checking.verdict import HistoryError, Violation
+
+__all__ = ["Lookup", "Wanted", "explained"]
+
+Row = dict[str, Any]
+Wanted = dict[str, set[int]]
+"""Columns of the record, and the values in them of the rows that are wanted."""
+
+
+class Lookup(Protocol):
+    """Finds rows of the record."""
+
+    def __call__(self, wanted: Wanted) -> list[Row]:
+        """Those that have one of the wanted values in one of the columns."""
+        ...
+
+
+def explained(findings: Sequence[Finding], lookup: Lookup) -> tuple[list[Violation], dict[str, int]]:
+    """The violations in the order of time, and how many there are of each rule."""
+    for finding in findings:
+        if finding.why == TWO_PUTS and finding.other and finding.subject["value"] == finding.other["value"]:
+            raise not_unique(finding.subject["value"], [finding.subject, finding.other])
+    found = shortened(named_findings(findings, lookup))
+    wanted: Wanted = {}
+    for finding in found:
+        for witness in (finding.subject, finding.other):
+            for column in sought_in(witness):
+                assert witness is not None
+                wanted.setdefault(column, set()).add(int(witness[column]))
+    rows = lookup(wanted) if wanted else []
+    counts: dict[str, int] = {}
+    violations = []
+    for finding in found:
+        counts[finding.rule] = counts.get(finding.rule, 0) + finding.number
+        if finding.subject:
+            witnesses = [complete(each, rows) for each in (finding.subject, finding.other) if each]
+            violations.append(Violation(finding.rule, finding.why, tuple(witnesses)))
+    violations.sort(key=lambda violation: violation.witnesses[0].get("invoke_ns") or 0)
+    return violations, counts
+
+
+def shortened(findings: Sequence[Finding]) -> list[Finding]:
+    """So many of each sentence as one bucket lists; the others are counted."""
+    listed = Findings()
+    more: list[Finding] = []
+    for finding in findings:
+        if not finding.subject:
+            more.append(finding)
+        elif listed.room_for(finding.rule, finding.why, 1):
+            listed.listed.append(finding)
+    return listed.rows() + more
+
+
+def sought_in(witness: Row | None) -> list[str]:
+    """The column by which a witness must be looked up; none if it is whole, or nothing is known of it."""
+    if not witness or "worker" in witness:
+        return []
+    return [column for column in ("invoke_ns", "return_ns", "ticket", "value") if witness.get(column) is not None][:1]
+
+
+def complete(witness: Row, rows: Iterable[Row]) -> Row:
+    if not sought_in(witness):
+        return witness
+    for row in rows:
+        if all(row.get(column) == value for column, value in witness.items()):
+            return row
+    return witness
+
+
+def named_findings(findings: Sequence[Finding], lookup: Lookup) -> list[Finding]:
+    """What the buckets could only call a mismatch gets its rule: was the value put, or got, anywhere else?"""
+    unnamed = [finding for finding in findings if finding.rule in ("mismatch", "unput")]
+    if not unnamed:
+        return list(findings)
+    values = {int(finding.subject["value"]) for finding in unnamed if finding.subject}
+    rows = lookup({"value": values}) if values else []
+    named = [finding for finding in findings if finding.rule not in ("mismatch", "unput")]
+    for finding in unnamed:
+        named.extend(names_of(finding, rows))
+    return named
+
+
+def names_of(finding: Finding, rows: list[Row]) -> list[Finding]:
+    got, put = finding.subject, finding.other
+    if not got:
+        return [finding._replace(rule="ticket", why="a get gave another item than was put at its position")]
+    puts = [row for row in rows if row["op"] == "put" and row["value"] == got["value"]]
+    gets = [row for row in rows if row["op"] == "get" and row["outcome"] == "ok" and row["value"] == got["value"]]
+    if len(puts) > 1:
+        raise not_unique(got["value"], puts)
+    if not puts and put is not None:
+        return [Finding("torn", "a get gave something that nobody put, at a position that was put", got, put)]
+    if not puts:
+        return [Finding("fresh", "an item was got that was never put", got, None)]
+    twins = [row for row in gets if row["ticket"] != got["ticket"] or row["worker"] != got["worker"]]
+    if twins:
+        return [Finding("repeat", "an item was got twice", got, twins[0])]
+    return [
+        Finding("ticket", "an item was got at another position than it was put at", got, puts[0]),
+        Finding("order", "an item was got in another place of the order than it was put in", got, puts[0]),
+    ]
+
+
+def not_unique(value: int, puts: list[Row]) -> HistoryError:
+    by = f" by workers {' and '.join(str(row['worker']) for row in puts[:2])}" if puts else ""
+    return HistoryError(f"values must be unique: {value} was put twice{by}; give each run a directory of its own")

@@ -1,0 +1,149 @@
+"""The order check: a queue without tickets, from the times of its puts and gets alone, in one bucket of time.
+
+With e, d the put and the get of a value, [ie, re] and [id, rd] their times, id = rd = never if it was never got:
+
+    order   a, b with re(a) < ie(b) and rd(b) < id(a): b overtook a
+    empty   an empty answer whose whole time lies inside the union of the open intervals (re, id)
+
+Order: from the right, the soonest rd of all puts that are invoked later. Empty: from the left, the last moment that no
+interval covers; an answer is wrong if that moment is before its invocation. When an interval begins behind the end of
+all before it, such a moment is its beginning. An answer that began in an earlier bucket is settled at the end.
+Capacity (a sound bound, not a proof): more than C intervals (re, id) that have one moment in common.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from penstock.spark.pipelines.checking.rows import NEVER, START, Finding, Findings, Longs
+from penstock.spark.pipelines.checking.scans import Peaks, Troughs
+
+__all__ = ["Answer", "Moments", "OrderCarry", "OrderJudgement", "judge_order"]
+
+
+class Moments(NamedTuple):
+    """Rows of a bucket. A value comes at its ie with its rd, and at its re with its id; an empty answer at its end."""
+
+    is_put: Any
+    """At ie: ``other`` is rd."""
+    is_queued: Any
+    """At re: ``other`` is id."""
+    is_taken: Any
+    """At id, of those with re < id: one less in the queue."""
+    is_empty: Any
+    """At the return of an empty answer: ``other`` is its invocation, ``value`` its worker."""
+    time: Longs
+    other: Longs
+    value: Longs
+
+
+@dataclass(frozen=True)
+class OrderCarry:
+    """From the other buckets."""
+
+    soonest_got: int = NEVER
+    """Least rd of all puts that were invoked after this bucket."""
+    latest_taken: int = START
+    """Greatest id of all intervals that began before this bucket."""
+    inside: int = 0
+    """Intervals that began before this bucket, less those that ended before it."""
+    last_empty: int = START
+    """The latest invocation of an empty answer, anywhere."""
+
+
+class Answer(NamedTuple):
+    """An empty answer that began before its bucket, and that nothing in the bucket excuses."""
+
+    invoke: int
+    ret: int
+    worker: int
+
+
+class OrderJudgement(NamedTuple):
+    findings: Findings
+    last_break: int
+    """The last moment in the bucket that no interval covers, as far as they begin; START if there is none."""
+    open_answers: list[Answer]
+
+
+def judge_order(moments: Moments, low: int, carry: OrderCarry, capacity: int | None) -> OrderJudgement:
+    """What is wrong in the bucket of time that begins at ``low``."""
+    findings = Findings()
+    judge_overtaking(moments, carry, findings)
+    last_break, answers = judge_answers(moments, low, carry, findings)
+    if capacity is not None:
+        judge_crowding(moments, carry, capacity, findings)
+    return OrderJudgement(findings, last_break, answers)
+
+
+def judge_overtaking(moments: Moments, carry: OrderCarry, findings: Findings) -> None:
+    put = np.flatnonzero(moments.is_put)
+    put = put[np.argsort(moments.time[put], kind="stable")]
+    troughs = np.append(Troughs(moments.other[put], carry.soonest_got).onwards, carry.soonest_got)
+    queued = np.flatnonzero(moments.is_queued)
+    soonest = troughs[np.searchsorted(moments.time[put], moments.time[queued], side="right")]
+    overtaken = queued[soonest < moments.other[queued]]
+    by = soonest[soonest < moments.other[queued]]
+    why = "an item was put after this one and got before it"
+    for row, ret in list(zip(overtaken, by, strict=True))[: findings.room_for("order", why, len(overtaken))]:
+        findings.listed.append(Finding("order", why, item(moments.value[row]), {"op": "get", "return_ns": int(ret)}))
+    never = moments.other[overtaken] == NEVER
+    why = "an item was never got, though one that was put after it was"
+    lost = list(zip(overtaken[never], by[never], strict=True))
+    for row, ret in lost[: findings.room_for("lost", why, len(lost))]:
+        findings.listed.append(Finding("lost", why, item(moments.value[row]), {"op": "get", "return_ns": int(ret)}))
+    left = queued[(moments.other[queued] == NEVER) & (moments.time[queued] < carry.last_empty)]
+    why = "an item was never got, though the queue was empty afterwards"
+    for row in left[: findings.room_for("lost", why, len(left))]:
+        other = {"op": "get", "outcome": "empty", "invoke_ns": carry.last_empty}
+        findings.listed.append(Finding("lost", why, item(moments.value[row]), other))
+
+
+def item(value: Any) -> dict[str, Any]:
+    return {"op": "put", "value": int(value)}
+
+
+def judge_answers(moments: Moments, low: int, carry: OrderCarry, findings: Findings) -> tuple[int, list[Answer]]:
+    interval = np.flatnonzero(moments.is_queued & (moments.time < moments.other))
+    interval = interval[np.argsort(moments.time[interval], kind="stable")]
+    begins = moments.time[interval]
+    peaks = Peaks(moments.other[interval], carry.latest_taken)
+    breaks = np.where(begins >= peaks.before, begins, START)
+    starts = np.append(START, np.maximum.accumulate(breaks)) if len(breaks) else np.array([START], np.int64)
+    ends = np.append(carry.latest_taken, peaks.through)
+    answers = np.flatnonzero(moments.is_empty)
+    began_before = np.searchsorted(begins, moments.time[answers], side="left")
+    is_covered = ends[began_before] > moments.time[answers]
+    uncovered = starts[began_before]
+    invoke = moments.other[answers]
+    is_bad = is_covered & (uncovered < invoke)
+    is_open = is_bad & (uncovered == START) & (invoke < low)
+    bad = answers[is_bad & ~is_open]
+    why = "empty was answered while the queue was never empty"
+    covering = ends[began_before][is_bad & ~is_open]
+    for row, end in list(zip(bad, covering, strict=True))[: findings.room_for("empty", why, len(bad))]:
+        subject = {"op": "get", "outcome": "empty", "invoke_ns": int(moments.other[row])}
+        other = {"op": "get", "invoke_ns": int(end)} if end != NEVER else None
+        findings.listed.append(Finding("empty", why, subject, other))
+    spanning = answers[is_open]
+    last_break = int(starts[-1])
+    return last_break, [
+        Answer(int(moments.other[row]), int(moments.time[row]), int(moments.value[row])) for row in spanning
+    ]
+
+
+def judge_crowding(moments: Moments, carry: OrderCarry, capacity: int, findings: Findings) -> None:
+    begins = np.flatnonzero(moments.is_queued & (moments.time < moments.other))
+    begins = begins[np.argsort(moments.time[begins], kind="stable")]
+    ends = np.sort(moments.time[moments.is_taken])
+    inside = np.arange(1, len(begins) + 1) + carry.inside
+    inside -= np.searchsorted(ends, moments.time[begins], side="right")
+    is_last = np.ones(len(begins), bool)
+    is_last[:-1] = moments.time[begins][:-1] != moments.time[begins][1:]
+    crowded = begins[is_last & (inside > capacity)]
+    why = "more items were in the queue than it holds"
+    for row in crowded[: findings.room_for("capacity", why, len(crowded))]:
+        findings.listed.append(Finding("capacity", why, item(moments.value[row]), None))

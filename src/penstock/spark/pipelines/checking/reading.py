@@ -1,0 +1,156 @@
+"""A history of any length: the rows as a DataFrame, and what must be asked of them, asked by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from penstock.spark.pipelines.checking.buckets import bucket_of
+from penstock.spark.pipelines.checking.by_ticket import judged_by_ticket
+from penstock.spark.pipelines.checking.by_time import judged_by_time
+from penstock.spark.pipelines.checking.carries import Carry, Shape
+from penstock.spark.pipelines.checking.counting import Counts
+from penstock.spark.pipelines.checking.explaining import Row, Wanted
+from penstock.spark.pipelines.checking.record import COLUMNS, OPTIONAL, History
+from penstock.spark.pipelines.checking.rows import (
+    EMPTY,
+    FULL,
+    GET,
+    KILLED_GET,
+    KILLED_PUT,
+    PUT,
+    REDELIVERED,
+    WEAK_EMPTY,
+    WEAK_FULL,
+    Finding,
+)
+from penstock.spark.pipelines.checking.sides import Found
+
+__all__ = ["OnSpark"]
+
+LOOKED_UP = 100_000
+
+
+def load(spark: SparkSession, history: History) -> DataFrame:
+    """One row an operation, with the types of the record; tickets count from the first."""
+    parts = []
+    for files, untyped in zip(history.files, history.untyped, strict=True):
+        columns = [
+            (fn.lit(None) if name in untyped else fn.col(name)).cast(kind).alias(name)
+            for name, kind in (COLUMNS | OPTIONAL).items()
+        ]
+        parts.append(spark.read.parquet(*files).select(*columns))
+    rows = parts[0]
+    for part in parts[1:]:
+        rows = rows.unionByName(part)
+    for flag in ("redelivered", "weak", "torn"):
+        rows = rows.withColumn(flag, fn.coalesce(fn.col(flag), fn.lit(False)))
+    if history.first_ticket:
+        rows = rows.withColumn("ticket", fn.col("ticket") - history.first_ticket)
+    if history.kind != "events":
+        rows = rows.withColumn("reader", fn.lit(None).cast("int"))
+    return rows
+
+
+def code() -> Column:
+    op, outcome, weak = fn.col("op"), fn.col("outcome"), fn.col("weak")
+    return (
+        fn.when((op == "put") & (outcome == "ok"), PUT)
+        .when((op == "get") & (outcome == "ok") & fn.col("redelivered"), REDELIVERED)
+        .when((op == "get") & (outcome == "ok"), GET)
+        .when((outcome == "empty") & ~weak, EMPTY)
+        .when(outcome == "empty", WEAK_EMPTY)
+        .when((outcome == "full") & ~weak, FULL)
+        .when(outcome == "full", WEAK_FULL)
+        .when(op == "put", KILLED_PUT)
+        .otherwise(KILLED_GET)
+        .cast("int")
+    )
+
+
+class OnSpark:
+    """The rows, wherever they are."""
+
+    def __init__(self, spark: SparkSession, history: History) -> None:
+        self.history = history
+        self.rows = load(spark, history).withColumn("code", code())
+        self.is_crowded = False
+        """Has a bucket more answers than positions? Somebody asked in vain, all the time."""
+        self.partitions = max(2, spark.sparkContext.defaultParallelism * 2)
+
+    def groups(self, width: int) -> list[Row]:
+        capacity = self.history.capacity or 0 if self.history.kind != "events" else 0
+        by_reader = fn.col("reader") if self.history.kind == "events" else fn.lit(None).cast("int")
+        found = self.rows.groupBy(
+            "op",
+            "outcome",
+            "redelivered",
+            "weak",
+            by_reader.alias("reader_key"),
+            bucket_of(fn.col("ticket"), width).alias("bucket"),
+            bucket_of(fn.col("ticket") + capacity, width).alias("shifted"),
+        ).agg(
+            fn.count("*").alias("rows"),
+            fn.count("value").alias("values"),
+            fn.count("return_ns").alias("returns"),
+            fn.count("invoke_ns").alias("invokes"),
+            fn.count("worker").alias("workers"),
+            fn.count(fn.when(fn.col("return_ns") < fn.col("invoke_ns"), 1)).alias("backwards"),
+            fn.max(fn.when(fn.col("return_ns") < fn.col("invoke_ns"), fn.col("worker"))).alias("backwards_worker"),
+            fn.count(fn.when(fn.col("torn"), 1)).alias("torn"),
+            fn.min("ticket").alias("first"),
+            fn.max("ticket").alias("last"),
+            fn.max("invoke_ns").alias("invoke"),
+            fn.min("invoke_ns").alias("first_invoke"),
+            fn.min("return_ns").alias("ret"),
+            fn.max("return_ns").alias("last_return"),
+        )
+        groups = [group.asDict() for group in found.collect()]
+        answers = [group for group in groups if group["outcome"] in ("empty", "full")]
+        self.is_crowded = any(group["rows"] > width for group in answers)
+        return groups
+
+    def lookup(self, wanted: Wanted) -> list[Row]:
+        condition = fn.lit(False)
+        for column, values in wanted.items():
+            condition = condition | fn.col(column).isin(*values)
+        return self.listed(condition, LOOKED_UP)
+
+    def examples(self, what: str, most: int) -> list[Row]:
+        conditions = {
+            "torn": fn.col("torn"),
+            "full": fn.col("outcome") == "full",
+            "negative": fn.col("ticket") < 0,
+        }
+        return self.listed(conditions[what], most)
+
+    def specials(self) -> list[Row]:
+        return [row.asDict() for row in self.rows.filter(fn.col("code") > WEAK_FULL).collect()]
+
+    def listed(self, condition: Column, most: int) -> list[Row]:
+        return [row.asDict() for row in self.rows.filter(condition).limit(most).collect()]
+
+    def judge_tickets(self, shape: Shape, carries: dict[int, Carry]) -> Found:
+        rows = self.rows.filter((fn.col("code") <= WEAK_FULL) & fn.col("ticket").isNotNull())
+        if shape.capacity is None:
+            rows = rows.filter(~fn.col("code").isin(FULL, WEAK_FULL))
+        if self.is_crowded:
+            rows = rows.filter(fn.col("code").isin(PUT, GET)).unionByName(extremes(rows))
+        return judged_by_ticket(rows, self.history.kind == "events", shape, carries, self.partitions)
+
+    def judge_times(self, counts: Counts, width: int, progress: Callable[[str], None]) -> list[Finding]:
+        return judged_by_time(self.rows, self.history, counts, width, self.partitions, progress)
+
+
+def extremes(rows: DataFrame) -> DataFrame:
+    """Of all answers at a position only the one that was invoked last and the one that returned first can be wrong."""
+    order = [name for name in rows.columns if name not in ("invoke_ns", "return_ns")]
+    by_invoke = fn.struct("invoke_ns", "return_ns", *order)
+    by_return = fn.struct("return_ns", "invoke_ns", *order)
+    answers = rows.filter(~fn.col("code").isin(PUT, GET)).groupBy("code", "ticket", "reader")
+    found = answers.agg(fn.max(by_invoke).alias("last"), fn.min(by_return).alias("first"))
+    last = found.select(*(fn.col(f"last.{name}").alias(name) for name in rows.columns))
+    first = found.select(*(fn.col(f"first.{name}").alias(name) for name in rows.columns))
+    return last.unionByName(first)

@@ -1,0 +1,138 @@
+"""Operations as columns, and what the checks say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "CODES",
+    "EMPTY",
+    "FULL",
+    "GET",
+    "KILLED_GET",
+    "KILLED_PUT",
+    "NEVER",
+    "PUT",
+    "REDELIVERED",
+    "START",
+    "TWO_PUTS",
+    "WEAK_EMPTY",
+    "WEAK_FULL",
+    "Finding",
+    "Findings",
+    "Longs",
+    "Rows",
+    "sought",
+]
+
+Longs = NDArray[np.int64]
+
+NEVER = 2**63 - 1
+"""When an operation returns that never did."""
+START = -(2**63)
+"""Before everything."""
+
+PUT, GET, EMPTY, FULL, WEAK_EMPTY, WEAK_FULL, KILLED_PUT, KILLED_GET, REDELIVERED = range(9)
+CODES = ("put", "get", "empty", "full", "weak empty", "weak full")
+
+TWO_PUTS = "two puts have one position"
+LISTED = 100  # violations of one sentence that a bucket lists; the rest are counted
+
+
+class Finding(NamedTuple):
+    """One violation: the operation that cannot be, and the one that contradicts it."""
+
+    rule: str
+    why: str
+    subject: dict[str, Any]
+    other: dict[str, Any] | None
+    number: int = 1
+    """How many of this rule and sentence the row stands for: more than 1 in the row after the last listed one."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Operations, one a place in every column."""
+
+    code: NDArray[np.int8]
+    ticket: Longs
+    value: Longs
+    invoke: Longs
+    ret: Longs
+    worker: NDArray[np.int32]
+    reader: NDArray[np.int32]
+
+    COLUMNS = ("code", "ticket", "value", "invoke", "ret", "worker", "reader")
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Any]) -> Rows:
+        """From a mapping of arrays; ``ret`` is NEVER where it never did."""
+        types = {"code": np.int8, "worker": np.int32, "reader": np.int32}
+        return cls(**{name: np.asarray(columns[name], types.get(name, np.int64)) for name in cls.COLUMNS})
+
+    @classmethod
+    def none(cls) -> Rows:
+        return cls.of(dict.fromkeys(cls.COLUMNS, ()))
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    def where(self, chosen: NDArray[Any]) -> Rows:
+        """Those rows; a mask or places."""
+        return Rows(**{name: getattr(self, name)[chosen] for name in self.COLUMNS})
+
+    def witness(self, row: int) -> dict[str, Any]:
+        """One row for a person."""
+        code = int(self.code[row])
+        found: dict[str, Any] = {
+            "op": "put" if code in (PUT, FULL, WEAK_FULL) else "get",
+            "outcome": "ok" if code in (PUT, GET) else CODES[code].removeprefix("weak "),
+            "worker": int(self.worker[row]),
+            "value": int(self.value[row]) if code in (PUT, GET) else None,
+            "ticket": None if self.ticket[row] == START else int(self.ticket[row]),
+            "invoke_ns": int(self.invoke[row]),
+            "return_ns": None if self.ret[row] == NEVER else int(self.ret[row]),
+        }
+        if self.reader[row] >= 0:
+            found["reader"] = int(self.reader[row])
+        return found
+
+
+def sought(op: str, which: str, time: int) -> dict[str, Any]:
+    """A witness that is in another bucket: known by its time, to be looked up at the end. No op: any."""
+    return {"op": op, which: int(time)} if op else {which: int(time)}
+
+
+class Findings:
+    """A list that goes on counting when it has listed enough of one sentence."""
+
+    def __init__(self) -> None:
+        self.listed: list[Finding] = []
+        self.counts: dict[tuple[str, str], int] = {}
+
+    def room_for(self, rule: str, why: str, found: int) -> int:
+        """Count so many, and say how many of them to list."""
+        before = self.counts.get((rule, why), 0)
+        self.counts[rule, why] = before + found
+        return max(0, min(found, LISTED - before))
+
+    def add(self, rule: str, why: str, subject: dict[str, Any], other: dict[str, Any] | None) -> None:
+        if self.room_for(rule, why, 1):
+            self.listed.append(Finding(rule, why, subject, other))
+
+    def rows(self) -> list[Finding]:
+        """The listed ones, and one for each sentence that has more than were listed."""
+        listed: dict[tuple[str, str], int] = {}
+        for finding in self.listed:
+            listed[finding[:2]] = listed.get(finding[:2], 0) + 1
+        more = [
+            Finding(rule, why, {}, None, count - listed.get((rule, why), 0))
+            for (rule, why), count in self.counts.items()
+            if count > listed.get((rule, why), 0)
+        ]
+        return self.listed + more

@@ -1,0 +1,55 @@
+"""What a check says."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+__all__ = ["RULES", "HistoryError", "Verdict", "Violation"]
+
+RULES = ("fresh", "repeat", "order", "empty", "full", "capacity", "ticket", "torn", "lost")
+
+
+class HistoryError(ValueError):
+    """The history cannot be checked as it is: the message names the rule, the value, and what to do."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One thing that no correct queue does, with the operations that show it."""
+
+    rule: str
+    why: str
+    witnesses: tuple[dict[str, Any], ...]
+    """Rows of the record: op, outcome, worker, value, ticket, invoke_ns, return_ns. The first is the wrong one."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass
+class Verdict:
+    """Is this history one that a correct queue could have produced?"""
+
+    kind: str
+    operations: int
+    proved: list[str]
+    """What a pass proves, and what it does not, as sentences."""
+    violations: list[Violation]
+    """The first ones of each kind; ``counts`` has them all."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """Violations a rule."""
+    outcomes: dict[str, int] = field(default_factory=dict)
+    """Operations an outcome: "put ok", "get empty", …"""
+    check: str = ""
+    """tickets, broadcast or order."""
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return not self.counts
+
+    def as_dict(self) -> dict[str, Any]:
+        rest = asdict(self)
+        rest["violations"] = [violation.as_dict() for violation in self.violations]
+        return {"ok": self.ok} | rest

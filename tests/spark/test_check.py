@@ -1,0 +1,108 @@
+"""The checks on Spark, in many small buckets, say the same as in one piece."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent.parent / "checking"))
+
+from histories import find, history_of, run, spoilt
+from judging import records, verdict_on
+from writing import write
+
+from penstock.spark.pipelines.check import HistoryError, check
+
+WIDTH = 8
+
+
+def same_as_in_one_piece(spark, folder, rows, kind, capacity):
+    """Returns the rules that were broken."""
+    on_spark = check(spark, write(folder, rows, kind, capacity), width=WIDTH)
+    in_one_piece = verdict_on(rows, kind, capacity)
+    assert on_spark.ok == in_one_piece.ok
+    assert on_spark.operations == len(rows)
+    assert set(on_spark.counts) == set(in_one_piece.counts)
+    return set(on_spark.counts)
+
+
+@pytest.mark.parametrize("with_tickets", [True, False], ids=["tickets", "order"])
+def test_right_histories_pass(spark, tmp_path, with_tickets):
+    rows = history_of(40, with_tickets)
+    assert same_as_in_one_piece(spark, tmp_path / "history", rows, "bounded", 2) == set()
+
+
+@pytest.mark.parametrize("with_tickets", [True, False], ids=["tickets", "order"])
+def test_all_faults_at_once_are_found_with_their_witnesses(spark, tmp_path, with_tickets):
+    rows = history_of(60, with_tickets)
+    rows.remove(find(rows, "get", 105))  # lost
+    rows.append(dict(find(rows, "get", 115), worker=77, invoke_ns=169, return_ns=170))  # doubled
+    first, second = find(rows, "get", 124), find(rows, "get", 125)  # swapped
+    for column in ("invoke_ns", "return_ns"):
+        first[column], second[column] = second[column], first[column]
+    ticket = 35 if with_tickets else None
+    rows.append(dict(rows[0], worker=78, ticket=ticket, invoke_ns=359, return_ns=360))  # a false empty
+    expected = {"lost", "repeat", "order", "empty"}
+    if with_tickets:
+        find(rows, "get", 145)["value"] = -5  # torn
+        false = dict(rows[0], op="put", outcome="full", worker=79, ticket=50, invoke_ns=509, return_ns=510)
+        rows.append(false)
+        expected |= {"torn", "full"}
+    found = same_as_in_one_piece(spark, tmp_path / "history", rows, "bounded", 2)
+    assert expected <= found
+    verdict = check(spark, tmp_path / "history", width=WIDTH)
+    lost = next(violation for violation in verdict.violations if violation.rule == "lost")
+    assert lost.witnesses[0]["value"] == 105
+    repeat = next(violation for violation in verdict.violations if violation.rule == "repeat")
+    assert all(witness["value"] == 115 and witness["worker"] for witness in repeat.witnesses)
+    order = [violation for violation in verdict.violations if violation.rule == "order"]
+    assert any({witness.get("value") for witness in each.witnesses} == {124, 125} for each in order)
+
+
+@pytest.mark.parametrize("kind", ["overwriting", "events", "growing"])
+def test_random_histories_with_kills(spark, tmp_path, kind):
+    """One that is right and one that is not."""
+    chance = random.Random(5)
+    capacity = 3 if kind == "overwriting" else None
+    history = run(chance, kind, capacity, with_tickets=True, with_kills=True, turns=60)
+    history = [op for op in history if op.outcome != "full"]
+    assert same_as_in_one_piece(spark, tmp_path / "right", records(history), kind, capacity) == set()
+    for _ in range(6):
+        history = spoilt(chance, history, capacity)
+    assert same_as_in_one_piece(spark, tmp_path / "wrong", records(history), kind, capacity)
+
+
+def test_somebody_who_asks_in_vain_all_the_time_fills_no_memory(spark, tmp_path):
+    rows = history_of(20)
+    rows += [dict(rows[-1], worker=100 + n, invoke_ns=210 + n, return_ns=211 + n) for n in range(3 * WIDTH)]
+    assert same_as_in_one_piece(spark, tmp_path / "right", rows, "bounded", 2) == set()
+    rows[-2].update(ticket=19, invoke_ns=300, return_ns=301)
+    assert same_as_in_one_piece(spark, tmp_path / "wrong", rows, "bounded", 2) == {"empty"}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("with_tickets", [True, False], ids=["tickets", "order"])
+@pytest.mark.parametrize("kind", ["bounded", "slots", "overwriting", "events", "unbounded"])
+def test_many_random_histories(spark, tmp_path, kind, with_tickets):
+    for seed in range(20):
+        chance = random.Random(seed)
+        capacity = 2 if kind in ("bounded", "slots", "overwriting") else None
+        history = run(chance, kind, capacity, with_tickets, with_kills=seed % 2 == 1, turns=30)
+        for _ in range(seed % 3):
+            history = spoilt(chance, history, capacity)
+        same_as_in_one_piece(spark, tmp_path / str(seed), records(history), kind, capacity)
+
+
+def test_bad_input_is_refused_on_spark_as_well(spark, tmp_path):
+    rows = history_of()
+    rows[3]["return_ns"] = -1
+    with pytest.raises(HistoryError, match="clock must not go backwards"):
+        check(spark, write(tmp_path / "backwards", rows, "bounded", 2), width=WIDTH)
+    rows = history_of(with_tickets=False)
+    rows += [dict(row, worker=99) for row in rows if row["op"] == "put"]
+    with pytest.raises(HistoryError, match="values must be unique"):
+        check(spark, write(tmp_path / "mixed", rows, "bounded", 2), width=WIDTH)
