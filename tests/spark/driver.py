@@ -50,11 +50,26 @@ def main(queue_name: str, out_name: str, folder: Path) -> None:
 def all_is_done(queue, queries, folder: Path) -> bool:
     if queue.kind == "events":
         return all(is_done(query, queue.end) for query in queries.values())
-    stats = queue.stats()
-    taken = range(max(0, stats.slots_popped - stats.capacity), stats.slots_popped)
-    if stats.size or queue.unreleased(taken):
+    if not is_empty(queue):
         return False
     return all(is_done(query, spool_end(queue, folder / f"{sink}-spool")) for sink, query in queries.items())
+
+
+def is_empty(queue) -> bool:
+    """Nothing is in it, and nothing in the hands of somebody who may give it back."""
+    stats = queue.stats()
+    if queue.kind == "slots":
+        return stats.queued + stats.taken == 0
+    return not queue.qsize() and not queue.unreleased(taken(queue, stats))
+
+
+def taken(queue, stats) -> range:
+    """Every position that somebody may have claimed and not released."""
+    if queue.kind == "growing":
+        return range(stats.position)
+    if queue.kind == "overwriting":
+        return range(stats.puts)
+    return range(max(0, stats.slots_popped - stats.capacity), stats.slots_popped)
 
 
 def spool_end(queue, directory: Path) -> int:

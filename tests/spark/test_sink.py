@@ -12,6 +12,7 @@ from test_stream import Stream
 
 import penstock
 from deadline import until
+from penstock.opening import CLASSES
 
 
 def frame_of(spark, rows, partitions=3):
@@ -65,17 +66,63 @@ def test_a_batch_is_put_once_partition_by_partition(spark, out, tmp_path):
     assert list(tmp_path.rglob("*.rows")) == []
 
 
-def test_a_bounded_queue_takes_batches_and_streams_too(spark, ticks, stream):
-    with penstock.BoundedQueue.create("out", 4096, item=TICK) as jobs:
+def all_of(jobs):
+    return np.concatenate([jobs.get_many(4096)["number"] for _ in iter(jobs.empty, True)])
+
+
+SIZES = {"bounded": {"capacity": 4096}, "growing": {}, "slots": {"capacity": 4096}}
+
+
+@pytest.mark.parametrize(
+    "kind", ["bounded", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("growing", "slots"))]
+)
+def test_a_queue_that_is_consumed_takes_batches_and_streams_too(spark, ticks, stream, kind):
+    with CLASSES[kind].create("out", item=TICK, **SIZES[kind]) as jobs:
         write(frame_of(spark, 1000))
-        check_each_once(jobs.get_many(4096)["number"], 1000)
+        check_each_once(all_of(jobs), 1000)
         ticks.put_many(numbered(0, 2000))
         ticks.subscribe("keeper", start="earliest").close()
         stream.run()
         stream.forget_last_commit()
         stream.run()
-        check_each_once(jobs.get_many(4096)["number"], 2000)
+        check_each_once(all_of(jobs), 2000)
+
+
+@pytest.mark.long
+def test_a_batch_that_no_slot_was_left_for_goes_on_where_it_stopped(spark, ticks, stream):
+    with penstock.SlotQueue.create("out", 1000, item=TICK) as jobs:
+        ticks.put_many(numbered(0, 2500))
+        ticks.subscribe("keeper", start="earliest").close()
+        found = []
+        while sum(map(len, found)) < 2500:
+            with pytest.raises(StreamingQueryException, match="nobody has taken an item for 1 s"):
+                stream.start(partitions=2, sink={"timeout": 1}).awaitTermination(200)
+            found.append(jobs.get_many(1000)["number"])
+            if sum(map(len, found)) == 2000:  # for the rest there is room
+                stream.run(partitions=3)
+                found.append(jobs.get_many(1000)["number"])
+        check_each_once(np.concatenate(found), 2500)
         assert jobs.empty()
+
+
+def test_frames_go_from_slots_to_slots_as_columns_of_arrays(spark, tmp_path):
+    frame = np.dtype(("f4", (4, 5)))
+    frames = np.arange(60 * 20, dtype="f4").reshape(60, 4, 5)
+    with (
+        penstock.SlotQueue.create("ticks", 64, item=frame) as camera,
+        penstock.SlotQueue.create("out", 64, item=frame) as screen,
+    ):
+        camera.put_many(frames)
+        stream = QueueStream(spark, tmp_path, spoolDir=str(tmp_path / "spool"))
+        assert spark.readStream.format("penstock").option("queue", "ticks").load().schema.simpleString() == (
+            "struct<value:array<array<float>>,position:bigint>"
+        )
+        stream.run(maxRowsPerTrigger=25)
+        assert camera.empty()
+        np.testing.assert_array_equal(screen.get_many(100), frames)
+        camera.put_many(frames[:10])
+        stream.run()
+        np.testing.assert_array_equal(screen.get_many(100), frames[:10])
 
 
 def test_byte_strings_are_put_from_binary_and_from_text(spark):

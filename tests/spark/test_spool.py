@@ -1,8 +1,11 @@
 """The spool and its drainer, without Spark: each item once, killed at whichever step between claim and release."""
 
+import contextlib
 import os
+import random
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +14,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from rows import TICK, check_each_once, numbered
 
 import penstock
-from penstock.spark import attachment
+from penstock.spark import attachment, drainer
 from penstock.spark.address import Address
 from penstock.spark.drainer import Drainer
+from penstock.spark.kinds import KINDS
 from penstock.spark.options import SourceOptions
 from penstock.spark.source import check_spooled
 from penstock.spark.spool import READER, Spool, beside, packed, spool_directory, spool_item, unpacked
@@ -108,9 +112,19 @@ def killed_at(step, directory, rows):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
-@pytest.fixture
-def jobs():
-    with penstock.BoundedQueue.create("jobs", 1024, item=TICK) as queue:
+# Each kind that is drained: how a queue of a thousand jobs is made.
+MAKERS = {
+    "bounded": lambda: penstock.BoundedQueue.create("jobs", 1024, item=TICK),
+    "growing": lambda: penstock.GrowingQueue.create("jobs", item=TICK, first_bytes=1024, steps=6),
+    "slots": lambda: penstock.SlotQueue.create("jobs", 1024, item=TICK),
+    "overwriting": lambda: penstock.OverwritingQueue.create("jobs", 1024, item=TICK),
+}
+
+
+@pytest.fixture(params=MAKERS)
+def jobs(request):
+    """A queue of each kind that is drained."""
+    with MAKERS[request.param]() as queue:
         yield queue
 
 
@@ -120,7 +134,8 @@ def test_items_go_through_a_spool_with_their_positions(jobs, tmp_path):
     query.drainer.drain(30)
     assert (query.spool.log.end, jobs.qsize()) == (30, 70)
     query.drainer.drain(1000)
-    assert query.numbers().tolist() == query.positions().tolist() == list(range(100))
+    assert query.numbers().tolist() == list(range(100))
+    assert (np.diff(query.positions()) > 0).all()
     assert query.spool.behind() == 100
     query.close()
 
@@ -198,6 +213,22 @@ def test_what_may_come_again_stays_in_the_spool_though_spark_is_done_with_it(job
     other.close()
 
 
+def test_frames_are_leased_few_at_a_time(tmp_path, monkeypatch):
+    frames = np.arange(140, dtype="f4").reshape(7, 4, 5)
+    monkeypatch.setattr(drainer, "LEASE_BYTES", 2 * (8 + 80))
+    with penstock.SlotQueue.create("jobs", 8, item=np.dtype(("f4", (4, 5)))) as camera:
+        camera.put_many(frames)
+        query = Query(tmp_path)
+        with query.drainer.take(100) as lease:
+            assert len(lease) == 2
+            lease.give_back()
+        query.drainer.drain(100)
+        items, positions = unpacked(query.spool.log.read(0, 7))
+        np.testing.assert_array_equal(items, frames)
+        assert positions.tolist() == list(range(7))
+        query.close()
+
+
 def test_a_full_spool_leaves_the_rest_in_the_queue(jobs, tmp_path):
     jobs.put_many(numbered(0, 1000))
     address = Address("jobs").exactly(jobs)
@@ -262,7 +293,7 @@ def test_a_stream_takes_no_more_than_a_batch_may_have(jobs, tmp_path):
 def test_available_now_counts_what_the_dead_have_left(jobs, tmp_path):
     jobs.put_many(numbered(0, 100))
     killed_at("claimed", tmp_path, 60)
-    assert jobs.qsize() == 40
+    assert 0 < jobs.qsize() < 100
     stream = stream_of(jobs, tmp_path)
     stream.prepareForTriggerAvailableNow()
     end = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
@@ -320,3 +351,120 @@ def test_a_query_finds_its_spool_again_without_being_told(jobs):
     assert spool_directory(None, address).name == address.segment[:16]
     assert beside("/lake/_checkpoint/") == {"spoolDir": "/lake/_checkpoint.spool"}
     assert beside("s3://lake/_checkpoint") == {}
+
+
+def test_what_a_queue_overwrites_before_it_is_drained_is_lost_and_reported(tmp_path):
+    with penstock.OverwritingQueue.create("jobs", 64, item=TICK) as jobs:
+        jobs.put_many(numbered(0, 100))
+        stream = stream_of(jobs, tmp_path)
+        end = stream.latestOffset(stream.initialOffset(), ReadMaxRows(20))
+        jobs.put_many(numbered(100, 200))
+        assert stream.reportLatestOffset() == {**end, "position": 84, "lost": 36 + 80}
+        stream.latestOffset(end, ReadAllAvailable())
+        stream.stop()
+        query = Query(tmp_path)
+        assert query.numbers().tolist() == [*range(36, 56), *range(136, 200)]
+        assert query.positions().tolist() == query.numbers().tolist(), "what is missing between positions was lost"
+        assert query.drainer.reader.committed == query.spool.log.end
+        query.close()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_what_a_killed_drainer_had_claimed_survives_that_the_queue_is_lapped(tmp_path, step):
+    """Delivered and lost make up all that was put, to the unit, whenever the drainer is killed."""
+    with penstock.OverwritingQueue.create("jobs", 64, item=TICK) as jobs:
+        jobs.put_many(numbered(0, 64))
+        killed_at(step, tmp_path, 60)
+        jobs.put_many(numbered(64, 1000))
+        query = Query(tmp_path)
+        query.drainer.drain(1000)
+        found = query.numbers()
+        stats = jobs.stats()
+        assert len(np.unique(found)) == len(found)
+        claimed = 0 if step == "before claim" else 60
+        assert sorted(found.tolist()) == [*range(claimed), *range(936, 1000)]
+        assert len(found) + stats.overwritten == stats.puts == 1000
+        assert (stats.torn, stats.lost_with_reader, stats.size) == (0, 0, 0)
+        query.close()
+
+
+def drain_until_all_is_done(directory):
+    """As a query does, batch by batch, until the queue was shut down and has nothing left."""
+    with contextlib.closing(Query(directory)) as query:
+        while True:
+            is_over = query.queue.stats().is_shut_down
+            before = query.spool.log.end
+            query.drainer.drain(300)
+            if is_over and query.queue.empty() and query.spool.log.end == before:
+                os._exit(0)
+
+
+def put_slowly(first, rows):
+    """Where puts overwrite, they wait a moment for room, so that something is left for who reads."""
+    with penstock.open("jobs") as jobs:
+        for start in range(first, first + rows, 50):
+            batch, done = numbered(start, start + 50), 0
+            if jobs.kind == "overwriting":
+                with contextlib.suppress(penstock.Full):
+                    done = jobs.put_many(batch, timeout=0.002, overwrite=False)
+            jobs.put_many(batch[done:])
+    os._exit(0)
+
+
+@pytest.fixture
+def start():
+    """Forks processes; those that nobody has waited for are killed at the end."""
+    running = []
+
+    def started(work, *arguments):
+        child = os.fork()
+        if child == 0:
+            try:
+                work(*arguments)
+            finally:
+                os._exit(1)
+        running.append(child)
+        return child
+
+    yield started
+    for child in running:
+        with contextlib.suppress(ChildProcessError):  # it was waited for: its number may be another's
+            if os.waitpid(child, os.WNOHANG) == (0, 0):
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 5))])
+def test_killed_at_random_moments_each_item_is_kept_once_or_counted(jobs, tmp_path, start, seed, is_long, capsys):
+    """Two drainers share the queue, and are killed and started again while four producers put."""
+    rows, kills = (20_000, 50) if is_long else (2000, 8)
+    rng = random.Random(seed)
+    folders = [tmp_path / "one", tmp_path / "two"]
+    drainers = [start(drain_until_all_is_done, folder) for folder in folders]
+    producers = [start(put_slowly, number * rows, rows) for number in range(4)]
+    for _ in range(kills):
+        time.sleep(rng.uniform(0, 0.05))
+        victim = rng.randrange(2)
+        os.kill(drainers[victim], signal.SIGKILL)
+        os.waitpid(drainers[victim], 0)
+        drainers[victim] = start(drain_until_all_is_done, folders[victim])
+    for producer in producers:
+        assert os.waitstatus_to_exitcode(os.waitpid(producer, 0)[1]) == 0
+    jobs.shutdown()
+    for child in drainers:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    queries = [Query(folder) for folder in folders]
+    for query in queries:
+        query.drainer.drain(1000)  # what the other one left when it had seen the end
+    found = np.concatenate([query.numbers() for query in queries])
+    positions = np.concatenate([query.positions() for query in queries])
+    lost = KINDS[jobs.kind].count_lost(jobs)
+    with capsys.disabled():
+        print(f"\n  {jobs.kind}: {kills} kills, {len(found):,} kept, {lost:,} lost")
+    assert len(np.unique(positions)) == len(positions)
+    assert len(np.unique(found)) == len(found), "none twice"
+    assert len(found) + lost == 4 * rows
+    assert jobs.unreleased(positions.tolist()) == []
+    for query in queries:
+        query.close()

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from penstock.spark.check_command import check
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -195,4 +197,4 @@ def clear_errors() -> Iterator[None]:
         raise click.ClickException(str(error)) from error
 
 
-COMMANDS = (aggregate, archive, demo)
+COMMANDS = (aggregate, archive, check, demo)

@@ -18,6 +18,7 @@ from penstock.spark.spool import Spool, packed
 __all__ = ["Drainer"]
 
 LEASE_ROWS = 32_768  # for one sync
+LEASE_BYTES = 64 << 20  # that are copied for it: frames are few at a time
 TYPICAL_BYTES = 64  # of items that vary in length
 
 
@@ -36,6 +37,7 @@ class Drainer:
         self.spool = spool
         self.reader = reader
         self.item = spool.log.item
+        self.item_bytes = getattr(self.item, "itemsize", TYPICAL_BYTES)
 
     def drain(self, rows: int) -> None:
         """Up to so many items, as far as they are there and the spool has room."""
@@ -55,7 +57,7 @@ class Drainer:
 
     def take(self, rows: int) -> Lease | None:
         try:
-            return self.queue.lease(min(rows, self.room()), block=False)
+            return self.queue.lease(min(rows, self.room(), max(1, LEASE_BYTES // self.item_bytes)), block=False)
         except (Empty, ShutDown):
             return None
 
@@ -65,8 +67,7 @@ class Drainer:
         if stats.used_bytes > stats.max_bytes // 2:
             self.spool.log.subscribe().close()  # what all readers have passed is freed when one of them goes
             stats = self.spool.log.stats()
-        size = getattr(self.item, "itemsize", TYPICAL_BYTES)
-        return max(1, (stats.max_bytes - stats.used_bytes) // size)
+        return max(1, (stats.max_bytes - stats.used_bytes) // self.item_bytes)
 
     def keep(self, lease: Lease) -> bool:
         """Append what is not there yet, then let the queue forget it. False: the spool is full."""

@@ -30,8 +30,21 @@ class Kind:
 
 KINDS: dict[str, Kind] = {
     "bounded": Kind(is_read_in_place=False, puts_once=True, count_put=lambda queue: int(queue.stats().slots_pushed)),
+    "growing": Kind(is_read_in_place=False, puts_once=True, count_put=lambda queue: int(queue.stats().position)),
+    "overwriting": Kind(
+        is_read_in_place=False,
+        puts_once=False,
+        count_put=lambda queue: int(queue.stats().puts),
+        count_lost=lambda queue: losses_of(queue.stats()),
+    ),
     "events": Kind(is_read_in_place=True, puts_once=True, count_put=lambda queue: int(queue.end)),
+    "slots": Kind(is_read_in_place=False, puts_once=True, count_put=lambda queue: int(queue.stats().published)),
 }
+
+
+def losses_of(stats: Any) -> int:
+    """Of an overwriting queue: all that was put and that nobody will ever get."""
+    return int(stats.overwritten + stats.torn + stats.lost_with_reader + stats.discarded)
 
 
 def kind_of(queue: Any) -> Kind:
