@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import penstock
-from penstock import BoundedQueue, EventQueue, OverwritingQueue, SlotQueue, _layout, _slots_layout
-from raw import LINE_BYTES, RawEvents, RawOverwriting, RawSegment, RawSlots
+from penstock import BoundedQueue, EventQueue, GrowingQueue, OverwritingQueue, SlotQueue, _layout, _slots_layout
+from raw import LINE_BYTES, RawEvents, RawGrowing, RawOverwriting, RawSegment, RawSlots
 
 ALLOWED = (penstock.PenstockError, ValueError, OSError, penstock.Empty, penstock.Full, penstock.ShutDown)
 CAPACITY = 16
@@ -48,6 +48,9 @@ class Bounded:
         "next put_once": lambda q, value: q.put_once([value] * 3, "p", 2, timeout=PATIENCE),
         "producers": lambda q, value: (q.producers(), q.forget_producer("p")),
         "puts and gets": lambda q, value: [(q.try_put(value), q.try_get()) for _ in range(40)],
+        "get_lease": lambda q, value: q.lease(5, timeout=PATIENCE).release(),
+        "get_lease given back": lambda q, value: q.lease(5, timeout=PATIENCE).give_back(),
+        "unreleased": lambda q, value: q.unreleased(range(30)),
         "another": lambda q, value: penstock.open("q").close(),
     }
 
@@ -77,6 +80,45 @@ class Bounded:
             "producers": (producers, producers + 3 * 128, 15),
             "generations": (generations, generations + 8 * CAPACITY, 10),
             "lengths": (lengths, lengths + 4 * CAPACITY if lengths else 0, 5),
+        }
+
+
+class Growing(Bounded):
+    """Rings of which the second is written, the first not yet drained, and the third was used and freed."""
+
+    raw = RawGrowing
+    steps = 4
+
+    def create(self, name: str, kind: int) -> GrowingQueue:  # type: ignore[override]  # the same calls, another queue
+        return GrowingQueue.create(
+            name, item=KINDS[kind], first_bytes=256, steps=self.steps, participants=4, producers=2
+        )
+
+    def fill(self, q: Any, value: object) -> None:
+        while q.stats().written_level < 2:
+            q.put(value)
+        while not q.empty():
+            q.get_many(50)
+        while q.stats().written_level:  # calm: it goes back to the first
+            q.put(value)
+            q.get()
+        q.put_once([value] * 4, "p", 1)
+        while q.stats().written_level == 0:
+            q.put(value)
+
+    def areas(self, raw: RawSegment) -> dict[str, tuple[int, int, int]]:
+        text, control, levels, lines, producers, regions = (
+            raw.field(f"{name}_offset")
+            for name in ("item_text", "control", "levels", "participants", "producers", "regions")
+        )
+        return {
+            "header": (0, raw.header_bytes, 15),
+            "item_text": (text, text + raw.field("item_text_bytes"), 6),
+            "control": (control, levels, 25),
+            "levels": (levels, levels + self.steps * _layout.LEVEL_BYTES, 35),
+            "participants": (lines, lines + 4 * LINE_BYTES, 15),
+            "producers": (producers, producers + 3 * LINE_BYTES, 10),
+            "first region": (regions, regions + 3 * 4096, 15),
         }
 
 
@@ -296,6 +338,7 @@ class Slots:
 TARGETS: dict[str, Any] = {
     "bounded": Bounded(),
     "events": Events(),
+    "growing": Growing(),
     "overwriting": Overwriting(),
     "slots": Slots(),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from penstock import OverwritingQueue
@@ -16,6 +16,9 @@ class Lossless(OverwritingQueue):
 
     def put_nowait(self, item: Any, *, overwrite: bool = False) -> None:
         super().put_nowait(item, overwrite=overwrite)
+
+    def aput(self, item: Any, timeout: float | None = None, *, overwrite: bool = False) -> Coroutine[Any, Any, None]:
+        return super().aput(item, timeout, overwrite=overwrite)
 
     def try_put(self, item: Any, *, overwrite: bool = False) -> bool:
         return super().try_put(item, overwrite=overwrite)

@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from penstock import BoundedQueue, SlotQueue
+
+
+def make_slots(name, capacity, *, item=bytes, **options):
+    """A slot holds the whole of an item."""
+    varies = item in (bytes, object)
+    return SlotQueue.create(name, capacity, item=item, slot_bytes=2048 if varies else None, **options)
+
+
+# Each kind whose gets take items away and that has put_once: how a queue of it is made.
+MAKERS = {"bounded": BoundedQueue.create, "slots": make_slots}
+
 KINDS = {
     "bytes": (bytes, lambda i: b"%d" % i),
     "long bytes": (bytes, lambda i: b"%d" % i * (1 + i % 3 * 60)),

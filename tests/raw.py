@@ -111,6 +111,13 @@ class RawSegment:
         self.set_word(self.line_offset(line), side << 62 | count << 40 | position)
 
 
+class RawGrowing(RawSegment):
+    """The same for a growing segment: the rings lie in the regions of its levels."""
+
+    fields = _layout.GROWING_FIELDS
+    header_bytes = _layout.GROWING_HEADER_BYTES
+
+
 CONTROL_WORDS = {
     # of the lock's holder, line 0
     "end": 0,

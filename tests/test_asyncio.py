@@ -12,7 +12,7 @@ import pytest
 import penstock
 from deadline import PATIENCE_SECONDS, until
 from lossless import Lossless
-from penstock import BoundedQueue, QueueClosed, ShutDown, SlotQueue
+from penstock import BoundedQueue, OverwritingQueue, QueueClosed, ShutDown, SlotQueue
 
 MAKERS = {
     "local": lambda capacity: BoundedQueue(capacity),
@@ -372,3 +372,19 @@ def test_a_refused_item_is_refused_at_once():
             await q.aput(bytes(100))
 
     run(main())
+
+
+def test_an_overwriting_aput_waits_for_room_only_if_it_may_not_overwrite():
+    async def main():
+        q = OverwritingQueue.create("q", 2, item="i8")
+        for number in range(5):
+            await q.aput(number)
+        with pytest.raises(penstock.Full):
+            await q.aput(5, timeout=0, overwrite=False)
+        task = asyncio.create_task(q.aput(6, overwrite=False))
+        await is_waiting(task, q)
+        found = [await q.aget()]
+        await task
+        return found + [await q.aget(timeout=0) for _ in range(2)], q.stats().overwritten
+
+    assert run(main()) == ([3, 4, 6], 3)

@@ -46,7 +46,7 @@ def made(queue_dir):
 HEADER_FAULTS = {
     # field: values that it must not have
     "magic": [b"PENSTOCL", bytes(8), b"\xff" * 8, b"penstock"],
-    "layout_version": [0, 1, 3, 2**32 - 1],
+    "layout_version": [0, 1, 2, 2**32 - 1],
     "byte_order": [0x04030201, 0, 2**32 - 1],
     "kind": [0, 6, 2**32 - 1],
     "item_kind": [0, 4, 2**32 - 1],
@@ -96,7 +96,7 @@ def test_the_checksum_covers_what_no_other_rule_finds(made, field):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        (2, "no queue of kind 'growing'"),
+        (2, ": "),
         (3, ": "),
         (4, ": "),
         (5, ": "),

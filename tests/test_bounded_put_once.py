@@ -9,13 +9,18 @@ import numpy as np
 import pytest
 
 import penstock
-from once import KINDS, drained
+from once import KINDS, MAKERS, drained
 from penstock import BoundedQueue, Full, PenstockError, ProducerInfo, QueueClosed, ShutDown, TooManyProducers
 
 
+@pytest.fixture(params=MAKERS)
+def create(request):
+    return MAKERS[request.param]
+
+
 @pytest.fixture
-def q():
-    with BoundedQueue.create("q", 8) as made:
+def q(create):
+    with create("q", 8) as made:
         yield made
 
 
@@ -23,9 +28,9 @@ def q():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_repeated_sequence_puts_nothing(kind):
+def test_a_repeated_sequence_puts_nothing(create, kind):
     item, make = KINDS[kind]
-    q = BoundedQueue.create("q", 64, item=item)
+    q = create("q", 64, item=item)
     items = [make(i) for i in range(7)]
     assert q.put_once(items, "p", 5) == 7
     assert q.put_once(items, "p", 5) == 0
@@ -37,9 +42,9 @@ def test_a_repeated_sequence_puts_nothing(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_call_out_of_time_goes_on_where_it_stopped(kind):
+def test_a_call_out_of_time_goes_on_where_it_stopped(create, kind):
     item, make = KINDS[kind]
-    q = BoundedQueue.create("q", 8, item=item)
+    q = create("q", 8, item=item)
     items = [make(i) for i in range(50)]
     found, missing = [], 50
     while missing:
@@ -55,8 +60,8 @@ def test_a_call_out_of_time_goes_on_where_it_stopped(kind):
     assert q.put_once(items, "p", 1) == 0
 
 
-def test_an_array_is_put_as_its_records():
-    q = BoundedQueue.create("q", 16, item=[("a", "<i4"), ("b", "<f8")])
+def test_an_array_is_put_as_its_records(create):
+    q = create("q", 16, item=[("a", "<i4"), ("b", "<f8")])
     array = np.array([(1, 2.5), (3, 4.5)], dtype=q.item)
     assert q.put_once(array, "p", 0) == 2
     assert (q.get_many(9) == array).all()
@@ -113,8 +118,8 @@ def test_an_item_of_many_slots_is_put_once():
     assert found + drained(q) == items
 
 
-def test_a_large_batch_leaves_the_gil_to_others():
-    q = BoundedQueue.create("q", 4096, item="<u8")
+def test_a_large_batch_leaves_the_gil_to_others(create):
+    q = create("q", 4096, item="<u8")
     numbers = np.arange(100_000, dtype="<u8")
     found = []
 
@@ -226,8 +231,8 @@ def drained_until_shut_down(q):
 # -- the table ------------------------------------------------------------------------------------------
 
 
-def test_a_full_table_says_what_to_do_and_a_forgotten_name_makes_room():
-    q = BoundedQueue.create("q", 8, producers=2)
+def test_a_full_table_says_what_to_do_and_a_forgotten_name_makes_room(create):
+    q = create("q", 8, producers=2)
     q.put_once([b"a"], "a", 1)
     q.put_once([b"b"], "b", 1)
     with pytest.raises(TooManyProducers, match=r"all 2 producers .* q\.forget_producer\(name\).* producers="):
@@ -247,8 +252,8 @@ def test_a_forgotten_producer_begins_anew(q):
     assert drained(q) == [b"a", b"a"]
 
 
-def test_a_table_of_none_keeps_no_names():
-    q = BoundedQueue.create("q", 8, producers=0)
+def test_a_table_of_none_keeps_no_names(create):
+    q = create("q", 8, producers=0)
     assert q.producers() == []
     with pytest.raises(TooManyProducers):
         q.put_once([b"a"], "a", 1)
@@ -265,13 +270,13 @@ def test_32_producers_have_room_unless_asked_otherwise(q):
 
 
 @pytest.mark.parametrize("producers", [-1, 4097, 2**40])
-def test_a_size_of_the_table_that_cannot_be_is_refused(producers):
+def test_a_size_of_the_table_that_cannot_be_is_refused(create, producers):
     with pytest.raises(ValueError, match=f"producers must be between 0 and 4096: producers={producers}"):
-        BoundedQueue.create("q", 8, producers=producers)
+        create("q", 8, producers=producers)
 
 
-def test_the_size_of_the_table_is_part_of_a_queues_shape():
-    BoundedQueue.create("q", 8, producers=5).close()
-    BoundedQueue.create("q", 8, producers=5, exist_ok=True).close()
+def test_the_size_of_the_table_is_part_of_a_queues_shape(create):
+    create("q", 8, producers=5).close()
+    create("q", 8, producers=5, exist_ok=True).close()
     with pytest.raises(penstock.QueueExists, match="another shape"):
-        BoundedQueue.create("q", 8, exist_ok=True)
+        create("q", 8, exist_ok=True)

@@ -91,6 +91,29 @@ def test_every_kind_is_listed_shown_and_removed(kind):
     assert penstock.queues() == []
 
 
+def test_the_losses_of_an_overwriting_queue_are_shown():
+    with penstock.OverwritingQueue.create("feed", 4, item="i8") as feed:
+        feed.put_many(range(10))
+        feed.lease(2).give_back()
+        row = json.loads(call("stat", "feed", "--json").output)
+        assert (row["puts"], row["overwritten"], row["torn"], row["lost_with_reader"]) == (10, 6, 0, 0)
+        assert (row["gets"], row["size"], row["discarded"]) == (2, 2, 0)
+        assert json.loads(call("ls", "--json").output) == [row]
+        shown = dict(line.split() for line in call("stat", "feed").output.splitlines())
+        assert shown["overwritten"] == "6"
+        assert json.loads(call("rm", "feed", "--json").output) == [row]
+    assert penstock.queues() == []
+
+
+def test_a_queue_that_cannot_be_read_can_be_removed(queue_dir):
+    penstock.BoundedQueue.create("broken", 2).close()
+    (queue_dir / "broken").write_bytes(b"nonsense")
+    (row,) = json.loads(call("rm", "broken", "--json").output)
+    assert row["name"] == "broken"
+    assert row["error"]
+    assert not (queue_dir / "broken").exists()
+
+
 def test_rm_removes_the_name():
     penstock.BoundedQueue.create("old", 2).close()
     assert "removed old" in call("rm", "old").output

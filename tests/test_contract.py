@@ -12,7 +12,7 @@ import pytest
 import penstock
 from deadline import until_parked
 from lossless import Lossless
-from penstock import BoundedQueue, EventQueue, ShutDown, SlotQueue
+from penstock import BoundedQueue, EventQueue, GrowingQueue, ShutDown, SlotQueue
 
 RECORD = np.dtype([("id", "<u4"), ("half", "<f8")])
 
@@ -96,6 +96,20 @@ CASES = {
     ),
     "slots, pickled objects": Case(
         lambda n: SlotQueue.create("q", n, item=object), lambda i: {"id": i}, lambda item: item["id"]
+    ),
+    "growing, bytes": Case(lambda n: GrowingQueue.create("q", first_bytes=64 * n, steps=1), lambda i: b"%d" % i, int),
+    "growing, bytes in several slots": Case(
+        lambda n: GrowingQueue.create("q", first_bytes=64 * n, steps=1, slot_bytes=16), lambda i: b"%-64d" % i, int
+    ),
+    "growing, records": Case(
+        lambda n: GrowingQueue.create("q", item=RECORD, first_bytes=RECORD.itemsize * n, steps=1),
+        lambda i: (i, i / 2),
+        lambda item: int(item["half"] * 2),
+    ),
+    "growing, pickled objects": Case(
+        lambda n: GrowingQueue.create("q", item=object, first_bytes=256 * n, slot_bytes=256, steps=1),
+        lambda i: {"id": i},
+        lambda item: item["id"],
     ),
 }
 

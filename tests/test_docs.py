@@ -42,8 +42,9 @@ def test_the_example_of_the_events_page_runs():
 
 
 def test_the_example_of_the_overwriting_page_runs():
-    (code,) = python_blocks("docs/queues/overwriting.md")
+    code, lease = python_blocks("docs/queues/overwriting.md")
     assert run(code).splitlines() == ["6.0", "9.0", "6", "True"]
+    assert run(lease) == "[12 13 14 15 16 17 18 19] [12. 13. 14. 15. 16. 17. 18. 19.]\n"
 
 
 def test_the_layout_page_has_every_word_of_the_overwriting_control_block_at_its_offset():
@@ -56,12 +57,15 @@ def test_the_layout_page_has_every_word_of_the_overwriting_control_block_at_its_
         for i in range(5):
             q.put(bytes([i]) * 8)
         q.get()
+        q.lease(1).give_back()
+        q.lease(1).release()
         data = (Path(os.environ["PENSTOCK_DIR"]) / "q").read_bytes()
     own = 4096
     control = int.from_bytes(data[own + 64 : own + 72], "little")
     counted = {name: int.from_bytes(data[control + int(at) :][:8], "little") for at, name in rows.items()}
-    assert (counted["puts"], counted["taken"], counted["dropped"], counted["torn"]) == (5, 1, 2, 0)
-    assert counted["places"] == 2 << 32
+    assert (counted["puts"], counted["taken"], counted["dropped"], counted["torn"]) == (5, 2, 2, 0)
+    assert (counted["lost"], counted["next_position"], counted["shelf_used"], counted["redelivered"]) == (0, 4, 1, 1)
+    assert counted["places"] == 1 << 32 | 1
 
 
 def test_the_examples_of_the_bounded_page_run():
@@ -74,10 +78,16 @@ def test_the_examples_of_the_bounded_page_run():
     assert run(shown).splitlines() == results
 
 
+def test_the_example_of_the_growing_page_runs():
+    (code,) = python_blocks("docs/queues/growing.md")
+    assert run(code).splitlines() == ["4 10000", "b'0'"]
+
+
 def test_the_examples_of_the_slots_page_run():
-    first, second = python_blocks("docs/queues/slots.md")
+    first, lease, last = python_blocks("docs/queues/slots.md")
     assert run(first).splitlines() == ["1.0 0 False"]
-    shown = run("import penstock\n" + second)
+    assert run("import numpy as np\nimport penstock\n" + lease).splitlines() == ["(3, 4, 5) [0 1 2]"]
+    shown = run("import penstock\n" + last)
     assert shown.splitlines() == ["[(1, 0), (0, 1), (0, 2), (0, 3)] (0, 1) (1, 1)"]
 
 

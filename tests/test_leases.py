@@ -8,26 +8,49 @@ import numpy as np
 import pytest
 
 import penstock
+from penstock.opening import CLASSES
 
 RECORD = np.dtype([("number", "i8"), ("half", "f4")])
 
 
-@pytest.fixture(params=["bytes", "long bytes", "records", "objects"])
-def form(request):
-    """How a number becomes an item, and back; and what a queue of them is made with."""
-    forms = {
-        "bytes": (lambda n: b"%d" % n, int, {"item": bytes}),
-        "long bytes": (lambda n: b"%0*d" % (1 + n % 90, n), int, {"item": bytes, "slot_bytes": 16}),
-        "records": (lambda n: (n, n / 2), lambda item: int(item["number"]), {"item": RECORD}),
-        "objects": (lambda n: {"n": n}, lambda item: item["n"], {"item": object}),
-    }
-    return forms[request.param]
+# How a number becomes an item, and back; and what a queue of them is made with.
+BYTES = (lambda n: b"%d" % n, int, {"item": bytes})
+LONG_BYTES = (lambda n: b"%0*d" % (1 + n % 90, n), int, {"item": bytes, "slot_bytes": 16})
+FULL_BYTES = (lambda n: b"%064d" % n, int, {"item": bytes})
+RECORDS = (lambda n: (n, n / 2), lambda item: int(item["number"]), {"item": RECORD})
+OBJECTS = (lambda n: {"n": n}, lambda item: item["n"], {"item": object})
+
+ALL = {"bytes": BYTES, "long bytes": LONG_BYTES, "records": RECORDS, "objects": OBJECTS}
+FORMS = {
+    "bounded": ALL,
+    "growing": ALL,
+    "slots": {**ALL, "long bytes": (*LONG_BYTES[:2], {"item": bytes, "slot_bytes": 128})},  # one slot for each
+    "overwriting": {"bytes": FULL_BYTES, "records": RECORDS, "objects": OBJECTS},
+}
+SIZES = {"growing": {}}
+
+
+def make(kind, name, form, **options):
+    """A queue of 64 items, where that can be chosen."""
+    return CLASSES[kind].create(name, **SIZES.get(kind, {"capacity": 64}), **form[2], **options)
+
+
+@pytest.fixture(params=[f"{kind} {form}" for kind, forms in FORMS.items() for form in forms])
+def made(request):
+    """A kind and a form of items."""
+    kind, form = request.param.split(" ", 1)
+    return kind, FORMS[kind][form]
 
 
 @pytest.fixture
-def queue(form):
-    with penstock.BoundedQueue.create("jobs", 64, **form[2]) as made:
-        yield made
+def form(made):
+    return made[1]
+
+
+@pytest.fixture
+def queue(made):
+    with make(made[0], "jobs", made[1]) as queue:
+        yield queue
 
 
 def put(queue, form, *numbers):
@@ -37,6 +60,11 @@ def put(queue, form, *numbers):
 
 def numbers_of(lease, form):
     return [form[1](item) for item in lease.items]
+
+
+def count_redelivered(queue):
+    stats = queue.stats()
+    return stats.adopted if queue.kind in ("bounded", "growing") else stats.redelivered
 
 
 def test_a_lease_has_items_and_positions_and_is_released_at_its_end(queue, form):
@@ -67,7 +95,7 @@ def test_what_an_exception_leaves_is_delivered_again_at_the_same_positions(queue
         assert again.positions.tolist() == first.positions.tolist()
     with queue.lease(100) as rest:
         assert numbers_of(rest, form) == [3, 4]
-    assert queue.stats().adopted == 3
+    assert count_redelivered(queue) == 3
 
 
 def test_of_a_lease_only_what_was_released_is_done_with(queue, form):
@@ -100,10 +128,10 @@ def test_the_holders_threads_use_the_queue_meanwhile(queue, form):
         with queue.lease(1) as other:
             assert numbers_of(other, form) == [3]
         assert numbers_of(lease, form) == [1]
-        assert queue.stats().adopted == 0
+        assert count_redelivered(queue) == 0
 
 
-def test_slots_that_are_held_make_producers_wait_and_nobody_else(queue, form):
+def test_slots_that_are_held_make_producers_of_a_ring_wait_and_nobody_else():
     with penstock.BoundedQueue.create("small", 4, item="i8") as small:
         small.put_many(range(4))
         lease = small.lease(1)
@@ -111,6 +139,17 @@ def test_slots_that_are_held_make_producers_wait_and_nobody_else(queue, form):
         assert not small.try_put(4)
         lease.release()
         assert small.put_many(range(4, 8)) == 4
+
+
+def test_slots_that_are_held_are_missed_by_producers_and_no_other():
+    with penstock.SlotQueue.create("small", 4, item="i8") as small:
+        small.put_many(range(4))
+        lease = small.lease(1)
+        assert small.get_many(10).tolist() == [1, 2, 3]
+        assert small.put_many(range(4, 8), block=False) == 3
+        assert not small.try_put(7)
+        lease.release()
+        assert small.try_put(7)
 
 
 def test_shutdown_ends_leases_as_it_ends_gets(queue, form):
@@ -146,12 +185,17 @@ def test_what_cannot_be_is_refused(queue, form):
     lease.release()
     with pytest.raises(ValueError, match="is over"):
         lease.release()
+
+
+@pytest.mark.parametrize("kind", [penstock.BoundedQueue, penstock.GrowingQueue])
+def test_a_queue_without_a_name_has_no_leases(kind):
     with pytest.raises(ValueError, match="without a name has no leases"):
-        penstock.BoundedQueue(4).lease(1)
+        kind().lease(1)
 
 
-def test_every_line_of_the_table_comes_back(form):
-    with penstock.BoundedQueue.create("narrow", 64, participants=2, **form[2]) as narrow:
+def test_every_line_of_the_table_comes_back(made):
+    kind, form = made
+    with make(kind, "narrow", form, participants=2) as narrow:
         for number in range(20):
             put(narrow, form, number)
             with narrow.lease(1) as lease:
@@ -159,7 +203,11 @@ def test_every_line_of_the_table_comes_back(form):
                     lease.give_back()
             if number % 2:
                 narrow.lease(1).release()
-        put(narrow, form, 1)
+
+
+def test_a_lease_of_a_ring_has_a_line_of_the_table_to_itself():
+    with penstock.BoundedQueue.create("narrow", 64, participants=2) as narrow:
+        narrow.put_many([b"a", b"b"])
         held = narrow.lease(1)
         with pytest.raises(penstock.TooManyParticipants):
             narrow.lease(1, block=False)

@@ -9,13 +9,15 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pytest
 
-from models import bounded_ledger, events_log, overwriting, slots
+from models import bounded_ledger, events_log, growing_levels, overwriting, slots
 from models.bounded_ledger.__main__ import COMMAND as LEDGER_COMMAND
 from models.bounded_ledger.campaign import CAMPAIGN as LEDGER_CAMPAIGN
 from models.campaign import Campaign, Case
 from models.command import Command
 from models.events_log.__main__ import COMMAND as LOG_COMMAND
 from models.events_log.campaign import CAMPAIGN as LOG_CAMPAIGN
+from models.growing_levels.__main__ import COMMAND as LEVELS_COMMAND
+from models.growing_levels.campaign import CAMPAIGN as LEVELS_CAMPAIGN
 from models.overwriting.__main__ import COMMAND as OVERWRITING_COMMAND
 from models.overwriting.campaign import CAMPAIGN as OVERWRITING_CAMPAIGN
 from models.search import Model, Transition, explore
@@ -30,26 +32,44 @@ CAMPAIGNS: dict[str, Campaign[Any]] = {
     "events_log": LOG_CAMPAIGN,
     "overwriting": OVERWRITING_CAMPAIGN,
     "slots": SLOTS_CAMPAIGN,
+    "growing_levels": LEVELS_CAMPAIGN,
 }
 SOUND = {
     "bounded_ledger": bounded_ledger.LEDGER,
     "events_log": events_log.LOG,
     "overwriting": overwriting.RING,
     "slots": slots.SLOTS,
+    "growing_levels": growing_levels.LEVELS,
 }
 VARIANTS = {
     "bounded_ledger": set(bounded_ledger.VARIANTS),
     "events_log": set(events_log.VARIANTS),
     "overwriting": set(overwriting.VARIANTS),
     "slots": set(slots.VARIANTS),
+    "growing_levels": set(growing_levels.VARIANTS),
 }
-COMMANDS: list[Command[Any]] = [LEDGER_COMMAND, LOG_COMMAND, OVERWRITING_COMMAND, SLOTS_COMMAND]
+COMMANDS: list[Command[Any]] = [LEDGER_COMMAND, LOG_COMMAND, OVERWRITING_COMMAND, SLOTS_COMMAND, LEVELS_COMMAND]
 
 SOUND_CASES = [(name, case) for name, campaign in CAMPAIGNS.items() for case in campaign.sound]
 BROKEN_CASES = [(name, case) for name, campaign in CAMPAIGNS.items() for case in campaign.broken]
 SIZES_OF_BROKEN = sorted(
     {(name, replace(case.configuration, variant=SOUND[name])) for name, case in BROKEN_CASES}, key=str
 )
+
+
+def is_big(size: Any) -> bool:
+    """A search of several seconds, or of tens."""
+    if isinstance(size, bounded_ledger.Configuration):
+        return size.is_sound and (size.kills > 1 or size.consumers > 2)
+    if not isinstance(size, growing_levels.Configuration):
+        return False
+    if size.is_sound:
+        return size.producers == (3, 1) or size.consumers > 1
+    return size.variant in ("no-second-look", "nobody-follows")
+
+
+def with_marks(name: str, size: Any, given: Any) -> Any:
+    return pytest.param(name, given, marks=[pytest.mark.long] if is_big(size) else [])
 
 
 @pytest.mark.parametrize(("name", "case"), SOUND_CASES, ids=str)
@@ -59,13 +79,15 @@ def test_the_algorithm_survives_a_kill_at_every_step(name: str, case: Case[Any])
     assert report.result.accepted
 
 
-@pytest.mark.parametrize(("name", "case"), BROKEN_CASES, ids=str)
+@pytest.mark.parametrize(
+    ("name", "case"), [with_marks(name, case.configuration, case) for name, case in BROKEN_CASES], ids=str
+)
 def test_a_broken_rule_is_caught_as_what_it_breaks(name: str, case: Case[Any]) -> None:
     report = CAMPAIGNS[name].run(case, state_limit=STATE_LIMIT)
     assert case.expected in report.result.counts
 
 
-@pytest.mark.parametrize(("name", "size"), SIZES_OF_BROKEN, ids=str)
+@pytest.mark.parametrize(("name", "size"), [with_marks(name, size, size) for name, size in SIZES_OF_BROKEN], ids=str)
 def test_the_algorithm_is_clean_wherever_a_broken_rule_is_caught(name: str, size: Any) -> None:
     assert explore(CAMPAIGNS[name].model(size), state_limit=STATE_LIMIT).is_clean
 
@@ -76,6 +98,7 @@ def test_every_broken_variant_stands_in_both_campaigns(name: str) -> None:
         assert {case.configuration.variant for case in cases} == VARIANTS[name]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "case",
     [case for case in LEDGER_CAMPAIGN.broken if case.configuration.lines <= 3 and case.configuration.kills < 2],
@@ -223,6 +246,7 @@ def test_the_search_reaches_the_rare_ways_through_the_slots() -> None:
             slots.Configuration(items=2, consumers=2, kills=1),
             slots.Configuration(items=2, overwrites=True, kills=1),
             slots.Configuration(consumers=3, kills=1),
+            slots.Configuration(once=True, producers=2, kills=1),
         )
     )
     swaps = "recover: compare-and-swap the word of the dead"
@@ -241,6 +265,12 @@ def test_the_search_reaches_the_rare_ways_through_the_slots() -> None:
         ("recover: compare-and-swap the stray's word", "recover: look for a stray"),
         ("get: compare-and-swap the orphan's word", "get: read the item"),
         ("get: compare-and-swap the orphan's word", "claim: read head"),
+        ("recover: is the word still the same?", "recover: read a word"),
+        ("cut: read kept", swaps),
+        ("cut: compare-and-swap kept", swaps),
+        ("once: read the word of the slot", "recover: read a word"),
+        ("once: read the word of the slot", "once: was it cut?"),
+        ("once: read progress", "finished"),
     } - seen == set()
 
 

@@ -13,14 +13,19 @@ import pytest
 
 from children import fork
 from deadline import until, until_parked
-from once import KINDS, drained
-from penstock import BoundedQueue, CorruptSegment, Full, ProducerInUse, QueueClosed
+from once import KINDS, MAKERS, drained, make_slots
+from penstock import BoundedQueue, CorruptSegment, Full, GrowingQueue, ProducerInUse, QueueClosed
 from raw import RawSegment
 
 
+@pytest.fixture(params=MAKERS)
+def create(request):
+    return MAKERS[request.param]
+
+
 @pytest.fixture
-def q():
-    with BoundedQueue.create("q", 8) as made:
+def q(create):
+    with create("q", 8) as made:
         yield made
 
 
@@ -37,7 +42,7 @@ def test_a_producer_in_use_by_a_living_thread_is_refused_to_others(q):
     waiting = threading.Thread(target=lambda: outcome.append(q.put_once([b"x"] * 10, "p", 1)))
     waiting.start()
     until_parked(waiting)
-    with BoundedQueue.open("q") as other:
+    with type(q).open("q") as other:
         for handle in (q, other):
             with pytest.raises(ProducerInUse, match=r"'p' of 'q' is in use by another thread or process"):
                 handle.put_once([b"x"] * 10, "p", 1)
@@ -94,7 +99,7 @@ def test_a_closed_handle_ends_a_call_that_waits(q):
         except QueueClosed as error:
             outcome.append(error)
 
-    mine = BoundedQueue.open("q")
+    mine = type(q).open("q")
     waiting = threading.Thread(target=work)
     waiting.start()
     until_parked(waiting)
@@ -206,13 +211,28 @@ def test_a_producer_killed_while_it_waits_is_succeeded(q, children):
     assert found + drained(q) == items
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_kills_at_random_moments_neither_lose_nor_repeat_anything(kind, children, is_long):
+# All are full most of the time, and the growing one in its last sub-queue.
+SMALL = {
+    "bounded": lambda item: BoundedQueue.create("q", 64, item=item, participants=8),
+    "growing": lambda item: GrowingQueue.create("q", item=item, first_bytes=512, steps=3, participants=8),
+    "slots": lambda item: make_slots("q", 64, item=item, participants=8),
+}
+
+
+@pytest.mark.parametrize(
+    ("queue", "kind"),
+    [
+        *[(queue, kind) for queue in ("bounded", "slots") for kind in KINDS],
+        ("growing", "long bytes"),
+        *[pytest.param("growing", kind, marks=pytest.mark.long) for kind in KINDS if kind != "long bytes"],
+    ],
+)
+def test_kills_at_random_moments_neither_lose_nor_repeat_anything(queue, kind, children, is_long):
     """A producer is killed and started again from its first sequence, until it comes to its end."""
     item, make = KINDS[kind]
     rng = random.Random(kind)
     kills = 600 if is_long else 40
-    q = BoundedQueue.create("q", 64, item=item, participants=8)
+    q = SMALL[queue](item)
 
     def batch(sequence):
         return [make(1000 * sequence + i) for i in range(sequence * 7919 % 60)]
@@ -251,6 +271,7 @@ def claimed_and_dead(q, raw, position, slots, total):
     raw.set_word(line_word(raw, 6), slots << 42 | position)
 
 
+@pytest.mark.parametrize("create", ["bounded"], indirect=True)
 def test_the_words_of_a_producers_line_mean_what_the_layout_documents(q):
     with RawSegment("q") as raw:
         claimed_and_dead(q, raw, 0, 3, 4)  # 3 of its first claim's slots are in, so one is missing
@@ -262,6 +283,7 @@ def test_the_words_of_a_producers_line_mean_what_the_layout_documents(q):
         assert raw.memory[line_word(raw, 8) : line_word(raw, 16)] == b"p".ljust(64, b"\0")
 
 
+@pytest.mark.parametrize("create", ["bounded"], indirect=True)
 @pytest.mark.parametrize(("position", "slots"), [(5, 2), (2**62, 1), (0, 9), (0, 0), (3, 2**31), (2**64 - 1, 2)])
 def test_a_line_that_contradicts_the_queue_is_a_clean_error(q, position, slots):
     with RawSegment("q") as raw:

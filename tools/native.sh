@@ -26,6 +26,8 @@ case $flavour in
     "$build/tests/native/crash_once" --long
     "$build/tests/native/crash_events" --long
     "$build/tests/native/crash_overwriting" --long
-    "$build/tests/native/crash_slots" --long ;;
+    "$build/tests/native/crash_slots" --long
+    "$build/tests/native/crash_growing" --long
+    "$build/tests/native/crash_slots_once" --long ;;
   *) meson test -C "$build" --no-rebuild --print-errorlogs --num-processes 2 ;;
 esac

@@ -3,7 +3,7 @@
 # not depend on the Python is left out: native campaigns, models, segments as files, benchmarks, Spark.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-left_out=(crash spark concurrency test_models.py test_model_search.py test_benchmarks.py test_architecture.py
+left_out=(crash spark checking concurrency test_models.py test_model_search.py test_benchmarks.py test_architecture.py
   test_segment.py test_bad_segments.py test_fuzz.py events/test_bad_event_segments.py events/test_damage_in_use.py
   overwriting/test_bad_overwriting_segments.py slots/test_bad_slot_segments.py)
 

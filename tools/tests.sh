@@ -1,17 +1,26 @@
 #!/usr/bin/env bash
-# All Python tests: Spark's beside the others, since both spend much of their time waiting. Spark's come first: it gives
-# a Python worker ten seconds to start, whatever the machine does meanwhile.
+# All Python tests, in three streams beside each other, since each spends much of its time waiting: Spark's, the
+# campaigns, and the rest. Spark comes first: it gives a Python worker ten seconds to start, whatever the machine does
+# meanwhile. The campaigns only compute, and come last.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build
-log=build/tests-spark.log
+campaigns=(tests/crash tests/test_models.py tests/test_model_search.py tests/test_fuzz.py)
+logs=(build/tests-spark.log build/tests-campaigns.log)
+pytest=(.venv/bin/python -m pytest -p no:cacheprovider)
+
+echo "the tests of Spark and the campaigns, meanwhile: ${logs[*]}"
+"${pytest[@]}" tests/spark > "${logs[0]}" 2>&1 &
+streams=($!)
+nice -n 10 "${pytest[@]}" "${campaigns[@]}" > "${logs[1]}" 2>&1 &
+streams+=($!)
+trap 'kill "${streams[@]}" 2> /dev/null || true' EXIT
+
 failed=0
-echo "the tests of Spark, meanwhile: $log"
-.venv/bin/python -m pytest -p no:cacheprovider tests/spark > "$log" 2>&1 &
-spark=$!
-trap 'kill "$spark" 2> /dev/null || true' EXIT
-nice -n 5 .venv/bin/python -m pytest --ignore=tests/spark || failed=1
-wait "$spark" || failed=1
+nice -n 5 "${pytest[@]}" --ignore=tests/spark "${campaigns[@]/#/--ignore=}" tests || failed=1
+for stream in "${streams[@]}"; do
+  wait "$stream" || failed=1
+done
 trap - EXIT
-cat "$log"
+cat "${logs[@]}"
 exit $failed

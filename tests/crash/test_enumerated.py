@@ -106,15 +106,48 @@ CAMPAIGNS = {
             "unmade": "single",
             "early": "single",
             "trusting": "stop",
+            "early_end": "single",
         },
         not_reached=frozenset({"roster.before_tidy", "roster.tidied"}),  # nobody has anything in the table of intents
     ),
     "crash_slots": Campaign(
-        headers=("index_queue", "slots", "slots_queue", "slots_recovery", "roster", "wait"),
+        headers=("index_queue", "slots", "slots_lease", "slots_queue", "slots_recovery", "roster", "wait"),
         cases=8_000,
         kills=12_000,
         stops=4_000,
         sabotages={"unlocked": "stop", "forgetful": "pair", "nameless": "pair", "unwritten": "single"},
+    ),
+    "crash_growing": Campaign(
+        headers=(
+            "growing*",
+            "bounded",
+            "bounded_items",
+            "bounded_lease",
+            "bounded_producers",
+            "bounded_recovery",
+            "ledger",
+            "owner_lock",
+        ),
+        cases=9_000,
+        kills=14_000,
+        stops=1_100,
+        sabotages={"silent": "single", "blind": "single", "early_end": "stop", "fresh": "single"},
+        # whoever comes next gets the dead one's line, and with it the lock; crash_events has the others
+        not_reached=frozenset({"lock.before_take_over"}),
+    ),
+    "crash_slots_once": Campaign(
+        headers=("slots_producers", "owner", "producers"),
+        cases=1_400,
+        kills=2_000,
+        stops=1_500,
+        sabotages={
+            "uncut": "alone",
+            "unintended": "again",
+            "early_count": "late",
+            "hasty": "alone",
+            "fresh": "replaced",
+        },
+        not_reached=frozenset({"once.before_confirm", "once.confirmed"}),  # there is nothing to claim but the slot
     ),
 }
 
@@ -122,7 +155,13 @@ SABOTAGES = [(name, way, group) for name, each in CAMPAIGNS.items() for way, gro
 
 # What a broken protocol of producers leads to: other complaints about it would be about something else.
 PRODUCERS_FAULTS = ("lost", "twice", "order")
-PRODUCERS_SABOTAGES = {*CAMPAIGNS["crash_once"].sabotages, "unsettled", "unintended", "early_count"}
+PRODUCERS_SABOTAGES = {
+    *CAMPAIGNS["crash_once"].sabotages,
+    *CAMPAIGNS["crash_slots_once"].sabotages,
+    "unsettled",
+    "unintended",
+    "early_count",
+}
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -91,7 +91,7 @@ def test_a_field_that_is_wrong_is_refused_by_its_name(made, field, value):
         "slot_bytes": "slot_bytes|max_bytes",
         "item_text_bytes": "item_text",
         "item_kind": "item_kind|item_text",
-        "kind": "kind|capacity",
+        "kind": "kind|capacity|max_bytes",
     }.get(field, field)
     refused(made, rf"{name}|(offset|total_bytes) must be|the file has")
 

@@ -102,6 +102,25 @@ print(penstock.queues())
     assert out == "True\n[]\n"
 
 
+def test_a_first_lease_of_an_overwriting_queue_that_finds_no_room_takes_nothing_and_later_ones_work(children, full):
+    out = children.run(
+        """
+import os, penstock
+q = penstock.OverwritingQueue.create("q", 4, item="<u8")
+q.put_many(range(4))
+open(os.environ["NO_ROOM"], "w").close()
+try:
+    q.lease(2)
+except OSError as error:
+    print(error.errno, "no room for the leases of 'q'" in str(error))
+print(q.qsize(), q.unreleased(range(4)), q.get())
+os.unlink(os.environ["NO_ROOM"])
+print(q.lease(2).items, q.stats().participants)
+"""
+    )
+    assert out == "28 True\n4 [] 0\n[1 2] 1\n"
+
+
 def test_a_log_takes_memory_only_as_it_grows():
     """256 MB at most, a few pages at first."""
     with EventQueue.create("q") as q:

@@ -188,7 +188,7 @@ static std::uint64_t adopt_number(Attachment& attached) {
   const Recovery::Found found = attached.queue().recovery().run();
   REQUIRE(found.adoptable && attached.queue().recovery().try_adopt(attached.ledger(), found));
   const std::uint64_t number = read_claimed(attached, found.peeked);
-  attached.queue().recovery().release_adopted(attached.ledger(), found.peeked.span);
+  Recovery::release_adopted(found.ring, attached.ledger(), found.peeked.span);
   return number;
 }
 

@@ -84,6 +84,8 @@ class WorkerOf {
       if (step.fire == Fire::kill && step.point.name != nullptr) totals_.note_point(step.point.name);
   }
 
+  void note_point(const char* name) noexcept { totals_.note_point(name); }
+
   // Time alone is the machine's, not the queue's: a case that was only slow is played again, and a true stall
   // repeats, since cases are deterministic.
   template <class Perform>

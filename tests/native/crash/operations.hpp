@@ -135,7 +135,7 @@ inline Outcome put_items(Context& context, const std::vector<std::uint16_t>& len
 // As SharedQueue::finish_adopted after its copy.
 inline void release_adopted(Context& context, Span span) noexcept {
   PENSTOCK_FAILPOINT("recover.copied");
-  context.queue().recovery().release_adopted(context.attached.ledger(), span);
+  Recovery::release_adopted(context.queue().ring(), context.attached.ledger(), span);
 }
 
 inline void deliver(Context& context, Span span, const std::uint64_t* lengths, std::uint64_t count, bool from_front) {
