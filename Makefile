@@ -8,6 +8,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 BUILD  := build
+PROVE_OPS ?= 100M
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -17,7 +18,7 @@ PACKAGE_SOURCES := $(wildcard native/*.hpp) $(wildcard src/penstock/*) $(wildcar
                    $(wildcard src/penstock/spark/*/*) $(wildcard src/pyspark_penstock/*) src/meson.build \
                    meson.build meson.options pyproject.toml
 
-.PHONY: help setup test demo bench bench-spark lint crash native sanitizers pythons clean
+.PHONY: help setup test demo bench bench-spark lint crash prove native sanitizers pythons clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -78,8 +79,12 @@ crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model sea
 	@$(BIN)/python -m models.events_log --long
 	@$(BIN)/python -m models.overwriting --long
 	@$(BIN)/python -m models.slots --long
+	@$(BIN)/python -m models.growing_levels --long
 	@$(BIN)/python -m pytest tests/crash tests/concurrency --long
 	@$(BIN)/python -m pytest tests/spark -m long --long
+
+prove: $(VENV)/.package $(VENV)/.spark ## stress and check every kind of queue, hours; PROVE_OPS=1M for the short form
+	@tools/prove.sh $(PROVE_OPS)
 
 clean: ## remove everything that was made
 	@rm -rf $(BUILD) .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,7 +7,9 @@ from benchmarks.rows import (
     batches_between_processes,
     broadcast,
     bytes_between_processes,
+    family,
     frames_between_processes,
+    growing_steady,
     idle_getter,
     latest_value,
     ledger,
@@ -22,6 +24,7 @@ ROWS: tuple[Callable[[Plan], list[Case]], ...] = (
     batches_between_processes.cases,
     objects_between_threads.cases,
     records_between_processes.cases,
+    family.cases,
     broadcast.cases,
     latest_value.cases,
     frames_between_processes.cases,
@@ -29,6 +32,7 @@ ROWS: tuple[Callable[[Plan], list[Case]], ...] = (
     wake_up.cases,
     round_trip.cases,
     ledger.cases,
+    growing_steady.cases,
 )
 
 

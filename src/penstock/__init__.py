@@ -3,6 +3,7 @@
 from penstock._bounded import BoundedQueue
 from penstock._events import EventQueue
 from penstock._events_reader import Reader
+from penstock._growing import GrowingQueue
 from penstock._index import IndexQueue
 from penstock._overwriting import OverwritingQueue
 from penstock._slots import SlotQueue
@@ -28,7 +29,16 @@ from penstock.errors import (
 from penstock.lease import Lease
 from penstock.opening import open
 from penstock.segment import queues, unlink
-from penstock.stats import BoundedStats, EventStats, OverwritingStats, ProducerInfo, QueueInfo, ReaderInfo, SlotStats
+from penstock.stats import (
+    BoundedStats,
+    EventStats,
+    GrowingStats,
+    OverwritingStats,
+    ProducerInfo,
+    QueueInfo,
+    ReaderInfo,
+    SlotStats,
+)
 
 __all__ = [
     "BoundedQueue",
@@ -39,6 +49,8 @@ __all__ = [
     "EventQueue",
     "EventStats",
     "Full",
+    "GrowingQueue",
+    "GrowingStats",
     "IndexQueue",
     "Lease",
     "LoanedSlot",

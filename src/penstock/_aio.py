@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 0.1  # a helper looks up this often, to see whether anybody s
 class Waitable(Protocol):
     """What a bridge needs of a queue."""
 
-    def put_nowait(self, item: Any) -> None: ...
+    def put_nowait(self, item: Any, **options: Any) -> None: ...
     def get_nowait(self) -> Any: ...
     def _slots_for(self, item: Any) -> int: ...
     def _wait_ready(self, for_items: bool, slots: int, seconds: float) -> None: ...
@@ -48,13 +48,14 @@ class Bridge:
         except TimeoutError:
             raise Empty from None
 
-    async def put(self, item: Any, timeout: float | None = None) -> None:
+    async def put(self, item: Any, timeout: float | None = None, **options: Any) -> None:
+        """``options`` are those of the queue's own put."""
         _check(timeout)
         try:
             async with asyncio.timeout(timeout):
                 while True:
                     try:
-                        return self._queue.put_nowait(item)
+                        return self._queue.put_nowait(item, **options)
                     except Full:
                         await self._room.changed(self._queue._slots_for(item))
         except TimeoutError:

@@ -13,6 +13,7 @@ from rich.table import Table
 import penstock
 from penstock import demo as demonstration
 from penstock.spark.commands import COMMANDS
+from penstock.stress_command import stress
 
 EXAMPLES = """\b
 Examples:
@@ -20,6 +21,7 @@ Examples:
   penstock stat ticks --json      one queue's counters, for a script
   penstock rm ticks               remove a queue's name
   penstock archive ticks --to lake/ticks        every item to Parquet, through Spark
+  penstock stress bounded --history runs/1      every operation recorded
   penstock demo                   producers, a queue, Spark, a lake and candles, live
 """
 
@@ -83,12 +85,19 @@ def stat(name: str, as_json: bool) -> None:
 
 @main.command(epilog="\b\nExample:\n  penstock rm ticks orders\n")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-def rm(names: tuple[str, ...]) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of what each had counted.")
+def rm(names: tuple[str, ...], as_json: bool) -> None:
     """Remove queues' names. Processes that have one open go on with it."""
+    removed = []
     with report_errors():
         for name in names:
+            row = last_look(name) if as_json else {}
             penstock.unlink(name)
-            click.echo(f"removed {name}")
+            removed.append(row)
+            if not as_json:
+                click.echo(f"removed {name}")
+    if as_json:
+        click.echo(json.dumps(removed, indent=2))
 
 
 @main.command("queue-demo", epilog="\b\nExample:\n  penstock queue-demo --seconds 5 --json\n")
@@ -103,7 +112,7 @@ def queue_demo(seconds: float, as_json: bool) -> None:
     sys.exit(0 if result.ok else 1)
 
 
-for command in COMMANDS:
+for command in (*COMMANDS, stress):
     main.add_command(command)
 
 
@@ -123,6 +132,16 @@ def described(info: penstock.QueueInfo) -> dict[str, Any] | None:
         return None
     except (penstock.PenstockError, OSError) as error:
         return {"name": info.name, "kind": info.kind, "error": str(error)}
+
+
+def last_look(name: str) -> dict[str, Any]:
+    """A queue before it is removed; one that cannot be read can be removed all the same."""
+    try:
+        return describe(name)
+    except penstock.QueueNotFound:
+        raise
+    except (penstock.PenstockError, OSError) as error:
+        return {"name": name, "error": str(error)}
 
 
 class report_errors:  # noqa: N801 - reads as a statement: `with report_errors():`

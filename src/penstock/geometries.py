@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.bounded_geometry import BoundedGeometry
 from penstock.events_geometry import EventsGeometry
 from penstock.geometry import Geometry
+from penstock.growing_geometry import GrowingGeometry
 from penstock.overwriting_geometry import OverwritingGeometry
 from penstock.slots_geometry import SlotsGeometry
 
@@ -13,6 +14,7 @@ __all__ = ["GEOMETRIES"]
 KINDS: tuple[type[Geometry], ...] = (
     BoundedGeometry,
     EventsGeometry,
+    GrowingGeometry,
     OverwritingGeometry,
     SlotsGeometry,
 )

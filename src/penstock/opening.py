@@ -7,16 +7,18 @@ from pathlib import Path
 from penstock import segment
 from penstock._bounded import BoundedQueue
 from penstock._events import EventQueue
+from penstock._growing import GrowingQueue
 from penstock._overwriting import OverwritingQueue
 from penstock._slots import SlotQueue
 from penstock.errors import CorruptSegment
 
 __all__ = ["open", "reopen"]
 
-AnyQueue = BoundedQueue | EventQueue | OverwritingQueue | SlotQueue
+AnyQueue = BoundedQueue | EventQueue | GrowingQueue | OverwritingQueue | SlotQueue
 CLASSES: dict[str, type[AnyQueue]] = {
     "bounded": BoundedQueue,
     "events": EventQueue,
+    "growing": GrowingQueue,
     "overwriting": OverwritingQueue,
     "slots": SlotQueue,
 }

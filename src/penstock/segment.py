@@ -361,8 +361,8 @@ def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
         geometry.check_item(item)
     except ValueError as error:
         raise CorruptSegment(f"{path}: {error}") from None
-    for name, offset in geometry.layout(item).items():
-        expect(name, offset)
+    for name, expected in (geometry.layout(item) | geometry.values()).items():
+        expect(name, expected)
     if file_bytes != field("total_bytes"):
         raise CorruptSegment(f"{path}: the file has {file_bytes} bytes, total_bytes={field('total_bytes')}")
     for name in ("reserved", "unused") if "unused" in fields else ("reserved",):

@@ -2,7 +2,16 @@
 
 from typing import NamedTuple
 
-__all__ = ["BoundedStats", "EventStats", "OverwritingStats", "ProducerInfo", "QueueInfo", "ReaderInfo", "SlotStats"]
+__all__ = [
+    "BoundedStats",
+    "EventStats",
+    "GrowingStats",
+    "OverwritingStats",
+    "ProducerInfo",
+    "QueueInfo",
+    "ReaderInfo",
+    "SlotStats",
+]
 
 
 class QueueInfo(NamedTuple):
@@ -105,13 +114,15 @@ class OverwritingStats(NamedTuple):
     puts: int
     """Messages ever put."""
     gets: int
-    """Messages that somebody got, or is just getting."""
+    """Messages that somebody got, or is just getting, or has on lease."""
     overwritten: int
     """Messages that nobody got because later ones needed their place, also while somebody was reading them."""
     torn: int
     """Messages whose writer was killed in the middle; never delivered."""
     lost_with_reader: int
     """Messages whose reader was killed before it had them."""
+    redelivered: int
+    """Messages whose lease ended before they were released, and that came again; they count once among the others."""
     discarded: int
     """Messages that a shutdown at once has thrown away."""
     total_bytes: int
@@ -154,3 +165,38 @@ class SlotStats(NamedTuple):
     """Slots whose holder was killed, and that came back."""
     redelivered: int
     """Items that were delivered again, since their taker was killed or gave them back."""
+
+
+class GrowingStats(NamedTuple):
+    """One look at a GrowingQueue. Exact when nobody else is working on it, a snapshot otherwise."""
+
+    level_slots: tuple[int, ...]
+    """Slots of each sub-queue, the first first."""
+    read_level: int
+    """Which one is read; never more than written_level."""
+    written_level: int
+    """Which one is written."""
+    size: int
+    """Items that are there or on their way in or out."""
+    position: int
+    """Where the next item goes: it rises through all sub-queues."""
+    slot_bytes: int
+    """Bytes a slot holds; 0 for references within a process."""
+    resident_bytes: int
+    """What the whole queue takes of memory just now; 0 within a process, where nobody counts."""
+    reserved_bytes: int
+    """What it may take without asking further; never more than max_bytes."""
+    max_bytes: int
+    """0: no limit."""
+    grown: int
+    """Times that a sub-queue was opened because the one before was full."""
+    shrunk: int
+    """Times that a calm queue went back to its first sub-queue."""
+    is_shut_down: bool
+    participants: int
+    """Threads with a line in the participant table, in any process; 0 within a process."""
+    participants_limit: int
+    tombstones: int
+    """Slots whose producer was killed before it published; never delivered."""
+    adopted: int
+    """Items whose consumer was killed before it had them; delivered to another."""
