@@ -174,20 +174,23 @@ class OverwritingRing {
     return is_mine;
   }
 
-  // The same for a place on the shelf; False is not counted yet, see end_place().
-  [[nodiscard]] bool finish_kept(std::uint32_t line, const Claimed& claimed, const Shelved& kept) noexcept {
-    if (!unlock_read(claimed)) return false;
-    shelf_.filled(kept.place, line);
-    return true;
+  // The same for a place on the shelf; after False the place is to be ended.
+  [[nodiscard]] bool finish_kept(std::uint32_t line, const Claimed& claimed, Shelved& kept) noexcept {
+    const bool is_mine = unlock_read(claimed);
+    if (is_mine)
+      shelf_.filled(kept.place, line);
+    else
+      shelf_.overtaken(kept, line);
+    return is_mine;
   }
 
   // Under the header's lock: what was claimed for this place never came to be there.
-  void end_place(const Shelved& kept, bool is_overwritten) noexcept {
+  void end_place(const Shelved& kept) noexcept {
     if (shelf_.word(kept.place) != kept.owner) return;  // somebody else has done it
     OverwritingCounts counts = memory_.counted();
     LeaseCounts leases = memory_.leases_counted();
     --counts.taken;
-    ++(is_overwritten ? counts.dropped : leases.lost);
+    ++(OverwritingShelf::is_overtaken(kept.owner) ? counts.dropped : leases.lost);
     memory_.commit({places(), capacity_, 0, memory_.noted_at_place(kept.place), 0, counts, leases});  // keeps S4
   }
 
@@ -205,8 +208,9 @@ class OverwritingRing {
   // Exact when nobody is at work.
   [[nodiscard]] Fates fates() const noexcept {
     const OverwritingCounts counts = memory_.counted();
-    std::uint64_t lost = shelf_.count_half();
+    std::uint64_t lost = 0;
     std::uint64_t overwritten = 0;
+    shelf_.count_half(lost, overwritten);
     for (std::uint32_t line = 0; line < roster_->used(); ++line) {
       const std::uint64_t word = memory_.reading(line).load(std::memory_order_relaxed);
       overwritten += (word >> 1) & overwritten_mask;

@@ -115,7 +115,7 @@ class OverwritingLease {
       const bool is_mine = ring.finish_kept(line_, claimed, kept);
       queue_->room().notify();
       if (is_mine) return claim;
-      end(kept, true);
+      end(kept);
     }
     return Claim::busy;
   }
@@ -130,17 +130,17 @@ class OverwritingLease {
     return entered;
   }
 
-  // If the header cannot be had, it is counted as lost with us when this line is let go, which is as good.
-  void end(const Shelved& kept, bool is_overwritten) noexcept {
+  // If the header cannot be had, the next one who comes to bury does it.
+  void end(const Shelved& kept) noexcept {
     if (enter(bury_limit_ns) != Claim::done) return;
-    queue_->ring().end_place(kept, is_overwritten);
+    queue_->ring().end_place(kept);
     queue_->leave();
   }
 
-  // Places whose filler is gone become free. keeps S4
+  // Places whose filler is gone, or was overtaken, become free. keeps S4
   void bury_half() noexcept {
     Shelved half{};
-    for (; queue_->shelf().find_half(half.place, half.owner); ++half.place) end(half, false);
+    for (; queue_->shelf().find_half(half.place, half.owner); ++half.place) end(half);
   }
 
   OverwritingShared* queue_;

@@ -24,8 +24,9 @@
 
 namespace penstock {
 
-// A filler copies a message to its place on the shelf, a keeper has it there: words of places, not of locks.
-enum class LockRole : std::uint64_t { header = 1, writer = 2, reader = 3, filler = 4, keeper = 5 };
+// A filler copies a message to its place on the shelf, a keeper has it there, an overtaken one found it overwritten
+// while it copied: words of places, not of locks.
+enum class LockRole : std::uint64_t { header = 1, writer = 2, reader = 3, filler = 4, keeper = 5, overtaken = 6 };
 
 namespace lock_word {
 

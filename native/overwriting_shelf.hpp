@@ -1,7 +1,8 @@
 // The shelf of an overwriting queue: where messages on lease are kept, out of the ring.
 //
-// Shape      place   0: free ─► filler: being copied there ─► keeper: whole ─┬─► 0
-//                                                                            └─► its keeper is gone: another keeper
+// Shape      place   0: free ─► filler: being copied there ─┬─► keeper: whole ─┬─► 0
+//                                                           │                  └─► its keeper is gone: another keeper
+//                                                           └─► overtaken: overwritten meanwhile ─► 0
 //            A put never waits for a reader, so what is to outlive its reader cannot stay in the ring. A place's word
 //            names its owner as a lock does (overwriting_lock.hpp); beside it stand the message's position and data.
 // Roles      leases fill and release, gets and leases take over what the dead and those who gave back have left.
@@ -11,7 +12,8 @@
 //            S3  a place whose keeper is gone (dead, or its line let go) is taken over by one compare-and-swap from
 //                that keeper's word, which nobody ever stores again (N1): so by one, and by another if that one dies.
 //            S4  a place whose filler is gone has half a message: it is lost with its reader, and counted as that until
-//                somebody with the header's lock makes it free and counts it for good, by one change.
+//                somebody with the header's lock makes it free and counts it for good, by one change. A filler that
+//                was overtaken says so by one store: from then on it is counted as overwritten, until the same change.
 //            S5  a keeper frees a place by one store of 0: what is released never comes again.
 // Progress   lock-free, but for filling and burying, which take the header's lock.
 // Source     ours; killed at every step in tests/native/crash_overwriting.cpp.
@@ -88,6 +90,14 @@ class OverwritingShelf {
     PENSTOCK_FAILPOINT("shelf.filled");
   }
 
+  // What was copied there is not the message. keeps S4
+  void overtaken(Shelved& kept, std::uint32_t line) noexcept {
+    kept.owner = lock_word::of(*roster_, line, LockRole::overtaken);
+    PENSTOCK_FAILPOINT("shelf.before_overtaken");
+    words_[kept.place].store(kept.owner, std::memory_order_relaxed);  // its data is nobody's: nothing is published
+    PENSTOCK_FAILPOINT("shelf.overtaken");
+  }
+
   // keeps S5
   void release_place(std::uint64_t place) noexcept {
     PENSTOCK_FAILPOINT("shelf.before_release");
@@ -112,26 +122,30 @@ class OverwritingShelf {
     return count;
   }
 
-  // A place whose filler is gone, from `place` on.
+  // A place in which no message will be, from `place` on: its filler is gone, or was overtaken.
   [[nodiscard]] bool find_half(std::uint64_t& place, std::uint64_t& owner) const noexcept {
     for (const std::uint64_t end = used(); place < end; ++place) {
       owner = word(place);
+      if (is_overtaken(owner)) return true;
       if (lock_word::has_role(owner, LockRole::filler) && !lock_word::is_alive(*roster_, owner)) return true;
     }
     return false;
   }
-  [[nodiscard]] std::uint64_t count_half() const noexcept {
-    std::uint64_t count = 0;
+  [[nodiscard]] static bool is_overtaken(std::uint64_t owner) noexcept {
+    return lock_word::has_role(owner, LockRole::overtaken);
+  }
+  // Of such places: what was lost with its filler, and what was overwritten.
+  void count_half(std::uint64_t& lost, std::uint64_t& overwritten) const noexcept {
     std::uint64_t owner;
-    for (std::uint64_t place = 0; find_half(place, owner); ++place) ++count;
-    return count;
+    for (std::uint64_t place = 0; find_half(place, owner); ++place) ++(is_overtaken(owner) ? overwritten : lost);
   }
 
   // Positions that somebody has claimed and nobody released, at most so many, in no order.
   [[nodiscard]] std::uint64_t list(std::int64_t* positions, std::uint64_t limit) const noexcept {
     std::uint64_t count = 0;
     for (std::uint64_t place = 0, end = used(); place < end && count < limit; ++place)
-      if (word(place) != 0) positions[count++] = static_cast<std::int64_t>(position(place));
+      if (const std::uint64_t owner = word(place); owner != 0 && !is_overtaken(owner))
+        positions[count++] = static_cast<std::int64_t>(position(place));
     return count;
   }
 

@@ -11,6 +11,7 @@ from models.overwriting.world import (
     DISORDERED,
     FILLER,
     KEEPER,
+    OVERTAKEN,
     READER,
     TORN,
     TWICE,
@@ -29,21 +30,19 @@ from models.overwriting.world import (
 
 Outcome = tuple[Memory, Process, Known] | None
 
-OVERWRITTEN, BURIED = "overwritten", "buried"
-
 
 def look_at_shelf(world: World, line: int) -> Outcome:
     """What the gone have left first; then a free place for what is at the front, for who leases."""
     memory, process = world.memory, world.processes[line]
-    process = process._replace(place=-1, owner=None, ending="", change=None)
+    process = process._replace(place=-1, owner=None, is_ending=False, change=None)
     for number, place in enumerate(memory.shelf):
         if is_left(world, line, place.word, KEEPER):
             return memory, process._replace(at="take over", place=number, owner=place.word), world.known
     if process.operation == "g":
         return memory, next_operation(process), world.known
     for number, place in enumerate(memory.shelf):
-        if is_left(world, line, place.word, FILLER):
-            found = process._replace(at="look at the header", place=number, owner=place.word, ending=BURIED)
+        if is_left(world, line, place.word, FILLER) or (place.word is not None and place.word.role == OVERTAKEN):
+            found = process._replace(at="look at the header", place=number, owner=place.word, is_ending=True)
             return memory, found, world.known
     free = [number for number, place in enumerate(memory.shelf) if place.word is None]
     if memory.length == 0 or not free:
@@ -71,7 +70,7 @@ def claim_for_shelf(world: World, line: int) -> Outcome:
     """Under the header's lock: the change that takes a message to its place, or ends a place that came to nothing."""
     memory, process, rules = world.memory, world.processes[line], world.rules
     again = memory, process._replace(at="unlock, look at the shelf"), world.known
-    if process.ending:
+    if process.is_ending:
         if memory.shelf[process.place].word != process.owner:
             return again
         change = ended(world, process)
@@ -87,7 +86,8 @@ def claim_for_shelf(world: World, line: int) -> Outcome:
 def ended(world: World, process: Process) -> Change:
     memory, counts = world.memory, world.memory.counts
     counts = counts._replace(taken=counts.taken - 1)
-    if process.ending == OVERWRITTEN:
+    assert process.owner is not None
+    if process.owner.role == OVERTAKEN:
         counts = counts._replace(dropped=counts.dropped + 1)
     else:
         counts = counts._replace(lost=counts.lost + 1)
@@ -114,7 +114,7 @@ def claimed(world: World, line: int) -> Change | None:
 def after_unlock(world: World, line: int) -> str:
     """Where a lease goes on when its change is made."""
     process = world.processes[line]
-    if process.ending or process.change is None or process.change.filled is None:
+    if process.is_ending or process.change is None or process.change.filled is None:
         return "look at the shelf"  # a place was ended, or a torn message skipped
     if not world.rules.place_is_in_the_change:
         return "name the place"
@@ -148,12 +148,19 @@ def look_last(world: World, line: int) -> Outcome:
     assert process.change is not None
     message = memory.messages[process.change.index]
     if message.lock != process.change.lock and world.rules.reader_looks_last:
-        owner = world.word(line, FILLER)
-        return memory, process._replace(at="look at the header", ending=OVERWRITTEN, owner=owner), world.known
+        return memory, process._replace(at="say that it was overtaken"), world.known
     if message.lock == process.change.lock:
         memory = memory.with_message(process.change.index, message._replace(lock=None))
     at = "keep" if world.rules.copied_before_kept else "release the place"
     return memory, process._replace(at=at), world.known
+
+
+def say_overtaken(world: World, line: int) -> Outcome:
+    """One store: from here on it counts as overwritten, whoever gets the header's lock to end the place."""
+    memory, process = world.memory, world.processes[line]
+    word = world.word(line, OVERTAKEN)
+    memory = memory.with_place(process.place, memory.shelf[process.place]._replace(word=word))
+    return memory, process._replace(at="look at the header", is_ending=True, owner=word), world.known
 
 
 def keep(world: World, line: int) -> Outcome:
@@ -184,6 +191,7 @@ LEASE_STEPS: dict[str, Callable[[World, int], Outcome]] = {
     "copy to the shelf": copy_to_shelf(first=True),
     "copy the rest to the shelf": copy_to_shelf(first=False),
     "look last": look_last,
+    "say that it was overtaken": say_overtaken,
     "keep": keep,
     "release the place": release_place,
 }

@@ -199,7 +199,7 @@ def unlock_to_look_at_shelf(world: World, line: int) -> Outcome:
     memory, process = unlocked(world, line), world.processes[line]
     lock = memory.messages[memory.start].lock
     is_busy = memory.length and lock is not None and lock.role == WRITER and world.is_alive(lock)
-    at = "wait for the message" if is_busy and not process.ending else "look at the shelf"
+    at = "wait for the message" if is_busy and not process.is_ending else "look at the shelf"
     return memory, process._replace(at=at), world.known
 
 

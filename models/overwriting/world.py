@@ -7,7 +7,8 @@ from typing import NamedTuple
 from models.overwriting.rules import Configuration, Rules
 
 TORN, TWICE, DISORDERED, MISCOUNTED, LOST = "torn", "twice", "disordered", "miscounted", "lost"
-HEADER, WRITER, READER, FILLER, KEEPER = "header", "writer", "reader", "filler", "keeper"
+HEADER, WRITER, READER = "header", "writer", "reader"
+FILLER, KEEPER, OVERTAKEN = "filler", "keeper", "overtaken"
 DEAD, FINISHED = "dead", "finished"
 
 
@@ -108,7 +109,7 @@ class Process(NamedTuple):
     last: int = -1  # of the items that it got, by their order in the queue
     place: int = -1  # on the shelf
     owner: Word | None = None  # of that place, as it was found
-    ending: str = ""  # why that place comes to nothing
+    is_ending: bool = False  # that place comes to nothing
 
     @property
     def operation(self) -> str:

@@ -4,8 +4,7 @@ The rules are in tests/native/crash: what is in comes out exactly once, what is 
 no slot and no line of the participant table leaks, the living are left alone, and survivors go on within 250 ms.
 Of a named producer that is started again, every item comes out exactly once. What is in an event queue is read by all
 at the same position, and a dead writer's lock and memory are had again. What an overwriting queue has counted is what
-each process noted before it died, to the unit.
-at the same position, and a dead writer's lock and memory are had again. Of a slot queue every slot can be lent again.
+each process noted before it died, to the unit. Of a slot queue every slot can be lent again.
 """
 
 from __future__ import annotations

@@ -175,8 +175,12 @@ TEST(a_message_that_is_overwritten_on_its_way_to_the_shelf_is_counted_as_that) {
   attached.queue().leave();
   put(attached, 2, 2);  // it has come round
   CHECK(!attached.ring().finish_kept(line, claimed, kept));
+  CHECK_EQUAL(attached.ring().fates().overwritten, 1u);  // at once, though its place is not ended yet
+  CHECK_EQUAL(attached.ring().fates().lost_with_reader, 0u);
+  CHECK_EQUAL(on_shelf(attached), 0u);
+  check_sum(attached, __LINE__);
   REQUIRE(attached.queue().enter(line, 0) == Claim::done);
-  attached.ring().end_place(kept, true);
+  attached.ring().end_place(kept);
   attached.queue().leave();
   CHECK_EQUAL(attached.ring().fates().overwritten, 1u);
   CHECK_EQUAL(on_shelf(attached), 0u);
@@ -184,6 +188,31 @@ TEST(a_message_that_is_overwritten_on_its_way_to_the_shelf_is_counted_as_that) {
   CHECK_EQUAL(held.claim(), Claim::empty);
   CHECK_EQUAL(held.number(0), 2u);
   CHECK_EQUAL(held.kept[0].position, 1u);
+}
+
+TEST(an_overtaken_place_whose_holder_could_not_have_the_header_is_ended_by_the_next) {
+  OverwritingSegment segment({.capacity = 1, .words = 2});
+  OverwritingAttachment attached(segment);
+  put(attached, 1, 1);
+  {
+    Held held(attached);
+    Shelved kept{};
+    Claimed claimed;
+    REQUIRE(attached.queue().enter(held.lease.line(), 0) == Claim::done);
+    CHECK_EQUAL(attached.ring().claim_kept(held.lease.line(), kept, claimed), Claim::done);
+    attached.queue().leave();
+    put(attached, 2, 2);
+    CHECK(!attached.ring().finish_kept(held.lease.line(), claimed, kept));
+  }
+  for (int i = 0; i < 2; ++i) {
+    CHECK_EQUAL(attached.ring().fates().overwritten, 1u);
+    CHECK_EQUAL(attached.ring().fates().lost_with_reader, 0u);
+    check_sum(attached, __LINE__);
+    Held next(attached);
+    CHECK_EQUAL(next.take_over(), 0u);
+    CHECK_EQUAL(segment.control().counters.dropped.load(), 1u);
+    CHECK_EQUAL(attached.queue().shelf().word(0), 0u);
+  }
 }
 
 TEST(a_shelf_without_a_free_place_keeps_leases_out_and_nobody_else) {

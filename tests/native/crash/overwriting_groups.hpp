@@ -20,7 +20,7 @@ inline const std::vector<OverwritingOp> every_overwriting_op = {
     OverwritingOp::put,       OverwritingOp::put_kept, OverwritingOp::put_many, OverwritingOp::get,
     OverwritingOp::get_many,  OverwritingOp::wait_put, OverwritingOp::wait_get, OverwritingOp::wait_copy,
     OverwritingOp::shutdown,  OverwritingOp::shutdown_now, OverwritingOp::join, OverwritingOp::leave,
-    OverwritingOp::lease,     OverwritingOp::lease_back};
+    OverwritingOp::lease,     OverwritingOp::lease_back, OverwritingOp::lease_late};
 
 [[nodiscard]] inline std::vector<OverwritingScene> overwriting_scenes() {
   std::vector<OverwritingScene> scenes;
@@ -48,7 +48,7 @@ class OverwritingGroups {
           add_contending(scene, first, second);
         }
       }
-      for (const OverwritingOp first : {OverwritingOp::lease, OverwritingOp::lease_back})
+      for (const OverwritingOp first : {OverwritingOp::lease, OverwritingOp::lease_back, OverwritingOp::lease_late})
         for (const OverwritingOp second : {OverwritingOp::lease, OverwritingOp::get})
           add_pair("pair", scene, {}, first, second);
       add_pair("inherit", scene, {{OverwritingOp::join, Fire::stop, {"roster.joined", 1}}}, OverwritingOp::lease,

@@ -120,15 +120,14 @@ inline void OverwritingProbe::note(const char* name) noexcept {
   if (is("journal.committed")) {
     const OverwritingJournal& journal = control->journal;
     const std::uint64_t dropped = journal.counters.dropped.load() - control->counters.dropped.load();
-    history->dropped.fetch_add(dropped);
     if (put_id != 0) history->items[put_id].is_committed.store(true);
     const std::uint64_t noted_at = journal.noted_at.load();
+    const bool ends_place = noted_at > participants && journal.note.load() == 0;
+    if (!ends_place) history->dropped.fetch_add(dropped);  // else it is noted already, whether it was overwritten or lost
     if (noted_at > participants) {
-      if (journal.note.load() != 0) {
+      if (!ends_place) {
         is_filling = true;
         place = noted_at - participants - 1;
-      } else if (dropped != 0) {
-        is_filling = false;  // it was overwritten while it was copied; else it is a dead one's, which is noted as such
       }
     } else if (noted_at != 0) {
       is_reading = true;
@@ -159,9 +158,9 @@ inline void OverwritingProbe::note_shelf(const char* name) noexcept {
     if (id == 0) history->torn.fetch_add(1);
     history->items[id].delivered.fetch_add(1);
     has_counted = getting != nullptr;
-  } else if (is("lease.let_go") && is_filling) {
-    is_filling = false;  // it could not have the header to say that it was overwritten
-    history->lost.fetch_add(1);
+  } else if (is("shelf.overtaken")) {
+    is_filling = false;
+    history->ended_overwritten.fetch_add(1);
   }
 }
 

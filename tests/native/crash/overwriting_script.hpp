@@ -22,6 +22,7 @@ enum class OverwritingOp : std::uint8_t {
   leave,
   lease,
   lease_back,  // of what it holds, one is released
+  lease_late,  // once round while it copies
   resume,
   advance,
   slay,
@@ -30,7 +31,7 @@ enum class OverwritingOp : std::uint8_t {
 [[nodiscard]] inline const char* name_of(OverwritingOp op) noexcept {
   constexpr const char* names[] = {"put",      "put_kept",     "put_many", "get",   "get_many", "wait_put", "wait_copy",
                                    "wait_get", "shutdown",     "shutdown_now", "join", "leave",  "lease",    "lease_back",
-                                   "resume",   "advance",      "slay"};
+                                   "lease_late", "resume", "advance", "slay"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -220,6 +221,24 @@ inline void lease_items(OverwritingContext& context, std::uint64_t released) {
   context.queue().items().notify();
 }
 
+// As OverwritingLease::try_claim of one message, step by step, which is overwritten before it is copied.
+inline void lease_late(OverwritingContext& context, const OverwritingScene& scene) {
+  OverwritingLease lease(context.queue());
+  if (lease.join() != Roster::Joined::yes) return context.probe.complain("no line for a lease");
+  Shelved kept{};
+  Claimed claimed;
+  if (!context.queue().shelf().find_free(kept.place)) return;
+  if (context.queue().enter(lease.line(), lock_limit_ns) != Claim::done) return;
+  const Claim claim = context.ring().claim_kept(lease.line(), kept, claimed);
+  context.queue().leave();
+  if (claim != Claim::done) return;
+  for (std::uint64_t i = 0; i < scene.shape.capacity; ++i)
+    if (put_item(context, scene.length(), true) != Claim::done) return;
+  context.ring().copy_out(claimed, context.queue().shelf().data(kept.place), context.probe.length);
+  if (context.ring().finish_kept(lease.line(), claimed, kept)) context.probe.complain("it was not overtaken");
+  if (lease.take_over(&kept, 1) != 0) context.probe.complain("what was overtaken is delivered");
+}
+
 // Do the operation once, as a participant that has joined.
 inline void perform(OverwritingContext& context, const OverwritingScene& scene, OverwritingOp op) {
   const std::uint16_t length = scene.length();
@@ -244,6 +263,7 @@ inline void perform(OverwritingContext& context, const OverwritingScene& scene, 
     case OverwritingOp::leave: context.queue().roster().leave(); break;
     case OverwritingOp::lease: lease_items(context, 3); break;
     case OverwritingOp::lease_back: lease_items(context, 1); break;
+    case OverwritingOp::lease_late: lease_late(context, scene); break;
     case OverwritingOp::resume:
     case OverwritingOp::advance:
     case OverwritingOp::slay: break;  // the stage's, not ours
