@@ -157,7 +157,7 @@ class BasicRecovery {
     for (std::uint32_t line = 0; line < used; ++line) {
       const Intent intent = read_intent(line);
       front_is_named |= intent.covers(Side::push, popped);
-      if (is_meant(ring, intent) && !roster_.is_alive(line)) {
+      if (is_meant(intent) && !roster_.is_alive(line)) {
         PENSTOCK_FAILPOINT("recover.found_dead");
         bury_or_find(ring, intent, pushed, popped, found);
         if (!found.adoptable) roster_.tidy(line, [this](std::uint32_t i) { return is_settled(i); });
@@ -170,9 +170,26 @@ class BasicRecovery {
     found.changed |= had_changed;
   }
 
-  // Does it name anything? A count beyond the ring was not written by us.
-  [[nodiscard]] static bool is_meant(const Ring& ring, Intent intent) noexcept {
-    return intent.side != Side::none && intent.count != 0 && intent.count <= ring.capacity;
+  // Does it name anything?
+  [[nodiscard]] static bool is_meant(Intent intent) noexcept { return intent.side != Side::none && intent.count != 0; }
+
+  struct Positions {
+    std::uint64_t begin, end;
+  };
+
+  // What of it may be in this ring; `limit` is the ring's own position of that side. Of several rings an intent that
+  // names all that two pops named may begin in one and end in another; and what has left a ring is not in question:
+  // what is a lap behind, what belongs to an earlier opening, and of a push what was popped, since that was published
+  // or buried, and its slot may be zeroed by now.
+  [[nodiscard]] static Positions positions_in(const Ring& ring, Intent intent, std::uint64_t limit) noexcept {
+    const std::uint64_t first = whole_position(intent, limit);
+    std::uint64_t begin = first > ring.first_position() ? first : ring.first_position();
+    if (begin + ring.capacity < limit) begin = limit - ring.capacity;
+    if (intent.side == Side::push) {
+      const std::uint64_t popped = ring.position_of(ring.pop_position->load(std::memory_order_acquire));
+      if (begin < popped) begin = popped;
+    }
+    return {begin, first + intent.count < limit ? first + intent.count : limit};
   }
 
   [[nodiscard]] bool is_settled(Intent intent) const noexcept {
@@ -182,12 +199,11 @@ class BasicRecovery {
   }
 
   [[nodiscard]] static bool is_settled_in(const Ring& ring, Intent intent) noexcept {
-    if (!is_meant(ring, intent)) return true;
+    if (!is_meant(intent)) return true;
     const std::uint64_t limit = ring.position_of(
         (intent.side == Side::push ? ring.push_position : ring.pop_position)->load(std::memory_order_acquire));
-    const std::uint64_t first = whole_position(intent, limit);
-    for (std::uint64_t p = first; p != first + intent.count && p < limit; ++p) {
-      if (p < ring.first_position()) continue;  // of another ring, or of its last life
+    const Positions positions = positions_in(ring, intent, limit);
+    for (std::uint64_t p = positions.begin; p < positions.end; ++p) {
       const std::uint64_t seen = ring.generation_of(p).load(std::memory_order_acquire);
       if (intent.side == Side::push ? seen == ring.free(p) : is_held(seen, p)) return false;
     }
@@ -210,7 +226,7 @@ class BasicRecovery {
     std::uint64_t word = inherited.load(std::memory_order_acquire);
     if (word == 0) [[likely]] return;
     const Intent intent = Intent::unpack(word);
-    if (is_meant(ring, intent)) bury_or_find(ring, intent, pushed, popped, found);
+    if (is_meant(intent)) bury_or_find(ring, intent, pushed, popped, found);
     PENSTOCK_FAILPOINT("recover.inherited");
     // From the exact word that was judged: a newer bequest stays. What is settled stays settled.
     if (is_settled(intent)) inherited.compare_exchange_strong(word, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
@@ -272,10 +288,8 @@ class BasicRecovery {
   }
 
   void bury_or_find(const Ring& ring, Intent intent, std::uint64_t pushed, std::uint64_t popped, Found& found) noexcept {
-    const std::uint64_t limit = intent.side == Side::push ? pushed : popped;
-    const std::uint64_t first = whole_position(intent, limit);
-    for (std::uint64_t p = first; p != first + intent.count && p < limit; ++p) {
-      if (p < ring.first_position()) continue;  // of another ring, or of its last life
+    const Positions positions = positions_in(ring, intent, intent.side == Side::push ? pushed : popped);
+    for (std::uint64_t p = positions.begin; p < positions.end; ++p) {
       if (intent.side == Side::push)
         bury(ring, p, found);
       else

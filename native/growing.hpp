@@ -38,6 +38,14 @@ namespace penstock {
 
 inline constexpr std::uint64_t shrinking_bit = std::uint64_t{1} << 62;
 
+// What a level's `planned` says.
+struct Plan {
+  static constexpr std::uint64_t withdrawn_bit = 64;
+  std::uint64_t word;
+  [[nodiscard]] constexpr std::uint64_t log2() const noexcept { return word & (withdrawn_bit - 1); }
+  [[nodiscard]] constexpr bool is_good() const noexcept { return word != 0 && !(word & withdrawn_bit); }
+};
+
 // The numbering of a ring that is opened more than once.
 struct FromOpening {
   static constexpr std::memory_order position_order = std::memory_order_acquire;  // G7
@@ -169,8 +177,12 @@ class Levels {
   // May it be opened? Its memory is reserved, and the first of it there.
   [[nodiscard]] bool is_ready(std::uint32_t i) const noexcept {
     if (!is_clean(i)) return false;
-    return is_private_ || i == 0 || (levels_[i].control->planned.load(std::memory_order_acquire) != 0 &&
-                                     levels_[i].control->prepared.load(std::memory_order_acquire) != 0);
+    return is_private_ || i == 0 ||
+           (plan(i).is_good() && levels_[i].control->prepared.load(std::memory_order_acquire) != 0);
+  }
+
+  [[nodiscard]] Plan plan(std::uint32_t i) const noexcept {
+    return {levels_[i].control->planned.load(std::memory_order_acquire)};
   }
 
   enum class Moved : std::uint8_t { yes, no, corrupt };
@@ -181,8 +193,11 @@ class Levels {
     const std::uint64_t word = levels_[written].control->push_position.load(std::memory_order_acquire);
     PENSTOCK_FAILPOINT("grow.read_closing");
     if (!(word & closed_bit) || seen.is_shut()) return Moved::no;
+    // Who shuts down marks the stage before it closes: if the stage is as it was seen, the ring was closed by somebody
+    // who had found the next level ready. keeps G5
+    if (!is_still(seen)) return Moved::yes;
     const bool shrinks = word & shrinking_bit;
-    if (!shrinks && written == last()) return is_still(seen) ? Moved::corrupt : Moved::yes;
+    if (!shrinks && written == last()) return Moved::corrupt;
     const std::uint32_t next = shrinks ? 0 : written + 1;
     open(next, FromOpening::position_of(word) + 1);
     const Stage after = seen.moved_to(shrinks ? 0 : seen.read_level(), next);
@@ -266,6 +281,12 @@ class Levels {
     return control_->stage.load(std::memory_order_acquire) == seen.word;
   }
 
+  // The same, and whoever moves it afterwards sees what we have stored before: a swap, so that the moves follow it.
+  [[nodiscard]] bool is_still_for_all(Stage seen) const noexcept {
+    std::uint64_t word = seen.word;
+    return control_->stage.compare_exchange_strong(word, word, std::memory_order_acq_rel, std::memory_order_relaxed);
+  }
+
  private:
   bool move(Stage from, Stage to) const noexcept {
     PENSTOCK_FAILPOINT("stage.before_move");
@@ -283,7 +304,7 @@ class Levels {
     const std::uint64_t pushed = FromOpening::position_of(level.push_position.load(std::memory_order_acquire));
     if (pushed == Opening{level.opening.load(std::memory_order_acquire)}.base())
       raise(level.reset_position, pushed, pushed, FromOpening::position_mask);
-    const std::uint64_t log2 = is_private_ || i == 0 ? 0 : level.planned.load(std::memory_order_acquire);
+    const std::uint64_t log2 = is_private_ || i == 0 ? 0 : plan(i).log2();
     raise(level.opening, base, Opening::at(base, log2).word, Opening::base_mask);
     raise(level.pop_position, base, base, FromOpening::position_mask);
     raise(level.push_position, base, base, FromOpening::position_mask);

@@ -2,7 +2,7 @@
 //
 // An operation looks up the stage and the ring, tries, and is told by the ring what is in its way: then it makes the
 // move, or finishes somebody else's, and tries again. `Keeper` brings the lock of upkeep:
-//   bool enter(bool must)   get the lock; without `must` only if it is free
+//   bool enter(bool must)   get the lock; without `must` only if it is free, with it after a moment
 //   void leave()
 //   int file()              what memory is taken from
 #pragma once
@@ -24,10 +24,11 @@ class GrowingFlow {
       : keeper_(keeper), levels_(levels), upkeep_(upkeep) {}
 
   // attempt(ring) puts as bounded_items.hpp does. `slots`: of its first item.
-  // full: no room and no way to make some now; unbacked: the system has no memory, see error().
+  // full: no room and no way to make some now; busy: nobody knows, somebody else is at the memory; unbacked: the system has no memory, see error().
   template <class Attempt>
   [[nodiscard, gnu::always_inline]] inline Outcome put(LastRings& last, std::uint64_t slots, Attempt attempt) noexcept {
     GrowingRing& ring = last.put;
+    bool may_start_over = true;
     for (int turn = 0; turn < turns_limit; ++turn) {
       const Stage now = levels_.unchecked_stage();
       if (!is_of(ring, now)) [[unlikely]] {
@@ -43,7 +44,7 @@ class GrowingFlow {
       }
       ring.stage = nullptr;  // what has memory may have changed: look it up anew
       if (!levels_.is_still(now)) note_late_look();
-      const Outcome way = make_way(now, ring, outcome, slots);
+      const Outcome way = make_way(now, ring, outcome, slots, may_start_over);
       if (way != Outcome::moved) return way;
     }
     return Outcome::corrupt;
@@ -193,11 +194,16 @@ class GrowingFlow {
     return !levels_.is_sound(raw) || (outcome == Outcome::corrupt && raw.word == now.word);
   }
 
-  [[gnu::noinline]] Outcome make_way(Stage now, const GrowingRing& ring, Outcome outcome, std::uint64_t slots) noexcept {
+  [[gnu::noinline]] Outcome make_way(Stage now, const GrowingRing& ring, Outcome outcome, std::uint64_t slots,
+                                     bool& may_start_over) noexcept {
     switch (outcome) {
       case Outcome::closed:
         return levels_.follow_closing(now) == Levels::Moved::corrupt ? Outcome::corrupt : Outcome::moved;
-      case Outcome::full: return grow(now, ring, slots);
+      case Outcome::full: {
+        const Outcome grown = grow(now, ring, slots);
+        const bool is_too_long = slots > ring.claim_limit();
+        return grown == Outcome::full && is_too_long && start_over(now, may_start_over) ? Outcome::moved : grown;
+      }
       case Outcome::unbacked: return back(now, slots);
       default: return is_contradiction(outcome, now) ? Outcome::corrupt : Outcome::moved;
     }
@@ -213,6 +219,16 @@ class GrowingFlow {
     return plan(now, next, least_for(ring, next, slots), true);
   }
 
+  // For an item that is too long for its ring, where the budget or the table ends: in an empty queue the rings on the way
+  // are left, and then it begins anew with its first level and the whole budget. Once for a put: else it would go on so
+  // while somebody holds what is missing.
+  [[nodiscard]] bool start_over(Stage now, bool& may_start_over) noexcept {
+    if (now.read_level() != now.written_level()) return levels_.read_on(now) == Levels::Moved::yes;
+    if (!may_start_over) return false;
+    may_start_over = false;
+    return shrink(now);
+  }
+
   // A level that is opened because of the budget with a smaller capacity must be worth it.
   [[nodiscard]] std::uint64_t least_for(const GrowingRing& ring, std::uint32_t next, std::uint64_t slots) const noexcept {
     const std::uint64_t least = slots > 2 * ring.capacity ? slots : 2 * ring.capacity;
@@ -220,7 +236,7 @@ class GrowingFlow {
   }
 
   [[nodiscard]] Outcome plan(Stage now, std::uint32_t next, std::uint64_t least, bool must) noexcept {
-    if (!keeper_.enter(must)) return Outcome::full;
+    if (!keeper_.enter(must)) return Outcome::busy;
     int error = 0;
     Upkeep::Given given = Upkeep::Given::not_clean;
     if (levels_.is_still(now)) {
@@ -234,7 +250,7 @@ class GrowingFlow {
   }
 
   [[nodiscard]] Outcome back(Stage now, std::uint64_t slots) noexcept {
-    if (!keeper_.enter(true)) return Outcome::full;
+    if (!keeper_.enter(true)) return Outcome::busy;
     int error = 0;
     Upkeep::Given given = Upkeep::Given::yes;
     if (levels_.is_still(now)) given = upkeep_.prepare_open(keeper_.file(), now.written_level(), slots, error);

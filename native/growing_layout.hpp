@@ -62,7 +62,8 @@ struct GrowingControl {
   std::atomic<std::uint64_t> grown;           // times that a level was opened because the one before was full
   std::atomic<std::uint64_t> shrunk;          // times that the first level was opened again
   alignas(line_bytes) std::atomic<std::uint64_t> upkeep;  // a lock (owner_lock.hpp): who gives and takes memory
-  std::atomic<std::uint64_t> preparing;  // | level + 1 : 8 | slots : 56 |: memory that is just being given; 0: none
+  // | level + 1 : 8 | slots : 56 |: memory that is just being given, of all ones given back unused; 0: none
+  std::atomic<std::uint64_t> preparing;
   std::atomic<std::uint64_t> resets;     // levels that were freed: producers who wait for memory look here
   std::atomic<std::uint64_t> last_high;  // the last position at which the queue was not nearly empty; a hint
 };
@@ -73,7 +74,8 @@ struct LevelControl {
   alignas(line_bytes) std::atomic<std::uint64_t> pop_position;   // | discarded : 1 | 0 : 1 | position : 62 |
   // | log2 of the capacity of this opening, 0: the level's own : 6 | position of its first slot : 58 |
   alignas(line_bytes) std::atomic<std::uint64_t> opening;
-  std::atomic<std::uint64_t> planned;         // log2 of the capacity of the next opening, 0: none; reserves its memory
+  // | 0 : 57 | being withdrawn : 1 | log2 of the capacity of the next opening, 0: none : 6 |; reserves its memory
+  std::atomic<std::uint64_t> planned;
   std::atomic<std::uint64_t> prepared;        // slots from the first on that have memory
   std::atomic<std::uint64_t> reset_position;  // what was pushed before it is gone, and its memory given back
   std::atomic<std::uint64_t> reset_slots;     // of a reset under way: slots from the first on that are given back

@@ -1,7 +1,8 @@
 // Upkeep of a growing queue: which levels have memory, and what is given back.
 //
 // Shape      a level's memory:   none ── plan ──► reserved ── prepare, in extents ──► whole
-//                                 ▲                    (used, closed, drained)            │
+//                                 ▲ ▲                │ (used, closed, drained)            │
+//                                 │ └── withdraw ◄───┘ never used                         │
 //                                 └────────── reset: given back in steps, zeroed ◄────────┘
 //            Level 0 keeps its memory, and is zeroed by hand.
 // Roles      whoever puts near the end of what is prepared, or has drained a level; one at a time, under a lock whose
@@ -17,6 +18,9 @@
 //            M5  recoveries hold the lock too: a slot that was judged in one opening is not changed in the next.
 //            M6  a look that comes late, at a level that was given back, sees zeros and makes the kernel give a page for
 //                them. Who finds that the stage has moved since it looked says so, and what is clean is given back again.
+//            M7  a level is withdrawn only when it is neither in the stage nor the next: nobody looks at its plan who
+//                has not seen the stage come to the level before it. It is marked first, and then the stage is seen
+//                unchanged by a swap: who comes there later sees the mark, and asks under the lock.
 // Progress   blocking among those who give and take memory; an owner that is stopped stops growth, not the queue.
 #pragma once
 
@@ -33,6 +37,7 @@ class Upkeep {
  public:
   static constexpr std::uint64_t extent_bytes = 256 << 10;
   static constexpr std::uint64_t step_bytes = 4 << 20;
+  static constexpr std::uint64_t withdrawing = ~std::uint64_t{0} >> 8;  // instead of slots, in `preparing`
   static constexpr std::uint64_t generation_lead = 64;  // generations beyond the prepared slots that looks may touch
 
   Upkeep(const Levels& levels, std::byte* base, std::uint64_t fixed_bytes, std::uint64_t max_bytes) noexcept
@@ -47,7 +52,7 @@ class Upkeep {
     if (!levels_.is_clean(i)) return Given::not_clean;
     if (levels_.is_ready(i)) return Given::yes;
     LevelControl& level = *levels_[i].control;
-    if (level.planned.load(std::memory_order_relaxed) == 0) {
+    if (levels_.plan(i).word == 0) {
       if (max_bytes_ != 0) sweep(fd);
       std::uint64_t capacity = levels_[i].capacity;
       const std::uint64_t reserved = reserved_bytes();
@@ -73,8 +78,11 @@ class Upkeep {
     const std::uint64_t word = levels_.control().preparing.load(std::memory_order_acquire);
     if (word == 0) [[likely]] return;
     const std::uint64_t i = (word >> 56) - 1;
-    const std::uint64_t slots = word & (~std::uint64_t{0} >> 8);
-    if (i < levels_.steps() && slots <= levels_[static_cast<std::uint32_t>(i)].capacity) {
+    const std::uint64_t slots = word & withdrawing;
+    if (i < levels_.steps() && slots == withdrawing) {
+      std::atomic<std::uint64_t>& planned = levels_[static_cast<std::uint32_t>(i)].control->planned;
+      planned.store(Plan{planned.load(std::memory_order_relaxed)}.log2(), std::memory_order_release);
+    } else if (i < levels_.steps() && slots <= levels_[static_cast<std::uint32_t>(i)].capacity) {
       const auto level = static_cast<std::uint32_t>(i);
       const std::uint64_t before = levels_[level].control->prepared.load(std::memory_order_relaxed);
       // what is not accounted for is given back: the next who needs it asks for it
@@ -91,6 +99,7 @@ class Upkeep {
     PENSTOCK_FAILPOINT("memory.read_stage");
     Step step = Step::nothing;
     for (std::uint32_t i = 0; i < levels_.steps(); ++i) {
+      if (is_idle(i, now) && withdraw(fd, i, now)) return Step::some;
       if (!is_dirty(i, now)) continue;
       if (reset(fd, i, now)) return Step::some;
       step = Step::held;
@@ -115,7 +124,7 @@ class Upkeep {
   [[nodiscard]] bool has_dirt() const noexcept {
     const Stage now = levels_.unchecked_stage();
     for (std::uint32_t i = 0; i < levels_.steps(); ++i)
-      if (is_dirty(i, now)) return true;
+      if (is_dirty(i, now) || is_idle(i, now)) return true;
     return false;
   }
 
@@ -123,7 +132,7 @@ class Upkeep {
   [[nodiscard]] std::uint64_t reserved_bytes() const noexcept {
     std::uint64_t sum = fixed_bytes_ + bytes_of(levels_[0].capacity);
     for (std::uint32_t i = 1; i < levels_.steps(); ++i)
-      if (levels_[i].control->planned.load(std::memory_order_relaxed) != 0) sum += bytes_of(planned_capacity(i));
+      if (levels_.plan(i).word != 0) sum += bytes_of(planned_capacity(i));
     return sum;
   }
 
@@ -136,13 +145,19 @@ class Upkeep {
            round_up(slots * levels_.slot_bytes(), page_bytes);
   }
 
-  // The most slots that one level could have with nothing else but level 0 about.
+  // The most slots that an item can have: in an empty queue a ring of as many can be opened. No level is skipped on the
+  // way there, so the one before is open when it is planned; the first may be so with fewer slots than it could have.
   [[nodiscard]] std::uint64_t largest_capacity() const noexcept {
     std::uint64_t capacity = levels_[levels_.last()].capacity;
     if (max_bytes_ == 0) return capacity;
     const std::uint64_t others = fixed_bytes_ + bytes_of(levels_[0].capacity);
-    while (capacity > levels_[0].capacity && others + bytes_of(capacity) > max_bytes_) capacity /= 2;
-    return capacity;
+    for (; capacity > levels_[0].capacity; capacity /= 2) {
+      std::uint32_t i = 1;
+      while (levels_[i].capacity < capacity) ++i;
+      const std::uint64_t before = i > 1 ? levels_[i - 1].capacity : capacity / 2;
+      if (others + bytes_of(before) + bytes_of(capacity) <= max_bytes_) break;
+    }
+    return capacity > levels_[0].capacity ? capacity : levels_[0].capacity;
   }
 
  private:
@@ -151,8 +166,37 @@ class Upkeep {
     return levels_.is_sound(now) && (i < now.read_level() || i > now.written_level()) && !levels_.is_clean(i);
   }
 
+  // Planned, and not used; see M7.
+  [[nodiscard]] bool is_idle(std::uint32_t i, Stage now) const noexcept {
+    if (levels_.is_private() || i == 0 || levels_.plan(i).word == 0 || !levels_.is_sound(now)) return false;
+    return (i < now.read_level() || i > now.written_level() + 1) && levels_.is_clean(i);
+  }
+
+  // False: the stage has moved, so somebody may have come to need it. keeps M4, M7
+  [[nodiscard]] bool withdraw(int fd, std::uint32_t i, Stage now) noexcept {
+    LevelControl& level = *levels_[i].control;
+    const Plan plan = levels_.plan(i);
+    PENSTOCK_FAILPOINT("memory.before_withdraw");
+    levels_.control().preparing.store((std::uint64_t{i} + 1) << 56 | withdrawing, std::memory_order_release);
+    PENSTOCK_FAILPOINT("memory.withdrawal_noted");
+    level.planned.store(plan.log2() | Plan::withdrawn_bit, std::memory_order_release);
+    PENSTOCK_FAILPOINT("memory.withdrawal_marked");
+    const bool is_unneeded = levels_.is_still_for_all(now);
+    if (is_unneeded) {
+      level.prepared.store(0, std::memory_order_relaxed);  // before its memory goes: keeps M2 if we die here
+      PENSTOCK_FAILPOINT("memory.unprepared");
+      give_back(fd, i, 0, levels_[i].capacity);
+      PENSTOCK_FAILPOINT("memory.withdrawn");
+    }
+    level.planned.store(is_unneeded ? 0 : plan.log2(), std::memory_order_release);
+    PENSTOCK_FAILPOINT("memory.withdrawal_over");
+    levels_.control().preparing.store(0, std::memory_order_release);
+    if (is_unneeded) levels_.control().resets.fetch_add(1, std::memory_order_relaxed);
+    return is_unneeded;
+  }
+
   [[nodiscard]] std::uint64_t planned_capacity(std::uint32_t i) const noexcept {
-    return Levels::capacity_of(levels_[i], levels_[i].control->planned.load(std::memory_order_relaxed));
+    return Levels::capacity_of(levels_[i], levels_.plan(i).log2());
   }
 
   [[nodiscard]] Given prepare(int fd, std::uint32_t i, std::uint64_t capacity, std::uint64_t least, int& error) noexcept {

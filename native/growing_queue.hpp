@@ -130,17 +130,16 @@ class GrowingQueue {
   }
 
   // The lock of upkeep. Before it is asked for, the line says that its owner is at it: no intent may be outstanding.
-  [[nodiscard]] bool enter(bool must) noexcept {
+  [[nodiscard]] bool enter(bool must) noexcept { return enter_within(must ? moment_ns : 0); }
+  [[nodiscard]] bool enter_within(std::int64_t limit_ns) noexcept {
     SharedLedger ledger;
     if (!find_ledger(ledger)) return false;
     const std::uint32_t line = ledger.number();
     roster_.lines()[line].intent.store(at_the_lock, std::memory_order_release);
     PENSTOCK_FAILPOINT("upkeep.noted");
     Locked locked = lock_.try_lock(line);
-    if (locked == Locked::no && must)
-      locked = lock_.lock(line, [this](std::uint32_t owner) { return is_alive(owner); }, lock_limit_ns);
-    if (locked == Locked::no && !must && is_owner_dead())
-      locked = lock_.lock(line, [this](std::uint32_t owner) { return is_alive(owner); }, 0);
+    if (locked == Locked::no && (limit_ns != 0 || is_owner_dead()))
+      locked = lock_.lock(line, [this](std::uint32_t owner) { return is_alive(owner); }, limit_ns);
     if (locked == Locked::no) {
       ledger.clear();
       return false;
@@ -169,7 +168,7 @@ class GrowingQueue {
   // One pass; somebody else may be at it, then nothing is found.
   [[nodiscard]] GrowingRecovery::Found recover() noexcept {
     GrowingRecovery::Found found;
-    if (!enter(true)) return found;
+    if (!enter(false)) return found;
     found = recovery_.run();
     leave();
     return found;
@@ -199,7 +198,7 @@ class GrowingQueue {
   // given back since is all published or buried.
   [[nodiscard]] Outcome settle_producer(ProducerLine& line) noexcept {
     for (int look = 0;; ++look) {
-      const Outcome outcome = enter(true) ? settle_entered(line) : Outcome::busy;
+      const Outcome outcome = enter_within(lock_limit_ns) ? settle_entered(line) : Outcome::busy;
       if (outcome != Outcome::busy || look == settle_looks) return outcome;
       const GrowingRecovery::Found found = recover();
       if (found.unclaimed) return Outcome::corrupt;
@@ -237,6 +236,8 @@ class GrowingQueue {
     wait_until(
         items(), item_patience_, [this] { return flow_.looks_gettable(); }, [] { return true; }, limit_ns);
   }
+  // After busy.
+  void wait_a_moment() const noexcept { nap(); }
   void wait_for_room(std::uint64_t slots, std::uint64_t resets, std::int64_t limit_ns) noexcept {
     wait_until(
         room(), room_patience_, [=, this] { return flow_.looks_puttable(slots, resets); }, [] { return true; }, limit_ns);
@@ -246,6 +247,7 @@ class GrowingQueue {
   static constexpr int join_looks = 500;
   static constexpr int settle_looks = 50;
   static constexpr std::uint32_t joiner = participants_limit;  // beyond every line
+  static constexpr std::int64_t moment_ns = 1'000'000;  // for who never waits, and has the GIL
   static constexpr std::int64_t lock_limit_ns = 100'000'000;
   static constexpr std::uint64_t at_the_lock = Intent{Side::none, 1, 1}.packed();
   static_assert(at_the_lock != 0 && !Intent::unpack(at_the_lock).covers(Side::push, 1));
@@ -266,6 +268,8 @@ class GrowingQueue {
     GrowingRings(levels_).each([&](const GrowingRing& ring) {
       const std::uint64_t end = FromOpening::position_of(ring.push_position->load(std::memory_order_acquire));
       if (is_there || position < ring.base || position >= end) return;
+      // drained: what was claimed there was published or buried, and may be zeroed by now
+      if (FromOpening::position_of(ring.pop_position->load(std::memory_order_acquire)) == end) return;
       is_there = true;
       outcome = settle(ring, line);
     });

@@ -28,7 +28,7 @@ class StressedGrowing {
       }
       if (outcome == Outcome::closed) return Answer::closed;
       if (outcome == Outcome::unbacked) return Answer::no_memory;
-      if (outcome != Outcome::full) return Answer::corrupt;
+      if (outcome != Outcome::full && outcome != Outcome::busy) return Answer::corrupt;
       seen = {};
       if (!queue_.recovery_is_due(outcome) || !queue_.make_room(ledger_)) return Answer::refused;
     }

@@ -100,6 +100,7 @@ cdef extern from "growing_queue.hpp" namespace "penstock" nogil:
         uint32_t count_alive() const
         void wait_for_items(int64_t)
         void wait_for_room(uint64_t, uint64_t, int64_t)
+        void wait_a_moment()
 
     uint64_t count_items(const Levels&, bint)
     bint claim_pop(const GrowingRing&, SharedLedger, Span)

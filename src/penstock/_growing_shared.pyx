@@ -353,7 +353,10 @@ cdef class GrowingBody(ClaimingBody):
         if left <= 0:
             return False
         with nogil:
-            self.queue.wait_for_room(slots, resets, left)
+            if outcome == Outcome.busy:  # somebody is at the memory, and wakes nobody when that is over
+                self.queue.wait_a_moment()
+            else:
+                self.queue.wait_for_room(slots, resets, left)
         return self.after_wait(ledger)
 
     cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:

@@ -1,27 +1,11 @@
 // The growing queue by single steps: when it moves from ring to ring, what it keeps, what it gives back.
-#include "check.hpp"
 #include "growing_lease.hpp"
-#include "growing_segment.hpp"
-
-#include <vector>
+#include "growing_steps.hpp"
 
 namespace penstock::testing {
 
 // Levels of 8, 32, 128 and 512 slots.
 constexpr GrowingSizes small{};
-
-static Stage stage_of(const GrowingSegment& segment) { return Stage{segment.control().stage.load()}; }
-
-static void put_all(GrowingAttachment& attached, std::uint64_t first, std::uint64_t last) {
-  for (std::uint64_t i = first; i < last; ++i) REQUIRE(attached.put_number(i) == Outcome::done);
-}
-static void get_all(GrowingAttachment& attached, std::uint64_t first, std::uint64_t last) {
-  std::uint64_t number = 0;
-  for (std::uint64_t i = first; i < last; ++i) {
-    REQUIRE(attached.get_number(number) == Outcome::done);
-    CHECK_EQUAL(number, i);
-  }
-}
 
 TEST(each_level_has_four_times_the_bytes_of_the_one_before) {
   for (std::uint32_t i = 0; i < 11; ++i) CHECK_EQUAL(level_capacity(4096, i, 64) * 64, std::uint64_t{4096} << 2 * i);
