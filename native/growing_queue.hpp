@@ -155,6 +155,8 @@ class GrowingQueue {
     if (find_ledger(ledger)) ledger.clear();
   }
   [[nodiscard]] int file() const noexcept { return roster_.descriptor(); }
+  // From here on this process is dead to the others.
+  void leave_roster() noexcept { roster_.leave(); }
 
   // When to look for the dead: see SharedQueue.
   [[nodiscard]] bool recovery_is_due(Outcome outcome) noexcept {

@@ -78,6 +78,7 @@ cdef extern from "growing_queue.hpp" namespace "penstock" nogil:
         Event room() const
         bint find_ledger(SharedLedger&) const
         int file() const
+        void leave_roster()
         uint64_t owner_word(SharedLedger) const
         Joined join()
         Outcome peek(SharedLedger, Peeked&, GrowingRing&)

@@ -12,7 +12,7 @@ from penstock._kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from penstock._mapped cimport own_identity
 from penstock._native cimport (
     Buffer, Event, Identity, Joined, Outcome, Peeked, ProducerLine, Producers, RingLease, SharedLedger, array_data,
-    byte, import_array, is_broken, item_bytes_limit, watch,
+    byte, import_array, is_broken, item_bytes_limit, watch_sparse,
 )
 from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
 
@@ -48,7 +48,6 @@ cdef class GrowingBody(ClaimingBody):
         at.participants = offsets["participants_offset"]
         at.producers = offsets["producers_offset"]
         at.regions = offsets["regions_offset"]
-        self.guard = watch(mapped.view.buf, mapped.view.len)
         self.last = <LastRings*>PyMem_Calloc(geometry.participants, sizeof(LastRings))
         if self.last is NULL:
             raise MemoryError()
@@ -57,6 +56,7 @@ cdef class GrowingBody(ClaimingBody):
             geometry.max_bytes, geometry.participants, geometry.producers, opened.take_lock_fd(), own_identity(),
             self.last,
         )
+        self.guard = watch_sparse(mapped.view.buf, mapped.view.len, self.queue.file())
         self.item_slots_limit = self.queue.item_slots_limit()
         self.label = repr(opened.name)
         self.dtype = opened.item.dtype
@@ -67,6 +67,9 @@ cdef class GrowingBody(ClaimingBody):
     def __dealloc__(self):
         del self.queue
         PyMem_Free(self.last)
+
+    cdef void let_go(self) noexcept:
+        self.queue.leave_roster()
 
     cdef int raise_corrupt(self) except -1:
         cdef Stage now = self.queue.levels().stage()

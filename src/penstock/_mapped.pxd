@@ -13,6 +13,7 @@ cdef class MappedBody(Body):
     cdef readonly object memory      # the mapping: unmapped when the last one is out
 
     cdef int raise_if_truncated(self) except -1
+    cdef void let_go(self) noexcept
     cdef int raise_not_joined(self, Joined joined) except -1
     cdef int raise_shut_down(self) except -1
 

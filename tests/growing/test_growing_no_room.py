@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import os
 import random
 import subprocess
+import time
 
 import pytest
 
@@ -105,3 +108,52 @@ def test_a_file_system_that_is_full_costs_nobody_an_item(small_room, item, value
         assert refusals == 10
         assert [q.get(block=False) for _ in range(put - got)] == [value] * (put - got)
         assert q.empty()
+
+
+CONSUME = """
+import sys, time, penstock
+q = penstock.open("q")
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    q.try_get()
+print("fine")
+"""
+
+PRODUCE = """
+import errno, sys, time, numpy, penstock
+q = penstock.open("q")
+end = time.monotonic() + float(sys.argv[1])
+batch, refusals = numpy.arange(200, dtype="<u8"), 0
+while time.monotonic() < end:
+    try:
+        q.put_many(batch, timeout=0)
+    except penstock.Full:
+        time.sleep(0.0001)
+    except OSError as error:
+        assert error.errno == errno.ENOSPC
+        refusals += 1
+assert refusals > 0
+print("fine")
+"""
+
+
+@needs_root
+def test_who_looks_where_memory_was_just_taken_away_is_left_alone(small_room, children, is_long):
+    """Consumers are late at levels that are given back, and somebody else takes what is free, and gives it up again."""
+    seconds = 30 if is_long else 4
+    with GrowingQueue.create("q", item="<u8", steps=6) as q:
+        running = [children.start(CONSUME, seconds) for _ in range(3)]
+        running.append(children.start(PRODUCE, seconds))
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            with (small_room / "other").open("wb") as other:
+                taken = 0
+                until = time.monotonic() + 0.1
+                while time.monotonic() < until:
+                    with contextlib.suppress(OSError):
+                        os.posix_fallocate(other.fileno(), taken, 4096)
+                        taken += 4096
+            (small_room / "other").unlink()
+            time.sleep(0.03)
+        assert [child.communicate(timeout=60) for child in running] == [("fine\n", "")] * 4
+        q.put(1)
