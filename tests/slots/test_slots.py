@@ -184,6 +184,13 @@ def test_a_capacity_that_is_no_int_is_refused(q, capacity):
         q.set_capacity(capacity)
 
 
+def test_an_on_evict_that_cannot_be_called_is_refused_before_anything_changes(q):
+    q.put_many([b"1", b"2", b"3"])
+    with pytest.raises(TypeError, match="on_evict must be callable or None: on_evict=5"):
+        q.set_capacity(2, on_evict=5)
+    assert (q.capacity, q.qsize(), q.stats().evicted) == (4, 3, 0)
+
+
 @pytest.mark.parametrize("capacity", [1, 2, 3, 4])
 def test_a_capacity_is_how_many_items_fit_for_every_handle(q, capacity):
     other = SlotQueue.open("q")
