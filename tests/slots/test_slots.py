@@ -168,6 +168,30 @@ def test_under_overwriting_puts_every_item_is_got_or_evicted_exactly_once():
         assert q.stats().free == 3
 
 
+class Unreadable:
+    """Pickles, and cannot be unpickled."""
+
+    def __reduce__(self):
+        return int, ("no number",)
+
+
+def test_an_evicted_item_that_cannot_be_unpickled_comes_as_its_error():
+    """The put has succeeded: if it raised, it would be repeated."""
+    with SlotQueue.create("q", 1, item=object) as q:
+        q.put(Unreadable())
+        assert isinstance(q.put("new", overwrite=True), ValueError)
+        assert q.get_many(9) == ["new"]
+
+
+def test_a_smaller_capacity_evicts_all_that_is_too_much_readable_or_not():
+    with SlotQueue.create("q", 4, item=object) as q:
+        evicted = []
+        q.put_many([1, Unreadable(), 3, 4])
+        q.set_capacity(1, on_evict=evicted.append)
+        assert [type(each) for each in evicted] == [int, ValueError, int]
+        assert q.get_many(9) == [4]
+
+
 # -- capacity -------------------------------------------------------------------------------------------
 
 
