@@ -120,10 +120,47 @@ def test_rm_removes_the_name():
     assert penstock.queues() == []
 
 
+@pytest.mark.parametrize("kind", CLASSES)
+def test_rm_as_json_says_what_each_kind_had_counted(kind):
+    with CLASSES[kind].create(f"some-{kind}", item="f8") as queue:
+        queue.put_many([1.5, 2.5])
+        row = json.loads(call("stat", f"some-{kind}", "--json").output)
+        result = call("rm", f"some-{kind}", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.output) == [row]
+    assert (row["kind"], row["size"]) == (kind, 2)
+    assert penstock.queues() == []
+
+
+def test_rm_removes_the_others_where_one_is_missing():
+    for name in ("a", "b"):
+        penstock.BoundedQueue.create(name, 2).close()
+    result = call("rm", "a", "missing", "b/c", "b")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == ["removed a", "removed b"]
+    missing, bad = result.stderr.splitlines()
+    assert missing.startswith("Error: ")
+    assert "'missing'" in missing
+    assert "'b/c'" in bad
+    assert penstock.queues() == []
+
+
+def test_rm_as_json_says_what_was_removed_and_what_failed():
+    for name in ("a", "b"):
+        penstock.BoundedQueue.create(name, 2).close()
+    result = call("rm", "a", "missing", "b", "--json")
+    assert result.exit_code == 1
+    rows = json.loads(result.stdout)
+    assert [row["name"] for row in rows] == ["a", "missing", "b"]
+    assert ["failed" in row for row in rows] == [False, True, False]
+    assert "missing" in rows[1]["failed"]
+    assert penstock.queues() == []
+
+
 @pytest.mark.parametrize("arguments", [("stat", "nope"), ("rm", "nope"), ("stat", "a/b")])
 def test_a_bad_name_is_one_clear_line_and_no_traceback(arguments):
     result = call(*arguments)
-    assert result.exit_code != 0
+    assert result.exit_code == 1
     assert result.output.startswith("Error: ")
     assert "Traceback" not in result.output
 
