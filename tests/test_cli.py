@@ -59,14 +59,33 @@ def test_ls_shows_queues_of_every_kind_beside_each_other():
     assert [(row["name"], row["kind"], row["size"]) for row in rows] == [("jobs", "bounded", 1), ("ticks", "events", 2)]
 
 
-def test_a_queue_that_cannot_be_looked_at_does_not_hide_the_others():
-    with penstock.BoundedQueue.create("jobs", 16), penstock.EventQueue.create("taken", participants=1) as taken:
-        taken.put(b"by the only participant")
+def test_a_queue_that_cannot_be_looked_at_does_not_hide_the_others(monkeypatch):
+    really_open = penstock.open
+
+    def open_some(name):
+        if name == "broken":
+            raise penstock.CorruptSegment("it broke after it was listed")
+        return really_open(name)
+
+    monkeypatch.setattr(penstock, "open", open_some)
+    with penstock.BoundedQueue.create("jobs", 16), penstock.EventQueue.create("broken"):
         result = call("ls")
         rows = json.loads(call("ls", "--json").output)
     assert result.exit_code == 0
     assert "jobs" in result.output
-    assert "participants" in next(row["error"] for row in rows if row["name"] == "taken")
+    assert "it broke" in next(row["error"] for row in rows if row["name"] == "broken")
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_who_looks_at_a_queue_is_no_participant_of_it(kind):
+    CLASSES[kind].create("q", item="f8", participants=1).close()
+    for _ in range(2):
+        assert json.loads(call("stat", "q", "--json").output)["participants"] == 0
+    with penstock.open("q") as queue:
+        assert [queue.stats().participants for _ in range(2)] == [0, 0]
+        queue.put(1.5)
+        assert queue.stats().participants == 1
+        assert json.loads(call("stat", "q", "--json").output)["participants"] == 1
 
 
 def test_stat_shows_the_counters():
