@@ -289,8 +289,8 @@ def test_a_batch_of_arrays_has_one_more_dimension(shape):
 
 def test_part_of_an_item_is_no_batch():
     with BoundedQueue.create("q", 16, item=np.dtype(("<i4", (3,)))) as q:
-        with pytest.raises(ValueError, match="whole items"):
+        with pytest.raises(ValueError, match=r"items of shape \(n, 3\): shape=\(4,\)"):
             q.put_many(np.arange(4, dtype="<i4"))
-        with pytest.raises(ValueError, match="one item of dtype"):
+        with pytest.raises(ValueError, match=r"one item, of shape \(3,\): shape=\(2,\)"):
             q.put([1, 2])
         assert q.empty()

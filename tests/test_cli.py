@@ -59,14 +59,33 @@ def test_ls_shows_queues_of_every_kind_beside_each_other():
     assert [(row["name"], row["kind"], row["size"]) for row in rows] == [("jobs", "bounded", 1), ("ticks", "events", 2)]
 
 
-def test_a_queue_that_cannot_be_looked_at_does_not_hide_the_others():
-    with penstock.BoundedQueue.create("jobs", 16), penstock.EventQueue.create("taken", participants=1) as taken:
-        taken.put(b"by the only participant")
+def test_a_queue_that_cannot_be_looked_at_does_not_hide_the_others(monkeypatch):
+    really_open = penstock.open
+
+    def open_some(name):
+        if name == "broken":
+            raise penstock.CorruptSegment("it broke after it was listed")
+        return really_open(name)
+
+    monkeypatch.setattr(penstock, "open", open_some)
+    with penstock.BoundedQueue.create("jobs", 16), penstock.EventQueue.create("broken"):
         result = call("ls")
         rows = json.loads(call("ls", "--json").output)
     assert result.exit_code == 0
     assert "jobs" in result.output
-    assert "participants" in next(row["error"] for row in rows if row["name"] == "taken")
+    assert "it broke" in next(row["error"] for row in rows if row["name"] == "broken")
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_who_looks_at_a_queue_is_no_participant_of_it(kind):
+    CLASSES[kind].create("q", item="f8", participants=1).close()
+    for _ in range(2):
+        assert json.loads(call("stat", "q", "--json").output)["participants"] == 0
+    with penstock.open("q") as queue:
+        assert [queue.stats().participants for _ in range(2)] == [0, 0]
+        queue.put(1.5)
+        assert queue.stats().participants == 1
+        assert json.loads(call("stat", "q", "--json").output)["participants"] == 1
 
 
 def test_stat_shows_the_counters():
@@ -120,10 +139,47 @@ def test_rm_removes_the_name():
     assert penstock.queues() == []
 
 
+@pytest.mark.parametrize("kind", CLASSES)
+def test_rm_as_json_says_what_each_kind_had_counted(kind):
+    with CLASSES[kind].create(f"some-{kind}", item="f8") as queue:
+        queue.put_many([1.5, 2.5])
+        row = json.loads(call("stat", f"some-{kind}", "--json").output)
+        result = call("rm", f"some-{kind}", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.output) == [row]
+    assert (row["kind"], row["size"]) == (kind, 2)
+    assert penstock.queues() == []
+
+
+def test_rm_removes_the_others_where_one_is_missing():
+    for name in ("a", "b"):
+        penstock.BoundedQueue.create(name, 2).close()
+    result = call("rm", "a", "missing", "b/c", "b")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == ["removed a", "removed b"]
+    missing, bad = result.stderr.splitlines()
+    assert missing.startswith("Error: ")
+    assert "'missing'" in missing
+    assert "'b/c'" in bad
+    assert penstock.queues() == []
+
+
+def test_rm_as_json_says_what_was_removed_and_what_failed():
+    for name in ("a", "b"):
+        penstock.BoundedQueue.create(name, 2).close()
+    result = call("rm", "a", "missing", "b", "--json")
+    assert result.exit_code == 1
+    rows = json.loads(result.stdout)
+    assert [row["name"] for row in rows] == ["a", "missing", "b"]
+    assert ["failed" in row for row in rows] == [False, True, False]
+    assert "missing" in rows[1]["failed"]
+    assert penstock.queues() == []
+
+
 @pytest.mark.parametrize("arguments", [("stat", "nope"), ("rm", "nope"), ("stat", "a/b")])
 def test_a_bad_name_is_one_clear_line_and_no_traceback(arguments):
     result = call(*arguments)
-    assert result.exit_code != 0
+    assert result.exit_code == 1
     assert result.output.startswith("Error: ")
     assert "Traceback" not in result.output
 

@@ -97,10 +97,14 @@ def header_rows(page: str) -> dict[str, int]:
 
 def test_the_layout_page_names_every_header_field_at_its_offset():
     page = (ROOT / "docs/memory-layout.md").read_text()
-    others, of_slots = page.split("# A slots segment")
+    others, rest = page.split("# A slots segment")
+    of_slots, of_growing = rest.split("# A growing segment")
     assert header_rows(others) == {name: offset for name, (offset, _) in _layout.EVENTS_FIELDS.items()}
     assert header_rows(of_slots) == {
         name: offset for name, (offset, _) in _slots_layout.FIELDS.items() if name not in _layout.FIELDS
+    }
+    assert header_rows(of_growing) == {
+        name: offset for name, (offset, _) in _layout.GROWING_FIELDS.items() if name not in _layout.FIELDS
     }
     assert f"Layout version {_layout.LAYOUT_VERSION}." in page
 

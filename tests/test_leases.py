@@ -1,7 +1,9 @@
 """Leases: claimed, kept, released or given back; delivered again at the same positions when their holder dies."""
 
+import copy
 import gc
 import os
+import pickle
 import signal
 
 import numpy as np
@@ -274,3 +276,54 @@ def test_a_holder_that_is_stopped_keeps_what_it_has(queue, form):
         os.waitpid(child, 0)
     with queue.lease(1, timeout=10) as lease:
         assert numbers_of(lease, form) == [1]
+
+
+@pytest.mark.parametrize("kind", FORMS)
+class TestWhatMakesNoSense:
+    @pytest.fixture
+    def queue(self, kind):
+        with CLASSES[kind].create("jobs", item="i8") as queue:
+            queue.put_many(range(5))
+            yield queue
+
+    def test_a_position_that_nothing_can_have_is_not_unreleased(self, queue):
+        with queue.lease(3):
+            assert queue.unreleased([-1, 2, 3, 2**62, 2**63, 2**64 + 2]) == [2]
+            assert queue.unreleased(np.array([2, 3])) == [2]
+
+    @pytest.mark.parametrize("position", ["a", 1.0, None, True])
+    def test_a_position_that_is_no_int_is_refused(self, queue, position):
+        with pytest.raises(TypeError, match=f"position must be an int: position={position!r}"):
+            queue.unreleased([0, position])
+        with queue.lease(3), pytest.raises(TypeError, match="position must be an int"):
+            queue.unreleased([position])
+
+    @pytest.mark.parametrize("count", ["a", 1.0, True])
+    def test_a_count_that_is_no_int_is_refused_and_the_lease_kept(self, queue, count):
+        with queue.lease(3) as lease:
+            with pytest.raises(TypeError, match=f"count must be an int or None: count={count!r}"):
+                lease.release(count)
+            assert lease.is_held
+
+    def test_a_count_of_numpys_is_an_int(self, queue):
+        with queue.lease(3) as lease:
+            lease.release(np.int64(2))
+        assert queue.lease(9).positions[0] == 2
+
+    @pytest.mark.parametrize("end", ["release", "give_back"])
+    def test_a_lease_that_is_over_is_not_entered(self, queue, end):
+        lease = queue.lease(3)
+        getattr(lease, end)()
+        with pytest.raises(ValueError, match="this lease of the queue 'jobs' is over: take another one"), lease:
+            pass
+
+    def test_a_lease_ended_inside_its_own_block_is_left_in_peace(self, queue):
+        with queue.lease(3) as lease:
+            lease.release()
+        assert not lease.is_held
+
+    @pytest.mark.parametrize("dump", [pickle.dumps, copy.copy, copy.deepcopy])
+    def test_a_lease_cannot_be_pickled(self, queue, dump):
+        lease = queue.lease(3)
+        with pytest.raises(TypeError, match=r"a lease cannot be pickled.*pickle lease\.items and lease\.positions"):
+            dump(lease)

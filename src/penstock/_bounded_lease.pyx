@@ -10,7 +10,7 @@ from libcpp.vector cimport vector
 from penstock._claiming cimport ClaimingBody
 from penstock._kinds cimport OBJECT, RECORD
 from penstock._native cimport *
-from penstock._queue cimport AT_ONCE, checked_int, remaining_ns
+from penstock._queue cimport AT_ONCE, checked_int, checked_positions, remaining_ns
 
 import numpy
 
@@ -100,7 +100,7 @@ def lease(ClaimingBody body, name, max_items, int64_t deadline):
 
 def unreleased(ClaimingBody body, positions):
     """Those of the positions that somebody has claimed to get, and nobody has given back."""
-    return [position for position in positions if body.is_unreleased(position)]
+    return [position for position in checked_positions(positions) if body.is_unreleased(position)]
 
 
 cdef uint64_t adopt(RingHolding holding, uint64_t limit) except? 0:

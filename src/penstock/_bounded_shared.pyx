@@ -163,6 +163,8 @@ cdef class SharedBody(ClaimingBody):
 
     cdef object get(self, int64_t deadline):
         cdef object item
+        if self.deferred:
+            self.raise_deferred()
         item = self._get_bytes(deadline)
         if self.form == BYTES or item is NOTHING:
             return item
@@ -253,6 +255,8 @@ cdef class SharedBody(ClaimingBody):
         cdef object batch
         cdef list spare = []
         cdef bint waited = False
+        if self.form == OBJECT:
+            return self.get_one_by_one(min(limit, BATCH_LIMIT), deadline) or NOTHING
         self.find_ledger(&ledger)
         while True:
             outcome = peek(self.ring[0], ledger, peeked)
@@ -264,12 +268,12 @@ cdef class SharedBody(ClaimingBody):
                 if batch is None:
                     continue
                 self._after_get(waited)
-                return self.decoded(batch) if self.form == OBJECT else batch
+                return batch
             batch = self._recover(outcome, ledger, peeked.skipped > 0)
             if batch is RETRY:
                 continue
             if batch is not NOTHING:
-                return batch[numpy.newaxis] if self.form == RECORD else self.decoded([batch])
+                return batch[numpy.newaxis] if self.form == RECORD else [batch]
             if not self.wait_for_items(deadline, &ledger):
                 return NOTHING
             waited = True

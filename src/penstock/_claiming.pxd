@@ -51,4 +51,3 @@ cdef class ClaimingBody(MappedBody):
     ) except -1
     cdef bint wait_for_items(self, int64_t deadline, SharedLedger* ledger) except -1
     cdef bint after_wait(self, SharedLedger* ledger) except -1
-    cdef list decoded(self, list found)

@@ -15,7 +15,6 @@ from penstock.errors import Full
 import_array()
 
 cdef object encode_object = items.encode_object
-cdef object decode_object = items.decode_object
 
 
 cdef class ClaimingBody(MappedBody):
@@ -202,6 +201,3 @@ cdef class ClaimingBody(MappedBody):
         self.check_open()
         self.find_ledger(ledger)
         return True
-
-    cdef list decoded(self, list found):
-        return [decode_object(item) for item in found] if self.form == OBJECT else found

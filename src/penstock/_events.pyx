@@ -290,7 +290,6 @@ cdef class EventQueue(Queue):
         cdef EventsWord end
         cdef uint64_t number
         sizes = []
-        readers = len(self.readers())
         end.word = control.end.load()
         for number in range(control.head_chunk.load(), control.chunks_made.load()):
             sizes.append(body.map.chunk(number).items.load())
@@ -303,7 +302,7 @@ cdef class EventQueue(Queue):
             used_bytes=control.used_bytes.load(),
             max_bytes=body.map.max_bytes,
             resident_bytes=body.resident_bytes(),
-            readers=readers,
+            readers=count_readers(body),
             participants=body.queue.count_alive(),
             participants_limit=body.participants,
             is_shut_down=end.is_closed(),
@@ -311,6 +310,18 @@ cdef class EventQueue(Queue):
             repairs=control.repairs.load(),
             synced=control.synced.load(),
         )
+
+
+cdef uint32_t count_readers(EventsBody body) noexcept:
+    """Without the lock, and so without a line: who looks is no participant. The ephemeral ones of the dead are gone."""
+    cdef Readers* table = &body.log.readers()
+    cdef uint32_t count = 0
+    cdef uint32_t i
+    for i in range(table.used()):
+        count += table.kind(i) == ReaderKind.durable or (
+            table.kind(i) == ReaderKind.ephemeral and body.queue.roster().is_alive(reader_lock_number(i))
+        )
+    return count
 
 
 cdef EventsBody body_of(EventQueue queue):

@@ -91,6 +91,19 @@ cdef object decoded(EventsBody body, object fetched):
     return decode_object(fetched) if body.form == OBJECT else fetched
 
 
+cdef list readable(EventsBody body, list fetched):
+    """The same of a run, as far as the first item that cannot be unpickled."""
+    cdef list found = []
+    if body.form != OBJECT:
+        return fetched
+    for each in fetched:
+        try:
+            found.append(decode_object(each))
+        except Exception:  # the caller comes back to it
+            break
+    return found
+
+
 cdef object array_on(EventsBody body, const Run& run):
     """The records themselves: a read-only array on the chunk."""
     cdef uint64_t offset = <char*>run.chunk.data - <char*>body.map.arena + run.at * body.map.item_bytes

@@ -9,7 +9,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from penstock._events_body cimport EventsBody
-from penstock._events_fetch cimport array_on, decoded, fetch_list, fetch_one, fetch_records
+from penstock._events_fetch cimport array_on, decoded, fetch_list, fetch_one, fetch_records, readable
 from penstock._events_native cimport *
 from penstock._kinds cimport RECORD
 from penstock._native cimport array_data
@@ -196,9 +196,10 @@ cdef class Reader:
         cdef Cursor cursor = self.cursor
         cdef list taken = []
         cdef list fetched
+        cdef list good
         cdef Run run
         cdef Found found
-        while <uint64_t>len(taken) < limit:
+        while <uint64_t>len(taken) < limit and not self.body.is_closing:  # unpickling runs code, which may close us
             found = next_run(self.body.map[0], self.line[0], not self.is_durable, cursor, end, limit - len(taken), run)
             self.body.check_found(found)
             if found != Found.items:
@@ -208,13 +209,20 @@ cdef class Reader:
                 break
             if fetched is None:
                 self.body.raise_corrupt()
+            good = readable(self.body, fetched)
+            if not good and not taken:
+                cursor.position += 1
+                self.cursor = cursor
+                return [decoded(self.body, fetched[0])]  # raises: it is this one's turn
             if taken:
-                taken += fetched
+                taken += good
             else:
-                taken = fetched
-            cursor.position += run.items
+                taken = good
+            cursor.position += len(good)
             self.cursor = cursor
-        return decoded(self.body, taken) if taken else None
+            if <uint64_t>len(good) < run.items:
+                break
+        return taken if taken else None
 
     def __iter__(self):
         """Items until the queue is shut down and all are seen; a session at a time."""

@@ -17,6 +17,12 @@ cdef enum:
     ALIGNMENT = 128
 
 
+cdef int check_int(str label, object value) except -1:
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"{label} must be an int: {label}={value!r}")
+    return 0
+
+
 cdef class IndexQueue:
     """A queue that holds each of the indices 0 to n-1 at most once; a pop takes the oldest.
 
@@ -30,9 +36,14 @@ cdef class IndexQueue:
     cdef readonly uint64_t n
     """How many indices there are."""
 
-    def __cinit__(self, n, *, full=False, first_cycle=0):
-        if isinstance(n, bool) or not hasattr(type(n), "__index__"):
-            raise TypeError(f"n must be an int: n={n!r}")
+    def __cinit__(self, n=None, *others, full=False, first_cycle=0, **unknown):
+        if others or unknown:
+            raise TypeError(
+                f"an IndexQueue takes n, and by name full and first_cycle: {[*others, *unknown]}; "
+                "use IndexQueue(n, full=True)"
+            )
+        check_int("n", n)
+        check_int("first_cycle", first_cycle)
         if not 1 <= n <= LARGEST:
             raise ValueError(f"n must be between 1 and {LARGEST}: n={n}")
         self.n = n
@@ -63,8 +74,7 @@ cdef class IndexQueue:
     def push(self, index):
         """Put in an index that is not in: one never pushed, or popped since. ValueError for one that is."""
         cdef uint64_t pushed
-        if isinstance(index, bool) or not hasattr(type(index), "__index__"):
-            raise TypeError(f"index must be an int: index={index!r}")
+        check_int("index", index)
         if not 0 <= index < self.n:
             raise ValueError(f"index must be between 0 and {self.n - 1}: index={index}")
         pushed = index
@@ -89,8 +99,7 @@ cdef class IndexQueue:
         """The oldest index if at least ``k`` are in, else None."""
         cdef uint64_t index = 0
         cdef Seen seen
-        if isinstance(k, bool) or not hasattr(type(k), "__index__"):
-            raise TypeError(f"k must be an int: k={k!r}")
+        check_int("k", k)
         if k < 0:
             raise ValueError(f"k must not be negative: k={k}")
         seen = self.queue.pop_if_size_at_least(min(k, LARGEST + 1), index)
@@ -139,6 +148,12 @@ cdef class IndexQueue:
     def cells(self):
         """Every cell: a list of (cycle, index)."""
         return [self._pair(self.queue.cell(i)) for i in range(self.n)]
+
+    def __reduce__(self):
+        raise TypeError(
+            "an IndexQueue lives in one process and cannot be pickled; "
+            "use SlotQueue.create(name, ...) to share places between processes"
+        )
 
     def __repr__(self):
         return f"<penstock.IndexQueue n={self.n}, size={self.queue.size()}>"

@@ -2,12 +2,13 @@
 """What every body that works on a mapped segment needs: who we are in it, and the errors it can always give."""
 
 from penstock._native cimport forget, is_broken, is_starved, thread_limit
+from penstock._queue cimport AT_ONCE, NOTHING
 
 import errno
 import os
 
 from penstock import segment
-from penstock.errors import CorruptSegment, ShutDown, TooManyParticipants
+from penstock.errors import CorruptSegment, QueueClosed, ShutDown, TooManyParticipants
 
 
 cdef Identity own_identity() except *:
@@ -21,6 +22,9 @@ cdef Identity own_identity() except *:
 
 
 cdef class MappedBody(Body):
+
+    def __cinit__(self, *args, **kwargs):
+        self.deferred = []
 
     def __dealloc__(self):
         forget(self.guard)
@@ -54,3 +58,27 @@ cdef class MappedBody(Body):
 
     cdef int raise_shut_down(self) except -1:
         raise ShutDown(f"the queue {self.label} is shut down")
+
+    cdef int raise_deferred(self) except -1:
+        try:
+            error = self.deferred.pop(0)
+        except IndexError:  # another thread has raised it
+            return 0
+        raise error
+
+    cdef list get_one_by_one(self, uint64_t limit, int64_t deadline):
+        """A batch whose items may fail each for itself. Such a one ends it, and its error comes at its turn."""
+        cdef list found = []
+        cdef object item = self.get(deadline)
+        while item is not NOTHING:
+            found.append(item)
+            if <uint64_t>len(found) == limit:
+                break
+            try:
+                item = self.get(AT_ONCE)
+            except (ShutDown, QueueClosed):  # comes again
+                break
+            except Exception as error:
+                self.deferred.append(error)
+                break
+        return found

@@ -204,6 +204,8 @@ cdef class OverwritingBody(MappedBody):
 
     cdef object get(self, int64_t deadline):
         cdef object target
+        if self.deferred:
+            self.raise_deferred()
         if deadline == AT_ONCE and not self._may_have_some():
             return NOTHING
         target = self._new_target()
@@ -228,6 +230,8 @@ cdef class OverwritingBody(MappedBody):
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
         """The first may be waited for; the rest is what is there."""
+        if self.form == OBJECT:
+            return self.get_one_by_one(limit, deadline) or NOTHING
         if deadline == AT_ONCE and not self._may_have_some():
             return NOTHING
         return self._get_records(limit, deadline) if self.form == RECORD else self._get_bytes(limit, deadline)
@@ -264,7 +268,7 @@ cdef class OverwritingBody(MappedBody):
             if not self._get_another(PyBytes_AS_STRING(target)):
                 break
             batch.append(target)
-        return [decode_object(target) for target in batch] if self.form == OBJECT else batch
+        return batch
 
     cdef bint _get_another(self, void* to) except -1:
         """Of a batch that has one already: whatever ends the queue, those are delivered first."""

@@ -11,7 +11,7 @@ from penstock._kinds cimport OBJECT, RECORD
 from penstock._native cimport Joined, array_data, import_array, is_broken, monotonic_ns
 from penstock._overwriting_body cimport BRIEFLY_NS, OverwritingBody
 from penstock._overwriting_native cimport *
-from penstock._queue cimport AT_ONCE, remaining_ns
+from penstock._queue cimport AT_ONCE, checked_positions, remaining_ns
 
 import os
 
@@ -120,12 +120,11 @@ def unreleased(OverwritingBody body, positions):
     cdef int64_t* to = <int64_t*>array_data(found)
     cdef uint64_t limit = len(found)
     cdef uint64_t count
+    cdef list asked = checked_positions(positions)
     with nogil:
         count = body.queue.shelf().list(to, limit)
-    if count == 0:
-        return []
     held = set(found[:count].tolist())
-    return [position for position in positions if position in held]
+    return [position for position in asked if position in held]
 
 
 cdef bint wait(OverwritingHolding holding, Claim claim, int64_t end) except -1:

@@ -6,6 +6,7 @@ cdef int64_t FOREVER, AT_ONCE     # deadlines
 cdef int64_t computed_deadline(bint block, object timeout) except -1
 cdef int64_t remaining_ns(int64_t deadline)
 cdef object checked_int(str label, object value)
+cdef list checked_positions(object positions)
 
 
 cdef class Body:

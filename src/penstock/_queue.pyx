@@ -47,6 +47,12 @@ cdef object checked_int(str label, object value):
     return value.__index__()
 
 
+cdef list checked_positions(object positions):
+    """As ints, without those that no item can have."""
+    cdef list checked = [checked_int("position", position) for position in positions]
+    return [position for position in checked if 0 <= position < 1 << 63]
+
+
 cdef class Body:
     """What a kind of queue has to bring. This one refuses everything: the body of a closed handle."""
 

@@ -169,6 +169,8 @@ cdef class SlotQueue(Queue):
         cdef object item
         if not 1 <= asked <= slots.slots.count():
             raise ValueError(f"capacity must be between 1 and the queue's {slots.slots.count()} slots: capacity={asked}")
+        if on_evict is not None and not callable(on_evict):
+            raise TypeError(f"on_evict must be callable or None: on_evict={on_evict!r}")
         slots.queue.recover_if_due(slots._me(), True)  # slots of the dead would count as used
         slots.queue.set_capacity(asked)
         while True:

@@ -26,6 +26,7 @@ cdef class SlotsBody(MappedBody):
     cdef int _fill(self, Lease* lease, const void* data, uint64_t length) except -1
     cdef object copy_out(self, const Lease* lease)
     cdef object decoded(self, object copied)
+    cdef object as_evicted(self, object copied)
     cdef object evict_surplus(self)
     cdef bint _wait(self, bint for_items, int64_t deadline) except -1
     cdef bint _go_on(self, SlotOutcome outcome, bint for_items, int64_t deadline) except -1

@@ -189,7 +189,7 @@ cdef class SlotsBody(MappedBody):
                 raise
         self._fill(&lease, data, length)
         self.publish(&lease, length, held == 2)
-        return None if evicted is NOTHING else self.decoded(evicted)
+        return None if evicted is NOTHING else self.as_evicted(evicted)
 
     cdef int _fill(self, Lease* lease, const void* data, uint64_t length) except -1:
         if length < LONG_COPY:
@@ -257,7 +257,10 @@ cdef class SlotsBody(MappedBody):
     cdef object get(self, int64_t deadline):
         cdef Lease lease
         cdef object copied
-        cdef int taken = self.take(&lease, deadline)
+        cdef int taken
+        if self.deferred:
+            self.raise_deferred()
+        taken = self.take(&lease, deadline)
         if taken == 0:
             return NOTHING
         try:
@@ -269,16 +272,7 @@ cdef class SlotsBody(MappedBody):
         return self.decoded(copied)
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
-        cdef list found = []
-        cdef object item = self.get(deadline)
-        while item is not NOTHING:
-            found.append(item)
-            if <uint64_t>len(found) == limit:
-                break
-            try:
-                item = self.get(AT_ONCE)
-            except ShutDown:
-                break
+        cdef list found = self.get_one_by_one(limit, deadline)
         if not found:
             return NOTHING
         if self.form == RECORD:
@@ -300,7 +294,14 @@ cdef class SlotsBody(MappedBody):
             self.put_back(&lease)
             raise
         self.leave(&lease, False)
-        return self.decoded(copied)
+        return self.as_evicted(copied)
+
+    cdef object as_evicted(self, object copied):
+        """Who evicts has done what it came for: an item that cannot be unpickled is its error, and raises none."""
+        try:
+            return self.decoded(copied)
+        except Exception as error:
+            return error
 
     # -- waiting ----------------------------------------------------------------------------------------
 

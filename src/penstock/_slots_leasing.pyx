@@ -8,6 +8,7 @@ from libcpp.vector cimport vector
 
 from penstock._kinds cimport RECORD
 from penstock._native cimport array_data, import_array, is_broken
+from penstock._queue cimport checked_positions
 from penstock._slots_body cimport SlotsBody
 from penstock._slots_native cimport *
 
@@ -90,11 +91,12 @@ def lease(SlotsBody body, name, limit, int64_t deadline):
 def unreleased(SlotsBody body, positions):
     """Those of the positions that somebody has taken, and nobody has given back."""
     cdef vector[uint64_t] found
+    cdef list asked = checked_positions(positions)
     found.resize(body.slots.count())
     with nogil:
         found.resize(list_unreleased(body.slots[0], found.data()))
     held = set(found)
-    return [position for position in positions if position in held]
+    return [position for position in asked if position in held]
 
 
 cdef object copied(SlotsHolding holding):

@@ -25,6 +25,9 @@ Examples:
   penstock demo                   producers, a queue, Spark, a lake and candles, live
 """
 
+# What a bad name, a bad file or a bad option leads to: a line for the user, and no traceback.
+EXPECTED = (penstock.PenstockError, OSError, ValueError, TypeError)
+
 
 @click.group(epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(penstock.__version__, prog_name="penstock")
@@ -85,19 +88,21 @@ def stat(name: str, as_json: bool) -> None:
 
 @main.command(epilog="\b\nExample:\n  penstock rm ticks orders\n")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of what each had counted.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list: what each had counted, or why it failed.")
 def rm(names: tuple[str, ...], as_json: bool) -> None:
-    """Remove queues' names. Processes that have one open go on with it."""
-    removed = []
-    with report_errors():
-        for name in names:
-            row = last_look(name) if as_json else {}
-            penstock.unlink(name)
-            removed.append(row)
-            if not as_json:
-                click.echo(f"removed {name}")
+    """Remove queues' names. Processes that have one open go on with it.
+
+    One that cannot be removed does not keep the others from it; the exit code is 1 then.
+    """
+    rows = [removed(name, with_counters=as_json) for name in names]
     if as_json:
-        click.echo(json.dumps(removed, indent=2))
+        click.echo(json.dumps(rows, indent=2))
+    for row in rows:
+        if "failed" in row:
+            click.echo(f"Error: {row['failed']}", err=True)
+        elif not as_json:
+            click.echo(f"removed {row['name']}")
+    sys.exit(1 if any("failed" in row for row in rows) else 0)
 
 
 @main.command("queue-demo", epilog="\b\nExample:\n  penstock queue-demo --seconds 5 --json\n")
@@ -134,6 +139,16 @@ def described(info: penstock.QueueInfo) -> dict[str, Any] | None:
         return {"name": info.name, "kind": info.kind, "error": str(error)}
 
 
+def removed(name: str, *, with_counters: bool) -> dict[str, Any]:
+    """Remove a queue's name: its row, or one that says why it failed."""
+    try:
+        row = last_look(name) if with_counters else {"name": name}
+        penstock.unlink(name)
+    except EXPECTED as error:
+        return {"name": name, "failed": str(error)}
+    return row
+
+
 def last_look(name: str) -> dict[str, Any]:
     """A queue before it is removed; one that cannot be read can be removed all the same."""
     try:
@@ -145,11 +160,11 @@ def last_look(name: str) -> dict[str, Any]:
 
 
 class report_errors:  # noqa: N801 - reads as a statement: `with report_errors():`
-    """penstock's errors as one line on stderr and exit code 2, not as a traceback."""
+    """penstock's errors as one line on stderr and exit code 1, not as a traceback."""
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, (penstock.PenstockError, OSError, ValueError, TypeError)):
+        if isinstance(error, EXPECTED):
             raise click.ClickException(str(error)) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,19 +47,25 @@ class Lease:
 
     def release(self, count: int | None = None) -> None:
         """Done with the first ``count`` items, or with all: they never come again. The rest is given back."""
+        if isinstance(count, bool) or not (count is None or hasattr(type(count), "__index__")):
+            raise TypeError(f"count must be an int or None: count={count!r}")
         chosen = len(self) if count is None else count
         if not 0 <= chosen <= len(self):
             raise ValueError(f"count must be between 0 and the lease's {len(self)} items: count={count}")
-        holding, self._holding = self._holding, None
-        if holding is None:
-            raise ValueError(f"this lease of the queue {self._name!r} is over: take another one")
+        holding, self._holding = self._checked(), None
         holding.release(chosen)
 
     def give_back(self) -> None:
         """All of them go to somebody else, or to whoever asks next."""
         self.release(0)
 
+    def _checked(self) -> Holding:
+        if self._holding is None:
+            raise ValueError(f"this lease of the queue {self._name!r} is over: take another one")
+        return self._holding
+
     def __enter__(self) -> Self:
+        self._checked()
         return self
 
     def __exit__(
@@ -67,6 +73,12 @@ class Lease:
     ) -> None:
         if self._holding is not None:
             self.release(None if kind is None else 0)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a lease cannot be pickled: it belongs to one process; pickle lease.items and lease.positions, "
+            "and release it here"
+        )
 
     def __repr__(self) -> str:
         state = "" if self.is_held else ", over"

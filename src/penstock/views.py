@@ -77,6 +77,12 @@ class ChunkView(np.ndarray[Any, np.dtype[Any]]):
     def __reduce__(self) -> Any:
         return _plain(self).copy().__reduce__()
 
+    def __copy__(self) -> Any:
+        return _plain(self).copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return _plain(self).copy()
+
 
 class SlotView(ChunkView):
     """An array on a slot. After the slot was given back every use raises ValueError; copy what you want to keep."""
@@ -101,7 +107,7 @@ def slot_view(array: NDArray[Any], session: Session) -> SlotView:
 # What reads the records without going through an operator.
 READING = frozenset(
     {
-        "all", "any", "argmax", "argmin", "argsort", "astype", "choose", "clip", "compress", "copy", "cumprod",
+        "all", "any", "argmax", "argmin", "argsort", "astype", "base", "choose", "clip", "compress", "copy", "cumprod",
         "cumsum", "data", "diagonal", "dot", "dump", "dumps", "flat", "flatten", "item", "max", "mean", "min",
         "nonzero", "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "squeeze", "std", "sum", "swapaxes",
         "take", "tobytes", "tofile", "tolist", "trace", "transpose", "var", "view",

@@ -201,6 +201,6 @@ def test_a_lock_that_names_somebody_alive_who_is_not_at_it_is_corrupt_and_no_rea
         second.put(item(2))
         with RawEvents("q") as raw:
             raw.set_control("lock", 1)  # the line of the first
-        for call in (lambda: second.put(item(3)), second.stats, second.subscribe, first.clear):
+        for call in (lambda: second.put(item(3)), second.readers, second.subscribe, first.clear):
             with pytest.raises(CorruptSegment):
                 call()

@@ -155,9 +155,10 @@ def test_more_participants_than_the_table_has_lines_is_a_clean_error(children):
         )
         assert holding.stdout.readline() == "1\n"
         other = EventQueue.open("q")
-        for call in (lambda: other.put(3), other.subscribe, other.clear, other.stats, other.shutdown):
+        for call in (lambda: other.put(3), other.subscribe, other.clear, other.readers, other.shutdown):
             with pytest.raises(penstock.TooManyParticipants, match="all 2 participants of 'q' are in use"):
                 call()
+        assert other.stats().participants == 2  # to look needs no line
         other.close()
         holding.kill()
         holding.wait(30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import pickle
 
@@ -129,6 +130,9 @@ USES = {
     "view": lambda a: a.view("u1"),
     "astype": lambda a: a.astype("O"),
     "data": lambda a: a.data,
+    "base": lambda a: a.base,
+    "copy.copy": lambda a: copy.copy(a),
+    "copy.deepcopy": lambda a: copy.deepcopy([a]),
     "pickle": lambda a: pickle.dumps(a),
     "concatenate": lambda a: np.concatenate([a, a]),
     "sort": lambda a: np.sort(a),
@@ -175,11 +179,13 @@ def test_a_view_that_is_over_can_still_be_looked_at(reader):
 
 def test_a_copy_outlives_its_view(q, reader):
     with reader.view() as array:
-        copies = [array.copy(), np.array(array), pickle.loads(pickle.dumps(array)), array["px"] * 1]
+        copies = [array.copy(), np.array(array), pickle.loads(pickle.dumps(array)), copy.copy(array)]
+        copies.append(copy.deepcopy(array))
+        doubled = array["px"] * 2
     q.clear()
-    for each in copies[:3]:
+    for each in copies:
         assert each["id"].tolist() == [0, 1, 2, 3]
-    assert copies[3].tolist() == [0, 0.5, 1, 1.5]
+    assert doubled.tolist() == [0, 1, 2, 3]
 
 
 def test_numpy_works_on_a_view_as_on_any_array(reader):

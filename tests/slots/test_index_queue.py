@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from collections import deque
 
@@ -126,6 +128,24 @@ def test_a_size_outside_is_refused(n):
 def test_a_size_that_is_no_int_is_refused():
     with pytest.raises(TypeError, match="n must be an int"):
         IndexQueue(2.0)
+
+
+@pytest.mark.parametrize("cycle", [1.0, True, "1", None])
+def test_a_first_cycle_that_is_no_int_is_refused(cycle):
+    with pytest.raises(TypeError, match=f"first_cycle must be an int: first_cycle={cycle!r}"):
+        IndexQueue(4, first_cycle=cycle)
+
+
+@pytest.mark.parametrize("make", [lambda: IndexQueue(4, True), lambda: IndexQueue(4, ful=True)])
+def test_what_it_does_not_take_is_refused_with_what_it_takes(make):
+    with pytest.raises(TypeError, match=r"takes n, and by name full and first_cycle: .*; use IndexQueue\("):
+        make()
+
+
+@pytest.mark.parametrize("dump", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_it_cannot_be_pickled(dump):
+    with pytest.raises(TypeError, match=r"an IndexQueue lives in one process and cannot be pickled; use SlotQueue"):
+        dump(IndexQueue(4))
 
 
 def test_a_first_cycle_that_does_not_fit_is_refused():

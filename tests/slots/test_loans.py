@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import gc
 import pickle
 import re
@@ -190,6 +191,10 @@ READS = {
     "a pickle": lambda a: pickle.dumps(a),
     "a sort": lambda a: np.sort(a),
     "its data": lambda a: a.data,
+    "what it lies on": lambda a: a.base,
+    "a copy by the module copy": lambda a: copy.copy(a),
+    "a deep copy": lambda a: copy.deepcopy(a),
+    "a deep copy of what holds it": lambda a: copy.deepcopy({"frame": a}),
 }
 WRITES = {
     "an element": lambda a: a.__setitem__(0, 1),
@@ -342,6 +347,18 @@ def test_a_plain_array_outlives_the_handle_and_the_queue():
     assert plain.sum() == 72
 
 
+PAST_THE_CHECK = [
+    np.array,
+    np.asarray,
+    lambda a: np.frombuffer(bytes(a), "f4"),
+    lambda a: np.frombuffer(bytearray(a), "f4"),
+    lambda a: np.asarray(memoryview(a)),
+    lambda a: [float(each) for each in np.nditer(a)],
+    lambda a: np.lib.stride_tricks.as_strided(a, (2, 2), (4, 4)),
+    np.vectorize(float),
+]
+
+
 def test_what_reads_past_the_check_never_crashes():
     """As documented: it may see a later frame. It must not see freed memory."""
     q = SlotQueue.create("past", 1, item=FRAME)
@@ -353,8 +370,17 @@ def test_what_reads_past_the_check_never_crashes():
     q.unlink()
     del q, slot
     gc.collect()
-    for use in (np.array, np.asarray, lambda a: np.frombuffer(bytes(a), "f4"), lambda a: np.asarray(memoryview(a))):
-        assert set(use(array).ravel().tolist()) <= {3.0, 4.0}
+    for use in PAST_THE_CHECK:
+        assert set(np.ravel(use(array)).tolist()) <= {3.0, 4.0}
+
+
+def test_a_plain_array_of_a_loan_does_not_hold_up_its_publishing(frames):
+    """As documented: who has one can write into what others read."""
+    with frames.loan() as slot:
+        slot.array[...] = 1
+        plain = np.asarray(slot.array)
+    plain[0] = 2
+    assert frames.get()[0].tolist() == [2] * 6
 
 
 def test_there_are_as_many_loans_as_slots(frames):

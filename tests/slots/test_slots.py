@@ -168,6 +168,30 @@ def test_under_overwriting_puts_every_item_is_got_or_evicted_exactly_once():
         assert q.stats().free == 3
 
 
+class Unreadable:
+    """Pickles, and cannot be unpickled."""
+
+    def __reduce__(self):
+        return int, ("no number",)
+
+
+def test_an_evicted_item_that_cannot_be_unpickled_comes_as_its_error():
+    """The put has succeeded: if it raised, it would be repeated."""
+    with SlotQueue.create("q", 1, item=object) as q:
+        q.put(Unreadable())
+        assert isinstance(q.put("new", overwrite=True), ValueError)
+        assert q.get_many(9) == ["new"]
+
+
+def test_a_smaller_capacity_evicts_all_that_is_too_much_readable_or_not():
+    with SlotQueue.create("q", 4, item=object) as q:
+        evicted = []
+        q.put_many([1, Unreadable(), 3, 4])
+        q.set_capacity(1, on_evict=evicted.append)
+        assert [type(each) for each in evicted] == [int, ValueError, int]
+        assert q.get_many(9) == [4]
+
+
 # -- capacity -------------------------------------------------------------------------------------------
 
 
@@ -182,6 +206,13 @@ def test_a_capacity_outside_is_refused(q, capacity):
 def test_a_capacity_that_is_no_int_is_refused(q, capacity):
     with pytest.raises(TypeError, match="capacity must be an int"):
         q.set_capacity(capacity)
+
+
+def test_an_on_evict_that_cannot_be_called_is_refused_before_anything_changes(q):
+    q.put_many([b"1", b"2", b"3"])
+    with pytest.raises(TypeError, match="on_evict must be callable or None: on_evict=5"):
+        q.set_capacity(2, on_evict=5)
+    assert (q.capacity, q.qsize(), q.stats().evicted) == (4, 3, 0)
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 3, 4])
