@@ -80,7 +80,7 @@ class ChunkView(np.ndarray[Any, np.dtype[Any]]):
     def __copy__(self) -> Any:
         return _plain(self).copy()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any] | None, /) -> Any:
         return _plain(self).copy()
 
 
