@@ -131,8 +131,6 @@ CAMPAIGNS = {
         kills=14_000,
         stops=1_100,
         sabotages={"silent": "single", "blind": "single", "early_end": "stop", "fresh": "single"},
-        # whoever comes next gets the dead one's line, and with it the lock; crash_events has the others
-        not_reached=frozenset({"lock.before_take_over"}),
     ),
     "crash_slots_once": Campaign(
         headers=("slots_producers", "owner", "producers"),

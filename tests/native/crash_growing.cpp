@@ -51,6 +51,8 @@ static std::vector<std::uint32_t> seconds(bool is_long, std::uint32_t first, con
     for (std::uint32_t step = 1; step <= (is_long ? 160 : 60); ++step) all.push_back(step);
   else
     for (const std::uint32_t step : {1 + first % 12, 41 + first * 11 % 60}) all.push_back(step);
+  // the owner of the lock of upkeep is dead: who was there before has looked at it a hundred times when it takes it over
+  if (!is_long && std::strncmp(point, "memory.", 7) == 0) all.push_back(101 + first % 12);
   return all;
 }
 

@@ -106,9 +106,18 @@ class StageOf<GrowingPlay> {
       result.fail("the scene cannot be prepared");
       return result;
     }
+    said_[0] = 0;
+    const bool joins_before = ++cases_ % 2 == 0;  // then it takes over from another line; else it may get the dead one's
+    const pid_t survivor = joins_before ? start([&] { survive_and_judge(true); }) : 0;
+    if (joins_before && wait_for(survivor) != Ended::stopped) result.fail("the survivor cannot join");
+    const bool second_is_there = cases_ % 4 < 2 && victims.size() == 2 && victims[1].scene != &joining;
+    const pid_t second = second_is_there ? start([&] { act(victims[1], true); }) : 0;
+    if (second_is_there && wait_for(second) != Ended::stopped) result.fail("the second victim cannot join");
     pid_t stopped = 0;
     for (const Victim& victim : victims) {
-      const pid_t pid = start([&] { act(victim); });
+      const bool is_there = second_is_there && &victim != &victims[0];
+      const pid_t pid = is_there ? second : start([&] { act(victim, false); });
+      if (is_there) kill(pid, SIGCONT);
       const Ended how = wait_for(pid);
       if (how == Ended::hung) put_down(pid);
       if (how == Ended::hung || how == Ended::failed) result.fail("a victim hangs or fails");
@@ -122,7 +131,7 @@ class StageOf<GrowingPlay> {
       ++result.stops;
       work_beside(stopped, result);
     }
-    if (result.problem.empty()) close(result);
+    close(joins_before ? survivor : start([&] { survive_and_judge(false); }), result);
     return result;
   }
 
@@ -137,10 +146,11 @@ class StageOf<GrowingPlay> {
     return finish(pid) == Ended::exited;
   }
 
-  void act(const Victim& victim) {
+  void act(const Victim& victim, bool joins_before) {
     const bool is_joining = victim.scene == &joining;
     if (is_joining) arm(account_, victim.fire, victim.step);
     User user(segment_, account_);
+    if (joins_before) raise(SIGSTOP);  // until the one before is dead
     if (!is_joining) arm(account_, victim.fire, victim.step);
     victim.scene->act(user);
   }
@@ -162,28 +172,34 @@ class StageOf<GrowingPlay> {
     if (end != Ended::exited) result.fail("the stopped one does not end well");
   }
 
-  void close(Result& result) {
-    char* const said = static_cast<char*>(mmap(nullptr, 256, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-    const pid_t pid = start([&] {
-      failpoint::disarm();
-      {
-        User user(segment_, account_);
-        const char* problem = survive(user, segment_, account_);
-        if (problem == nullptr) problem = judge(account_);
-        if (problem != nullptr) std::strncpy(said, problem, 255);
-      }
-      std::vector<std::unique_ptr<User>> users;  // throws if a line of the table is lost
-      for (std::uint32_t i = 0; i < segment_.sizes().participants; ++i)
-        users.push_back(std::make_unique<User>(segment_, account_));
-    });
-    const Ended how = finish(pid);
-    if (said[0] != 0) result.fail(said);
-    if (how != Ended::exited) result.fail("the survivor hangs or fails, or a line of the participant table is lost");
-    munmap(said, 256);
+  void survive_and_judge(bool joins_before) {
+    failpoint::disarm();
+    {
+      User user(segment_, account_);
+      if (joins_before) raise(SIGSTOP);  // until the case has happened
+      const char* problem = survive(user, segment_, account_);
+      if (problem == nullptr) problem = judge(account_);
+      if (problem != nullptr) std::strncpy(said_, problem, said_bytes - 1);
+    }
+    std::vector<std::unique_ptr<User>> users;  // throws if a line of the table is lost
+    for (std::uint32_t i = 0; i < segment_.sizes().participants; ++i)
+      users.push_back(std::make_unique<User>(segment_, account_));
   }
+
+  void close(pid_t survivor, Result& result) {
+    kill(survivor, SIGCONT);
+    const Ended how = finish(survivor);
+    if (said_[0] != 0) result.fail(said_);
+    if (how != Ended::exited) result.fail("the survivor hangs or fails, or a line of the participant table is lost");
+  }
+
+  static constexpr std::size_t said_bytes = 256;
 
   GrowingSegment segment_;
   Account& account_ = Account::create();
+  std::uint64_t cases_ = 0;
+  char* const said_ =
+      static_cast<char*>(mmap(nullptr, said_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 };
 
 }  // namespace penstock::crash
