@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pytest
 
-from models import bounded_ledger, events_log, growing_levels, overwriting, slots
+from models import bounded_ledger, events_log, growing_levels, growing_plans, overwriting, slots
 from models.bounded_ledger.__main__ import COMMAND as LEDGER_COMMAND
 from models.bounded_ledger.campaign import CAMPAIGN as LEDGER_CAMPAIGN
 from models.campaign import Campaign, Case
@@ -18,6 +18,8 @@ from models.events_log.__main__ import COMMAND as LOG_COMMAND
 from models.events_log.campaign import CAMPAIGN as LOG_CAMPAIGN
 from models.growing_levels.__main__ import COMMAND as LEVELS_COMMAND
 from models.growing_levels.campaign import CAMPAIGN as LEVELS_CAMPAIGN
+from models.growing_plans.__main__ import COMMAND as PLANS_COMMAND
+from models.growing_plans.campaign import CAMPAIGN as PLANS_CAMPAIGN
 from models.overwriting.__main__ import COMMAND as OVERWRITING_COMMAND
 from models.overwriting.campaign import CAMPAIGN as OVERWRITING_CAMPAIGN
 from models.search import Model, Transition, explore
@@ -33,6 +35,7 @@ CAMPAIGNS: dict[str, Campaign[Any]] = {
     "overwriting": OVERWRITING_CAMPAIGN,
     "slots": SLOTS_CAMPAIGN,
     "growing_levels": LEVELS_CAMPAIGN,
+    "growing_plans": PLANS_CAMPAIGN,
 }
 SOUND = {
     "bounded_ledger": bounded_ledger.LEDGER,
@@ -40,6 +43,7 @@ SOUND = {
     "overwriting": overwriting.RING,
     "slots": slots.SLOTS,
     "growing_levels": growing_levels.LEVELS,
+    "growing_plans": growing_plans.PLANS,
 }
 VARIANTS = {
     "bounded_ledger": set(bounded_ledger.VARIANTS),
@@ -47,8 +51,16 @@ VARIANTS = {
     "overwriting": set(overwriting.VARIANTS),
     "slots": set(slots.VARIANTS),
     "growing_levels": set(growing_levels.VARIANTS),
+    "growing_plans": set(growing_plans.VARIANTS),
 }
-COMMANDS: list[Command[Any]] = [LEDGER_COMMAND, LOG_COMMAND, OVERWRITING_COMMAND, SLOTS_COMMAND, LEVELS_COMMAND]
+COMMANDS: list[Command[Any]] = [
+    LEDGER_COMMAND,
+    LOG_COMMAND,
+    OVERWRITING_COMMAND,
+    SLOTS_COMMAND,
+    LEVELS_COMMAND,
+    PLANS_COMMAND,
+]
 
 SOUND_CASES = [(name, case) for name, campaign in CAMPAIGNS.items() for case in campaign.sound]
 BROKEN_CASES = [(name, case) for name, campaign in CAMPAIGNS.items() for case in campaign.broken]

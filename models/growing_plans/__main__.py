@@ -1,0 +1,48 @@
+"""Command line: search one configuration of the plans, or a preset campaign."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from models.command import Command
+from models.growing_plans.campaign import CAMPAIGN
+from models.growing_plans.rules import PLANS, VARIANTS, Configuration
+
+EXAMPLES = """\
+  python -m models.growing_plans --short
+  python -m models.growing_plans --long --json > plans.json
+  python -m models.growing_plans --growers 3,3 --tidiers 1 --kills 1
+  python -m models.growing_plans --variant unconfirmed --growers 4 --trace
+"""
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in text.split(","))
+
+
+def _add_arguments(size: argparse._ArgumentGroup) -> None:
+    size.add_argument("--growers", type=_numbers, metavar="N,…", help="how often each of them goes up (2)")
+    size.add_argument("--shrinkers", type=_numbers, metavar="N,…", help="how often each of them goes down (1)")
+    size.add_argument("--tidiers", type=_numbers, metavar="N,…", help="how often each of them withdraws (1)")
+    size.add_argument("--levels", type=int, metavar="N", help="how many there are (4)")
+    size.add_argument("--kills", type=int, metavar="N", help="how many may be killed (0)")
+    size.add_argument(
+        "--variant",
+        choices=VARIANTS,
+        metavar="NAME",
+        help=f"which algorithm ({PLANS}): {', '.join(VARIANTS)}",
+    )
+
+
+COMMAND = Command(
+    name="growing_plans",
+    description="Search the plans of the growing queue's levels with a kill at every step.",
+    examples=EXAMPLES,
+    campaign=CAMPAIGN,
+    configuration=Configuration,
+    add_arguments=_add_arguments,
+)
+
+if __name__ == "__main__":
+    sys.exit(COMMAND.main())

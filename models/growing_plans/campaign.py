@@ -1,0 +1,25 @@
+"""Which configurations of the plans are searched, and what each must show."""
+
+from __future__ import annotations
+
+from models.campaign import Campaign, Case
+from models.growing_plans.model import UNRESERVED, PlansModel
+from models.growing_plans.rules import Configuration
+from models.search import STUCK
+
+BROKEN: tuple[Case[Configuration], ...] = (
+    Case(Configuration(variant="unconfirmed", growers=(4,), shrinkers=()), UNRESERVED),
+    Case(Configuration(variant="next-too", growers=(4,), shrinkers=()), UNRESERVED),
+    Case(Configuration(variant="unmarked", growers=(4,), shrinkers=()), UNRESERVED),
+    Case(Configuration(variant="mark-stays", growers=(4,), shrinkers=(), kills=1), STUCK),
+)
+
+SOUND_SHORT: tuple[Case[Configuration], ...] = (
+    Case(Configuration(growers=(4,), shrinkers=(), tidiers=(1, 1), kills=2)),
+    Case(Configuration(growers=(2, 2), shrinkers=(1,), tidiers=(1,), kills=1)),
+)
+SOUND_LONG: tuple[Case[Configuration], ...] = (
+    Case(Configuration(growers=(3, 3), shrinkers=(1,), tidiers=(1,), kills=1)),
+)
+
+CAMPAIGN = Campaign(PlansModel, SOUND_SHORT, BROKEN, SOUND_LONG)
