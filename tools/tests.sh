@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 mkdir -p build
 campaigns=(tests/crash tests/test_models.py tests/test_model_search.py tests/test_fuzz.py)
 logs=(build/tests-spark.log build/tests-campaigns.log)
-pytest=(.venv/bin/python -m pytest -p no:cacheprovider)
+pytest=(.venv/bin/python -m pytest -p no:cacheprovider --durations=12)
 
 echo "the tests of Spark and the campaigns, meanwhile: ${logs[*]}"
 "${pytest[@]}" tests/spark > "${logs[0]}" 2>&1 &
