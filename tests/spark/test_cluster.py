@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import subprocess
@@ -13,6 +14,12 @@ from pathlib import Path
 import pyspark
 import pytest
 from rows import check_each_once, numbered, parquet_numbers, queue_numbers
+
+sys.path.append(str(Path(__file__).parent.parent / "checking"))
+
+from histories import find, history_of
+from judging import verdict_on
+from writing import write
 
 import penstock
 from deadline import until
@@ -30,6 +37,16 @@ for sink, name in (("parquet", "lake"), ("penstock", "out")):
     assert writer.trigger(availableNow=True).start().awaitTermination(240)
 hosts = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
 print(len(hosts) - 1)
+spark.stop()
+"""
+
+
+CHECK = """
+import json, sys
+from penstock.spark import session
+from penstock.spark.pipelines.check import check
+spark = session(sys.argv[1], spark__executor__memory="512m", spark__cores__max="2", spark__executor__cores="1")
+print(json.dumps([check(spark, folder, width=8).as_dict() for folder in sys.argv[2:]]))
 spark.stop()
 """
 
@@ -90,3 +107,27 @@ def test_source_and_sink_work_on_a_standalone_cluster(ticks, tmp_path):
         assert int(done.stdout) == 2, "both workers had an executor"
         check_each_once(parquet_numbers(tmp_path / "lake"), 100_000)
         check_each_once(queue_numbers(out), 100_000)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_check_says_the_same_on_a_standalone_cluster(tmp_path):
+    right, wrong = history_of(60, True), history_of(60, True)
+    wrong.remove(find(wrong, "get", 105))
+    wrong.append(dict(find(wrong, "get", 115), worker=77, invoke_ns=169, return_ns=170))
+    folders = [write(tmp_path / name, rows, "bounded", 2) for name, rows in (("right", right), ("wrong", wrong))]
+    with cluster(tmp_path) as address:
+        done = subprocess.run(
+            [sys.executable, "-c", CHECK, address, *map(str, folders)],
+            capture_output=True,
+            text=True,
+            timeout=500,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    verdicts = json.loads(done.stdout)
+    assert [verdict["ok"] for verdict in verdicts] == [True, False]
+    for verdict, rows in zip(verdicts, (right, wrong), strict=True):
+        here = verdict_on(rows, "bounded", 2)
+        assert verdict["operations"] == here.operations
+        assert verdict["counts"] == here.counts

@@ -52,16 +52,29 @@ def broken_history(fault: str, target: Path, items: int, seed: int) -> Path:
     return target
 
 
+def by_recording(folder: Path) -> set[str]:
+    return {problem.partition(":")[0] for problem in problems(Recorded(folder))}
+
+
+def by_check(folder: Path) -> set[str]:
+    check = pytest.importorskip("penstock.spark.pipelines.check", reason="it comes with Spark").check
+    verdict = check(None, folder)
+    assert verdict.ok == (not verdict.violations)
+    assert all(violation.witnesses for violation in verdict.violations)
+    return set(verdict.counts)
+
+
+@pytest.mark.parametrize("look", [by_recording, by_check])
 @pytest.mark.parametrize("fault", SYMPTOMS)
-def test_a_broken_queue_shows_its_fault_and_a_sound_one_none(fault, tmp_path):
+def test_a_broken_queue_shows_its_fault_and_a_sound_one_none(fault, look, tmp_path):
     seen: set[str] = set()
     for seed in range(1, 20):  # threads meet where they must not, sooner or later
-        found = problems(Recorded(broken_history(fault, tmp_path / str(seed), 20_000, seed)))
+        found = look(broken_history(fault, tmp_path / str(seed), 20_000, seed))
         if fault == "none":
-            assert found == []
+            assert found == set()
             if seed == 2:
                 return
-        seen |= {problem.partition(":")[0] for problem in found}
+        seen |= found
         if seen & set(SYMPTOMS[fault]):
             return
     pytest.fail(f"no sign of {fault} in 19 runs, only {sorted(seen)}")
