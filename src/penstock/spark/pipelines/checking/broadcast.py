@@ -169,10 +169,11 @@ class Bucket:
         return found
 
     def read_at(self, place_: int) -> dict[str, Any] | None:
-        for reader in self.readers:
-            if reader.gets.at[place_] >= 0:
-                return reader.gets.rows.witness(int(reader.gets.at[place_]))
-        return None
+        """By whoever had it first."""
+        first = min(self.readers, key=lambda reader: reader.gets.ret[place_], default=None)
+        if first is None or first.gets.at[place_] < 0:
+            return None
+        return first.gets.rows.witness(int(first.gets.at[place_]))
 
     def compare_readers(self, place_: int, witness: dict[str, Any] | None) -> None:
         """Where no put is known, all who read the position must have got the same."""

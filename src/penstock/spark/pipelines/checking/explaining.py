@@ -94,6 +94,7 @@ def names_of(finding: Finding, rows: list[Row]) -> list[Finding]:
         return [finding._replace(rule="ticket", why="a get gave another item than was put at its position")]
     puts = [row for row in rows if row["op"] == "put" and row["value"] == got["value"]]
     gets = [row for row in rows if row["op"] == "get" and row["outcome"] == "ok" and row["value"] == got["value"]]
+    gets = [row for row in gets if row.get("reader") == got.get("reader")]
     if len(puts) > 1:
         raise not_unique(got["value"], puts)
     if not puts and put is not None:

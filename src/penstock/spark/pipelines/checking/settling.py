@@ -128,6 +128,8 @@ def fill_put_holes(holes: list[Hole], killed: list[Special], shape: Shape, settl
         row = by_value.pop(hole.value, None)
         if row is None or row["ticket"] not in (None, hole.position):
             settlement.findings.add("unput", "", hole.witness, None)
+        elif int(row["invoke_ns"]) > hole.witness["return_ns"]:
+            settlement.findings.add("fresh", "an item was got before its put was invoked", hole.witness, row)
         elif int(row["invoke_ns"]) > hole.deadline:
             settlement.findings.add("order", "a killed put came too late for its position", row, hole.witness)
     left = list(by_value.values())
@@ -136,7 +138,7 @@ def fill_put_holes(holes: list[Hole], killed: list[Special], shape: Shape, settl
     def report(hole: Hole) -> None:
         if hole.position < max(shape.put_end, shape.get_end):
             rule, why = "ticket", "no put has a position that the queue gave away"
-        elif hole.position < shape.full_end + (shape.capacity or 0):
+        elif shape.full_end >= 0 and hole.position < shape.full_end + (shape.capacity or 0):
             rule, why = "full", "full was answered though so many items had never been put"
         else:
             rule, why = "empty", "empty was answered at a position that the queue had not reached"
