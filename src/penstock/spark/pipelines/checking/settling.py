@@ -78,7 +78,7 @@ def settle(holes: Sequence[Hole], firsts: Sequence[First], specials: Specials, s
     settlement = Settlement(Findings())
     merged = with_deadlines(holes, firsts)
     put_holes = [hole for hole in merged if hole.side == "put"]
-    unused = fill_put_holes(put_holes, specials.puts, shape, settlement)
+    fill_put_holes(put_holes, specials.puts, shape, settlement)
     without_put = {hole.position for hole in put_holes if hole.witness is None}
     values = {hole.position: hole.value for hole in put_holes}
     get_holes = [
@@ -87,7 +87,8 @@ def settle(holes: Sequence[Hole], firsts: Sequence[First], specials: Specials, s
         if hole.side == "get" and hole.position not in without_put
     ]
     if shape.overwrites:
-        get_holes = [hole for hole in get_holes if not was_overwritten(hole, unused, shape)]
+        overwriting = Overwriting(put_holes, specials.puts, shape)
+        get_holes = [hole for hole in get_holes if not overwriting.explains(hole)]
     for reader in sorted({hole.reader for hole in get_holes} | {reader_of(row) for row in specials.redelivered}):
         holes_of_reader = [hole for hole in get_holes if hole.reader == reader]
         fill_get_holes(holes_of_reader, specials.of_reader(reader), shape, settlement)
@@ -119,8 +120,7 @@ def with_deadlines(holes: Sequence[Hole], firsts: Sequence[First]) -> list[Hole]
     return found
 
 
-def fill_put_holes(holes: list[Hole], killed: list[Special], shape: Shape, settlement: Settlement) -> list[Special]:
-    """Returns the killed puts that no hole needs."""
+def fill_put_holes(holes: list[Hole], killed: list[Special], shape: Shape, settlement: Settlement) -> None:
     by_value = {row["value"]: row for row in killed}
     for hole in holes:
         if hole.witness is None:
@@ -144,14 +144,30 @@ def fill_put_holes(holes: list[Hole], killed: list[Special], shape: Shape, settl
             rule, why = "empty", "empty was answered at a position that the queue had not reached"
         settlement.findings.add(rule, why, {"op": "put", "ticket": hole.position}, None)
 
-    return match(blank, left, report)
+    match(blank, left, report)
 
 
-def was_overwritten(hole: Hole, unused: list[Special], shape: Shape) -> bool:
-    """By a killed put behind the last position that is known; then those between are killed puts too."""
-    assert shape.capacity is not None
-    number = hole.position + shape.capacity - shape.puts_needed
-    return 0 <= number < len(unused) and int(unused[number]["invoke_ns"]) <= hole.overwritten_by
+class Overwriting:
+    """What killed puts behind the last known position can have overwritten: then those between are killed puts too."""
+
+    def __init__(self, put_holes: Sequence[Hole], killed: Sequence[Special], shape: Shape) -> None:
+        self.shape = shape
+        self.blank = [hole for hole in put_holes if hole.witness is None]
+        values = {hole.value for hole in put_holes if hole.witness}
+        self.killed = [row for row in killed if row["value"] not in values]
+        got = [int(row["invoke_ns"]) for row in killed if row["value"] in values]
+        self.last_put = max([shape.last_put, *got])
+
+    def explains(self, hole: Hole) -> bool:
+        assert self.shape.capacity is not None
+        first, last = self.shape.puts_needed, hole.position + self.shape.capacity
+        if hole.overwritten_by < self.last_put or not 0 <= last - first < len(self.killed):
+            return False
+        wanted = [each._replace(deadline=min(each.deadline, hole.overwritten_by)) for each in self.blank]
+        wanted += [Hole("put", position, hole.overwritten_by, None, None) for position in range(first, last + 1)]
+        missing: list[Hole] = []
+        match(wanted, self.killed, missing.append)
+        return not missing
 
 
 def fill_get_holes(holes: list[Hole], specials: Specials, shape: Shape, settlement: Settlement) -> None:
@@ -191,9 +207,9 @@ def check_redelivered(put: Special | None, rows: list[Special], findings: Findin
             findings.add("fresh", "an item was got before its put was invoked", row, put)
 
 
-def match(holes: list[Hole], killed: list[Special], report: Callable[[Hole], None]) -> list[Special]:
-    """To each hole an operation, one with its ticket first; reports holes for which none is left, returns the rest."""
-    by_ticket = {row["ticket"]: row for row in killed if row["ticket"] is not None}
+def match(holes: list[Hole], killed: list[Special], report: Callable[[Hole], None]) -> None:
+    """To each hole an operation, one with its ticket first; reports holes for which none is left."""
+    by_ticket = {row["ticket"]: row for row in reversed(killed) if row["ticket"] is not None}
     others = iter([row for row in killed if row["ticket"] is None])
     candidate = next(others, None)
     for hole in holes:
@@ -204,10 +220,6 @@ def match(holes: list[Hole], killed: list[Special], report: Callable[[Hole], Non
             report(hole)
         else:
             candidate = next(others, None)
-    rest = [] if candidate is None else [candidate, *others]
-    used = {hole.position for hole in holes}
-    rest += [row for ticket, row in by_ticket.items() if ticket not in used]
-    return sorted(rest, key=lambda row: int(row["invoke_ns"]))
 
 
 def report_unexplained(hole: Hole, shape: Shape, findings: Findings) -> None:

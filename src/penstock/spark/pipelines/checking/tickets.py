@@ -78,11 +78,13 @@ class Bucket:
         self.shifted_full_peaks = Peaks(self.fulls.invoke, self.carry.shifted_full_invoke)
         self.room_troughs = Troughs(self.room.ret, self.carry.shifted_get_return)
         self.shifted_full_troughs = Troughs(self.fulls.any_ret, self.carry.shifted_full_return)
-        weak, keys = own(rows, WEAK_EMPTY, low, high)
-        weak_ret = returns(weak.ret, soonest_of(keys, weak.ret, self.span))
-        self.shifted_weak_troughs = Troughs(weak_ret, self.carry.shifted_weak_return)
+        self.shifted_weak_troughs = self.soonest(*own(rows, WEAK_EMPTY, low, high), self.carry.shifted_weak_return)
+        self.shifted_empty_troughs = self.soonest(*own(rows, EMPTY, low, high), self.carry.shifted_empty_return)
         positions = np.where(self.empties.is_there, np.arange(self.low, self.high), -1)
         self.last_empty = Peaks(positions, self.carry.last_empty)
+
+    def soonest(self, rows: Rows, keys: Longs, carry: int) -> Troughs:
+        return Troughs(returns(rows.ret, soonest_of(keys, rows.ret, self.span)), carry)
 
     def judgement(self) -> Judgement:
         self.judge_identities()
@@ -259,7 +261,7 @@ class Bucket:
         found = self.put_holes(positions)
         if self.shape.overwrites:
             return found + self.overwritten_holes(positions)
-        found += self.get_holes(positions)
+        found += self.get_holes(~self.gets.is_there & (positions < self.shape.gets_needed))
         if self.shape.capacity is not None:
             made_room_for = positions - self.shape.capacity
             is_hole = ~self.room.is_there & (made_room_for >= 0) & (made_room_for < self.shape.gets_needed)
@@ -285,18 +287,17 @@ class Bucket:
             found.append(Hole("put", int(positions[position]), int(deadlines[position]), value, witness))
         return found
 
-    def get_holes(self, positions: Longs) -> list[Hole]:
+    def get_holes(self, is_hole: NDArray[np.bool_]) -> list[Hole]:
         deadlines = np.minimum(self.get_troughs.onwards, self.empty_troughs.after)
         deadlines = np.minimum(deadlines, self.full_troughs.after)
         through = np.where(self.empties.is_there, self.followers_of_empties(), NEVER)
         deadlines = np.minimum(deadlines, Troughs(through, NEVER).after)
-        is_hole = ~self.gets.is_there & (positions < self.shape.gets_needed)
-        return [self.get_hole(place_, int(deadlines[place_])) for place_ in np.flatnonzero(is_hole)[:MOST_HOLES]]
+        return [self.get_hole(int(place_), int(deadlines[place_])) for place_ in np.flatnonzero(is_hole)[:MOST_HOLES]]
 
     def get_hole(self, place_: int, deadline: int) -> Hole:
         row = int(self.puts.at[place_])
         witness = self.puts.rows.witness(row) if row >= 0 else None
-        return Hole("get", int(place_) + self.low, deadline, witness["value"] if witness else None, witness)
+        return Hole("get", place_ + self.low, deadline, witness["value"] if witness else None, witness)
 
     def overwritten_holes(self, positions: Longs) -> list[Hole]:
         """Items that were passed over and not overwritten. Seen at the position of the put that would have."""
@@ -308,24 +309,27 @@ class Bucket:
         cannot_be = filled > np.minimum(self.room_troughs.after, self.shifted_weak_troughs.after)
         cannot_be |= self.last_empty.through > lost
         deadlines = np.minimum(self.put_troughs.onwards, self.room_troughs.onwards)
+        for answers in (self.shifted_empty_troughs, self.shifted_weak_troughs, self.shifted_full_troughs):
+            deadlines = np.minimum(deadlines, answers.after)
         found = [
             Hole("get", int(lost[place_]), int(deadlines[place_]), None, None)
             for place_ in np.flatnonzero(is_hole & cannot_be)[:MOST_HOLES]
         ]
-        return found + self.recent_holes(positions)
+        return found + self.kept_holes(positions)
 
-    def recent_holes(self, positions: Longs) -> list[Hole]:
-        """Among the last C positions, which only a killed put can have overwritten."""
+    def kept_holes(self, positions: Longs) -> list[Hole]:
+        """Seen at their own position: what an empty answer says that nothing overwrote, and the last C positions.
+
+        Only a killed put can have overwritten one of those.
+        """
         assert self.shape.capacity is not None
+        is_recent = positions + self.shape.capacity >= self.shape.puts_needed
+        next_empty = Troughs(np.where(self.empties.is_there, positions, NEVER), NEVER).after
         is_hole = ~self.gets.is_there & (positions < self.shape.gets_needed)
-        is_hole &= positions + self.shape.capacity >= self.shape.puts_needed
-        deadlines = np.minimum(self.get_troughs.onwards, self.empty_troughs.after)
-        can_be = positions >= self.shape.last_empty
+        is_hole &= is_recent | (next_empty - self.shape.capacity <= positions)
+        can_be = is_recent & (positions >= self.shape.last_empty)
         by = np.where(can_be, np.minimum(self.get_troughs.after, self.empty_troughs.after), START)
-        return [
-            self.get_hole(place_, int(deadlines[place_]))._replace(overwritten_by=int(by[place_]))
-            for place_ in np.flatnonzero(is_hole)[:MOST_HOLES]
-        ]
+        return [hole._replace(overwritten_by=int(by[hole.position - self.low])) for hole in self.get_holes(is_hole)]
 
     def followers_of_empties(self) -> Longs:
         """At a position: the soonest return of what must follow a get before an empty answer there."""
