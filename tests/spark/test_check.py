@@ -26,6 +26,7 @@ def same_as_in_one_piece(spark, folder, rows, kind, capacity):
     assert on_spark.ok == in_one_piece.ok
     assert on_spark.operations == len(rows)
     assert set(on_spark.counts) == set(in_one_piece.counts)
+    assert all("worker" in witness for violation in on_spark.violations for witness in violation.witnesses)
     return set(on_spark.counts)
 
 

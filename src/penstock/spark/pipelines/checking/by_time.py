@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,14 @@ from pyspark.sql import functions as fn
 from pyspark.storagelevel import StorageLevel
 
 from penstock.spark.pipelines.checking.counting import Counts
-from penstock.spark.pipelines.checking.order import Answer, Moments, OrderCarry, OrderJudgement, judge_order
+from penstock.spark.pipelines.checking.order import (
+    Answer,
+    Moments,
+    OrderCarry,
+    OrderJudgement,
+    false_empty,
+    judge_order,
+)
 from penstock.spark.pipelines.checking.pairing import bad_pairs, pairs_of, with_unseen_gets
 from penstock.spark.pipelines.checking.record import LIMITED, History
 from penstock.spark.pipelines.checking.rows import EMPTY, NEVER, START, Finding
@@ -38,7 +46,9 @@ class Bin(NamedTuple):
     sort: int
     rows: int
     soonest: int
+    soonest_value: int
     latest: int
+    latest_value: int
     intervals: int
     """Of those at AT_QUEUED: how many are got later."""
 
@@ -86,7 +96,7 @@ def moments_of(pairs: DataFrame, rows: DataFrame, capacity: int | None) -> DataF
     )
     of_answers = rows.filter(fn.col("code") == EMPTY).select(
         fn.coalesce("reader", fn.lit(-1)).alias("reader"),
-        fn.col("worker").cast("long").alias("value"),
+        fn.lit(0).cast("long").alias("value"),
         fn.col("return_ns").alias("time"),
         fn.lit(AT_EMPTY).cast("byte").alias("sort"),
         fn.col("invoke_ns").alias("other"),
@@ -96,20 +106,16 @@ def moments_of(pairs: DataFrame, rows: DataFrame, capacity: int | None) -> DataF
 
 def bins_of(moments: DataFrame) -> list[Bin]:
     is_interval = fn.col("time") < fn.col("other")
+    later = fn.when(is_interval | (fn.col("sort") == AT_EMPTY), fn.col("other"))
     grouped = moments.groupBy("reader", "bin", "sort").agg(
-        fn.count("*").alias("count"),
+        fn.count("*").alias("rows"),
         fn.min("other").alias("soonest"),
-        fn.max(fn.when(is_interval | (fn.col("sort") == AT_EMPTY), fn.col("other"))).alias("latest"),
+        fn.min_by("value", "other").alias("soonest_value"),
+        fn.max(later).alias("latest"),
+        fn.max_by("value", later).alias("latest_value"),
         fn.count(fn.when(is_interval, 1)).alias("intervals"),
     )
-    return [
-        Bin(row["reader"], row["bin"], row["sort"], row["count"], row["soonest"], latest_of(row), row["intervals"])
-        for row in grouped.collect()
-    ]
-
-
-def latest_of(row: Any) -> int:
-    return START if row["latest"] is None else int(row["latest"])
+    return [Bin(*(START if row[name] is None else int(row[name]) for name in Bin._fields)) for row in grouped.collect()]
 
 
 def buckets_of(bins: Sequence[Bin], width: int) -> dict[int, int]:
@@ -133,27 +139,27 @@ def carries_of(bins: Sequence[Bin], buckets: dict[int, int]) -> dict[tuple[int, 
     number = max(buckets.values(), default=0) + 1
     for reader in {each.reader for each in bins}:
         mine = [each for each in bins if each.reader == reader]
-        got = np.full(number + 1, NEVER, np.int64)
-        taken = np.full(number + 1, START, np.int64)
+        got = [(NEVER, 0)] * (number + 1)
+        taken = [(START, 0)] * (number + 1)
         inside = np.zeros(number + 1, np.int64)
         last_empty = START
         for each in mine:
             bucket = buckets[each.bin]
             if each.sort == AT_PUT:
-                got[bucket] = min(got[bucket], each.soonest)
+                got[bucket] = min(got[bucket], (each.soonest, each.soonest_value))
             elif each.sort == AT_QUEUED:
-                taken[bucket + 1] = max(taken[bucket + 1], each.latest)
+                taken[bucket + 1] = max(taken[bucket + 1], (each.latest, each.latest_value))
                 inside[bucket + 1] += each.intervals
             elif each.sort == AT_TAKEN:
                 inside[bucket + 1] -= each.rows
             else:
                 last_empty = max(last_empty, each.latest)
-        later = np.minimum.accumulate(got[::-1])[::-1]
-        earlier = np.maximum.accumulate(taken)
+        later = list(accumulate(reversed(got), min))[::-1]
+        earlier = list(accumulate(taken, max))
         sums = np.cumsum(inside)
         for bucket in range(number):
             found[reader, bucket] = OrderCarry(
-                int(later[bucket + 1]), int(earlier[bucket]), int(sums[bucket]), int(last_empty)
+                *later[bucket + 1], *earlier[bucket], int(sums[bucket]), int(last_empty), reader
             )
     return found
 
@@ -229,6 +235,5 @@ def settled(lines: Sequence[tuple[str, Any]]) -> list[Finding]:
         reader, bucket, answer = body[0], body[1], Answer(*body[2:])
         last = max((moment for earlier, moment in breaks.get(reader, ()) if earlier < bucket), default=START)
         if last < answer.invoke:
-            subject = {"op": "get", "outcome": "empty", "invoke_ns": answer.invoke, "return_ns": answer.ret}
-            found.append(Finding("empty", "empty was answered while the queue was never empty", subject, None))
+            found.append(false_empty(answer, reader))
     return found

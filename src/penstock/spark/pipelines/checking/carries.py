@@ -75,8 +75,12 @@ class Shape:
     @property
     def puts_needed(self) -> int:
         """Below this there must be a put at every position."""
-        filled = self.full_end + self.capacity if self.capacity is not None and self.full_end >= 0 else 0
-        return max(self.put_end, self.get_end, self.empty_end, filled)
+        return max(self.put_end, self.get_end, self.empty_end, self.filled)
+
+    @property
+    def filled(self) -> int:
+        """Below this there must be a put at every position, because of a full answer."""
+        return self.full_end + self.capacity if self.capacity is not None and self.full_end >= 0 else 0
 
     @property
     def gets_needed(self) -> int:

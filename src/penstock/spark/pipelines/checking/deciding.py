@@ -18,6 +18,10 @@ from penstock.spark.pipelines.checking.rows import (
     GET,
     KILLED_GET,
     KILLED_PUT,
+    KNOWN_AS,
+    NEVER_FILLED,
+    NEVER_PUT,
+    NEVER_REACHED,
     PUT,
     REDELIVERED,
     WEAK_EMPTY,
@@ -139,10 +143,8 @@ def judge_tickets(history: History, counts: Counts, table: Table, width: int) ->
     findings, holes, firsts = table.judge_tickets(shape, carries_of(summaries, sorted(there)))
     bare = len(shape.buckets) - len(there)
     if bare > MOST_BARE_BUCKETS:
-        first = next(bucket for bucket in shape.buckets if bucket not in there) * width
-        why = "no put has a position that the queue gave away"
-        findings.append(Finding("ticket", why, {"op": "put", "ticket": first}, None))
-        findings.append(Finding("ticket", why, {}, None, bare * width - 1))
+        far = far_away(shape)
+        findings += [far, far._replace(subject={}, number=bare * width - 1)]
     elif bare:
         missing = [bucket for bucket in shape.buckets if bucket not in there]
         carries = carries_of(summaries, missing)
@@ -155,6 +157,18 @@ def judge_tickets(history: History, counts: Counts, table: Table, width: int) ->
     known = with_witnesses(holes, table.lookup) if specials else holes
     settlement = settle(known, firsts, specials, shape)
     return findings + settlement.findings.rows() + of_unmatched(settlement, table.lookup), settlement
+
+
+def far_away(shape: Shape) -> Finding:
+    """Somebody is far behind everybody else: no positions are listed then."""
+    for end, rule, why, witness in (
+        (shape.put_end, "ticket", NEVER_PUT, dict(KNOWN_AS["put"], ticket=shape.put_end - 1)),
+        (shape.get_end, "ticket", NEVER_PUT, dict(KNOWN_AS["get"], ticket=shape.get_end - 1)),
+        (shape.filled, "full", NEVER_FILLED, dict(KNOWN_AS["full"], ticket=shape.full_end)),
+    ):
+        if end == shape.puts_needed:
+            return Finding(rule, why, witness, None)
+    return Finding("empty", NEVER_REACHED, dict(KNOWN_AS["empty"], ticket=shape.empty_end), None)
 
 
 def all_specials(counts: Counts, table: Table) -> list[dict[str, Any]]:

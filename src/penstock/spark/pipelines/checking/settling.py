@@ -14,7 +14,15 @@ from typing import Any
 
 from penstock.spark.pipelines.checking.carries import Shape
 from penstock.spark.pipelines.checking.explaining import Lookup
-from penstock.spark.pipelines.checking.rows import NEVER, Finding, Findings
+from penstock.spark.pipelines.checking.rows import (
+    NEVER,
+    NEVER_FILLED,
+    NEVER_PUT,
+    NEVER_REACHED,
+    Finding,
+    Findings,
+    sought,
+)
 from penstock.spark.pipelines.checking.sides import First, Hole
 
 __all__ = ["Settlement", "Special", "Specials", "of_unmatched", "settle", "with_witnesses"]
@@ -103,8 +111,8 @@ def with_deadlines(holes: Sequence[Hole], firsts: Sequence[First]) -> list[Hole]
         key = (hole.side, hole.reader, hole.position)
         twin = merged.get(key)
         if twin is not None:
-            deadline = min(twin.deadline, hole.deadline)
-            hole = (twin if twin.witness else hole)._replace(deadline=deadline)
+            soonest_ = {"deadline": min(twin.deadline, hole.deadline), "passed": min(twin.passed, hole.passed)}
+            hole = (twin if twin.witness else hole)._replace(**soonest_)
         merged[key] = hole
     found = sorted(merged.values(), key=lambda hole: hole.position)
     soonest: dict[tuple[str, int], int] = {}
@@ -131,20 +139,26 @@ def fill_put_holes(holes: list[Hole], killed: list[Special], shape: Shape, settl
         elif int(row["invoke_ns"]) > hole.witness["return_ns"]:
             settlement.findings.add("fresh", "an item was got before its put was invoked", hole.witness, row)
         elif int(row["invoke_ns"]) > hole.deadline:
-            settlement.findings.add("order", "a killed put came too late for its position", row, hole.witness)
+            behind = sought("anything", "return_ns", hole.deadline)
+            settlement.findings.add("order", "a killed put came too late for its position", row, behind)
     left = list(by_value.values())
     blank = [hole for hole in holes if hole.witness is None]
 
-    def report(hole: Hole) -> None:
-        if hole.position < max(shape.put_end, shape.get_end):
-            rule, why = "ticket", "no put has a position that the queue gave away"
-        elif shape.full_end >= 0 and hole.position < shape.full_end + (shape.capacity or 0):
-            rule, why = "full", "full was answered though so many items had never been put"
-        else:
-            rule, why = "empty", "empty was answered at a position that the queue had not reached"
-        settlement.findings.add(rule, why, {"op": "put", "ticket": hole.position}, None)
+    match(blank, left, lambda hole: report_never_put(hole, shape, settlement.findings))
 
-    match(blank, left, report)
+
+def report_never_put(hole: Hole, shape: Shape, findings: Findings) -> None:
+    before = sought("put", "ticket", hole.position - 1)
+    if hole.position < max(shape.put_end, shape.get_end):
+        behind = sought("item", "return_ns", hole.passed, since=hole.position + 1)
+        findings.add("ticket", NEVER_PUT, behind, before)
+    elif hole.position < shape.filled:
+        assert shape.capacity is not None
+        full = sought("full", "return_ns", hole.passed, since=hole.position + 1 - shape.capacity)
+        findings.add("full", NEVER_FILLED, full, before)
+    else:
+        empty = sought("empty", "return_ns", hole.passed, since=hole.position + 1)
+        findings.add("empty", NEVER_REACHED, empty, before)
 
 
 class Overwriting:
@@ -223,19 +237,30 @@ def match(holes: list[Hole], killed: list[Special], report: Callable[[Hole], Non
 
 
 def report_unexplained(hole: Hole, shape: Shape, findings: Findings) -> None:
-    subject = hole.witness or {"op": "put", "ticket": hole.position}
+    put = put_of(hole)
+
+    def behind(what: str) -> dict[str, Any]:
+        return sought(what, "return_ns", hole.passed, since=hole.position + 1, reader=hole.reader)
+
     if hole.reader >= 0:
-        subject = dict(subject, reader=hole.reader)
-        findings.add("lost", "a reader passed over an item", subject, None)
+        findings.add("lost", "a reader passed over an item", put, behind("read"))
     elif hole.position < shape.get_end:
-        findings.add("lost", "an item was never got, though one behind it was", subject, None)
+        findings.add("lost", "an item was never got, though one behind it was", put, behind("get"))
     elif hole.position < shape.empty_end:
-        findings.add("lost", "an item was never got, though the queue was empty afterwards", subject, None)
-        findings.add("empty", "empty was answered though an item had not been got", subject, None)
+        findings.add("lost", "an item was never got, though the queue was empty afterwards", put, behind("empty"))
+        findings.add("empty", "empty was answered though an item had not been got", behind("empty"), put)
     elif hole.position < shape.full_end:
-        findings.add("full", "full was answered at a head that was never reached", subject, None)
+        findings.add("full", "full was answered at a head that was never reached", behind("full"), put)
     else:
-        findings.add("capacity", "an item was never got, though its room was used again", subject, None)
+        again = sought("put", "return_ns", hole.passed, since=hole.position + (shape.capacity or 0))
+        findings.add("capacity", "an item was never got, though its room was used again", put, again)
+
+
+def put_of(hole: Hole) -> dict[str, Any]:
+    """Of a get that is missing. A killed put may not know its position."""
+    if hole.witness:
+        return hole.witness
+    return sought("put", "ticket", hole.position) if hole.value is None else {"op": "put", "value": hole.value}
 
 
 def with_witnesses(holes: Sequence[Hole], lookup: Lookup) -> list[Hole]:
