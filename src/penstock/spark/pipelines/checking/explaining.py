@@ -10,6 +10,8 @@ from penstock.spark.pipelines.checking.verdict import HistoryError, Violation
 
 __all__ = ["Lookup", "Wanted", "explained"]
 
+MOST_NAMED = 10_000
+
 Row = dict[str, Any]
 Wanted = dict[str, set[int]]
 """Columns of the record, and the values in them of the rows that are wanted."""
@@ -109,6 +111,7 @@ def named_findings(findings: Sequence[Finding], lookup: Lookup) -> list[Finding]
     unnamed = [finding for finding in findings if finding.rule in ("mismatch", "unput")]
     if not unnamed:
         return list(findings)
+    unnamed = counted_from(MOST_NAMED, unnamed)
     values = {int(finding.subject["value"]) for finding in unnamed if finding.subject}
     by_value: dict[int, list[Row]] = {value: [] for value in values}
     for row in lookup({"value": values}) if values else ():
@@ -117,6 +120,13 @@ def named_findings(findings: Sequence[Finding], lookup: Lookup) -> list[Finding]
     for finding in unnamed:
         named.extend(names_of(finding, by_value.get(finding.subject.get("value", -1), [])))
     return named
+
+
+def counted_from(most: int, findings: list[Finding]) -> list[Finding]:
+    """So many with all that is known of them, and one that counts the others."""
+    listed = [finding for finding in findings if finding.subject]
+    number = sum(finding.number for finding in findings) - len(listed[:most])
+    return listed[:most] + ([Finding("mismatch", "", {}, None, number)] if number else [])
 
 
 def names_of(finding: Finding, rows: list[Row]) -> list[Finding]:

@@ -212,13 +212,15 @@ def fill_get_holes(holes: list[Hole], specials: Specials, shape: Shape, settleme
 
 
 def check_redelivered(put: Special | None, rows: list[Special], findings: Findings) -> None:
-    """Of one item: committed at most once, and not before it was put."""
+    """Of one item: committed at most once, not before it was put, and where it was put."""
     committed = [row for row in rows if row["outcome"] == "ok"]
     for row in committed[1:]:
         findings.add("repeat", "a redelivered item was committed twice", row, committed[0])
-    for row in committed:
-        if put is not None and row["return_ns"] < put["invoke_ns"]:
+    for row in committed if put is not None else ():
+        if row["return_ns"] < put["invoke_ns"]:
             findings.add("fresh", "an item was got before its put was invoked", row, put)
+        if None not in (row["ticket"], put["ticket"]) and row["ticket"] != put["ticket"]:
+            findings.add("ticket", "an item was got at another position than it was put at", row, put)
 
 
 def match(holes: list[Hole], killed: list[Special], report: Callable[[Hole], None]) -> None:

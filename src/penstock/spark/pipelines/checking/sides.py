@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 MOST_HOLES = 100_000  # that a bucket reports; so many are not the work of kills
+MOST_MISMATCHES = 10_000  # that a bucket reports one by one, so that each gets its name
 
 
 class Hole(NamedTuple):
@@ -162,6 +163,13 @@ def compare_values(puts: Side, gets: Side, findings: Findings) -> None:
     """Where a position has both, they must be of one item. What it is instead is found out at the end."""
     both = np.flatnonzero(puts.is_there & gets.is_there)
     differ = both[puts.rows.value[puts.at[both]] != gets.rows.value[gets.at[both]]]
-    for position in differ[: findings.room_for("mismatch", "", len(differ))]:
-        got, put = gets.rows.witness(int(gets.at[position])), puts.rows.witness(int(puts.at[position]))
+    if len(puts.doubled) and len(differ):
+        twins = {(int(puts.rows.ticket[row]), int(puts.rows.value[row])) for row in puts.doubled}
+        rows = gets.at[differ]
+        got_ = zip(gets.rows.ticket[rows].tolist(), gets.rows.value[rows].tolist(), strict=True)
+        differ = differ[[each not in twins for each in got_]]
+    for place_ in differ[:MOST_MISMATCHES]:
+        got, put = gets.rows.witness(int(gets.at[place_])), puts.rows.witness(int(puts.at[place_]))
         findings.listed.append(Finding("mismatch", "", got, put))
+    if len(differ) > MOST_MISMATCHES:
+        findings.listed.append(Finding("mismatch", "", {}, None, len(differ) - MOST_MISMATCHES))
