@@ -84,3 +84,15 @@ def test_many_violations_are_named_in_time_that_grows_with_their_number():
         got["value"] = 100 + item ^ 1
     counts = verdict_on(rows, "bounded", 2, 500).counts
     assert counts["repeat"] > 9_000
+
+
+@pytest.mark.parametrize("with_tickets", [True, False])
+@pytest.mark.parametrize("kind", ["bounded", "unbounded", "overwriting", "events"])
+def test_a_failed_verdict_claims_nothing(kind, with_tickets):
+    reader = 0 if kind == "events" else None
+    rows = [dict(each, reader=None if each["op"] == "put" else reader) for each in history_of(4, with_tickets)]
+    find(rows, "get", 101)["value"] = 100
+    verdict = verdict_on(rows, kind, 2 if kind in ("bounded", "overwriting") else None)
+    assert not verdict.ok
+    assert verdict.proved
+    assert all(sentence.startswith(("checked, and found wrong", "not proved")) for sentence in verdict.proved)

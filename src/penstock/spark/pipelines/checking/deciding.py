@@ -10,7 +10,7 @@ from penstock.spark.pipelines.checking import broadcast, tickets
 from penstock.spark.pipelines.checking.carries import SHIFTED, Carry, Shape, carries_of, shape_of
 from penstock.spark.pipelines.checking.counting import Counts, count
 from penstock.spark.pipelines.checking.explaining import Row, Wanted, explained
-from penstock.spark.pipelines.checking.proof import proved
+from penstock.spark.pipelines.checking.proof import disproved, proved
 from penstock.spark.pipelines.checking.record import LIMITED, History
 from penstock.spark.pipelines.checking.rows import (
     EMPTY,
@@ -97,7 +97,7 @@ def decide(history: History, table: Table, width: int, progress: Say) -> Verdict
     return Verdict(
         kind=history.kind,
         operations=counts.operations,
-        proved=proved(history, counts, by_ticket, by_time, settlement),
+        proved=(disproved if by_rule else proved)(history, counts, by_ticket, by_time, settlement),
         violations=violations,
         counts=by_rule,
         outcomes=dict(sorted(counts.outcomes.items())),
