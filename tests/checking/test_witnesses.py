@@ -14,6 +14,7 @@ ALONE = {
     "an item's content contradicts itself",
     "a position is before the first",
     "full was answered by a queue without a limit",
+    "full was answered while there were never so many items",
 }
 """What one operation shows by itself."""
 EDGES = {

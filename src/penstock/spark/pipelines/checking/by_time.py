@@ -18,6 +18,7 @@ from pyspark.sql import functions as fn
 from pyspark.storagelevel import StorageLevel
 
 from penstock.spark.pipelines.checking.counting import Counts
+from penstock.spark.pipelines.checking.filling import Filling, FillingJudgement, false_full, judge_filling
 from penstock.spark.pipelines.checking.order import (
     Answer,
     Moments,
@@ -28,11 +29,11 @@ from penstock.spark.pipelines.checking.order import (
 )
 from penstock.spark.pipelines.checking.pairing import bad_pairs, pairs_of, with_unseen_gets
 from penstock.spark.pipelines.checking.record import LIMITED, History
-from penstock.spark.pipelines.checking.rows import EMPTY, NEVER, START, Finding
+from penstock.spark.pipelines.checking.rows import EMPTY, FULL, NEVER, START, Finding
 
 __all__ = ["judged_by_time"]
 
-AT_PUT, AT_QUEUED, AT_TAKEN, AT_EMPTY = range(4)
+AT_PUT, AT_QUEUED, AT_TAKEN, AT_EMPTY, AT_HELD, AT_GONE, AT_FULL = range(7)
 BINS_A_BUCKET = 32
 MOST_BINS = 1 << 14
 FOUND = pa.schema([("what", pa.string()), ("body", pa.string())])
@@ -63,6 +64,8 @@ def judged_by_time(
         kept = with_unseen_gets(pairs, rows, history, counts)
         capacity = history.capacity if history.kind in LIMITED or history.kind == "growing" else None
         moments = moments_of(kept, rows, capacity)
+        if capacity is not None and counts.of_code.get(FULL, 0):
+            moments = moments.unionByName(filling_of(pairs, rows))
         progress("the extremes of every bucket of time")
         total = 3 * counts.operations
         number = min(MOST_BINS, -(-total // width) * BINS_A_BUCKET) if total > width else 1
@@ -80,28 +83,41 @@ def bin_of(time: Column, first: int, length: int) -> Column:
 
 
 def moments_of(pairs: DataFrame, rows: DataFrame, capacity: int | None) -> DataFrame:
-    def moment(time: str, sort: int, other: str) -> Column:
-        return fn.struct(
-            fn.col(time).alias("time"), fn.lit(sort).cast("byte").alias("sort"), fn.col(other).alias("other")
-        )
-
     listed = [
         fn.when(fn.col("puts") > 0, moment("ie", AT_PUT, "rd")),
         fn.when(fn.col("re") < NEVER, moment("re", AT_QUEUED, "id")),
     ]
     if capacity is not None:
         listed.append(fn.when((fn.col("re") < fn.col("id")) & (fn.col("id") < NEVER), moment("id", AT_TAKEN, "id")))
-    of_items = pairs.select(
-        "reader", "value", fn.explode(fn.filter(fn.array(*listed), lambda m: m.isNotNull())).alias("m")
-    )
-    of_answers = rows.filter(fn.col("code") == EMPTY).select(
+    return exploded(pairs, listed).unionByName(answers_of(rows, EMPTY, AT_EMPTY))
+
+
+def filling_of(pairs: DataFrame, rows: DataFrame) -> DataFrame:
+    """What was redelivered may be there as long as anybody knows."""
+    is_gone = (fn.col("rd") < NEVER) & (fn.col("again") == 0)
+    listed = [moment("ie", AT_HELD, "ie"), fn.when(is_gone, moment("rd", AT_GONE, "rd"))]
+    return exploded(pairs.filter(fn.col("puts") > 0), listed).unionByName(answers_of(rows, FULL, AT_FULL))
+
+
+def moment(time: str, sort: int, other: str) -> Column:
+    return fn.struct(fn.col(time).alias("time"), fn.lit(sort).cast("byte").alias("sort"), fn.col(other).alias("other"))
+
+
+def exploded(pairs: DataFrame, listed: list[Column]) -> DataFrame:
+    """Those of the listed moments that a pair has."""
+    there = fn.filter(fn.array(*listed), lambda each: each.isNotNull())
+    found = pairs.select("reader", "value", fn.explode(there).alias("m"))
+    return found.select("reader", "value", "m.time", "m.sort", "m.other")
+
+
+def answers_of(rows: DataFrame, code: int, sort: int) -> DataFrame:
+    return rows.filter(fn.col("code") == code).select(
         fn.coalesce("reader", fn.lit(-1)).alias("reader"),
         fn.lit(0).cast("long").alias("value"),
         fn.col("return_ns").alias("time"),
-        fn.lit(AT_EMPTY).cast("byte").alias("sort"),
+        fn.lit(sort).cast("byte").alias("sort"),
         fn.col("invoke_ns").alias("other"),
     )
-    return of_items.select("reader", "value", "m.time", "m.sort", "m.other").unionByName(of_answers)
 
 
 def bins_of(moments: DataFrame) -> list[Bin]:
@@ -141,7 +157,7 @@ def carries_of(bins: Sequence[Bin], buckets: dict[int, int]) -> dict[tuple[int, 
         mine = [each for each in bins if each.reader == reader]
         got = [(NEVER, 0)] * (number + 1)
         taken = [(START, 0)] * (number + 1)
-        inside = np.zeros(number + 1, np.int64)
+        inside, held = np.zeros((2, number + 1), np.int64)
         last_empty = START
         for each in mine:
             bucket = buckets[each.bin]
@@ -152,14 +168,21 @@ def carries_of(bins: Sequence[Bin], buckets: dict[int, int]) -> dict[tuple[int, 
                 inside[bucket + 1] += each.intervals
             elif each.sort == AT_TAKEN:
                 inside[bucket + 1] -= each.rows
-            else:
+            elif each.sort in (AT_HELD, AT_GONE):
+                held[bucket + 1] += each.rows if each.sort == AT_HELD else -each.rows
+            elif each.sort == AT_EMPTY:
                 last_empty = max(last_empty, each.latest)
         later = list(accumulate(reversed(got), min))[::-1]
         earlier = list(accumulate(taken, max))
-        sums = np.cumsum(inside)
+        inside, held = np.cumsum(inside), np.cumsum(held)
         for bucket in range(number):
             found[reader, bucket] = OrderCarry(
-                *later[bucket + 1], *earlier[bucket], int(sums[bucket]), int(last_empty), reader
+                *later[bucket + 1],
+                *earlier[bucket],
+                inside=int(inside[bucket]),
+                last_empty=int(last_empty),
+                reader=reader,
+                held=int(held[bucket]),
             )
     return found
 
@@ -205,6 +228,11 @@ def judge_of_bucket(
         moments = moments_in(sort, *columns)
         judged = judge_order(moments, lows[bucket], carries[reader, bucket], capacity)
         lines = encoded(judged, reader, bucket)
+        if capacity is not None and (sort >= AT_HELD).any():
+            filling = filling_in(sort, *columns[:2])
+            lines += encoded_filling(
+                judge_filling(filling, lows[bucket], carries[reader, bucket].held, capacity), bucket
+            )
         return pa.table([[line[0] for line in lines], [line[1] for line in lines]], schema=FOUND)
 
     return judge
@@ -214,6 +242,16 @@ def moments_in(sort: Any, time: Any, other: Any, value: Any) -> Moments:
     return Moments(
         sort == AT_PUT, sort == AT_QUEUED, sort == AT_TAKEN, sort == AT_EMPTY, np.asarray(time), other, value
     )
+
+
+def filling_in(sort: Any, time: Any, other: Any) -> Filling:
+    return Filling(time[sort == AT_HELD], time[sort == AT_GONE], other[sort == AT_FULL], time[sort == AT_FULL])
+
+
+def encoded_filling(judged: FillingJudgement, bucket: int) -> list[tuple[str, str]]:
+    lines = [("finding", json.dumps(finding)) for finding in judged.findings.rows()]
+    lines.append(("last full", json.dumps((bucket, judged.last_full))))
+    return lines + [("full", json.dumps((bucket, *answer))) for answer in judged.open_answers]
 
 
 def encoded(judged: OrderJudgement, reader: int, bucket: int) -> list[tuple[str, str]]:
@@ -236,4 +274,8 @@ def settled(lines: Sequence[tuple[str, Any]]) -> list[Finding]:
         last = max((moment for earlier, moment in breaks.get(reader, ()) if earlier < bucket), default=START)
         if last < answer.invoke:
             found.append(false_empty(answer, reader))
+    last_full = [body for what, body in lines if what == "last full"]
+    for bucket, invoke, ret in [body for what, body in lines if what == "full"]:
+        if max((moment for earlier, moment in last_full if earlier < bucket), default=START) < invoke:
+            found.append(false_full(invoke, ret))
     return found

@@ -76,7 +76,9 @@ def decide(history: History, table: Table, width: int, progress: Say) -> Verdict
     progress("first pass: counts, and the extremes of every bucket")
     counts = count(table.groups(width), history)
     by_ticket = has_tickets(counts)
-    by_time = not by_ticket or counts.without_ticket.get(EMPTY, 0) > 0
+    is_limited = history.kind in LIMITED and history.capacity is not None
+    without = counts.without_ticket.get(EMPTY, 0) + is_limited * counts.without_ticket.get(FULL, 0)
+    by_time = not by_ticket or without > 0
     if by_ticket and history.kind in LIMITED and history.capacity is None:
         raise HistoryError(
             f"the ticket check of kind {history.kind} needs the capacity: it is null in manifest.json; "

@@ -60,6 +60,8 @@ class OrderCarry:
     """The latest invocation of an empty answer, anywhere."""
     reader: int = -1
     """Whose gets these are, in a log."""
+    held: int = 0
+    """Items that had begun to come before this bucket, less those that were gone before it."""
 
 
 class Answer(NamedTuple):

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from penstock.spark.pipelines.checking.counting import Counts
 from penstock.spark.pipelines.checking.explaining import not_unique
+from penstock.spark.pipelines.checking.filling import Filling, judge_filling
 from penstock.spark.pipelines.checking.order import Moments, OrderCarry, judge_order
 from penstock.spark.pipelines.checking.record import LIMITED, History
 from penstock.spark.pipelines.checking.rows import (
     EMPTY,
+    FULL,
     GET,
     KILLED_GET,
     KILLED_PUT,
@@ -76,7 +78,16 @@ def judged_in_one_piece(
         last_empty = int(empties.invoke.max()) if len(empties) else START
         judged = judge_order(moments, START, OrderCarry(last_empty=last_empty, reader=reader), capacity)
         found += bad.rows() + judged.findings.rows()
+        if capacity is not None:
+            found += judge_filling(filling_of(pairs, rows), START, 0, capacity).findings.rows()
     return found
+
+
+def filling_of(pairs: Pairs, rows: Rows) -> Filling:
+    """What was redelivered may be there as long as anybody knows."""
+    fulls = rows.where(rows.code == FULL)
+    is_gone = (pairs.rd < NEVER) & (pairs.again == 0)
+    return Filling(pairs.ie[pairs.puts > 0], pairs.rd[is_gone & (pairs.puts > 0)], fulls.invoke, fulls.ret)
 
 
 def pairs_of(rows: Rows, redelivered: Flags, has_value: Flags) -> Pairs:
