@@ -153,3 +153,19 @@ def history_of(items: int = 12, with_tickets: bool = True) -> list[dict[str, Any
 
 def find(rows: list[dict[str, Any]], op: str, value: int) -> dict[str, Any]:
     return next(row for row in rows if row["op"] == op and row["value"] == value)
+
+
+def row(
+    worker: int,
+    op: str,
+    outcome: str,
+    value: int | None,
+    ticket: int | None,
+    invoke: int,
+    ret: int | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """One of a record, in the order of its columns."""
+    of_record = {"worker": worker, "op": op, "outcome": outcome, "value": value, "ticket": ticket}
+    times = {"invoke_ns": invoke, "return_ns": ret, "reader": None, "redelivered": False, "weak": False}
+    return of_record | times | more

@@ -26,6 +26,7 @@ def same_as_in_one_piece(spark, folder, rows, kind, capacity):
     assert on_spark.ok == in_one_piece.ok
     assert on_spark.operations == len(rows)
     assert set(on_spark.counts) == set(in_one_piece.counts)
+    assert all("worker" in witness for violation in on_spark.violations for witness in violation.witnesses)
     return set(on_spark.counts)
 
 
@@ -81,6 +82,15 @@ def test_somebody_who_asks_in_vain_all_the_time_fills_no_memory(spark, tmp_path)
     assert same_as_in_one_piece(spark, tmp_path / "right", rows, "bounded", 2) == set()
     rows[-2].update(ticket=19, invoke_ns=300, return_ns=301)
     assert same_as_in_one_piece(spark, tmp_path / "wrong", rows, "bounded", 2) == {"empty"}
+
+
+@pytest.mark.parametrize(
+    ("capacity", "times", "expected"), [(2, (59, 300), set()), (2, (59, 60), {"full"}), (3, (59, 300), {"full"})]
+)
+def test_a_full_answer_without_a_ticket(spark, tmp_path, capacity, times, expected):
+    rows = history_of(40, with_tickets=False)
+    rows.append(dict(rows[0], op="put", outcome="full", worker=77, invoke_ns=times[0], return_ns=times[1]))
+    assert same_as_in_one_piece(spark, tmp_path / "history", rows, "bounded", capacity) == expected
 
 
 @pytest.mark.long

@@ -25,14 +25,25 @@ from penstock.spark.pipelines.checking.rows import (
     START,
     TWO_PUTS,
     WEAK_EMPTY,
-    Finding,
     Findings,
     Longs,
     Rows,
-    sought,
 )
 from penstock.spark.pipelines.checking.scans import Peaks, Troughs
-from penstock.spark.pipelines.checking.sides import MOST_HOLES, Answers, First, Hole, Judgement, Side
+from penstock.spark.pipelines.checking.sides import (
+    MOST_HOLES,
+    Answers,
+    Contrary,
+    First,
+    Hole,
+    Judgement,
+    Side,
+    at_positions,
+    compare_values,
+    invoked,
+    report,
+    returned,
+)
 
 __all__ = ["judge"]
 
@@ -71,8 +82,9 @@ class Bucket:
         for reader in self.readers:
             behind = np.minimum(behind, reader.gets.ret)
             answered = np.minimum(answered, reader.empties.any_ret)
-        items = Troughs(behind, min(carry.put_return, carry.get_return))
-        self.behind = np.minimum(items.onwards, Troughs(answered, carry.empty_return).after)
+        self.items = Troughs(behind, min(carry.put_return, carry.get_return))
+        self.answers = Troughs(answered, carry.empty_return)
+        self.behind = np.minimum(self.items.onwards, self.answers.after)
         """At a position: the soonest return of all that must follow an empty answer there."""
 
     def judgement(self) -> Judgement:
@@ -85,7 +97,7 @@ class Bucket:
             "a put returned before the put of an earlier position was invoked",
             puts.is_there & (puts.ret < self.put_peaks.through),
             (puts.rows, puts.at),
-            ("put", "invoke_ns", self.put_peaks.through),
+            invoked("put", self.put_peaks.through, 0),
         )
         for reader in self.readers:
             self.judge_identities(reader)
@@ -93,15 +105,8 @@ class Bucket:
             self.judge_empties(reader)
         return Judgement(self.findings, self.holes(), self.firsts())
 
-    def report(
-        self, rule: str, why: str, bad: NDArray[np.bool_], side: tuple[Rows, Longs], other: tuple[str, str, Longs]
-    ) -> None:
-        rows, at = side
-        op, which, times = other
-        places = np.flatnonzero(bad)
-        for position in places[: self.findings.room_for(rule, why, len(places))]:
-            contradiction: dict[str, Any] = sought(op, which, times[position])
-            self.findings.listed.append(Finding(rule, why, rows.witness(int(at[position])), contradiction))
+    def report(self, rule: str, why: str, bad: NDArray[np.bool_], side: tuple[Rows, Longs], other: Contrary) -> None:
+        report(self.findings, (rule, why), at_positions(bad, *side, self.low), other)
 
     def judge_identities(self, reader: Reader) -> None:
         gets, puts = reader.gets, self.puts
@@ -114,65 +119,73 @@ class Bucket:
                 else ("ticket", "two gets of a reader have one position")
             )
             self.findings.add(rule, why, gets.rows.witness(int(row)), gets.rows.witness(twin_row))
-        both = np.flatnonzero(puts.is_there & gets.is_there)
-        differ = both[puts.rows.value[puts.at[both]] != gets.rows.value[gets.at[both]]]
-        for position in differ[: self.findings.room_for("mismatch", "", len(differ))]:
-            got, put = gets.rows.witness(int(gets.at[position])), puts.rows.witness(int(puts.at[position]))
-            self.findings.listed.append(Finding("mismatch", "", got, put))
+        compare_values(puts, gets, self.findings)
 
     def judge_gets(self, reader: Reader) -> None:
-        gets, side = reader.gets, (reader.gets.rows, reader.gets.at)
-        for rule, why, times, op in (
-            ("fresh", "an item was got before its put was invoked", self.puts.invoke, "put"),
-            ("order", "a get returned before the get of an earlier position was invoked", reader.peaks.through, "get"),
-            ("order", "a get returned before the put of an earlier position was invoked", self.put_peaks.before, "put"),
-        ):
-            self.report(rule, why, gets.is_there & (gets.ret < times), side, (op, "invoke_ns", times))
-
-    def judge_empties(self, reader: Reader) -> None:
-        empties, weak = reader.empties, reader.empties.weak
-        latest = (empties.rows, empties.latest)
-        for why, times in (
-            ("empty was answered after something behind its position had returned", empties.invoke),
+        gets = reader.gets
+        for rule, why, other in (
+            ("fresh", "an item was got before its put was invoked", invoked("put", self.puts.invoke, 0)),
             (
-                "a get before an empty answer was invoked after something behind it had returned",
-                reader.peaks.before,
+                "order",
+                "a get returned before the get of an earlier position was invoked",
+                invoked("get", reader.peaks.through, 0, reader.number),
+            ),
+            (
+                "order",
+                "a get returned before the put of an earlier position was invoked",
+                invoked("put", self.put_peaks.before, -1),
             ),
         ):
-            bad = empties.is_there & (times > self.behind)
-            self.report("empty", why, bad, latest, ("", "return_ns", self.behind))
-        for why, times, op in (
-            ("empty was answered before the put of an earlier position was invoked", self.put_peaks.before, "put"),
-            ("empty was answered before the get of an earlier position was invoked", reader.peaks.before, "get"),
+            self.report(rule, why, gets.is_there & (gets.ret < other.times), (gets.rows, gets.at), other)
+
+    def judge_empties(self, reader: Reader) -> None:
+        empties, weak, keys = reader.empties, reader.empties.weak, reader.empties.weak_keys
+        behind = returned("anything", self.behind, 0)
+        for why, times in (
+            ("empty was answered after something behind its position had returned", empties.invoke),
+            ("a get before an empty answer was invoked after something behind it had returned", reader.peaks.before),
         ):
-            bad = empties.is_there & (empties.ret < times)
-            self.report("empty", why, bad, (empties.rows, empties.soonest), (op, "invoke_ns", times))
-            for row in np.flatnonzero(weak.ret < times[empties.weak_keys]):
-                other = sought(op, "invoke_ns", times[empties.weak_keys[row]])
-                self.findings.add("empty", why, weak.witness(int(row)), other)
-        own_put = self.puts.ret[empties.weak_keys]
-        for row in np.flatnonzero(weak.invoke > own_put):
-            why = "empty was answered after the put at its position had returned"
-            self.findings.add("empty", why, weak.witness(int(row)), sought("put", "return_ns", own_put[row]))
+            bad = empties.is_there & (times > behind.times)
+            self.report("empty", why, bad, (empties.rows, empties.latest), behind)
+        for why, other in (
+            (
+                "empty was answered before the put of an earlier position was invoked",
+                invoked("put", self.put_peaks.before, -1),
+            ),
+            (
+                "empty was answered before the get of an earlier position was invoked",
+                invoked("get", reader.peaks.before, -1, reader.number),
+            ),
+        ):
+            bad = empties.is_there & (empties.ret < other.times)
+            self.report("empty", why, bad, (empties.rows, empties.soonest), other)
+            rows = np.flatnonzero(weak.ret < other.times[keys])
+            report(self.findings, ("empty", why), (weak, rows, keys[rows], self.low), other)
+        own_put = returned("put", self.puts.ret, 0)
+        rows = np.flatnonzero(weak.invoke > own_put.times[keys])
+        why = "empty was answered after the put at its position had returned"
+        report(self.findings, ("empty", why), (weak, rows, keys[rows], self.low), own_put)
 
     def holes(self) -> list[Hole]:
         positions = np.arange(self.low, self.high)
         is_hole = ~self.puts.is_there & (positions < self.shape.puts_needed)
+        is_given = positions < max(self.shape.put_end, self.shape.get_end)
+        passed = np.where(is_given, self.items.after, self.answers.after)
         found = []
         for place_ in np.flatnonzero(is_hole)[:MOST_HOLES]:
             witness = self.read_at(int(place_))
             self.compare_readers(int(place_), witness)
-            value = witness["value"] if witness else None
-            found.append(Hole("put", int(positions[place_]), int(self.behind[place_]), value, witness))
+            found.append(Hole.of("put", positions[place_], self.behind[place_], passed[place_], witness))
         for reader in self.readers:
             found += self.holes_of(reader, positions)
         return found
 
     def read_at(self, place_: int) -> dict[str, Any] | None:
-        for reader in self.readers:
-            if reader.gets.at[place_] >= 0:
-                return reader.gets.rows.witness(int(reader.gets.at[place_]))
-        return None
+        """By whoever had it first."""
+        first = min(self.readers, key=lambda reader: reader.gets.ret[place_], default=None)
+        if first is None or first.gets.at[place_] < 0:
+            return None
+        return first.gets.rows.witness(int(first.gets.at[place_]))
 
     def compare_readers(self, place_: int, witness: dict[str, Any] | None) -> None:
         """Where no put is known, all who read the position must have got the same."""
@@ -183,16 +196,15 @@ class Bucket:
 
     def holes_of(self, reader: Reader, positions: Longs) -> list[Hole]:
         through = np.where(reader.empties.is_there, self.behind, NEVER)
-        deadlines = np.minimum(reader.troughs.onwards, reader.empty_troughs.after)
-        deadlines = np.minimum(deadlines, Troughs(through, NEVER).after)
+        passed = np.minimum(reader.troughs.after, reader.empty_troughs.after)
+        deadlines = np.minimum(passed, Troughs(through, NEVER).after)
         is_hole = ~reader.gets.is_there & (positions >= self.shape.reader_starts[reader.number])
         is_hole &= positions < self.shape.reader_ends[reader.number]
         found = []
         for place_ in np.flatnonzero(is_hole)[:MOST_HOLES]:
-            row = int(self.puts.at[place_])
-            witness = self.puts.rows.witness(row) if row >= 0 else None
-            value = witness["value"] if witness else None
-            found.append(Hole("get", int(positions[place_]), int(deadlines[place_]), value, witness, reader.number))
+            witness = self.puts.witness_at(int(place_))
+            position, deadline = positions[place_], deadlines[place_]
+            found.append(Hole.of("get", position, deadline, passed[place_], witness, reader.number))
         return found
 
     def firsts(self) -> list[First]:

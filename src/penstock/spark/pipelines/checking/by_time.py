@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,14 +18,22 @@ from pyspark.sql import functions as fn
 from pyspark.storagelevel import StorageLevel
 
 from penstock.spark.pipelines.checking.counting import Counts
-from penstock.spark.pipelines.checking.order import Answer, Moments, OrderCarry, OrderJudgement, judge_order
+from penstock.spark.pipelines.checking.filling import Filling, FillingJudgement, false_full, judge_filling
+from penstock.spark.pipelines.checking.order import (
+    Answer,
+    Moments,
+    OrderCarry,
+    OrderJudgement,
+    false_empty,
+    judge_order,
+)
 from penstock.spark.pipelines.checking.pairing import bad_pairs, pairs_of, with_unseen_gets
 from penstock.spark.pipelines.checking.record import LIMITED, History
-from penstock.spark.pipelines.checking.rows import EMPTY, NEVER, START, Finding
+from penstock.spark.pipelines.checking.rows import EMPTY, FULL, NEVER, START, Finding
 
 __all__ = ["judged_by_time"]
 
-AT_PUT, AT_QUEUED, AT_TAKEN, AT_EMPTY = range(4)
+AT_PUT, AT_QUEUED, AT_TAKEN, AT_EMPTY, AT_HELD, AT_GONE, AT_FULL = range(7)
 BINS_A_BUCKET = 32
 MOST_BINS = 1 << 14
 FOUND = pa.schema([("what", pa.string()), ("body", pa.string())])
@@ -38,7 +47,9 @@ class Bin(NamedTuple):
     sort: int
     rows: int
     soonest: int
+    soonest_value: int
     latest: int
+    latest_value: int
     intervals: int
     """Of those at AT_QUEUED: how many are got later."""
 
@@ -53,6 +64,8 @@ def judged_by_time(
         kept = with_unseen_gets(pairs, rows, history, counts)
         capacity = history.capacity if history.kind in LIMITED or history.kind == "growing" else None
         moments = moments_of(kept, rows, capacity)
+        if capacity is not None and counts.of_code.get(FULL, 0):
+            moments = moments.unionByName(filling_of(pairs, rows))
         progress("the extremes of every bucket of time")
         total = 3 * counts.operations
         number = min(MOST_BINS, -(-total // width) * BINS_A_BUCKET) if total > width else 1
@@ -70,46 +83,55 @@ def bin_of(time: Column, first: int, length: int) -> Column:
 
 
 def moments_of(pairs: DataFrame, rows: DataFrame, capacity: int | None) -> DataFrame:
-    def moment(time: str, sort: int, other: str) -> Column:
-        return fn.struct(
-            fn.col(time).alias("time"), fn.lit(sort).cast("byte").alias("sort"), fn.col(other).alias("other")
-        )
-
     listed = [
         fn.when(fn.col("puts") > 0, moment("ie", AT_PUT, "rd")),
         fn.when(fn.col("re") < NEVER, moment("re", AT_QUEUED, "id")),
     ]
     if capacity is not None:
         listed.append(fn.when((fn.col("re") < fn.col("id")) & (fn.col("id") < NEVER), moment("id", AT_TAKEN, "id")))
-    of_items = pairs.select(
-        "reader", "value", fn.explode(fn.filter(fn.array(*listed), lambda m: m.isNotNull())).alias("m")
-    )
-    of_answers = rows.filter(fn.col("code") == EMPTY).select(
+    return exploded(pairs, listed).unionByName(answers_of(rows, EMPTY, AT_EMPTY))
+
+
+def filling_of(pairs: DataFrame, rows: DataFrame) -> DataFrame:
+    """What was redelivered may be there as long as anybody knows."""
+    is_gone = (fn.col("rd") < NEVER) & (fn.col("again") == 0)
+    listed = [moment("ie", AT_HELD, "ie"), fn.when(is_gone, moment("rd", AT_GONE, "rd"))]
+    return exploded(pairs.filter(fn.col("puts") > 0), listed).unionByName(answers_of(rows, FULL, AT_FULL))
+
+
+def moment(time: str, sort: int, other: str) -> Column:
+    return fn.struct(fn.col(time).alias("time"), fn.lit(sort).cast("byte").alias("sort"), fn.col(other).alias("other"))
+
+
+def exploded(pairs: DataFrame, listed: list[Column]) -> DataFrame:
+    """Those of the listed moments that a pair has."""
+    there = fn.filter(fn.array(*listed), lambda each: each.isNotNull())
+    found = pairs.select("reader", "value", fn.explode(there).alias("m"))
+    return found.select("reader", "value", "m.time", "m.sort", "m.other")
+
+
+def answers_of(rows: DataFrame, code: int, sort: int) -> DataFrame:
+    return rows.filter(fn.col("code") == code).select(
         fn.coalesce("reader", fn.lit(-1)).alias("reader"),
-        fn.col("worker").cast("long").alias("value"),
+        fn.lit(0).cast("long").alias("value"),
         fn.col("return_ns").alias("time"),
-        fn.lit(AT_EMPTY).cast("byte").alias("sort"),
+        fn.lit(sort).cast("byte").alias("sort"),
         fn.col("invoke_ns").alias("other"),
     )
-    return of_items.select("reader", "value", "m.time", "m.sort", "m.other").unionByName(of_answers)
 
 
 def bins_of(moments: DataFrame) -> list[Bin]:
     is_interval = fn.col("time") < fn.col("other")
+    later = fn.when(is_interval | (fn.col("sort") == AT_EMPTY), fn.col("other"))
     grouped = moments.groupBy("reader", "bin", "sort").agg(
-        fn.count("*").alias("count"),
+        fn.count("*").alias("rows"),
         fn.min("other").alias("soonest"),
-        fn.max(fn.when(is_interval | (fn.col("sort") == AT_EMPTY), fn.col("other"))).alias("latest"),
+        fn.min_by("value", "other").alias("soonest_value"),
+        fn.max(later).alias("latest"),
+        fn.max_by("value", later).alias("latest_value"),
         fn.count(fn.when(is_interval, 1)).alias("intervals"),
     )
-    return [
-        Bin(row["reader"], row["bin"], row["sort"], row["count"], row["soonest"], latest_of(row), row["intervals"])
-        for row in grouped.collect()
-    ]
-
-
-def latest_of(row: Any) -> int:
-    return START if row["latest"] is None else int(row["latest"])
+    return [Bin(*(START if row[name] is None else int(row[name]) for name in Bin._fields)) for row in grouped.collect()]
 
 
 def buckets_of(bins: Sequence[Bin], width: int) -> dict[int, int]:
@@ -133,27 +155,34 @@ def carries_of(bins: Sequence[Bin], buckets: dict[int, int]) -> dict[tuple[int, 
     number = max(buckets.values(), default=0) + 1
     for reader in {each.reader for each in bins}:
         mine = [each for each in bins if each.reader == reader]
-        got = np.full(number + 1, NEVER, np.int64)
-        taken = np.full(number + 1, START, np.int64)
-        inside = np.zeros(number + 1, np.int64)
+        got = [(NEVER, 0)] * (number + 1)
+        taken = [(START, 0)] * (number + 1)
+        inside, held = np.zeros((2, number + 1), np.int64)
         last_empty = START
         for each in mine:
             bucket = buckets[each.bin]
             if each.sort == AT_PUT:
-                got[bucket] = min(got[bucket], each.soonest)
+                got[bucket] = min(got[bucket], (each.soonest, each.soonest_value))
             elif each.sort == AT_QUEUED:
-                taken[bucket + 1] = max(taken[bucket + 1], each.latest)
+                taken[bucket + 1] = max(taken[bucket + 1], (each.latest, each.latest_value))
                 inside[bucket + 1] += each.intervals
             elif each.sort == AT_TAKEN:
                 inside[bucket + 1] -= each.rows
-            else:
+            elif each.sort in (AT_HELD, AT_GONE):
+                held[bucket + 1] += each.rows if each.sort == AT_HELD else -each.rows
+            elif each.sort == AT_EMPTY:
                 last_empty = max(last_empty, each.latest)
-        later = np.minimum.accumulate(got[::-1])[::-1]
-        earlier = np.maximum.accumulate(taken)
-        sums = np.cumsum(inside)
+        later = list(accumulate(reversed(got), min))[::-1]
+        earlier = list(accumulate(taken, max))
+        inside, held = np.cumsum(inside), np.cumsum(held)
         for bucket in range(number):
             found[reader, bucket] = OrderCarry(
-                int(later[bucket + 1]), int(earlier[bucket]), int(sums[bucket]), int(last_empty)
+                *later[bucket + 1],
+                *earlier[bucket],
+                inside=int(inside[bucket]),
+                last_empty=int(last_empty),
+                reader=reader,
+                held=int(held[bucket]),
             )
     return found
 
@@ -199,6 +228,11 @@ def judge_of_bucket(
         moments = moments_in(sort, *columns)
         judged = judge_order(moments, lows[bucket], carries[reader, bucket], capacity)
         lines = encoded(judged, reader, bucket)
+        if capacity is not None and (sort >= AT_HELD).any():
+            filling = filling_in(sort, *columns[:2])
+            lines += encoded_filling(
+                judge_filling(filling, lows[bucket], carries[reader, bucket].held, capacity), bucket
+            )
         return pa.table([[line[0] for line in lines], [line[1] for line in lines]], schema=FOUND)
 
     return judge
@@ -208,6 +242,16 @@ def moments_in(sort: Any, time: Any, other: Any, value: Any) -> Moments:
     return Moments(
         sort == AT_PUT, sort == AT_QUEUED, sort == AT_TAKEN, sort == AT_EMPTY, np.asarray(time), other, value
     )
+
+
+def filling_in(sort: Any, time: Any, other: Any) -> Filling:
+    return Filling(time[sort == AT_HELD], time[sort == AT_GONE], other[sort == AT_FULL], time[sort == AT_FULL])
+
+
+def encoded_filling(judged: FillingJudgement, bucket: int) -> list[tuple[str, str]]:
+    lines = [("finding", json.dumps(finding)) for finding in judged.findings.rows()]
+    lines.append(("last full", json.dumps((bucket, judged.last_full))))
+    return lines + [("full", json.dumps((bucket, *answer))) for answer in judged.open_answers]
 
 
 def encoded(judged: OrderJudgement, reader: int, bucket: int) -> list[tuple[str, str]]:
@@ -229,6 +273,9 @@ def settled(lines: Sequence[tuple[str, Any]]) -> list[Finding]:
         reader, bucket, answer = body[0], body[1], Answer(*body[2:])
         last = max((moment for earlier, moment in breaks.get(reader, ()) if earlier < bucket), default=START)
         if last < answer.invoke:
-            subject = {"op": "get", "outcome": "empty", "invoke_ns": answer.invoke, "return_ns": answer.ret}
-            found.append(Finding("empty", "empty was answered while the queue was never empty", subject, None))
+            found.append(false_empty(answer, reader))
+    last_full = [body for what, body in lines if what == "last full"]
+    for bucket, invoke, ret in [body for what, body in lines if what == "full"]:
+        if max((moment for earlier, moment in last_full if earlier < bucket), default=START) < invoke:
+            found.append(false_full(invoke, ret))
     return found

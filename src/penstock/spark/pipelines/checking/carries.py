@@ -1,7 +1,8 @@
 """What each bucket of positions must know of all the others: one small row a bucket, scanned on the driver.
 
 A put, a get and an empty answer belong to the bucket of their ticket. Where the queue is bounded by C, a get and a full
-answer matter a second time, C positions later: the get at k makes room for the put at k + C. There they are *shifted*.
+answer matter a second time, C positions later: the get at k makes room for the put at k + C. There they are *shifted*,
+and with them the empty answers that follow the get.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from penstock.spark.pipelines.checking.rows import (
 __all__ = ["Carry", "Shape", "Summary", "carries_of", "shape_of", "summaries_of"]
 
 
-SHIFTED = (GET, FULL, WEAK_FULL, WEAK_EMPTY)
+SHIFTED = (GET, FULL, WEAK_FULL, EMPTY, WEAK_EMPTY)
 
 
 class Summary(NamedTuple):
@@ -58,6 +59,8 @@ class Shape:
     overwrites: bool
     put_end: int = 0
     """One more than the last ticket of a put that returned."""
+    last_put: int = START
+    """The latest invocation of such a put."""
     get_end: int = 0
     empty_end: int = 0
     """The greatest ticket of an empty answer."""
@@ -72,8 +75,12 @@ class Shape:
     @property
     def puts_needed(self) -> int:
         """Below this there must be a put at every position."""
-        filled = self.full_end + self.capacity if self.capacity is not None and self.full_end >= 0 else 0
-        return max(self.put_end, self.get_end, self.empty_end, filled)
+        return max(self.put_end, self.get_end, self.empty_end, self.filled)
+
+    @property
+    def filled(self) -> int:
+        """Below this there must be a put at every position, because of a full answer."""
+        return self.full_end + self.capacity if self.capacity is not None and self.full_end >= 0 else 0
 
     @property
     def gets_needed(self) -> int:
@@ -106,6 +113,7 @@ class Carry:
     shifted_get_return: int = NEVER
     shifted_full_return: int = NEVER
     shifted_weak_return: int = NEVER
+    shifted_empty_return: int = NEVER
     last_empty: int = -1
     """The last position before the bucket that carries an empty answer."""
     reader_invoke: dict[int, int] = field(default_factory=dict)
@@ -140,6 +148,7 @@ def shape_of(
         width=width,
         overwrites=overwrites,
         put_end=last(PUT) + 1,
+        last_put=max((each.invoke for each in summaries if each.code == PUT), default=START),
         get_end=last(GET) + 1,
         empty_end=max(0, last(EMPTY, WEAK_EMPTY)),
         last_empty=last(EMPTY),
@@ -196,6 +205,8 @@ def carries_of(summaries: Sequence[Summary], buckets: Sequence[int]) -> dict[int
                 sweep.shifted_get_return = min(sweep.shifted_get_return, each.ret)
             elif each.code in (FULL, WEAK_FULL):
                 sweep.shifted_full_return = min(sweep.shifted_full_return, each.ret)
+            elif each.code == EMPTY:
+                sweep.shifted_empty_return = min(sweep.shifted_empty_return, each.ret)
             elif each.code == WEAK_EMPTY:
                 sweep.shifted_weak_return = min(sweep.shifted_weak_return, each.ret)
     return carries
@@ -231,7 +242,7 @@ def add_after(sweep: Carry, each: Summary) -> None:
 BEFORE = ("put_invoke", "empty_invoke", "get_invoke", "full_invoke", "last_empty")
 SHIFTED_BEFORE = ("shifted_get_invoke", "shifted_full_invoke")
 AFTER = ("put_return", "get_return", "empty_return", "full_return")
-SHIFTED_AFTER = ("shifted_get_return", "shifted_full_return", "shifted_weak_return")
+SHIFTED_AFTER = ("shifted_get_return", "shifted_full_return", "shifted_weak_return", "shifted_empty_return")
 
 
 def copy_before(sweep: Carry, carry: Carry) -> None:

@@ -10,7 +10,7 @@ from penstock.spark.pipelines.checking import broadcast, tickets
 from penstock.spark.pipelines.checking.carries import SHIFTED, Carry, Shape, carries_of, shape_of
 from penstock.spark.pipelines.checking.counting import Counts, count
 from penstock.spark.pipelines.checking.explaining import Row, Wanted, explained
-from penstock.spark.pipelines.checking.proof import proved
+from penstock.spark.pipelines.checking.proof import disproved, proved
 from penstock.spark.pipelines.checking.record import LIMITED, History
 from penstock.spark.pipelines.checking.rows import (
     EMPTY,
@@ -18,6 +18,10 @@ from penstock.spark.pipelines.checking.rows import (
     GET,
     KILLED_GET,
     KILLED_PUT,
+    KNOWN_AS,
+    NEVER_FILLED,
+    NEVER_PUT,
+    NEVER_REACHED,
     PUT,
     REDELIVERED,
     WEAK_EMPTY,
@@ -72,7 +76,9 @@ def decide(history: History, table: Table, width: int, progress: Say) -> Verdict
     progress("first pass: counts, and the extremes of every bucket")
     counts = count(table.groups(width), history)
     by_ticket = has_tickets(counts)
-    by_time = not by_ticket or counts.without_ticket.get(EMPTY, 0) > 0
+    is_limited = history.kind in LIMITED and history.capacity is not None
+    without = counts.without_ticket.get(EMPTY, 0) + is_limited * counts.without_ticket.get(FULL, 0)
+    by_time = not by_ticket or without > 0
     if by_ticket and history.kind in LIMITED and history.capacity is None:
         raise HistoryError(
             f"the ticket check of kind {history.kind} needs the capacity: it is null in manifest.json; "
@@ -93,7 +99,7 @@ def decide(history: History, table: Table, width: int, progress: Say) -> Verdict
     return Verdict(
         kind=history.kind,
         operations=counts.operations,
-        proved=proved(history, counts, by_ticket, by_time, settlement),
+        proved=(disproved if by_rule else proved)(history, counts, by_ticket, by_time, settlement),
         violations=violations,
         counts=by_rule,
         outcomes=dict(sorted(counts.outcomes.items())),
@@ -139,10 +145,8 @@ def judge_tickets(history: History, counts: Counts, table: Table, width: int) ->
     findings, holes, firsts = table.judge_tickets(shape, carries_of(summaries, sorted(there)))
     bare = len(shape.buckets) - len(there)
     if bare > MOST_BARE_BUCKETS:
-        first = next(bucket for bucket in shape.buckets if bucket not in there) * width
-        why = "no put has a position that the queue gave away"
-        findings.append(Finding("ticket", why, {"op": "put", "ticket": first}, None))
-        findings.append(Finding("ticket", why, {}, None, bare * width - 1))
+        far = far_away(shape)
+        findings += [far, far._replace(subject={}, number=bare * width - 1)]
     elif bare:
         missing = [bucket for bucket in shape.buckets if bucket not in there]
         carries = carries_of(summaries, missing)
@@ -155,6 +159,18 @@ def judge_tickets(history: History, counts: Counts, table: Table, width: int) ->
     known = with_witnesses(holes, table.lookup) if specials else holes
     settlement = settle(known, firsts, specials, shape)
     return findings + settlement.findings.rows() + of_unmatched(settlement, table.lookup), settlement
+
+
+def far_away(shape: Shape) -> Finding:
+    """Somebody is far behind everybody else: no positions are listed then."""
+    for end, rule, why, witness in (
+        (shape.put_end, "ticket", NEVER_PUT, dict(KNOWN_AS["put"], ticket=shape.put_end - 1)),
+        (shape.get_end, "ticket", NEVER_PUT, dict(KNOWN_AS["get"], ticket=shape.get_end - 1)),
+        (shape.filled, "full", NEVER_FILLED, dict(KNOWN_AS["full"], ticket=shape.full_end)),
+    ):
+        if end == shape.puts_needed:
+            return Finding(rule, why, witness, None)
+    return Finding("empty", NEVER_REACHED, dict(KNOWN_AS["empty"], ticket=shape.empty_end), None)
 
 
 def all_specials(counts: Counts, table: Table) -> list[dict[str, Any]]:

@@ -18,10 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penstock.spark.pipelines.checking.rows import NEVER, START, Finding, Findings, Longs
+from penstock.spark.pipelines.checking.rows import NEVER, START, Finding, Findings, Longs, sought
 from penstock.spark.pipelines.checking.scans import Peaks, Troughs
 
-__all__ = ["Answer", "Moments", "OrderCarry", "OrderJudgement", "judge_order"]
+__all__ = ["Answer", "Moments", "OrderCarry", "OrderJudgement", "false_empty", "judge_order"]
+
+NEVER_EMPTY = "empty was answered while the queue was never empty"
 
 
 class Moments(NamedTuple):
@@ -34,7 +36,7 @@ class Moments(NamedTuple):
     is_taken: Any
     """At id, of those with re < id: one less in the queue."""
     is_empty: Any
-    """At the return of an empty answer: ``other`` is its invocation, ``value`` its worker."""
+    """At the return of an empty answer: ``other`` is its invocation."""
     time: Longs
     other: Longs
     value: Longs
@@ -46,12 +48,20 @@ class OrderCarry:
 
     soonest_got: int = NEVER
     """Least rd of all puts that were invoked after this bucket."""
+    soonest_value: int = 0
+    """Whose it is."""
     latest_taken: int = START
     """Greatest id of all intervals that began before this bucket."""
+    latest_value: int = 0
+    """Whose it is."""
     inside: int = 0
     """Intervals that began before this bucket, less those that ended before it."""
     last_empty: int = START
     """The latest invocation of an empty answer, anywhere."""
+    reader: int = -1
+    """Whose gets these are, in a log."""
+    held: int = 0
+    """Items that had begun to come before this bucket, less those that were gone before it."""
 
 
 class Answer(NamedTuple):
@@ -59,7 +69,8 @@ class Answer(NamedTuple):
 
     invoke: int
     ret: int
-    worker: int
+    value: int
+    """Of an item that was in the queue when it returned."""
 
 
 class OrderJudgement(NamedTuple):
@@ -82,24 +93,40 @@ def judge_order(moments: Moments, low: int, carry: OrderCarry, capacity: int | N
 def judge_overtaking(moments: Moments, carry: OrderCarry, findings: Findings) -> None:
     put = np.flatnonzero(moments.is_put)
     put = put[np.argsort(moments.time[put], kind="stable")]
-    troughs = np.append(Troughs(moments.other[put], carry.soonest_got).onwards, carry.soonest_got)
+    troughs = Troughs(moments.other[put], carry.soonest_got)
+    is_new = moments.other[put] < troughs.after
+    values = np.append(last_new(is_new[::-1], moments.value[put][::-1], carry.soonest_value)[::-1], carry.soonest_value)
+    times = np.append(troughs.onwards, carry.soonest_got)
     queued = np.flatnonzero(moments.is_queued)
-    soonest = troughs[np.searchsorted(moments.time[put], moments.time[queued], side="right")]
-    overtaken = queued[soonest < moments.other[queued]]
-    by = soonest[soonest < moments.other[queued]]
-    why = "an item was put after this one and got before it"
-    for row, ret in list(zip(overtaken, by, strict=True))[: findings.room_for("order", why, len(overtaken))]:
-        findings.listed.append(Finding("order", why, item(moments.value[row]), {"op": "get", "return_ns": int(ret)}))
+    behind = np.searchsorted(moments.time[put], moments.time[queued], side="right")
+    is_overtaken = times[behind] < moments.other[queued]
+    overtaken, behind = queued[is_overtaken], behind[is_overtaken]
+
+    def report(rule: str, why: str, bad: Longs, by: Longs) -> None:
+        for row, place in list(zip(bad, by, strict=True))[: findings.room_for(rule, why, len(bad))]:
+            other = sought("get", "return_ns", times[place], reader=carry.reader) | {"value": int(values[place])}
+            findings.listed.append(Finding(rule, why, item(moments.value[row]), other))
+
+    report("order", "an item was put after this one and got before it", overtaken, behind)
     never = moments.other[overtaken] == NEVER
     why = "an item was never got, though one that was put after it was"
-    lost = list(zip(overtaken[never], by[never], strict=True))
-    for row, ret in lost[: findings.room_for("lost", why, len(lost))]:
-        findings.listed.append(Finding("lost", why, item(moments.value[row]), {"op": "get", "return_ns": int(ret)}))
+    report("lost", why, overtaken[never], behind[never])
     left = queued[(moments.other[queued] == NEVER) & (moments.time[queued] < carry.last_empty)]
     why = "an item was never got, though the queue was empty afterwards"
     for row in left[: findings.room_for("lost", why, len(left))]:
-        other = {"op": "get", "outcome": "empty", "invoke_ns": carry.last_empty}
+        other = sought("empty", "invoke_ns", carry.last_empty, reader=carry.reader)
         findings.listed.append(Finding("lost", why, item(moments.value[row]), other))
+
+
+def last_new(is_new: Any, values: Longs, before: int) -> Longs:
+    """At each place the value of the last new one that is not behind it."""
+    places = np.maximum.accumulate(np.where(is_new, np.arange(len(values)), -1))
+    return np.where(places >= 0, values[places], before)
+
+
+def false_empty(answer: Answer, reader: int) -> Finding:
+    subject = sought("empty", "invoke_ns", answer.invoke, reader=reader) | {"return_ns": answer.ret}
+    return Finding("empty", NEVER_EMPTY, subject, item(answer.value))
 
 
 def item(value: Any) -> dict[str, Any]:
@@ -114,6 +141,8 @@ def judge_answers(moments: Moments, low: int, carry: OrderCarry, findings: Findi
     breaks = np.where(begins >= peaks.before, begins, START)
     starts = np.append(START, np.maximum.accumulate(breaks)) if len(breaks) else np.array([START], np.int64)
     ends = np.append(carry.latest_taken, peaks.through)
+    is_new = moments.other[interval] > peaks.before
+    values = np.append(carry.latest_value, last_new(is_new, moments.value[interval], carry.latest_value))
     answers = np.flatnonzero(moments.is_empty)
     began_before = np.searchsorted(begins, moments.time[answers], side="left")
     is_covered = ends[began_before] > moments.time[answers]
@@ -121,18 +150,15 @@ def judge_answers(moments: Moments, low: int, carry: OrderCarry, findings: Findi
     invoke = moments.other[answers]
     is_bad = is_covered & (uncovered < invoke)
     is_open = is_bad & (uncovered == START) & (invoke < low)
-    bad = answers[is_bad & ~is_open]
-    why = "empty was answered while the queue was never empty"
-    covering = ends[began_before][is_bad & ~is_open]
-    for row, end in list(zip(bad, covering, strict=True))[: findings.room_for("empty", why, len(bad))]:
-        subject = {"op": "get", "outcome": "empty", "invoke_ns": int(moments.other[row])}
-        other = {"op": "get", "invoke_ns": int(end)} if end != NEVER else None
-        findings.listed.append(Finding("empty", why, subject, other))
-    spanning = answers[is_open]
-    last_break = int(starts[-1])
-    return last_break, [
-        Answer(int(moments.other[row]), int(moments.time[row]), int(moments.value[row])) for row in spanning
+    found = [
+        Answer(int(moments.other[row]), int(moments.time[row]), int(values[place]))
+        for row, place in zip(answers[is_bad], began_before[is_bad], strict=True)
     ]
+    is_open = is_open[is_bad]
+    closed = [answer for answer, open_ in zip(found, is_open, strict=True) if not open_]
+    for answer in closed[: findings.room_for("empty", NEVER_EMPTY, len(closed))]:
+        findings.listed.append(false_empty(answer, carry.reader))
+    return int(starts[-1]), [answer for answer, open_ in zip(found, is_open, strict=True) if open_]
 
 
 def judge_crowding(moments: Moments, carry: OrderCarry, capacity: int, findings: Findings) -> None:
@@ -146,4 +172,7 @@ def judge_crowding(moments: Moments, carry: OrderCarry, capacity: int, findings:
     crowded = begins[is_last & (inside > capacity)]
     why = "more items were in the queue than it holds"
     for row in crowded[: findings.room_for("capacity", why, len(crowded))]:
-        findings.listed.append(Finding("capacity", why, item(moments.value[row]), None))
+        is_beside = (moments.time[begins] <= moments.time[row]) & (moments.other[begins] > moments.time[row])
+        beside = moments.value[begins[is_beside & (begins != row)]]
+        other = item(beside[0] if len(beside) else carry.latest_value)
+        findings.listed.append(Finding("capacity", why, item(moments.value[row]), other))

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from penstock.spark.pipelines.checking.counting import Counts
 from penstock.spark.pipelines.checking.explaining import not_unique
+from penstock.spark.pipelines.checking.filling import Filling, judge_filling
 from penstock.spark.pipelines.checking.order import Moments, OrderCarry, judge_order
 from penstock.spark.pipelines.checking.record import LIMITED, History
 from penstock.spark.pipelines.checking.rows import (
     EMPTY,
+    FULL,
     GET,
     KILLED_GET,
     KILLED_PUT,
@@ -25,6 +27,7 @@ from penstock.spark.pipelines.checking.rows import (
     Findings,
     Longs,
     Rows,
+    sought,
 )
 
 __all__ = ["judged_in_one_piece"]
@@ -67,15 +70,24 @@ def judged_in_one_piece(
         mine = rows.where(is_mine)
         pairs = pairs_of(mine, redelivered[is_mine], has_value[is_mine])
         bad = Findings()
-        report_bad(pairs, bad)
+        report_bad(pairs, reader, bad)
         killed = np.sort(mine.invoke[(mine.code == KILLED_GET) & ~has_value[is_mine]])
         kept = in_order(pairs, mine, history.kind, killed)
         empties = mine.where(mine.code == EMPTY)
         moments = moments_of(kept, empties)
         last_empty = int(empties.invoke.max()) if len(empties) else START
-        judged = judge_order(moments, START, OrderCarry(last_empty=last_empty), capacity)
+        judged = judge_order(moments, START, OrderCarry(last_empty=last_empty, reader=reader), capacity)
         found += bad.rows() + judged.findings.rows()
+        if capacity is not None:
+            found += judge_filling(filling_of(pairs, rows), START, 0, capacity).findings.rows()
     return found
+
+
+def filling_of(pairs: Pairs, rows: Rows) -> Filling:
+    """What was redelivered may be there as long as anybody knows."""
+    fulls = rows.where(rows.code == FULL)
+    is_gone = (pairs.rd < NEVER) & (pairs.again == 0)
+    return Filling(pairs.ie[pairs.puts > 0], pairs.rd[is_gone & (pairs.puts > 0)], fulls.invoke, fulls.ret)
 
 
 def pairs_of(rows: Rows, redelivered: Flags, has_value: Flags) -> Pairs:
@@ -111,22 +123,22 @@ def pairs_of(rows: Rows, redelivered: Flags, has_value: Flags) -> Pairs:
     )
 
 
-def report_bad(pairs: Pairs, findings: Findings) -> None:
+def report_bad(pairs: Pairs, reader: int, findings: Findings) -> None:
     """What a value alone shows: got and never put, got before it was put, got twice."""
+
+    def got(row: Any, which: str, times: Longs) -> dict[str, Any]:
+        return sought("get", which, times[row], reader=reader) | {"value": int(pairs.value[row])}
+
     for row in np.flatnonzero(pairs.puts > 1):
         raise not_unique(int(pairs.value[row]), [])
     for row in np.flatnonzero((pairs.puts == 0) & (pairs.gets > 0)):
-        findings.add("fresh", "an item was got that was never put", got(pairs, row, pairs.id), None)
+        findings.add("fresh", "an item was got that was never put", got(row, "invoke_ns", pairs.id), None)
     for row in np.flatnonzero((pairs.puts > 0) & (pairs.rd < pairs.ie)):
         put = {"op": "put", "value": int(pairs.value[row])}
-        findings.add("fresh", "an item was got before its put was invoked", got(pairs, row, pairs.id), put)
+        findings.add("fresh", "an item was got before its put was invoked", got(row, "return_ns", pairs.rd), put)
     for row in np.flatnonzero(pairs.gets > 1):
-        twin = got(pairs, row, pairs.id)
-        findings.add("repeat", "an item was got twice", got(pairs, row, pairs.last_id), twin)
-
-
-def got(pairs: Pairs, row: Any, times: Longs) -> dict[str, Any]:
-    return {"op": "get", "outcome": "ok", "value": int(pairs.value[row]), "invoke_ns": int(times[row])}
+        twin = got(row, "invoke_ns", pairs.id)
+        findings.add("repeat", "an item was got twice", got(row, "invoke_ns", pairs.last_id), twin)
 
 
 def in_order(pairs: Pairs, rows: Rows, kind: str, killed: Longs) -> Pairs:
@@ -156,5 +168,5 @@ def moments_of(pairs: Pairs, empties: Rows) -> Moments:
         sort == 3,
         np.concatenate([pairs.ie, queued.re, taken.id, empties.ret]),
         np.concatenate([pairs.rd, queued.id, taken.id, empties.invoke]),
-        np.concatenate([pairs.value, queued.value, taken.value, empties.worker.astype(np.int64)]),
+        np.concatenate([pairs.value, queued.value, taken.value, np.zeros(len(empties), np.int64)]),
     )

@@ -8,7 +8,7 @@ from pyspark.sql import functions as fn
 from penstock.spark.pipelines.checking.counting import Counts
 from penstock.spark.pipelines.checking.explaining import not_unique
 from penstock.spark.pipelines.checking.record import History
-from penstock.spark.pipelines.checking.rows import GET, KILLED_GET, KILLED_PUT, NEVER, PUT, REDELIVERED, Finding
+from penstock.spark.pipelines.checking.rows import GET, KILLED_GET, KILLED_PUT, NEVER, PUT, REDELIVERED, Finding, sought
 
 __all__ = ["bad_pairs", "pairs_of", "with_unseen_gets"]
 
@@ -72,7 +72,8 @@ def bad_pairs(pairs: DataFrame) -> list[Finding]:
         if counted[name]:
             listed = pairs.filter(condition).orderBy("id").limit(LISTED).collect()
             for row in listed:
-                got = {"op": "get", "outcome": "ok", "value": row["value"], "invoke_ns": row["id"]}
+                which, time = ("return_ns", row["rd"]) if name == "too_soon" else ("invoke_ns", row["id"])
+                got = sought("get", which, time, reader=row["reader"]) | {"value": row["value"]}
                 other = {"op": "put", "value": row["value"]} if name == "too_soon" else None
                 if name == "twice":
                     got, other = dict(got, invoke_ns=row["last_id"]), got

@@ -1,4 +1,4 @@
-"""What a pass proves, and what it does not, in sentences."""
+"""What a verdict proves, and what it does not, in sentences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from penstock.spark.pipelines.checking.record import LIMITED, History
 from penstock.spark.pipelines.checking.rows import EMPTY, FULL, WEAK_EMPTY, WEAK_FULL
 from penstock.spark.pipelines.checking.settling import Settlement
 
-__all__ = ["proved"]
+__all__ = ["disproved", "proved"]
 
 
 def proved(
@@ -33,6 +33,16 @@ def proved(
         number = settlement.gone_with_consumers
         sentences.append(f"{number:,} items may have gone with consumers that were killed: each has one that could")
     return sentences
+
+
+def disproved(
+    history: History, counts: Counts, by_ticket: bool, by_time: bool, settlement: Settlement | None
+) -> list[str]:
+    """Of a history that failed nothing is proved; what was not even checked is still worth a word."""
+    by = "the order of the tickets, against the times" if by_ticket else "the order of the times"
+    sentences = [f"checked, and found wrong: {by}"]
+    held = proved(history, counts, by_ticket, by_time, settlement)
+    return sentences + [sentence for sentence in held if sentence.startswith("not proved")]
 
 
 def of_tickets(history: History) -> list[str]:

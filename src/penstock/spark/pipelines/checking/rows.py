@@ -16,7 +16,11 @@ __all__ = [
     "GET",
     "KILLED_GET",
     "KILLED_PUT",
+    "KNOWN_AS",
     "NEVER",
+    "NEVER_FILLED",
+    "NEVER_PUT",
+    "NEVER_REACHED",
     "PUT",
     "REDELIVERED",
     "START",
@@ -41,6 +45,9 @@ PUT, GET, EMPTY, FULL, WEAK_EMPTY, WEAK_FULL, KILLED_PUT, KILLED_GET, REDELIVERE
 CODES = ("put", "get", "empty", "full", "weak empty", "weak full")
 
 TWO_PUTS = "two puts have one position"
+NEVER_PUT = "no put has a position that the queue gave away"
+NEVER_FILLED = "full was answered though so many items had never been put"
+NEVER_REACHED = "empty was answered at a position that the queue had not reached"
 LISTED = 100  # violations of one sentence that a bucket lists; the rest are counted
 
 
@@ -103,9 +110,30 @@ class Rows:
         return found
 
 
-def sought(op: str, which: str, time: int) -> dict[str, Any]:
-    """A witness that is in another bucket: known by its time, to be looked up at the end. No op: any."""
-    return {"op": op, which: int(time)} if op else {which: int(time)}
+KNOWN_AS: dict[str, dict[str, Any]] = {
+    "put": {"op": "put", "outcome": "ok"},
+    "get": {"op": "get", "outcome": "ok"},
+    "empty": {"op": "get", "outcome": "empty"},
+    "full": {"op": "put", "outcome": "full"},
+    "item": {"outcome": "ok"},
+    "read": {"op": "get"},
+    "anything": {},
+}
+
+
+def sought(
+    what: str, which: str, key: Any, *, since: int | None = None, until: int | None = None, reader: int = -1
+) -> dict[str, Any]:
+    """A witness that may be in another bucket, to be looked up at the end: known by one column, most often a time.
+
+    Several rows may have the same time, those of a batch always do: so what it is, where it stands and who read it are
+    asked as well. Nothing waits for the invocation of a weak answer.
+    """
+    found = dict(KNOWN_AS[what], **{which: int(key)})
+    if what in ("empty", "full") and which != "return_ns":
+        found["weak"] = False
+    bounds = {"since": since, "until": until, "reader": None if reader < 0 else reader}
+    return found | {name: int(bound) for name, bound in bounds.items() if bound is not None}
 
 
 class Findings:

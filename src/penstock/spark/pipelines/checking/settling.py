@@ -14,7 +14,15 @@ from typing import Any
 
 from penstock.spark.pipelines.checking.carries import Shape
 from penstock.spark.pipelines.checking.explaining import Lookup
-from penstock.spark.pipelines.checking.rows import NEVER, Finding, Findings
+from penstock.spark.pipelines.checking.rows import (
+    NEVER,
+    NEVER_FILLED,
+    NEVER_PUT,
+    NEVER_REACHED,
+    Finding,
+    Findings,
+    sought,
+)
 from penstock.spark.pipelines.checking.sides import First, Hole
 
 __all__ = ["Settlement", "Special", "Specials", "of_unmatched", "settle", "with_witnesses"]
@@ -78,7 +86,7 @@ def settle(holes: Sequence[Hole], firsts: Sequence[First], specials: Specials, s
     settlement = Settlement(Findings())
     merged = with_deadlines(holes, firsts)
     put_holes = [hole for hole in merged if hole.side == "put"]
-    unused = fill_put_holes(put_holes, specials.puts, shape, settlement)
+    fill_put_holes(put_holes, specials.puts, shape, settlement)
     without_put = {hole.position for hole in put_holes if hole.witness is None}
     values = {hole.position: hole.value for hole in put_holes}
     get_holes = [
@@ -87,7 +95,8 @@ def settle(holes: Sequence[Hole], firsts: Sequence[First], specials: Specials, s
         if hole.side == "get" and hole.position not in without_put
     ]
     if shape.overwrites:
-        get_holes = [hole for hole in get_holes if not was_overwritten(hole, unused, shape)]
+        overwriting = Overwriting(put_holes, specials.puts, shape)
+        get_holes = [hole for hole in get_holes if not overwriting.explains(hole)]
     for reader in sorted({hole.reader for hole in get_holes} | {reader_of(row) for row in specials.redelivered}):
         holes_of_reader = [hole for hole in get_holes if hole.reader == reader]
         fill_get_holes(holes_of_reader, specials.of_reader(reader), shape, settlement)
@@ -102,8 +111,8 @@ def with_deadlines(holes: Sequence[Hole], firsts: Sequence[First]) -> list[Hole]
         key = (hole.side, hole.reader, hole.position)
         twin = merged.get(key)
         if twin is not None:
-            deadline = min(twin.deadline, hole.deadline)
-            hole = (twin if twin.witness else hole)._replace(deadline=deadline)
+            soonest_ = {"deadline": min(twin.deadline, hole.deadline), "passed": min(twin.passed, hole.passed)}
+            hole = (twin if twin.witness else hole)._replace(**soonest_)
         merged[key] = hole
     found = sorted(merged.values(), key=lambda hole: hole.position)
     soonest: dict[tuple[str, int], int] = {}
@@ -119,8 +128,7 @@ def with_deadlines(holes: Sequence[Hole], firsts: Sequence[First]) -> list[Hole]
     return found
 
 
-def fill_put_holes(holes: list[Hole], killed: list[Special], shape: Shape, settlement: Settlement) -> list[Special]:
-    """Returns the killed puts that no hole needs."""
+def fill_put_holes(holes: list[Hole], killed: list[Special], shape: Shape, settlement: Settlement) -> None:
     by_value = {row["value"]: row for row in killed}
     for hole in holes:
         if hole.witness is None:
@@ -128,28 +136,52 @@ def fill_put_holes(holes: list[Hole], killed: list[Special], shape: Shape, settl
         row = by_value.pop(hole.value, None)
         if row is None or row["ticket"] not in (None, hole.position):
             settlement.findings.add("unput", "", hole.witness, None)
+        elif int(row["invoke_ns"]) > hole.witness["return_ns"]:
+            settlement.findings.add("fresh", "an item was got before its put was invoked", hole.witness, row)
         elif int(row["invoke_ns"]) > hole.deadline:
-            settlement.findings.add("order", "a killed put came too late for its position", row, hole.witness)
+            behind = sought("anything", "return_ns", hole.deadline)
+            settlement.findings.add("order", "a killed put came too late for its position", row, behind)
     left = list(by_value.values())
     blank = [hole for hole in holes if hole.witness is None]
 
-    def report(hole: Hole) -> None:
-        if hole.position < max(shape.put_end, shape.get_end):
-            rule, why = "ticket", "no put has a position that the queue gave away"
-        elif hole.position < shape.full_end + (shape.capacity or 0):
-            rule, why = "full", "full was answered though so many items had never been put"
-        else:
-            rule, why = "empty", "empty was answered at a position that the queue had not reached"
-        settlement.findings.add(rule, why, {"op": "put", "ticket": hole.position}, None)
-
-    return match(blank, left, report)
+    match(blank, left, lambda hole: report_never_put(hole, shape, settlement.findings))
 
 
-def was_overwritten(hole: Hole, unused: list[Special], shape: Shape) -> bool:
-    """By a killed put behind the last position that is known; then those between are killed puts too."""
-    assert shape.capacity is not None
-    number = hole.position + shape.capacity - shape.puts_needed
-    return 0 <= number < len(unused) and int(unused[number]["invoke_ns"]) <= hole.overwritten_by
+def report_never_put(hole: Hole, shape: Shape, findings: Findings) -> None:
+    before = sought("put", "ticket", hole.position - 1)
+    if hole.position < max(shape.put_end, shape.get_end):
+        behind = sought("item", "return_ns", hole.passed, since=hole.position + 1)
+        findings.add("ticket", NEVER_PUT, behind, before)
+    elif hole.position < shape.filled:
+        assert shape.capacity is not None
+        full = sought("full", "return_ns", hole.passed, since=hole.position + 1 - shape.capacity)
+        findings.add("full", NEVER_FILLED, full, before)
+    else:
+        empty = sought("empty", "return_ns", hole.passed, since=hole.position + 1)
+        findings.add("empty", NEVER_REACHED, empty, before)
+
+
+class Overwriting:
+    """What killed puts behind the last known position can have overwritten: then those between are killed puts too."""
+
+    def __init__(self, put_holes: Sequence[Hole], killed: Sequence[Special], shape: Shape) -> None:
+        self.shape = shape
+        self.blank = [hole for hole in put_holes if hole.witness is None]
+        values = {hole.value for hole in put_holes if hole.witness}
+        self.killed = [row for row in killed if row["value"] not in values]
+        got = [int(row["invoke_ns"]) for row in killed if row["value"] in values]
+        self.last_put = max([shape.last_put, *got])
+
+    def explains(self, hole: Hole) -> bool:
+        assert self.shape.capacity is not None
+        first, last = self.shape.puts_needed, hole.position + self.shape.capacity
+        if hole.overwritten_by < self.last_put or not 0 <= last - first < len(self.killed):
+            return False
+        wanted = [each._replace(deadline=min(each.deadline, hole.overwritten_by)) for each in self.blank]
+        wanted += [Hole("put", position, hole.overwritten_by, None, None) for position in range(first, last + 1)]
+        missing: list[Hole] = []
+        match(wanted, self.killed, missing.append)
+        return not missing
 
 
 def fill_get_holes(holes: list[Hole], specials: Specials, shape: Shape, settlement: Settlement) -> None:
@@ -180,18 +212,20 @@ def fill_get_holes(holes: list[Hole], specials: Specials, shape: Shape, settleme
 
 
 def check_redelivered(put: Special | None, rows: list[Special], findings: Findings) -> None:
-    """Of one item: committed at most once, and not before it was put."""
+    """Of one item: committed at most once, not before it was put, and where it was put."""
     committed = [row for row in rows if row["outcome"] == "ok"]
     for row in committed[1:]:
         findings.add("repeat", "a redelivered item was committed twice", row, committed[0])
-    for row in committed:
-        if put is not None and row["return_ns"] < put["invoke_ns"]:
+    for row in committed if put is not None else ():
+        if row["return_ns"] < put["invoke_ns"]:
             findings.add("fresh", "an item was got before its put was invoked", row, put)
+        if None not in (row["ticket"], put["ticket"]) and row["ticket"] != put["ticket"]:
+            findings.add("ticket", "an item was got at another position than it was put at", row, put)
 
 
-def match(holes: list[Hole], killed: list[Special], report: Callable[[Hole], None]) -> list[Special]:
-    """To each hole an operation, one with its ticket first; reports holes for which none is left, returns the rest."""
-    by_ticket = {row["ticket"]: row for row in killed if row["ticket"] is not None}
+def match(holes: list[Hole], killed: list[Special], report: Callable[[Hole], None]) -> None:
+    """To each hole an operation, one with its ticket first; reports holes for which none is left."""
+    by_ticket = {row["ticket"]: row for row in reversed(killed) if row["ticket"] is not None}
     others = iter([row for row in killed if row["ticket"] is None])
     candidate = next(others, None)
     for hole in holes:
@@ -202,26 +236,33 @@ def match(holes: list[Hole], killed: list[Special], report: Callable[[Hole], Non
             report(hole)
         else:
             candidate = next(others, None)
-    rest = [] if candidate is None else [candidate, *others]
-    used = {hole.position for hole in holes}
-    rest += [row for ticket, row in by_ticket.items() if ticket not in used]
-    return sorted(rest, key=lambda row: int(row["invoke_ns"]))
 
 
 def report_unexplained(hole: Hole, shape: Shape, findings: Findings) -> None:
-    subject = hole.witness or {"op": "put", "ticket": hole.position}
+    put = put_of(hole)
+
+    def behind(what: str) -> dict[str, Any]:
+        return sought(what, "return_ns", hole.passed, since=hole.position + 1, reader=hole.reader)
+
     if hole.reader >= 0:
-        subject = dict(subject, reader=hole.reader)
-        findings.add("lost", "a reader passed over an item", subject, None)
+        findings.add("lost", "a reader passed over an item", put, behind("read"))
     elif hole.position < shape.get_end:
-        findings.add("lost", "an item was never got, though one behind it was", subject, None)
+        findings.add("lost", "an item was never got, though one behind it was", put, behind("get"))
     elif hole.position < shape.empty_end:
-        findings.add("lost", "an item was never got, though the queue was empty afterwards", subject, None)
-        findings.add("empty", "empty was answered though an item had not been got", subject, None)
+        findings.add("lost", "an item was never got, though the queue was empty afterwards", put, behind("empty"))
+        findings.add("empty", "empty was answered though an item had not been got", behind("empty"), put)
     elif hole.position < shape.full_end:
-        findings.add("full", "full was answered at a head that was never reached", subject, None)
+        findings.add("full", "full was answered at a head that was never reached", behind("full"), put)
     else:
-        findings.add("capacity", "an item was never got, though its room was used again", subject, None)
+        again = sought("put", "return_ns", hole.passed, since=hole.position + (shape.capacity or 0))
+        findings.add("capacity", "an item was never got, though its room was used again", put, again)
+
+
+def put_of(hole: Hole) -> dict[str, Any]:
+    """Of a get that is missing. A killed put may not know its position."""
+    if hole.witness:
+        return hole.witness
+    return sought("put", "ticket", hole.position) if hole.value is None else {"op": "put", "value": hole.value}
 
 
 def with_witnesses(holes: Sequence[Hole], lookup: Lookup) -> list[Hole]:

@@ -19,25 +19,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.spark.pipelines.checking.carries import Carry, Shape, bounds, own
-from penstock.spark.pipelines.checking.rows import (
-    EMPTY,
-    FULL,
-    GET,
-    NEVER,
-    PUT,
-    START,
-    TWO_PUTS,
-    WEAK_EMPTY,
-    WEAK_FULL,
-    Finding,
-    Findings,
-    Longs,
-    Rows,
-    sought,
+from penstock.spark.pipelines.checking.carries import Carry, Shape
+from penstock.spark.pipelines.checking.holes import firsts_of, holes_of
+from penstock.spark.pipelines.checking.rows import TWO_PUTS, Findings, Longs, Rows
+from penstock.spark.pipelines.checking.scanned import Scanned
+from penstock.spark.pipelines.checking.sides import (
+    Answers,
+    Contrary,
+    Judgement,
+    at_positions,
+    compare_values,
+    invoked,
+    report,
+    returned,
 )
-from penstock.spark.pipelines.checking.scans import Peaks, Troughs, returns, soonest_of
-from penstock.spark.pipelines.checking.sides import MOST_HOLES, Answers, First, Hole, Judgement, Side
 
 __all__ = ["judge"]
 
@@ -47,42 +42,10 @@ def judge(rows: Rows, bucket: int, carry: Carry, shape: Shape) -> Judgement:
     return Bucket(rows, bucket, carry, shape).judgement()
 
 
-class Bucket:
+class Bucket(Scanned):
     def __init__(self, rows: Rows, bucket: int, carry: Carry, shape: Shape) -> None:
-        self.low, self.high = bounds(bucket, shape)
-        self.span = span = self.high - self.low
-        self.shape, self.carry = shape, carry
+        super().__init__(rows, bucket, carry, shape)
         self.findings = Findings()
-        low, high = self.low, self.high
-        self.puts = Side(*own(rows, PUT, low, high), span)
-        self.gets = Side(*own(rows, GET, low, high), span)
-        self.empties = Answers(*own(rows, EMPTY, low, high), span, *own(rows, WEAK_EMPTY, low, high))
-        fulls = Answers(*own(rows, FULL, low, high), span, *own(rows, WEAK_FULL, low, high))
-        self.put_peaks = Peaks(self.puts.invoke, carry.put_invoke)
-        self.get_peaks = Peaks(self.gets.invoke, carry.get_invoke)
-        self.empty_peaks = Peaks(self.empties.invoke, carry.empty_invoke)
-        self.full_peaks = Peaks(fulls.invoke, carry.full_invoke)
-        self.put_troughs = Troughs(self.puts.ret, carry.put_return)
-        self.get_troughs = Troughs(self.gets.ret, carry.get_return)
-        self.empty_troughs = Troughs(self.empties.any_ret, carry.empty_return)
-        self.full_troughs = Troughs(fulls.any_ret, carry.full_return)
-        if shape.capacity is not None:
-            self.shift(rows, shape.capacity)
-
-    def shift(self, rows: Rows, capacity: int) -> None:
-        """Gets and full answers where they make room: C positions later."""
-        low, high = self.low - capacity, self.high - capacity
-        self.room = Side(*own(rows, GET, low, high), self.span)
-        self.fulls = Answers(*own(rows, FULL, low, high), self.span, *own(rows, WEAK_FULL, low, high))
-        self.room_peaks = Peaks(self.room.invoke, self.carry.shifted_get_invoke)
-        self.shifted_full_peaks = Peaks(self.fulls.invoke, self.carry.shifted_full_invoke)
-        self.room_troughs = Troughs(self.room.ret, self.carry.shifted_get_return)
-        self.shifted_full_troughs = Troughs(self.fulls.any_ret, self.carry.shifted_full_return)
-        weak, keys = own(rows, WEAK_EMPTY, low, high)
-        weak_ret = returns(weak.ret, soonest_of(keys, weak.ret, self.span))
-        self.shifted_weak_troughs = Troughs(weak_ret, self.carry.shifted_weak_return)
-        positions = np.where(self.empties.is_there, np.arange(self.low, self.high), -1)
-        self.last_empty = Peaks(positions, self.carry.last_empty)
 
     def judgement(self) -> Judgement:
         self.judge_identities()
@@ -90,20 +53,22 @@ class Bucket:
         self.judge_gets()
         self.judge_empties()
         if self.shape.capacity is not None:
-            self.judge_capacity()
-            self.judge_fulls()
-        return Judgement(self.findings, self.holes(), self.firsts())
+            self.judge_capacity(self.shape.capacity)
+            self.judge_fulls(self.shape.capacity)
+        return Judgement(self.findings, holes_of(self), firsts_of(self))
 
-    def report(
-        self, rule: str, why: str, bad: NDArray[np.bool_], side: tuple[Rows, Longs], other: tuple[str, str, Longs]
-    ) -> None:
-        """One finding for each bad position: the row there, and whoever has the time there."""
-        rows, at = side
-        op, which, times = other
-        places = np.flatnonzero(bad)
-        for position in places[: self.findings.room_for(rule, why, len(places))]:
-            contradiction = sought(op, which, times[position])
-            self.findings.listed.append(Finding(rule, why, rows.witness(int(at[position])), contradiction))
+    def report(self, rule: str, why: str, bad: NDArray[np.bool_], side: tuple[Rows, Longs], other: Contrary) -> None:
+        report(self.findings, (rule, why), at_positions(bad, *side, self.low), other)
+
+    def report_answers(self, rule: str, why: str, answers: Answers, other: Contrary) -> None:
+        """Those, weak or not, that returned before somebody was invoked who must precede them."""
+        bad = answers.is_there & (answers.ret < other.times)
+        self.report(rule, why, bad, (answers.rows, answers.soonest), other)
+        self.report_weak(rule, why, answers, answers.weak.ret < other.times[answers.weak_keys], other)
+
+    def report_weak(self, rule: str, why: str, answers: Answers, bad: NDArray[np.bool_], other: Contrary) -> None:
+        rows = np.flatnonzero(bad)
+        report(self.findings, (rule, why), (answers.weak, rows, answers.weak_keys[rows], self.low), other)
 
     def judge_identities(self) -> None:
         """Each position has one put and one get, of the same value."""
@@ -116,17 +81,7 @@ class Bucket:
             is_repeated = gets.rows.value[row] == gets.rows.value[twin_row]
             rule, why = ("repeat", "an item was got twice") if is_repeated else ("ticket", "two gets have one position")
             self.findings.add(rule, why, gets.rows.witness(int(row)), gets.rows.witness(twin_row))
-        both = np.flatnonzero(puts.is_there & gets.is_there)
-        differ = both[puts.rows.value[puts.at[both]] != gets.rows.value[gets.at[both]]]
-        for position in differ[: self.findings.room_for("mismatch", "", len(differ))]:
-            self.findings.listed.append(
-                Finding(
-                    "mismatch",
-                    "",
-                    gets.rows.witness(int(gets.at[position])),
-                    puts.rows.witness(int(puts.at[position])),
-                )
-            )
+        compare_values(puts, gets, self.findings)
 
     def judge_puts(self) -> None:
         puts, peaks = self.puts, self.put_peaks.through
@@ -135,211 +90,131 @@ class Bucket:
             "a put returned before the put of an earlier position was invoked",
             puts.is_there & (puts.ret < peaks),
             (puts.rows, puts.at),
-            ("put", "invoke_ns", peaks),
+            invoked("put", peaks, 0),
         )
 
     def judge_gets(self) -> None:
-        gets, puts = self.gets, self.puts
-        side = (gets.rows, gets.at)
-        is_fresh = gets.is_there & (gets.ret < puts.invoke)
-        self.report(
-            "fresh", "an item was got before its put was invoked", is_fresh, side, ("put", "invoke_ns", puts.invoke)
-        )
-        for rule, why, times, op in (
+        gets = self.gets
+        for rule, why, other in (
+            ("fresh", "an item was got before its put was invoked", invoked("put", self.puts.invoke, 0)),
             (
                 "order",
                 "a get returned before the get of an earlier position was invoked",
-                self.get_peaks.through,
-                "get",
+                invoked("get", self.get_peaks.through, 0),
             ),
-            ("order", "a get returned before the put of an earlier position was invoked", self.put_peaks.before, "put"),
-            ("empty", "a get returned before an empty answer at an earlier position", self.empty_peaks.through, "get"),
-            ("full", "a get returned before a full answer that still held its item", self.full_peaks.through, "put"),
+            (
+                "order",
+                "a get returned before the put of an earlier position was invoked",
+                invoked("put", self.put_peaks.before, -1),
+            ),
+            (
+                "empty",
+                "a get returned before an empty answer at an earlier position",
+                invoked("empty", self.empty_peaks.through, 0),
+            ),
+            (
+                "full",
+                "a get returned before a full answer that still held its item",
+                invoked("full", self.full_peaks.through, 0),
+            ),
         ):
-            self.report(rule, why, gets.is_there & (gets.ret < times), side, (op, "invoke_ns", times))
+            self.report(rule, why, gets.is_there & (gets.ret < other.times), (gets.rows, gets.at), other)
 
     def judge_empties(self) -> None:
-        empties, troughs = self.empties, self.put_troughs.onwards
-        self.report(
-            "empty",
-            "empty was answered after a put had returned that stands at or behind its position",
-            empties.is_there & (empties.invoke > troughs),
-            (empties.rows, empties.latest),
-            ("put", "return_ns", troughs),
-        )
-        self.report(
-            "empty",
-            "a get before an empty answer's position was invoked after the return of a put behind it",
-            empties.is_there & (self.get_peaks.before > troughs),
-            (empties.rows, empties.latest),
-            ("put", "return_ns", troughs),
-        )
+        empties, latest = self.empties, (self.empties.rows, self.empties.latest)
+        behind = returned("put", self.put_troughs.onwards, 0)
+        why = "empty was answered after a put had returned that stands at or behind its position"
+        self.report("empty", why, empties.is_there & (empties.invoke > behind.times), latest, behind)
+        why = "a get before an empty answer's position was invoked after the return of a put behind it"
+        self.report("empty", why, empties.is_there & (self.get_peaks.before > behind.times), latest, behind)
         if self.shape.capacity is not None:
-            self.report(
-                "empty",
-                "a get before an empty answer's position was invoked after the return of a full answer behind it",
-                empties.is_there & (self.get_peaks.before > self.shifted_full_troughs.after),
-                (empties.rows, empties.latest),
-                ("put", "return_ns", self.shifted_full_troughs.after),
-            )
-        for why, times, op in (
-            ("empty was answered before the put of an earlier position was invoked", self.put_peaks.before, "put"),
-            ("empty was answered before the get of an earlier position was invoked", self.get_peaks.before, "get"),
-            ("empty was answered before an empty answer at an earlier position", self.empty_peaks.before, "get"),
-            ("empty was answered before a full answer at an earlier position", self.full_peaks.before, "put"),
+            full = returned("full", self.shifted_full_troughs.after, 1 - self.shape.capacity)
+            why = "a get before an empty answer's position was invoked after the return of a full answer behind it"
+            self.report("empty", why, empties.is_there & (self.get_peaks.before > full.times), latest, full)
+        for why, other in (
+            (
+                "empty was answered before the put of an earlier position was invoked",
+                invoked("put", self.put_peaks.before, -1),
+            ),
+            (
+                "empty was answered before the get of an earlier position was invoked",
+                invoked("get", self.get_peaks.before, -1),
+            ),
+            (
+                "empty was answered before an empty answer at an earlier position",
+                invoked("empty", self.empty_peaks.before, -1),
+            ),
+            (
+                "empty was answered before a full answer at an earlier position",
+                invoked("full", self.full_peaks.before, -1),
+            ),
         ):
-            bad = empties.is_there & (empties.ret < times)
-            self.report("empty", why, bad, (empties.rows, empties.soonest), (op, "invoke_ns", times))
-            weak = np.flatnonzero(empties.weak.ret < times[empties.weak_keys])
-            for row in weak[: self.findings.room_for("empty", why, len(weak))]:
-                other = sought(op, "invoke_ns", times[empties.weak_keys[row]])
-                self.findings.listed.append(Finding("empty", why, empties.weak.witness(int(row)), other))
+            self.report_answers("empty", why, empties, other)
         why = "empty was answered after the put at its position had returned"
-        own_put = self.puts.ret[empties.weak_keys]
-        weak = np.flatnonzero(empties.weak.invoke > own_put)
-        for row in weak[: self.findings.room_for("empty", why, len(weak))]:
-            other = sought("put", "return_ns", own_put[row])
-            self.findings.listed.append(Finding("empty", why, empties.weak.witness(int(row)), other))
+        own_put = returned("put", self.puts.ret, 0)
+        bad = empties.weak.invoke > own_put.times[empties.weak_keys]
+        self.report_weak("empty", why, empties, bad, own_put)
 
-    def judge_capacity(self) -> None:
+    def judge_capacity(self, capacity: int) -> None:
         puts = self.puts
-        for rule, why, times, op in (
-            ("capacity", "a put returned before the get that made room for it was invoked", self.room_peaks, "get"),
-            ("full", "a put returned before a full answer that left no room for it", self.shifted_full_peaks, "put"),
+        for rule, why, other in (
+            (
+                "capacity",
+                "a put returned before the get that made room for it was invoked",
+                invoked("get", self.room_peaks.through, -capacity),
+            ),
+            (
+                "full",
+                "a put returned before a full answer that left no room for it",
+                invoked("full", self.shifted_full_peaks.through, -capacity),
+            ),
         ):
-            bad = puts.is_there & (puts.ret < times.through)
-            self.report(rule, why, bad, (puts.rows, puts.at), (op, "invoke_ns", times.through))
+            self.report(rule, why, puts.is_there & (puts.ret < other.times), (puts.rows, puts.at), other)
 
-    def judge_fulls(self) -> None:
-        fulls = self.fulls
-        for why, times, op in (
-            ("full was answered before a put that filled the queue was invoked", self.put_peaks.before, "put"),
-            ("full was answered before an empty answer at an earlier position", self.empty_peaks.before, "get"),
-            ("full was answered before the get of an earlier position was invoked", self.room_peaks.before, "get"),
-            ("full was answered before a full answer at an earlier position", self.shifted_full_peaks.before, "put"),
+    def judge_fulls(self, capacity: int) -> None:
+        """At the position behind the last item that the queue held then."""
+        fulls, latest = self.fulls, (self.fulls.rows, self.fulls.latest)
+        for why, other in (
+            (
+                "full was answered before a put that filled the queue was invoked",
+                invoked("put", self.put_peaks.before, -1),
+            ),
+            (
+                "full was answered before an empty answer at an earlier position",
+                invoked("empty", self.empty_peaks.before, -1),
+            ),
+            (
+                "full was answered before the get of an earlier position was invoked",
+                invoked("get", self.room_peaks.before, -1 - capacity),
+            ),
+            (
+                "full was answered before a full answer at an earlier position",
+                invoked("full", self.shifted_full_peaks.before, -1 - capacity),
+            ),
         ):
-            bad = fulls.is_there & (fulls.ret < times)
-            self.report("full", why, bad, (fulls.rows, fulls.soonest), (op, "invoke_ns", times))
-            weak = np.flatnonzero(fulls.weak.ret < times[fulls.weak_keys])
-            for row in weak[: self.findings.room_for("full", why, len(weak))]:
-                other = sought(op, "invoke_ns", times[fulls.weak_keys[row]])
-                self.findings.listed.append(Finding("full", why, fulls.weak.witness(int(row)), other))
+            self.report_answers("full", why, fulls, other)
         filled = np.maximum(self.put_peaks.before, self.empty_peaks.before)
-        self.report(
-            "full",
-            "a put that filled the queue was invoked after a get had returned that followed a full answer",
-            fulls.is_there & (filled > self.room_troughs.onwards),
-            (fulls.rows, fulls.latest),
-            ("get", "return_ns", self.room_troughs.onwards),
-        )
-        self.report(
-            "full",
-            "a put that filled the queue was invoked after a weak empty answer behind a full one had returned",
-            fulls.is_there & (filled > self.shifted_weak_troughs.after),
-            (fulls.rows, fulls.latest),
-            ("get", "return_ns", self.shifted_weak_troughs.after),
-        )
-        assert self.shape.capacity is not None
-        heads = np.arange(self.low, self.high) - self.shape.capacity
-        places = np.flatnonzero(fulls.is_there & (self.last_empty.before > heads))
-        why = "full and empty were answered at positions that exclude each other"
-        for position in places[: self.findings.room_for("full", why, len(places))]:
-            subject = fulls.rows.witness(int(fulls.latest[position]))
-            other = {"op": "get", "ticket": int(self.last_empty.before[position]), "outcome": "empty"}
-            self.findings.listed.append(Finding("full", why, subject, other))
+        for why, other in (
+            (
+                "a put that filled the queue was invoked after a get had returned that followed a full answer",
+                returned("get", self.room_troughs.onwards, -capacity),
+            ),
+            (
+                "a put that filled the queue was invoked after a weak empty answer behind a full one had returned",
+                returned("empty", self.shifted_weak_troughs.after, 1 - capacity),
+            ),
+        ):
+            self.report("full", why, fulls.is_there & (filled > other.times), latest, other)
+        self.judge_exclusion(capacity)
         why = "full was answered after the get at its head had returned"
-        own_get = self.room.ret[fulls.weak_keys]
-        weak = np.flatnonzero(fulls.weak.invoke > own_get)
-        for row in weak[: self.findings.room_for("full", why, len(weak))]:
-            other = sought("get", "return_ns", own_get[row])
-            self.findings.listed.append(Finding("full", why, fulls.weak.witness(int(row)), other))
+        own_get = returned("get", self.room.ret, -capacity)
+        bad = fulls.weak.invoke > own_get.times[fulls.weak_keys]
+        self.report_weak("full", why, fulls, bad, own_get)
 
-    def holes(self) -> list[Hole]:
-        positions = np.arange(self.low, self.high)
-        found = self.put_holes(positions)
-        if self.shape.overwrites:
-            return found + self.overwritten_holes(positions)
-        found += self.get_holes(positions)
-        if self.shape.capacity is not None:
-            made_room_for = positions - self.shape.capacity
-            is_hole = ~self.room.is_there & (made_room_for >= 0) & (made_room_for < self.shape.gets_needed)
-            for place_ in np.flatnonzero(is_hole)[:MOST_HOLES]:
-                deadline = int(self.put_troughs.onwards[place_])
-                found.append(Hole("get", int(made_room_for[place_]), deadline, None, None))
-        return found
-
-    def put_holes(self, positions: Longs) -> list[Hole]:
-        deadlines = np.minimum(self.put_troughs.onwards, self.get_troughs.onwards)
-        deadlines = np.minimum(deadlines, self.empty_troughs.after)
-        if self.shape.capacity is not None:
-            deadlines = np.minimum(deadlines, self.shifted_full_troughs.after)
-            followers = np.minimum(self.room_troughs.onwards, self.shifted_weak_troughs.after)
-            through = np.where(self.fulls.is_there, followers, NEVER)
-            deadlines = np.minimum(deadlines, Troughs(through, NEVER).after)
-        is_hole = ~self.puts.is_there & (positions < self.shape.puts_needed)
-        found = []
-        for position in np.flatnonzero(is_hole)[:MOST_HOLES]:
-            row = int(self.gets.at[position])
-            witness = self.gets.rows.witness(row) if row >= 0 else None
-            value = witness["value"] if witness else None
-            found.append(Hole("put", int(positions[position]), int(deadlines[position]), value, witness))
-        return found
-
-    def get_holes(self, positions: Longs) -> list[Hole]:
-        deadlines = np.minimum(self.get_troughs.onwards, self.empty_troughs.after)
-        deadlines = np.minimum(deadlines, self.full_troughs.after)
-        through = np.where(self.empties.is_there, self.followers_of_empties(), NEVER)
-        deadlines = np.minimum(deadlines, Troughs(through, NEVER).after)
-        is_hole = ~self.gets.is_there & (positions < self.shape.gets_needed)
-        return [self.get_hole(place_, int(deadlines[place_])) for place_ in np.flatnonzero(is_hole)[:MOST_HOLES]]
-
-    def get_hole(self, place_: int, deadline: int) -> Hole:
-        row = int(self.puts.at[place_])
-        witness = self.puts.rows.witness(row) if row >= 0 else None
-        return Hole("get", int(place_) + self.low, deadline, witness["value"] if witness else None, witness)
-
-    def overwritten_holes(self, positions: Longs) -> list[Hole]:
-        """Items that were passed over and not overwritten. Seen at the position of the put that would have."""
-        assert self.shape.capacity is not None
-        lost = positions - self.shape.capacity
-        is_hole = ~self.room.is_there & (lost >= 0) & (lost < self.shape.gets_needed)
-        is_hole &= positions < self.shape.puts_needed
-        filled = np.maximum(self.put_peaks.through, self.empty_peaks.through)
-        cannot_be = filled > np.minimum(self.room_troughs.after, self.shifted_weak_troughs.after)
-        cannot_be |= self.last_empty.through > lost
-        deadlines = np.minimum(self.put_troughs.onwards, self.room_troughs.onwards)
-        found = [
-            Hole("get", int(lost[place_]), int(deadlines[place_]), None, None)
-            for place_ in np.flatnonzero(is_hole & cannot_be)[:MOST_HOLES]
-        ]
-        return found + self.recent_holes(positions)
-
-    def recent_holes(self, positions: Longs) -> list[Hole]:
-        """Among the last C positions, which only a killed put can have overwritten."""
-        assert self.shape.capacity is not None
-        is_hole = ~self.gets.is_there & (positions < self.shape.gets_needed)
-        is_hole &= positions + self.shape.capacity >= self.shape.puts_needed
-        deadlines = np.minimum(self.get_troughs.onwards, self.empty_troughs.after)
-        can_be = positions >= self.shape.last_empty
-        by = np.where(can_be, np.minimum(self.get_troughs.after, self.empty_troughs.after), START)
-        return [
-            self.get_hole(place_, int(deadlines[place_]))._replace(overwritten_by=int(by[place_]))
-            for place_ in np.flatnonzero(is_hole)[:MOST_HOLES]
-        ]
-
-    def followers_of_empties(self) -> Longs:
-        """At a position: the soonest return of what must follow a get before an empty answer there."""
-        if self.shape.capacity is None:
-            return self.put_troughs.onwards
-        return np.minimum(self.put_troughs.onwards, self.shifted_full_troughs.after)
-
-    def firsts(self) -> list[First]:
-        found = []
-        if self.empties.is_there.any():
-            place_ = int(np.argmax(self.empties.is_there))
-            found.append(First("empty", self.low + place_, int(self.followers_of_empties()[place_])))
-        if self.shape.capacity is not None and self.fulls.is_there.any():
-            place_ = int(np.argmax(self.fulls.is_there))
-            deadline = min(self.room_troughs.onwards[place_], self.shifted_weak_troughs.after[place_])
-            found.append(First("full", self.low + place_, int(deadline)))
-        return found
+    def judge_exclusion(self, capacity: int) -> None:
+        """Full at h excludes empty at h+1 … h+C-1."""
+        heads = np.arange(self.low, self.high) - capacity
+        other = Contrary("empty", "ticket", self.last_empty.before)
+        why = "full and empty were answered at positions that exclude each other"
+        bad = self.fulls.is_there & (self.last_empty.before > heads)
+        self.report("full", why, bad, (self.fulls.rows, self.fulls.latest), other)

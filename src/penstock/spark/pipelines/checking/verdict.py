@@ -34,7 +34,7 @@ class Verdict:
     kind: str
     operations: int
     proved: list[str]
-    """What a pass proves, and what it does not, as sentences."""
+    """What a pass proves, and what it does not, as sentences; of a fail, what was checked and what was not."""
     violations: list[Violation]
     """The first ones of each kind; ``counts`` has them all."""
     counts: dict[str, int] = field(default_factory=dict)
