@@ -11,7 +11,7 @@ from penstock.spark.pipelines.checking.carries import SHIFTED, Carry, Shape, car
 from penstock.spark.pipelines.checking.counting import Counts, count
 from penstock.spark.pipelines.checking.explaining import Row, Wanted, explained
 from penstock.spark.pipelines.checking.proof import proved
-from penstock.spark.pipelines.checking.record import LIMITED, History
+from penstock.spark.pipelines.checking.record import FARTHEST, History
 from penstock.spark.pipelines.checking.rows import (
     EMPTY,
     FULL,
@@ -51,7 +51,7 @@ class Table(Protocol):
         ...
 
     def examples(self, what: str, most: int) -> list[Row]:
-        """Rows that are wrong by themselves: torn, full, negative."""
+        """Rows that are wrong by themselves: torn, full, negative, beyond."""
         ...
 
     def specials(self) -> list[Row]:
@@ -73,14 +73,14 @@ def decide(history: History, table: Table, width: int, progress: Say) -> Verdict
     counts = count(table.groups(width), history)
     by_ticket = has_tickets(counts)
     by_time = not by_ticket or counts.without_ticket.get(EMPTY, 0) > 0
-    if by_ticket and history.kind in LIMITED and history.capacity is None:
+    if by_ticket and history.kind == "overwriting" and history.capacity is None:
         raise HistoryError(
-            f"the ticket check of kind {history.kind} needs the capacity: it is null in manifest.json; "
-            f"write it there, or leave the tickets out and get the order check"
+            "the ticket check of kind overwriting needs the capacity: it is null in manifest.json; "
+            "write it there, or leave the tickets out and get the order check"
         )
     findings = impossible(history, counts, table)
     settlement = None
-    if counts.least_ticket < 0:
+    if counts.least_ticket < 0 or counts.greatest_ticket >= FARTHEST:
         by_time = False
     elif by_ticket:
         progress("second pass: the conditions of every position")
@@ -118,6 +118,7 @@ def impossible(history: History, counts: Counts, table: Table) -> list[Finding]:
         ("torn", "an item's content contradicts itself", "torn", counts.torn),
         ("full", "full was answered by a queue without a limit", "full", full),
         ("ticket", "a position is before the first", "negative", int(counts.least_ticket < 0)),
+        ("ticket", "a position is beyond 2^62", "beyond", int(counts.greatest_ticket >= FARTHEST)),
     ):
         if number:
             rows = table.examples(what, LISTED)
