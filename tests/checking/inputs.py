@@ -92,6 +92,21 @@ def damaged(folder: Path) -> None:
     path.write_bytes(data)
 
 
+def crossed() -> pa.Table:
+    """Two runs of two producers, who came in another order the second time."""
+    rows = history_of(40)
+    for row in rows[41:]:
+        if row["value"] is not None:
+            row["value"] = 100 + (row["value"] + 1) % 20
+    return table(rows)
+
+
+def killed_and_put_again() -> pa.Table:
+    rows = history_of(20)
+    killed = dict(rows[1], worker=99, outcome="pending", ticket=None, return_ns=None)
+    return table([*rows, killed])
+
+
 FLOATS = np.array([1.0] * 42)
 MANY = 140_000_000_000_000  # as threads are numbered
 
@@ -140,6 +155,8 @@ REFUSED: dict[str, tuple[Writer, str]] = {
         written(table().replace_schema_metadata({"run": "x"}), table([]).replace_schema_metadata({"run": "y"})),
         "of one run: .*b.parquet is of y, .*a.parquet of x",
     ),
+    "two runs, crossed": (written(crossed()), "values must be unique: 10[0-9] was put twice by workers"),
+    "a killed put and another": (written(killed_and_put_again()), "values must be unique: 100 was put twice"),
     "a capacity beyond": (written(capacity=1 << 63), "capacity in manifest.json must be below 2.62"),
     "a capacity far beyond": (written(capacity=1 << 70), "capacity in manifest.json must be below 2.62"),
     "a time beyond": (written(with_row(41, return_ns=(1 << 63) - 1)), "times must be nearer to 0"),

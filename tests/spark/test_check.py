@@ -16,6 +16,7 @@ from judging import records, verdict_on
 from writing import write
 
 from penstock.spark.pipelines.check import HistoryError, check
+from penstock.spark.pipelines.checking import reading
 
 WIDTH = 8
 
@@ -156,3 +157,20 @@ def test_an_answer_that_is_first_and_last_counts_once(spark, tmp_path):
     rows[-1].update(ticket=19, weak=True, invoke_ns=300, return_ns=301)
     on_spark = check(spark, write(tmp_path / "history", rows, "bounded", 2), width=WIDTH)
     assert on_spark.counts == check(None, tmp_path / "history").counts
+
+
+def test_an_error_of_spark_is_one_line_with_its_cause(spark, tmp_path, monkeypatch):
+    def fails(*_):
+        raise KeyError("of the worker")
+
+    monkeypatch.setattr(reading, "doubled_of", fails)
+    REFUSED["two runs, crossed"][0](tmp_path / "history")
+    with pytest.raises(RuntimeError, match=r"^KeyError: 'of the worker'$"):
+        check(spark, tmp_path / "history", width=WIDTH)
+
+
+def test_values_in_no_order_may_be_unique(spark, tmp_path):
+    rows = history_of(20)
+    for row in rows:
+        row["value"] = None if row["value"] is None else row["value"] * 7919 % 101
+    assert same_as_in_one_piece(spark, tmp_path / "history", rows, "bounded", 2) == set()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from penstock.spark.pipelines.checking import broadcast, tickets
 from penstock.spark.pipelines.checking.carries import SHIFTED, Carry, Shape, carries_of, shape_of
 from penstock.spark.pipelines.checking.counting import Counts, count
-from penstock.spark.pipelines.checking.explaining import Row, Wanted, explained
+from penstock.spark.pipelines.checking.explaining import Row, Wanted, explained, not_unique
 from penstock.spark.pipelines.checking.proof import proved
 from penstock.spark.pipelines.checking.record import FARTHEST, History
 from penstock.spark.pipelines.checking.rows import (
@@ -60,6 +60,10 @@ class Table(Protocol):
 
     def judge_tickets(self, shape: Shape, carries: dict[int, Carry]) -> Found:
         """Every bucket of positions that has rows."""
+        ...
+
+    def value_put_twice(self, killed: Sequence[int]) -> int | None:
+        """One that is, if one is; after the judgement of the positions. ``killed``: those of puts that were killed."""
         ...
 
     def judge_times(self, counts: Counts, width: int, progress: Say) -> list[Finding]:
@@ -138,6 +142,9 @@ def judge_tickets(history: History, counts: Counts, table: Table, width: int) ->
     if capacity is not None:
         there |= {each.shifted for each in summaries if each.code in SHIFTED and each.shifted <= last}
     findings, holes, firsts = table.judge_tickets(shape, carries_of(summaries, sorted(there)))
+    doubled = table.value_put_twice([int(row["value"]) for row in specials.puts])
+    if doubled is not None:
+        raise not_unique(doubled, [row for row in table.lookup({"value": {doubled}}) if row["op"] == "put"])
     bare = len(shape.buckets) - len(there)
     if bare > MOST_BARE_BUCKETS:
         first = next(bucket for bucket in shape.buckets if bucket not in there) * width

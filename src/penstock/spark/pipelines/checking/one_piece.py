@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from penstock.spark.pipelines.checking.record import FARTHEST, History
 from penstock.spark.pipelines.checking.rows import (
     FULL,
     NEVER,
+    PUT,
     START,
     WEAK_FULL,
     Finding,
@@ -28,6 +29,7 @@ from penstock.spark.pipelines.checking.rows import (
     Rows,
 )
 from penstock.spark.pipelines.checking.sides import Found
+from penstock.spark.pipelines.checking.unique import repeated
 
 __all__ = ["InOnePiece", "read_rows"]
 
@@ -157,6 +159,9 @@ class InOnePiece:
             found[1].extend(judged.holes)
             found[2].extend(judged.firsts)
         return found
+
+    def value_put_twice(self, killed: Sequence[int]) -> int | None:
+        return repeated(np.append(self.longs("value", -1)[self.codes == PUT], np.array(killed, np.int64)))
 
     def judge_times(self, counts: Counts, width: int, progress: Callable[[str], None]) -> list[Finding]:
         progress("the order of times")

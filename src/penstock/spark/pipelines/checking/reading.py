@@ -6,6 +6,7 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -29,12 +30,16 @@ from penstock.spark.pipelines.checking.rows import (
     WEAK_EMPTY,
     WEAK_FULL,
     Finding,
+    Longs,
 )
 from penstock.spark.pipelines.checking.sides import Found
+from penstock.spark.pipelines.checking.unique import Range, meetings, repeated
 
 __all__ = ["OnSpark"]
 
 LOOKED_UP = 100_000
+VALUES_A_TASK = 1 << 22
+MOST_MEETINGS = 100
 
 
 def load(spark: SparkSession, history: History) -> DataFrame:
@@ -107,6 +112,8 @@ class OnSpark:
         self.rows = load(spark, history).withColumn("code", code())
         self.is_crowded = False
         """Has a bucket more answers than positions? Somebody asked in vain, all the time."""
+        self.ranges: list[Range] = []
+        """Of the values that were put, as the buckets of positions have them."""
         self.partitions = max(2, spark.sparkContext.defaultParallelism * 2)
 
     def groups(self, width: int) -> list[Row]:
@@ -168,7 +175,21 @@ class OnSpark:
             rows = rows.filter(~fn.col("code").isin(FULL, WEAK_FULL))
         if self.is_crowded:
             rows = rows.filter(fn.col("code").isin(PUT, GET)).unionByName(extremes(rows))
-        return judged_by_ticket(rows, self.history.kind == "events", shape, carries, self.partitions)
+        is_log = self.history.kind == "events"
+        found, self.ranges = judged_by_ticket(rows, is_log, shape, carries, self.partitions)
+        return found
+
+    def value_put_twice(self, killed: Sequence[int]) -> int | None:
+        """Each value that may be goes to the partition of its hash, where few are; those are sorted."""
+        found = meetings([*self.ranges, *((value, value) for value in killed)])
+        if not found:
+            return None
+        values = self.rows.filter(fn.col("code").isin(PUT, KILLED_PUT)).select("value")
+        if len(found) <= MOST_MEETINGS:
+            values = values.filter(functools.reduce(Column.__or__, (fn.col("value").between(*pair) for pair in found)))
+        spread = values.repartition(max(self.partitions, -(-self.history.operations // VALUES_A_TASK)), "value")
+        doubled = spread.mapInArrow(doubled_of, "value long").agg(fn.min("value")).collect()[0][0]
+        return None if doubled is None else int(doubled)
 
     def judge_times(self, counts: Counts, width: int, progress: Callable[[str], None]) -> list[Finding]:
         return judged_by_time(self.rows, self.history, counts, width, self.partitions, progress)
@@ -184,3 +205,16 @@ def extremes(rows: DataFrame) -> DataFrame:
     last = found.select(*(fn.col(f"last.{name}").alias(name) for name in rows.columns))
     first = found.select(*(fn.col(f"first.{name}").alias(name) for name in rows.columns))
     return last.unionByName(first).distinct()
+
+
+def doubled_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A value that is there twice, if one is; stops at the first, however many there are."""
+    seen: list[Longs] = []
+    for batch in batches:
+        seen.append(batch.column(0).to_numpy())
+        if (doubled := repeated(seen[-1])) is not None:
+            break
+    else:
+        doubled = repeated(np.concatenate(seen)) if seen else None
+    if doubled is not None:
+        yield pa.RecordBatch.from_pydict({"value": [doubled]})
