@@ -39,6 +39,6 @@ def records(history: list[Op], redelivered: frozenset[int] = frozenset()) -> lis
 def verdict_on(rows: list[dict[str, Any]], kind: str, capacity: int | None, width: int = ONE_PIECE) -> Verdict:
     table = pa.Table.from_pylist(rows, SCHEMA)
     torn = pa.array([row.get("torn", False) for row in rows], pa.bool_())
-    history = History(Path(), kind, capacity, 0, {}, (), (), len(rows))
+    history = History(Path(), kind, capacity, 0, {}, (), len(rows))
     whole = tidied(table.append_column("torn", torn), history)
     return decide(history, InOnePiece(history, whole), width, lambda step: None)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from brute import Op
+from inputs import ACCEPTED, REFUSED, changed, written
 from judging import records
 from writing import SCHEMA, write
 
@@ -67,7 +68,7 @@ def test_a_temporary_file(history):
     refused(history, "no temporary files")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "7"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", "[" * 100_000])
 def test_a_manifest_that_is_none(history, text):
     (history / "manifest.json").write_text(text)
     refused(history, "manifest.json must be")
@@ -85,9 +86,51 @@ def test_a_capacity_that_is_none(history, capacity):
     refused(history, "capacity in manifest.json must be a whole number")
 
 
-def test_tickets_without_a_capacity(history):
-    edit(history, capacity=None)
+def test_an_overwriting_queue_needs_its_capacity(history):
+    edit(history, kind="overwriting", capacity=None)
     refused(history, "needs the capacity")
+
+
+@pytest.mark.parametrize("kind", ["bounded", "slots"])
+def test_without_a_capacity_the_rest_is_proved(history, kind):
+    edit(history, kind=kind, capacity=None)
+    verdict = check(None, history)
+    assert verdict.ok
+    assert verdict.check == "tickets"
+    assert any(sentence.startswith("not proved: capacity") for sentence in verdict.proved)
+
+
+@pytest.mark.parametrize("writer", ACCEPTED.values(), ids=ACCEPTED)
+def test_what_others_write_is_read_whole(tmp_path, writer):
+    writer(tmp_path / "history")
+    verdict = check(None, tmp_path / "history")
+    assert verdict.ok
+    assert verdict.operations == 42
+
+
+@pytest.mark.parametrize(("writer", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_checked_is_refused_by_name(tmp_path, writer, words):
+    writer(tmp_path / "history")
+    refused(tmp_path / "history", words)
+
+
+@pytest.mark.parametrize("ticket", [(1 << 62) + 1, (1 << 63) - 1, -(1 << 63)])
+@pytest.mark.parametrize("first_ticket", [0, 5])
+def test_a_position_that_no_queue_gives(tmp_path, rows, ticket, first_ticket):
+    rows[0]["ticket"] = ticket
+    verdict = check(None, write(tmp_path / "history", rows, "bounded", 2, first_ticket=first_ticket))
+    assert set(verdict.counts) == {"ticket"}
+
+
+def test_the_worker_of_a_witness_is_the_one_in_the_record(tmp_path):
+    numbers = pa.array([140_000_000_000_000 + n for n in range(42)])
+    tickets = changed("worker", numbers).column("ticket").to_pylist()
+    wrong = changed("worker", numbers)
+    place = wrong.schema.get_field_index("ticket")
+    wrong = wrong.set_column(place, "ticket", pa.array([3, 2, *tickets[2:]]))
+    written(wrong)(tmp_path / "history")
+    witnesses = [each for violation in check(None, tmp_path / "history").violations for each in violation.witnesses]
+    assert any(each.get("worker", 0) >= 140_000_000_000_000 for each in witnesses)
 
 
 def test_no_files(history):

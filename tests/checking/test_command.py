@@ -112,3 +112,16 @@ def test_the_report_of_a_right_history_has_no_timeline(right, tmp_path):
     assert call(right, "--report", path).exit_code == 0
     assert len(pictures(path)) == 3
     assert "passed" in path.read_text(encoding="utf-8")
+
+
+def test_a_report_that_fails_leaves_the_one_before_it_alone(right, tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("before")
+
+    def fails(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("os.replace", fails)
+    assert call(right, "--report", path).exit_code == 2
+    assert path.read_text() == "before"
+    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["report.html"]

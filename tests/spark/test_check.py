@@ -11,10 +11,12 @@ import pytest
 sys.path.append(str(Path(__file__).parent.parent / "checking"))
 
 from histories import find, history_of, run, spoilt
+from inputs import ACCEPTED, REFUSED
 from judging import records, verdict_on
 from writing import write
 
 from penstock.spark.pipelines.check import HistoryError, check
+from penstock.spark.pipelines.checking import reading
 
 WIDTH = 8
 
@@ -116,3 +118,69 @@ def test_bad_input_is_refused_on_spark_as_well(spark, tmp_path):
     rows += [dict(row, worker=99) for row in rows if row["op"] == "put"]
     with pytest.raises(HistoryError, match="values must be unique"):
         check(spark, write(tmp_path / "mixed", rows, "bounded", 2), width=WIDTH)
+
+
+@pytest.mark.parametrize("writer", ACCEPTED.values(), ids=ACCEPTED)
+def test_what_others_write_is_read_whole(spark, tmp_path, writer):
+    writer(tmp_path / "history")
+    verdict = check(spark, tmp_path / "history", width=WIDTH)
+    assert verdict.ok
+    assert verdict.operations == 42
+
+
+@pytest.mark.parametrize(("writer", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_checked_is_refused_by_name(spark, tmp_path, writer, words):
+    writer(tmp_path / "history")
+    with pytest.raises(HistoryError, match=words) as caught:
+        check(spark, tmp_path / "history", width=WIDTH)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ticket", [(1 << 63) - 1, -(1 << 63)])
+def test_a_position_that_no_queue_gives(spark, tmp_path, ticket):
+    rows = history_of(20)
+    rows[1]["ticket"] = ticket
+    verdict = check(spark, write(tmp_path / "history", rows, "bounded", 2, first_ticket=5), width=WIDTH)
+    assert set(verdict.counts) == {"ticket"}
+
+
+def test_a_file_that_spark_is_told_to_ignore_is_missed(spark, tmp_path):
+    REFUSED["damaged"][0](tmp_path / "history")
+    spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    try:
+        with pytest.raises(HistoryError, match="every operation must be read: 0 were, of 6,002"):
+            check(spark, tmp_path / "history", width=WIDTH)
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
+
+
+def test_a_bad_checksum_beside_a_file_is_named(spark, tmp_path):
+    folder = write(tmp_path / "history", history_of(20), "bounded", 2)
+    (folder / ".worker-00000.parquet.crc").write_bytes(b"crc\0" + bytes(8))
+    with pytest.raises(HistoryError, match=r"must be whole: .*worker-00000.parquet"):
+        check(spark, folder, width=WIDTH)
+
+
+def test_an_answer_that_is_first_and_last_counts_once(spark, tmp_path):
+    rows = history_of(20)
+    rows += [dict(rows[-1], worker=100 + n, invoke_ns=210 + n, return_ns=211 + n) for n in range(3 * WIDTH)]
+    rows[-1].update(ticket=19, weak=True, invoke_ns=300, return_ns=301)
+    on_spark = check(spark, write(tmp_path / "history", rows, "bounded", 2), width=WIDTH)
+    assert on_spark.counts == check(None, tmp_path / "history").counts
+
+
+def test_an_error_of_spark_is_one_line_with_its_cause(spark, tmp_path, monkeypatch):
+    def fails(*_):
+        raise KeyError("of the worker")
+
+    monkeypatch.setattr(reading, "doubled_of", fails)
+    REFUSED["two runs, crossed"][0](tmp_path / "history")
+    with pytest.raises(RuntimeError, match=r"^KeyError: 'of the worker'$"):
+        check(spark, tmp_path / "history", width=WIDTH)
+
+
+def test_values_in_no_order_may_be_unique(spark, tmp_path):
+    rows = history_of(20)
+    for row in rows:
+        row["value"] = None if row["value"] is None else row["value"] * 7919 % 101
+    assert same_as_in_one_piece(spark, tmp_path / "history", rows, "bounded", 2) == set()

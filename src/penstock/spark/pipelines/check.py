@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -16,6 +20,7 @@ from penstock.spark.pipelines.checking.page import page
 from penstock.spark.pipelines.checking.reading import OnSpark
 from penstock.spark.pipelines.checking.record import History, read_history
 from penstock.spark.pipelines.checking.verdict import HistoryError, Verdict, Violation
+from penstock.spark.pipelines.running import cause
 
 __all__ = ["HistoryError", "Verdict", "Violation", "check", "needs_spark", "write_report"]
 
@@ -39,17 +44,22 @@ def check(
         raise ValueError(f"width must be at least 1: width={width}; try {WIDTH}")
     progress("reading the manifest and the ends of the files")
     history = read_history(directory)
-    try:
+    with named_errors(history), own_python(spark):
         return decide(history, table_of(spark, history, width), width, progress)
-    except PySparkException as error:
-        raise unreadable(directory, str(error)) from error
 
 
 def write_report(spark: SparkSession | None, directory: str | Path, verdict: Verdict, path: str | Path) -> None:
     """The verdict as one HTML file: throughput, latency, occupancy, and a timeline of the first violations."""
     history = read_history(directory)
-    figures = figures_of(table_of(spark, history, WIDTH), verdict)
-    Path(path).write_text(page(history, verdict, figures), encoding="utf-8")
+    with named_errors(history), own_python(spark):
+        figures = figures_of(table_of(spark, history, WIDTH), verdict)
+    whole = Path(path)
+    unfinished = whole.with_name(f".{whole.name}.{os.getpid()}.tmp")  # a reader of the report never sees half of it
+    try:
+        unfinished.write_text(page(history, verdict, figures), encoding="utf-8")
+        os.replace(unfinished, whole)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def table_of(spark: SparkSession | None, history: History, width: int) -> InOnePiece | OnSpark:
@@ -57,10 +67,7 @@ def table_of(spark: SparkSession | None, history: History, width: int) -> InOneP
         if spark is None:
             raise ValueError(f"a history of {history.operations:,} operations needs a session of Spark: it is None")
         return OnSpark(spark, history)
-    try:
-        return InOnePiece(history, read_rows(history))
-    except (pa.ArrowException, OSError) as error:
-        raise unreadable(history.directory, f"Parquet: {error}") from error
+    return InOnePiece(history, read_rows(history))
 
 
 def needs_spark(history: History, width: int = WIDTH) -> bool:
@@ -68,10 +75,41 @@ def needs_spark(history: History, width: int = WIDTH) -> bool:
     return history.operations > 2 * width
 
 
-def unreadable(directory: str | Path, text: str) -> Exception:
-    """Spark's word for a file that is damaged inside; anything else stays what it is."""
-    if "FAILED_READ_FILE" in text or "CANNOT_READ_FILE" in text or "Parquet" in text:
-        return HistoryError(
-            f"every Parquet file must be whole: one in {directory} cannot be read; record the run again"
-        )
-    return RuntimeError(text.partition("\n")[0])
+@contextlib.contextmanager
+def named_errors(history: History) -> Iterator[None]:
+    """Of Spark's errors the one line that says what went wrong; and its cause is kept."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        refused = re.search(r"^(?:\S*\.)?HistoryError: (.*)$", text, re.MULTILINE)
+        if refused:
+            raise HistoryError(refused[1]) from error
+        damaged = re.search(r"(?:FAILED|CANNOT)_READ_FILE.* (?:file:/*)?(/.*?)\.? +SQLSTATE", text)
+        if damaged:
+            reason = f"every Parquet file must be whole: {damaged[1]}: {cause_of(text)}; record the run again"
+            raise HistoryError(reason) from error
+        raise RuntimeError(cause_of(text)) from error
+
+
+def cause_of(text: str) -> str:
+    """The last cause of an error with the stacks of two languages; else its first line."""
+    if "Traceback (most recent call last)" in text:
+        return cause(text)
+    causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)$", text, re.MULTILINE)
+    return str(causes[-1]) if causes else text.partition("\n")[0]
+
+
+@contextlib.contextmanager
+def own_python(spark: SparkSession | None) -> Iterator[None]:
+    """Workers on this machine run this Python, which has penstock, unless somebody has said which."""
+    context = None if spark is None else spark.sparkContext
+    is_free = context is not None and context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ
+    if context is None or not is_free or context.getConf().contains("spark.pyspark.python"):
+        yield
+        return
+    before, context.pythonExec = context.pythonExec, sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before

@@ -13,16 +13,22 @@ from pyspark.sql import functions as fn
 from penstock.spark.pipelines.checking import broadcast, tickets
 from penstock.spark.pipelines.checking.buckets import bucket_of
 from penstock.spark.pipelines.checking.carries import SHIFTED, Carry, Shape
-from penstock.spark.pipelines.checking.rows import NEVER, Finding, Rows
+from penstock.spark.pipelines.checking.rows import NEVER, PUT, Finding, Rows
 from penstock.spark.pipelines.checking.sides import First, Found, Hole, Judgement
+from penstock.spark.pipelines.checking.unique import Range, ranges_of
 
 __all__ = ["judged_by_ticket"]
 
 FOUND = pa.schema([("what", pa.string()), ("body", pa.string())])
 
 
-def judged_by_ticket(rows: DataFrame, is_log: bool, shape: Shape, carries: dict[int, Carry], partitions: int) -> Found:
-    """``rows`` are those that have a ticket, without the killed and the redelivered ones."""
+def judged_by_ticket(
+    rows: DataFrame, is_log: bool, shape: Shape, carries: dict[int, Carry], partitions: int
+) -> tuple[Found, list[Range]]:
+    """What is wrong, and in which ranges the values are.
+
+    ``rows`` are those that have a ticket, without the killed and the redelivered ones.
+    """
     capacity = shape.capacity
     ticket = fn.col("ticket")
     buckets = fn.array(bucket_of(ticket, shape.width))
@@ -47,7 +53,8 @@ def judged_by_ticket(rows: DataFrame, is_log: bool, shape: Shape, carries: dict[
         .groupBy("bucket")
         .applyInArrow(judge, "what string, body string")
     )
-    return decoded([(row["what"], row["body"]) for row in found.collect()])
+    lines = [(row["what"], row["body"]) for row in found.collect()]
+    return decoded(lines), [tuple(pair) for what, body in lines if what == "ranges" for pair in json.loads(body)]
 
 
 def judge_of_bucket(
@@ -58,6 +65,7 @@ def judge_of_bucket(
         rows = Rows.of({name: table.column(name).to_numpy() for name in Rows.COLUMNS})
         module = broadcast if is_log else tickets
         lines = encoded(module.judge(rows, bucket, carries[bucket], shape))
+        lines.append(("ranges", json.dumps(ranges_of(rows.value[rows.code == PUT]))))
         return pa.table([[line[0] for line in lines], [line[1] for line in lines]], schema=FOUND)
 
     return judge

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.spark.pipelines.checking.carries import Summary
-from penstock.spark.pipelines.checking.record import History
+from penstock.spark.pipelines.checking.record import FARTHEST, History
 from penstock.spark.pipelines.checking.rows import (
     EMPTY,
     FULL,
@@ -22,7 +22,7 @@ from penstock.spark.pipelines.checking.rows import (
 )
 from penstock.spark.pipelines.checking.verdict import HistoryError
 
-__all__ = ["Counts", "count"]
+__all__ = ["Counts", "code_of", "count"]
 
 OUTCOMES = {("put", "ok"), ("put", "full"), ("put", "pending"), ("get", "ok"), ("get", "empty"), ("get", "pending")}
 
@@ -41,6 +41,7 @@ class Counts:
     first_invoke: int = NEVER
     last_time: int = 0
     least_ticket: int = 0
+    greatest_ticket: int = -1
     last_empty: int = -(2**63)
     summaries: list[Summary] = field(default_factory=list)
     readers: list[int] = field(default_factory=list)
@@ -52,6 +53,11 @@ def count(groups: Iterable[dict[str, Any]], history: History) -> Counts:
     for group in groups:
         check_group(group, history)
         add_group(group, counts)
+    if counts.operations != history.operations:
+        raise HistoryError(
+            f"every operation must be read: {counts.operations:,} were, of {history.operations:,}; "
+            f"let nobody write to {history.directory}, and let Spark ignore no files"
+        )
     return counts
 
 
@@ -63,6 +69,12 @@ def check_group(group: dict[str, Any], history: History) -> None:
         raise HistoryError(f"an operation must be one of {known}: {rows:,} rows are {name!r}")
     if group["invokes"] < rows or group["workers"] < rows:
         raise HistoryError(f"invoke_ns and worker must not be null: they are in rows of {name}")
+    times = [group[name] for name in ("first_invoke", "invoke", "last_return") if group[name] is not None]
+    for time in (min(times), max(times)):
+        if abs(time) >= FARTHEST:
+            raise HistoryError(
+                f"times must be nearer to 0 than 2^62 ns: {time} in rows of {name}; use one monotonic clock"
+            )
     if group["backwards"]:
         raise HistoryError(
             f"the clock must not go backwards: return_ns < invoke_ns in {group['backwards']:,} rows of {name}, "
@@ -108,6 +120,7 @@ def add_group(group: dict[str, Any], counts: Counts) -> None:
         counts.without_ticket[found] = counts.without_ticket.get(found, 0) + rows
         return
     counts.least_ticket = min(counts.least_ticket, group["first"])
+    counts.greatest_ticket = max(counts.greatest_ticket, group["last"])
     if found in (PUT, GET, EMPTY, FULL, WEAK_EMPTY, WEAK_FULL):
         reader = -1 if group["reader_key"] is None or found == PUT else group["reader_key"]
         ret = NEVER if group["ret"] is None else group["ret"]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from penstock.spark.pipelines.checking import broadcast, tickets
 from penstock.spark.pipelines.checking.carries import SHIFTED, Carry, Shape, carries_of, shape_of
 from penstock.spark.pipelines.checking.counting import Counts, count
-from penstock.spark.pipelines.checking.explaining import Row, Wanted, explained
+from penstock.spark.pipelines.checking.explaining import Row, Wanted, explained, not_unique
 from penstock.spark.pipelines.checking.proof import disproved, proved
-from penstock.spark.pipelines.checking.record import LIMITED, History
+from penstock.spark.pipelines.checking.record import FARTHEST, LIMITED, History
 from penstock.spark.pipelines.checking.rows import (
     EMPTY,
     FULL,
@@ -55,7 +55,7 @@ class Table(Protocol):
         ...
 
     def examples(self, what: str, most: int) -> list[Row]:
-        """Rows that are wrong by themselves: torn, full, negative."""
+        """Rows that are wrong by themselves: torn, full, negative, beyond."""
         ...
 
     def specials(self) -> list[Row]:
@@ -64,6 +64,10 @@ class Table(Protocol):
 
     def judge_tickets(self, shape: Shape, carries: dict[int, Carry]) -> Found:
         """Every bucket of positions that has rows."""
+        ...
+
+    def value_put_twice(self, killed: Sequence[int]) -> int | None:
+        """One that is, if one is; after the judgement of the positions. ``killed``: those of puts that were killed."""
         ...
 
     def judge_times(self, counts: Counts, width: int, progress: Say) -> list[Finding]:
@@ -79,14 +83,14 @@ def decide(history: History, table: Table, width: int, progress: Say) -> Verdict
     is_limited = history.kind in LIMITED and history.capacity is not None
     without = counts.without_ticket.get(EMPTY, 0) + is_limited * counts.without_ticket.get(FULL, 0)
     by_time = not by_ticket or without > 0
-    if by_ticket and history.kind in LIMITED and history.capacity is None:
+    if by_ticket and history.kind == "overwriting" and history.capacity is None:
         raise HistoryError(
-            f"the ticket check of kind {history.kind} needs the capacity: it is null in manifest.json; "
-            f"write it there, or leave the tickets out and get the order check"
+            "the ticket check of kind overwriting needs the capacity: it is null in manifest.json; "
+            "write it there, or leave the tickets out and get the order check"
         )
     findings = impossible(history, counts, table)
     settlement = None
-    if counts.least_ticket < 0:
+    if counts.least_ticket < 0 or counts.greatest_ticket >= FARTHEST:
         by_time = False
     elif by_ticket:
         progress("second pass: the conditions of every position")
@@ -124,6 +128,7 @@ def impossible(history: History, counts: Counts, table: Table) -> list[Finding]:
         ("torn", "an item's content contradicts itself", "torn", counts.torn),
         ("full", "full was answered by a queue without a limit", "full", full),
         ("ticket", "a position is before the first", "negative", int(counts.least_ticket < 0)),
+        ("ticket", "a position is beyond 2^62", "beyond", int(counts.greatest_ticket >= FARTHEST)),
     ):
         if number:
             rows = table.examples(what, LISTED)
@@ -143,6 +148,9 @@ def judge_tickets(history: History, counts: Counts, table: Table, width: int) ->
     if capacity is not None:
         there |= {each.shifted for each in summaries if each.code in SHIFTED and each.shifted <= last}
     findings, holes, firsts = table.judge_tickets(shape, carries_of(summaries, sorted(there)))
+    doubled = table.value_put_twice([int(row["value"]) for row in specials.puts])
+    if doubled is not None:
+        raise not_unique(doubled, [row for row in table.lookup({"value": {doubled}}) if row["op"] == "put"])
     bare = len(shape.buckets) - len(there)
     if bare > MOST_BARE_BUCKETS:
         far = far_away(shape)

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from penstock.spark.pipelines.checking import broadcast, tickets
 from penstock.spark.pipelines.checking.carries import Carry, Shape, relevant
 from penstock.spark.pipelines.checking.counting import Counts, code_of
 from penstock.spark.pipelines.checking.explaining import Row, Wanted
+from penstock.spark.pipelines.checking.loading import SCHEMA, read_parts
 from penstock.spark.pipelines.checking.paired import judged_in_one_piece
-from penstock.spark.pipelines.checking.record import COLUMNS, OPTIONAL, History
-from penstock.spark.pipelines.checking.rows import FULL, NEVER, START, WEAK_FULL, Finding, Longs, Rows
+from penstock.spark.pipelines.checking.record import FARTHEST, History
+from penstock.spark.pipelines.checking.rows import (
+    FULL,
+    NEVER,
+    PUT,
+    START,
+    WEAK_FULL,
+    Finding,
+    Longs,
+    Rows,
+)
 from penstock.spark.pipelines.checking.sides import Found
+from penstock.spark.pipelines.checking.unique import repeated
 
 __all__ = ["InOnePiece", "read_rows"]
 
-TYPES = {"int": pa.int32(), "bigint": pa.int64(), "string": pa.string(), "boolean": pa.bool_()}
 KEYS = ("op", "outcome", "redelivered", "weak", "reader_key", "bucket", "shifted")
 MANY = 1 << 16  # below that, threads cost more than they save
 AGGREGATES = (
@@ -45,27 +54,19 @@ AGGREGATES = (
 
 def read_rows(history: History) -> pa.Table:
     """All of them, with the types of the record; tickets count from the first."""
-    parts = []
-    for files, untyped in zip(history.files, history.untyped, strict=True):
-        wanted = [name for name in COLUMNS | OPTIONAL if name not in untyped]
-        for path in files:
-            part = pq.ParquetFile(path).read(columns=wanted)
-            columns = {
-                name: part.column(name).cast(TYPES[kind]) if name in wanted else pa.nulls(len(part), TYPES[kind])
-                for name, kind in (COLUMNS | OPTIONAL).items()
-            }
-            parts.append(pa.table(columns))
-    return tidied(pa.concat_tables(parts), history)
+    parts = [part for files in history.files for path in files.paths for part in read_parts(path, files.untyped)]
+    return tidied(pa.Table.from_batches(parts, SCHEMA), history)
 
 
 def tidied(table: pa.Table, history: History) -> pa.Table:
     for flag in ("redelivered", "weak", "torn"):
         table = table.set_column(table.schema.get_field_index(flag), flag, pc.fill_null(table.column(flag), False))
     if history.first_ticket:
-        tickets_ = pc.subtract(table.column("ticket"), history.first_ticket)
-        table = table.set_column(table.schema.get_field_index("ticket"), "ticket", tickets_)
+        ticket = table.column("ticket")
+        moved = pc.subtract(pc.max_element_wise(ticket, -FARTHEST, skip_nulls=False), history.first_ticket)
+        table = table.set_column(table.schema.get_field_index("ticket"), "ticket", moved)
     if history.kind != "events":
-        nobody = pa.nulls(len(table), pa.int32())
+        nobody = pa.nulls(len(table), pa.int64())
         table = table.set_column(table.schema.get_field_index("reader"), "reader", nobody)
     return table
 
@@ -80,7 +81,7 @@ class InOnePiece:
         capacity = self.history.capacity or 0 if self.history.kind != "events" else 0
         ticket = self.table.column("ticket")
         backwards = pc.less(self.table.column("return_ns"), self.table.column("invoke_ns"))
-        nobody = pa.nulls(len(self.table), pa.int32())
+        nobody = pa.nulls(len(self.table), self.table.schema.field("worker").type)
         keyed = (
             self.table.append_column("bucket", floored(ticket, 0, width))
             .append_column("shifted", floored(ticket, capacity, width))
@@ -109,6 +110,7 @@ class InOnePiece:
             "torn": lambda: self.table.column("torn"),
             "full": lambda: pc.equal(self.table.column("outcome"), "full"),
             "negative": lambda: pc.fill_null(pc.less(self.table.column("ticket"), 0), False),
+            "beyond": lambda: pc.fill_null(pc.greater_equal(self.table.column("ticket"), FARTHEST), False),
         }
         return self.listed(np.asarray(conditions[what]()))[:most]
 
@@ -136,8 +138,8 @@ class InOnePiece:
             self.longs("value", -1),
             self.longs("invoke_ns", -1),
             self.longs("return_ns", NEVER),
-            self.longs("worker", -1).astype(np.int32),
-            self.longs("reader", -1).astype(np.int32),
+            self.longs("worker", -1),
+            self.longs("reader", -1),
         )
 
     def longs(self, name: str, null: int) -> Longs:
@@ -158,6 +160,9 @@ class InOnePiece:
             found[2].extend(judged.firsts)
         return found
 
+    def value_put_twice(self, killed: Sequence[int]) -> int | None:
+        return repeated(np.append(self.longs("value", -1)[self.codes == PUT], np.array(killed, np.int64)))
+
     def judge_times(self, counts: Counts, width: int, progress: Callable[[str], None]) -> list[Finding]:
         progress("the order of times")
         redelivered = np.asarray(self.table.column("redelivered"))
@@ -169,5 +174,7 @@ class InOnePiece:
 
 def floored(ticket: Any, offset: int, width: int) -> Any:
     """Rounded down, as on Spark; null stays null."""
-    positions = np.asarray(pc.fill_null(ticket, 0)).astype(np.int64) + offset
+    positions = np.asarray(pc.fill_null(ticket, 0)).astype(np.int64)
+    if offset:
+        positions = np.minimum(positions, FARTHEST) + offset
     return pa.array(positions // width, mask=np.asarray(pc.is_null(ticket)))

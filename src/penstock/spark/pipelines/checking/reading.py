@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import re
+from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -13,7 +17,8 @@ from penstock.spark.pipelines.checking.by_time import judged_by_time
 from penstock.spark.pipelines.checking.carries import Carry, Shape
 from penstock.spark.pipelines.checking.counting import Counts
 from penstock.spark.pipelines.checking.explaining import Row, Wanted
-from penstock.spark.pipelines.checking.record import COLUMNS, OPTIONAL, History
+from penstock.spark.pipelines.checking.loading import SPARK_SCHEMA, read_parts
+from penstock.spark.pipelines.checking.record import COLUMNS, FARTHEST, OPTIONAL, Files, History
 from penstock.spark.pipelines.checking.rows import (
     EMPTY,
     FULL,
@@ -25,33 +30,62 @@ from penstock.spark.pipelines.checking.rows import (
     WEAK_EMPTY,
     WEAK_FULL,
     Finding,
+    Longs,
 )
 from penstock.spark.pipelines.checking.sides import Found
+from penstock.spark.pipelines.checking.unique import Range, meetings, repeated
 
 __all__ = ["OnSpark"]
 
 LOOKED_UP = 100_000
+VALUES_A_TASK = 1 << 22
+MOST_MEETINGS = 100
 
 
 def load(spark: SparkSession, history: History) -> DataFrame:
     """One row an operation, with the types of the record; tickets count from the first."""
-    parts = []
-    for files, untyped in zip(history.files, history.untyped, strict=True):
-        columns = [
-            (fn.lit(None) if name in untyped else fn.col(name)).cast(kind).alias(name)
-            for name, kind in (COLUMNS | OPTIONAL).items()
-        ]
-        parts.append(spark.read.parquet(*files).select(*columns))
-    rows = parts[0]
-    for part in parts[1:]:
-        rows = rows.unionByName(part)
+    parts = [read_by_spark(spark, files) for files in history.files if files.spark_types is not None]
+    others = [files for files in history.files if files.spark_types is None]
+    if others:
+        parts.append(read_by_arrow(spark, others))
+    rows = functools.reduce(DataFrame.unionByName, parts)
     for flag in ("redelivered", "weak", "torn"):
         rows = rows.withColumn(flag, fn.coalesce(fn.col(flag), fn.lit(False)))
     if history.first_ticket:
-        rows = rows.withColumn("ticket", fn.col("ticket") - history.first_ticket)
+        ticket = fn.col("ticket")
+        moved = fn.when(ticket.isNotNull(), fn.greatest(ticket, fn.lit(-FARTHEST)) - history.first_ticket)
+        rows = rows.withColumn("ticket", moved)
     if history.kind != "events":
-        rows = rows.withColumn("reader", fn.lit(None).cast("int"))
+        rows = rows.withColumn("reader", fn.lit(None).cast("long"))
     return rows
+
+
+def read_by_spark(spark: SparkSession, files: Files) -> DataFrame:
+    """Only the columns of the record: Spark cannot read others of any type, and need not."""
+    assert files.spark_types is not None
+    schema = ", ".join(f"{name} {kind}" for name, kind in files.spark_types.items())
+    columns = [
+        (fn.lit(None) if name in files.untyped else fn.col(name)).cast(kind).alias(name)
+        for name, kind in (COLUMNS | OPTIONAL).items()
+    ]
+    return spark.read.schema(schema).parquet(*map(literal, files.paths)).select(*columns)
+
+
+def literal(path: str) -> str:
+    """A path that Spark takes as it is: neither a pattern, nor on another file system."""
+    return "file:" + re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
+
+
+def read_by_arrow(spark: SparkSession, groups: Sequence[Files]) -> DataFrame:
+    """Half as fast again as Spark's own reader, but the same reader as in one piece; a task a file."""
+    listed = [(path, files.untyped) for files in groups for path in files.paths]
+
+    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from read_parts(*listed[number])
+
+    return spark.range(0, len(listed), 1, len(listed)).mapInArrow(read, SPARK_SCHEMA)
 
 
 def code() -> Column:
@@ -78,11 +112,13 @@ class OnSpark:
         self.rows = load(spark, history).withColumn("code", code())
         self.is_crowded = False
         """Has a bucket more answers than positions? Somebody asked in vain, all the time."""
+        self.ranges: list[Range] = []
+        """Of the values that were put, as the buckets of positions have them."""
         self.partitions = max(2, spark.sparkContext.defaultParallelism * 2)
 
     def groups(self, width: int) -> list[Row]:
         capacity = self.history.capacity or 0 if self.history.kind != "events" else 0
-        by_reader = fn.col("reader") if self.history.kind == "events" else fn.lit(None).cast("int")
+        by_reader = fn.col("reader") if self.history.kind == "events" else fn.lit(None).cast("long")
         found = self.rows.groupBy(
             "op",
             "outcome",
@@ -90,7 +126,7 @@ class OnSpark:
             "weak",
             by_reader.alias("reader_key"),
             bucket_of(fn.col("ticket"), width).alias("bucket"),
-            bucket_of(fn.col("ticket") + capacity, width).alias("shifted"),
+            bucket_of(fn.least("ticket", fn.lit(FARTHEST)) + capacity, width).alias("shifted"),
         ).agg(
             fn.count("*").alias("rows"),
             fn.count("value").alias("values"),
@@ -123,6 +159,7 @@ class OnSpark:
             "torn": fn.col("torn"),
             "full": fn.col("outcome") == "full",
             "negative": fn.col("ticket") < 0,
+            "beyond": fn.col("ticket") >= FARTHEST,
         }
         return self.listed(conditions[what], most)
 
@@ -138,7 +175,21 @@ class OnSpark:
             rows = rows.filter(~fn.col("code").isin(FULL, WEAK_FULL))
         if self.is_crowded:
             rows = rows.filter(fn.col("code").isin(PUT, GET)).unionByName(extremes(rows))
-        return judged_by_ticket(rows, self.history.kind == "events", shape, carries, self.partitions)
+        is_log = self.history.kind == "events"
+        found, self.ranges = judged_by_ticket(rows, is_log, shape, carries, self.partitions)
+        return found
+
+    def value_put_twice(self, killed: Sequence[int]) -> int | None:
+        """Each value that may be goes to the partition of its hash, where few are; those are sorted."""
+        found = meetings([*self.ranges, *((value, value) for value in killed)])
+        if not found:
+            return None
+        values = self.rows.filter(fn.col("code").isin(PUT, KILLED_PUT)).select("value")
+        if len(found) <= MOST_MEETINGS:
+            values = values.filter(functools.reduce(Column.__or__, (fn.col("value").between(*pair) for pair in found)))
+        spread = values.repartition(max(self.partitions, -(-self.history.operations // VALUES_A_TASK)), "value")
+        doubled = spread.mapInArrow(doubled_of, "value long").agg(fn.min("value")).collect()[0][0]
+        return None if doubled is None else int(doubled)
 
     def judge_times(self, counts: Counts, width: int, progress: Callable[[str], None]) -> list[Finding]:
         return judged_by_time(self.rows, self.history, counts, width, self.partitions, progress)
@@ -153,4 +204,17 @@ def extremes(rows: DataFrame) -> DataFrame:
     found = answers.agg(fn.max(by_invoke).alias("last"), fn.min(by_return).alias("first"))
     last = found.select(*(fn.col(f"last.{name}").alias(name) for name in rows.columns))
     first = found.select(*(fn.col(f"first.{name}").alias(name) for name in rows.columns))
-    return last.unionByName(first)
+    return last.unionByName(first).distinct()
+
+
+def doubled_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A value that is there twice, if one is; stops at the first, however many there are."""
+    seen: list[Longs] = []
+    for batch in batches:
+        seen.append(batch.column(0).to_numpy())
+        if (doubled := repeated(seen[-1])) is not None:
+            break
+    else:
+        doubled = repeated(np.concatenate(seen)) if seen else None
+    if doubled is not None:
+        yield pa.RecordBatch.from_pydict({"value": [doubled]})

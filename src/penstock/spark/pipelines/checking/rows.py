@@ -71,15 +71,15 @@ class Rows:
     value: Longs
     invoke: Longs
     ret: Longs
-    worker: NDArray[np.int32]
-    reader: NDArray[np.int32]
+    worker: Longs
+    reader: Longs
 
     COLUMNS = ("code", "ticket", "value", "invoke", "ret", "worker", "reader")
 
     @classmethod
     def of(cls, columns: Mapping[str, Any]) -> Rows:
         """From a mapping of arrays; ``ret`` is NEVER where it never did."""
-        types = {"code": np.int8, "worker": np.int32, "reader": np.int32}
+        types = {"code": np.int8}
         return cls(**{name: np.asarray(columns[name], types.get(name, np.int64)) for name in cls.COLUMNS})
 
     @classmethod
