@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -100,12 +101,15 @@ def cause_of(text: str) -> str:
     return str(causes[-1]) if causes else text.partition("\n")[0]
 
 
+def says_its_python(context: SparkContext) -> bool:
+    return "PYSPARK_PYTHON" in os.environ or context.getConf().contains("spark.pyspark.python")
+
+
 @contextlib.contextmanager
 def own_python(spark: SparkSession | None) -> Iterator[None]:
     """Workers on this machine run this Python, which has penstock, unless somebody has said which."""
     context = None if spark is None else spark.sparkContext
-    is_free = context is not None and context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ
-    if context is None or not is_free or context.getConf().contains("spark.pyspark.python"):
+    if context is None or not str(context.master).startswith("local") or says_its_python(context):
         yield
         return
     before, context.pythonExec = context.pythonExec, sys.executable

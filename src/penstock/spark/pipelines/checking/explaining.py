@@ -95,8 +95,8 @@ def is_meant(row: Row, witness: Row) -> bool:
     if row["ticket"] is None:
         return False
     behind = "op" not in witness and row["outcome"] == "empty"  # before its position, not at it
-    since, until = witness.get("since", row["ticket"]), witness.get("until", row["ticket"])
-    return bool(since + behind <= row["ticket"] <= until)
+    ticket = int(row["ticket"])
+    return int(witness.get("since", ticket)) + behind <= ticket <= int(witness.get("until", ticket))
 
 
 def witnesses_of(finding: Finding, known: Known) -> tuple[Row, ...]:

@@ -79,8 +79,8 @@ class Rows:
     @classmethod
     def of(cls, columns: Mapping[str, Any]) -> Rows:
         """From a mapping of arrays; ``ret`` is NEVER where it never did."""
-        types = {"code": np.int8}
-        return cls(**{name: np.asarray(columns[name], types.get(name, np.int64)) for name in cls.COLUMNS})
+        code, *rest = (columns[name] for name in cls.COLUMNS)
+        return cls(np.asarray(code, np.int8), *(np.asarray(each, np.int64) for each in rest))
 
     @classmethod
     def none(cls) -> Rows:

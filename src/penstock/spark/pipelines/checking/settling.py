@@ -111,8 +111,8 @@ def with_deadlines(holes: Sequence[Hole], firsts: Sequence[First]) -> list[Hole]
         key = (hole.side, hole.reader, hole.position)
         twin = merged.get(key)
         if twin is not None:
-            soonest_ = {"deadline": min(twin.deadline, hole.deadline), "passed": min(twin.passed, hole.passed)}
-            hole = (twin if twin.witness else hole)._replace(**soonest_)
+            deadline, passed = min(twin.deadline, hole.deadline), min(twin.passed, hole.passed)
+            hole = (twin if twin.witness else hole)._replace(deadline=deadline, passed=passed)
         merged[key] = hole
     found = sorted(merged.values(), key=lambda hole: hole.position)
     soonest: dict[tuple[str, int], int] = {}
@@ -216,7 +216,9 @@ def check_redelivered(put: Special | None, rows: list[Special], findings: Findin
     committed = [row for row in rows if row["outcome"] == "ok"]
     for row in committed[1:]:
         findings.add("repeat", "a redelivered item was committed twice", row, committed[0])
-    for row in committed if put is not None else ():
+    if put is None:
+        return
+    for row in committed:
         if row["return_ns"] < put["invoke_ns"]:
             findings.add("fresh", "an item was got before its put was invoked", row, put)
         if None not in (row["ticket"], put["ticket"]) and row["ticket"] != put["ticket"]:
