@@ -66,7 +66,7 @@ def test_between_processes_that_are_killed_nothing_is_wrong(kind, tmp_path, is_l
         assert problems(history) == []
         assert result.torn == 0
         assert result.killed == history.manifest["killed"]
-        assert result.killed == 0 or history.manifest["workers"] > 4
+        assert 4 <= history.manifest["workers"] <= 4 + result.killed  # whose work was done is not replaced
         pending = history.outcome == "pending"
         assert (history.returned[pending] == NEVER).all()
         assert pending.sum() <= 2 * result.killed or kind == "overwriting", "a killed worker leaves one call pending"
