@@ -114,6 +114,6 @@ def with_unseen_gets(pairs: DataFrame, rows: DataFrame, history: History, counts
         taken += [(reader, row["value"], time) for row, time in zip(left, times, strict=False)]
     if not taken:
         return kept
-    unseen = pairs.sparkSession.createDataFrame(taken, "reader int, value long, unseen long")
+    unseen = pairs.sparkSession.createDataFrame(taken, "reader long, value long, unseen long")
     joined = kept.join(fn.broadcast(unseen), ["reader", "value"], "left")
     return joined.withColumn("id", fn.coalesce("unseen", "id")).drop("unseen")
