@@ -266,9 +266,12 @@ class Closing:
     __float__ = close
     def __array__(self, dtype=None, copy=None):
         return numpy.array(self.close(), dtype=dtype)
+class Lending(Closing):
     def __buffer__(self, flags):
         self.close()
         return memoryview(b"1")
+if kind == "bytes":
+    Closing = Lending
 def generator():
     yield from (b"1", b"2") if kind == "bytes" else (1.0, 2.0)
     q.close()

@@ -156,4 +156,6 @@ def test_who_looks_where_memory_was_just_taken_away_is_left_alone(small_room, ch
             (small_room / "other").unlink()
             time.sleep(0.03)
         assert [child.communicate(timeout=60) for child in running] == [("fine\n", "")] * 4
+        while q.try_get() is not None:
+            pass
         q.put(1)
