@@ -20,7 +20,9 @@
 //
 // Memory orders come in pairs:
 //   P5  filled() and make() of the journal: release   with acquire in word(): the place's position, and its data
-//   P6  release_place(): release                      with acquire in word(), by the next filler: what was read is read
+//   P6  release_place(), overtaken(): release         with acquire in word(), by the next filler: who had the place has
+//                                                     read, or written, the last of it. overtaken() by way of the one
+//                                                     who buries it, whose own release is make()'s
 #pragma once
 
 #include <algorithm>
@@ -94,7 +96,7 @@ class OverwritingShelf {
   void overtaken(Shelved& kept, std::uint32_t line) noexcept {
     kept.owner = lock_word::of(*roster_, line, LockRole::overtaken);
     PENSTOCK_FAILPOINT("shelf.before_overtaken");
-    words_[kept.place].store(kept.owner, std::memory_order_relaxed);  // its data is nobody's: nothing is published
+    words_[kept.place].store(kept.owner, std::memory_order_release);  // release P6: our copy ends before the next begins
     PENSTOCK_FAILPOINT("shelf.overtaken");
   }
 
