@@ -9,6 +9,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 BUILD  := build
 PROVE_OPS ?= 100M
+PROVE_KINDS ?= bounded growing overwriting slots events
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -84,8 +85,8 @@ crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model sea
 	@$(BIN)/python -m pytest tests/crash tests/concurrency tests/growing tests/slots tests/overwriting tests/checking --long
 	@$(BIN)/python -m pytest tests/spark -m long --long
 
-prove: $(VENV)/.package $(VENV)/.spark ## stress and check every kind of queue, hours; PROVE_OPS=1M for the short form
-	@tools/prove.sh $(PROVE_OPS)
+prove: $(VENV)/.package $(VENV)/.spark ## stress and check every kind of queue, about an hour; PROVE_OPS=1M for the short form
+	@tools/prove.sh $(PROVE_OPS) $(PROVE_KINDS)
 
 clean: ## remove everything that was made
 	@rm -rf $(BUILD) .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis

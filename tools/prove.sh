@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Run every kind of queue hard and prove what it did: prove.sh [OPS]
+# Run every kind of queue hard and prove what it did: prove.sh [OPS [KIND ...]]
 # OPS operations of each kind between processes that are killed at random, a tenth of that between processes that are not,
 # and a tenth between threads. Histories go to build/prove and are removed when they are proved.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ops=${1:-100M}
+kinds=("${@:2}")
+[ ${#kinds[@]} -gt 0 ] || kinds=(bounded growing overwriting slots events)
 few=$(python3 -c "
 import sys
 units = {'k': 10**3, 'm': 10**6, 'g': 10**9}
@@ -13,7 +15,7 @@ print(int(float(text.rstrip('kmg')) * units.get(text[-1], 1)) // 10 or 1)" "$ops
 folder=build/prove
 rm -rf "$folder"
 mkdir -p "$folder"
-for kind in bounded growing overwriting slots events; do
+for kind in "${kinds[@]}"; do
   for run in "killed --ops $ops --kill 5" "processes --ops $few" "threads --ops $few --threads"; do
     read -r name options <<< "$run"
     echo "$kind, $name"
