@@ -378,12 +378,16 @@ template <class R>
 }
 
 template <class R>
-[[nodiscard]] bool looks_pushable(const R& ring, std::uint64_t slots) noexcept {
-  const std::uint64_t position = ring.push_position->load(std::memory_order_relaxed);
+[[nodiscard]] bool looks_pushable(const R& ring, std::uint64_t position, std::uint64_t slots) noexcept {
   if (position & closed_bit) return true;
   for (std::uint64_t i = slots; i-- > 0;)  // the last one first: it is the last to be released
     if (ring.generation_of(position + i).load(std::memory_order_relaxed) != ring.free(position + i)) return false;
   return true;
+}
+
+template <class R>
+[[nodiscard]] bool looks_pushable(const R& ring, std::uint64_t slots) noexcept {
+  return looks_pushable(ring, ring.push_position->load(std::memory_order_relaxed), slots);
 }
 
 // Gets end at once: shut down with `immediate`.

@@ -86,7 +86,9 @@ class BasicLease final : public RingLease {
     skipped = peeked.skipped;
     if (outcome != Outcome::done) return outcome;
     const std::uint64_t first = peeked.span.position;
-    const std::uint64_t found = list_front(items, limit, peeked);
+    items[0] = {peeked.span, peeked.bytes, 0};
+    std::uint64_t found = 1;
+    (void)queue_->look_on(ledger_, ring_, [&] { found = list_front(items, limit, peeked); });
     const Span last = items[found - 1].span;
     if (!claim_pop(ring_, ledger_, {first, last.position + last.slots - first})) return Outcome::done;
     is_adopted_ = false;
@@ -104,7 +106,7 @@ class BasicLease final : public RingLease {
                                         std::uint64_t limit) noexcept {
     is_adopted_ = true;
     ring_ = found.ring;
-    return queue_->recovery().try_adopt_many(ledger_, found, items, limit);
+    return queue_->try_adopt_many(ledger_, found, items, limit);
   }
 
   void copy_out(const Adopted& item, void* to, std::uint64_t bytes) const noexcept override {
@@ -114,7 +116,9 @@ class BasicLease final : public RingLease {
   void release(const Adopted* items, std::uint64_t count, bool is_all) noexcept override {
     PENSTOCK_FAILPOINT("lease.before_release");
     if (is_adopted_) {
-      for (std::uint64_t i = 0; i < count; ++i) Recovery::release_one(ring_, items[i].span);
+      queue_->look_while_held(ledger_, [&] {
+        for (std::uint64_t i = 0; i < count; ++i) Recovery::release_one(ring_, items[i].span);
+      });
     } else if (count != 0) {
       const Span last = items[count - 1].span;
       penstock::release(ring_, {items[0].span.position, last.position + last.slots - items[0].span.position});

@@ -81,6 +81,20 @@ class SharedQueue {
     return penstock::peek(ring_, ledger, peeked);
   }
   [[nodiscard]] Recovery::Found recover() noexcept { return recovery_.run(); }
+  [[nodiscard]] std::uint64_t try_adopt_many(SharedLedger ledger, const Recovery::Found& found, Adopted* items,
+                                             std::uint64_t limit) noexcept {
+    return recovery_.try_adopt_many(ledger, found, items, limit);
+  }
+  // Where memory comes and goes a look has to be announced: see growing_looks.hpp. Here it stays.
+  template <class Use>
+  [[nodiscard]] static bool look_on(SharedLedger, const Ring&, Use use) noexcept {
+    use();
+    return true;
+  }
+  template <class Use>
+  static void look_while_held(SharedLedger, Use use) noexcept {
+    use();
+  }
   void after_release(const Ring&) noexcept {}
 
   // A `try_` that met a slot in mid-copy, or found nothing, looks for the dead, but not each time:

@@ -143,6 +143,9 @@ class BasicRecovery {
     return is_named;
   }
 
+  // The same without a look at any slot.
+  [[nodiscard]] bool names_nothing(std::uint32_t line) const noexcept { return !is_meant(read_intent(line)); }
+
  private:
   void pass(const Ring& ring, Found& found) noexcept {
     // acquire P3, B1

@@ -1,19 +1,14 @@
-// A segment file that somebody truncates while we have it mapped must not kill us, nor one whose file system is full.
+// A segment file that somebody truncates while we have it mapped must not kill us.
 //
 // Touching a page beyond the end of the file raises SIGBUS. Our handler knows the mapped ranges: it puts
 // zero pages over the whole range, marks it broken and returns. The interrupted operation then ends on
 // zeros, whatever that means to it, and its caller looks at the mark before it believes the result.
-// Touching a hole of a sparse file raises SIGBUS, too, when there is no memory for a page of zeros. Only a look that comes
-// late, at what was just given back, does that, and what was given back is memory for it, unless somebody else was
-// faster. So the handler tries again for a while before it does the same.
 // Any other SIGBUS goes to whoever had the signal before us.
 #pragma once
 
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <time.h>
 
 #include <atomic>
 #include <cstddef>
@@ -25,10 +20,6 @@ struct Range {
   std::atomic<std::uintptr_t> begin{0};  // 0: unused
   std::atomic<std::size_t> bytes{0};
   std::atomic<bool> broken{false};
-  std::atomic<bool> starved{false};  // broken for want of memory
-  int fd = -1;                       // of a file that may have holes; -1: it has none
-  dev_t device = 0;                  // which file that is: after a fork the number may be another's
-  ino_t inode = 0;
 };
 
 inline constexpr std::size_t limit = 4096;
@@ -49,35 +40,12 @@ inline void pass_on(int number, siginfo_t* info, void* context) noexcept {
   is_passing.store(false);
 }
 
-inline constexpr int starving_looks = 1000;
-
-[[nodiscard]] inline bool is_whole(const Range& range) noexcept {
-  struct stat file {};
-  return range.fd >= 0 && fstat(range.fd, &file) == 0 && file.st_dev == range.device && file.st_ino == range.inode &&
-         static_cast<std::size_t>(file.st_size) >= range.bytes.load(std::memory_order_relaxed);
-}
-
-// Wait until the page can be had, for about a second. False: it cannot.
-[[nodiscard]] inline bool wait_for_page(std::uintptr_t at) noexcept {
-  constexpr std::uintptr_t page = 4096;
-  for (int look = 0; look < starving_looks; ++look) {
-    if (madvise(reinterpret_cast<void*>(at / page * page), page, MADV_POPULATE_READ) == 0) return true;
-    const timespec moment{.tv_sec = 0, .tv_nsec = 1'000'000};
-    nanosleep(&moment, nullptr);
-  }
-  return false;
-}
-
-// Async-signal-safe: loads, stores and system calls.
+// Async-signal-safe: loads, stores and mmap.
 inline void on_fault(int number, siginfo_t* info, void* context) noexcept {
   const auto at = reinterpret_cast<std::uintptr_t>(info->si_addr);
   for (Range& range : ranges) {
     const std::uintptr_t begin = range.begin.load(std::memory_order_acquire);
     if (begin == 0 || at < begin || at >= begin + range.bytes.load(std::memory_order_relaxed)) continue;
-    if (is_whole(range)) {
-      if (wait_for_page(at)) return;
-      range.starved.store(true, std::memory_order_release);
-    }
     range.broken.store(true, std::memory_order_release);
     mmap(reinterpret_cast<void*>(begin), range.bytes.load(std::memory_order_relaxed), PROT_READ | PROT_WRITE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -99,8 +67,8 @@ inline void install() noexcept {
   sigaction(SIGBUS, &ours, nullptr);
 }
 
-// nullptr when the table is full: then the range is simply not guarded. `fd`: the file, if it may have holes.
-inline Range* watch(void* begin, std::size_t bytes, int fd = -1) noexcept {
+// nullptr when the table is full: then the range is simply not guarded.
+inline Range* watch(void* begin, std::size_t bytes) noexcept {
   install();
   for (Range& range : ranges) {
     std::uintptr_t unused = 0;
@@ -109,11 +77,6 @@ inline Range* watch(void* begin, std::size_t bytes, int fd = -1) noexcept {
     if (!range.begin.compare_exchange_strong(unused, UINTPTR_MAX, std::memory_order_acq_rel)) continue;
     range.bytes.store(bytes, std::memory_order_relaxed);
     range.broken.store(false, std::memory_order_relaxed);
-    range.starved.store(false, std::memory_order_relaxed);
-    struct stat file {};
-    range.fd = fd >= 0 && fstat(fd, &file) == 0 ? fd : -1;
-    range.device = file.st_dev;
-    range.inode = file.st_ino;
     range.begin.store(reinterpret_cast<std::uintptr_t>(begin), std::memory_order_release);
     return &range;
   }

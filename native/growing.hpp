@@ -221,19 +221,19 @@ class Levels {
     return move(seen, seen.moved_to(read + 1, seen.written_level())), Moved::yes;
   }
 
-  // The written ring has no room for so many slots: close it, if the next level is ready. keeps G2
-  [[nodiscard]] bool close_full(Stage seen, std::uint64_t slots) const noexcept {
+  // The written ring has no room for so many slots: close it. The next level is ready, and a look at this one is
+  // announced. keeps G2
+  void close_full(Stage seen, std::uint64_t slots) const noexcept {
     const GrowingRing ring = this->ring(seen.written_level(), seen);
     std::uint64_t position = ring.push_position->load(std::memory_order_acquire);
     PENSTOCK_FAILPOINT("grow.read_full");
-    if (position & closed_bit) return true;
-    if (!ring.is_current()) return true;
-    if (slots <= ring.claim_limit() && count_free(ring, position, ring.backed(position, slots)) == slots) return true;
+    if (position & closed_bit) return;
+    if (!ring.is_current()) return;
+    if (slots <= ring.claim_limit() && count_free(ring, position, ring.backed(position, slots)) == slots) return;
     PENSTOCK_FAILPOINT("grow.before_close");
     ring.push_position->compare_exchange_strong(position, position | closed_bit, std::memory_order_acq_rel,
                                                 std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("grow.closed");
-    return true;
   }
 
   // The one ring that is in use is empty: close it for level 0. keeps G2: as long as nothing is pushed at p, nothing

@@ -5,6 +5,7 @@
 //   bool enter(bool must)   get the lock; without `must` only if it is free, with it after a moment
 //   void leave()
 //   int file()              what memory is taken from
+// A `Look` says that slots are looked at, before they are claimed (growing_looks.hpp).
 #pragma once
 
 #include "growing_memory.hpp"
@@ -25,51 +26,56 @@ class GrowingFlow {
 
   // attempt(ring) puts as bounded_items.hpp does. `slots`: of its first item.
   // full: no room and no way to make some now; busy: nobody knows, somebody else is at the memory; unbacked: the system has no memory, see error().
-  template <class Attempt>
-  [[nodiscard, gnu::always_inline]] inline Outcome put(LastRings& last, std::uint64_t slots, Attempt attempt) noexcept {
+  template <class Look, class Attempt>
+  [[nodiscard, gnu::always_inline]] inline Outcome put(LastRings& last, Look look, std::uint64_t slots,
+                                                       Attempt attempt) noexcept {
     GrowingRing& ring = last.put;
     bool may_start_over = true;
     for (int turn = 0; turn < turns_limit; ++turn) {
-      const Stage now = levels_.unchecked_stage();
+      const Stage now = look_at_stage(look, Stage{ring.stage_seen});
       if (!is_of(ring, now)) [[unlikely]] {
-        if (!levels_.is_sound(now)) return Outcome::corrupt;
-        if (now.is_shut()) return Outcome::closed;
+        if (!levels_.is_sound(now) || now.is_shut()) {
+          look.over();
+          return levels_.is_sound(now) ? Outcome::closed : Outcome::corrupt;
+        }
         ring = levels_.ring(now.written_level(), now);
       }
       const Outcome outcome = slots == 1 || slots <= ring.claim_limit() ? attempt(ring) : Outcome::full;
+      look.over();
       if (outcome == Outcome::done) [[likely]] {
         after_put(ring, now);
-        if (turn != 0 && looked_late_.load(std::memory_order_relaxed)) (void)tidy();
         return outcome;
       }
       ring.stage = nullptr;  // what has memory may have changed: look it up anew
-      if (!levels_.is_still(now)) note_late_look();
-      const Outcome way = make_way(now, ring, outcome, slots, may_start_over);
+      const Outcome way = make_way(now, look, ring, outcome, slots, may_start_over);
       if (way != Outcome::moved) return way;
     }
     return Outcome::corrupt;
   }
 
   // The item at the front, and the ring that it is in.
-  template <class Ledger>
-  [[nodiscard]] Outcome peek(LastRings& last, Ledger ledger, Peeked& peeked, GrowingRing& found) noexcept {
-    const Outcome outcome = peek(last, ledger, peeked);
+  template <class Look, class Ledger>
+  [[nodiscard]] Outcome peek(LastRings& last, Look look, Ledger ledger, Peeked& peeked, GrowingRing& found) noexcept {
+    const Outcome outcome = peek(last, look, ledger, peeked);
     found = last.get;  // a copy: before the claim, a finalizer may get from this queue in the same thread
     return outcome;
   }
-  template <class Ledger>
-  [[nodiscard]] Outcome peek(LastRings& last, Ledger ledger, Peeked& peeked) noexcept {
+  template <class Look, class Ledger>
+  [[nodiscard]] Outcome peek(LastRings& last, Look look, Ledger ledger, Peeked& peeked) noexcept {
     GrowingRing& ring = last.get;
     std::uint64_t skipped = 0;
     for (int turn = 0; turn < turns_limit; ++turn) {
-      const Stage now = levels_.unchecked_stage();
+      const Stage now = look_at_stage(look, Stage{ring.stage_seen});
       if (!is_of(ring, now)) [[unlikely]] {
-        if (!levels_.is_sound(now)) return Outcome::corrupt;
-        note_late_look();
-        if (now.is_discarded()) return Outcome::closed;
+        may_have_dirt_.store(true, std::memory_order_relaxed);  // a level may have been left
+        if (!levels_.is_sound(now) || now.is_discarded()) {
+          look.over();
+          return levels_.is_sound(now) ? Outcome::closed : Outcome::corrupt;
+        }
         ring = levels_.ring(now.read_level(), now);
       }
       const Outcome outcome = penstock::peek(ring, ledger, peeked);
+      look.over();
       peeked.skipped += skipped;
       if (outcome == Outcome::done) [[likely]] return outcome;
       skipped = peeked.skipped;
@@ -87,6 +93,16 @@ class GrowingFlow {
       }
     }
     return Outcome::corrupt;
+  }
+
+  // After peek(): look at what follows. False: the stage has moved, and nothing was looked at.
+  template <class Look, class Use>
+  [[nodiscard]] bool look_on(Look look, const GrowingRing& ring, Use use) const noexcept {
+    look.announce(Stage{ring.stage_seen});
+    const bool is_current = ring.is_current();
+    if (is_current) use();
+    look.over();
+    return is_current;
   }
 
   void after_get(const GrowingRing& ring) noexcept {
@@ -108,7 +124,6 @@ class GrowingFlow {
   void look_back() noexcept {
     (void)calm_down();
     if (is_held_.exchange(false, std::memory_order_relaxed)) may_have_dirt_.store(true, std::memory_order_relaxed);
-    if (looked_late_.load(std::memory_order_relaxed)) (void)tidy();
   }
 
   // Note how full the queue is; go back to level 0 if it is empty and was nearly so for long. True: it has.
@@ -130,13 +145,12 @@ class GrowingFlow {
 
   // A step of giving memory back. True: there may be more to do.
   bool tidy() noexcept {
-    if (!upkeep_.has_dirt() && !looked_late_.load(std::memory_order_relaxed)) {
+    if (!upkeep_.has_dirt()) {
       may_have_dirt_.store(false, std::memory_order_relaxed);
       return false;
     }
     if (!keeper_.enter(false)) return false;
     const Upkeep::Step step = upkeep_.reset_some(keeper_.file());
-    if (step != Upkeep::Step::some && looked_late_.exchange(false, std::memory_order_relaxed)) upkeep_.sweep(keeper_.file());
     keeper_.leave();
     if (step == Upkeep::Step::held) {  // not with every get: see look_back()
       is_held_.store(true, std::memory_order_relaxed);
@@ -148,7 +162,8 @@ class GrowingFlow {
   // Why put said unbacked.
   [[nodiscard]] int error() const noexcept { return error_.load(std::memory_order_relaxed); }
 
-  [[nodiscard]] bool looks_gettable() const noexcept {
+  template <class Look>
+  [[nodiscard]] bool looks_gettable(Look look) const noexcept {
     const Stage now = levels_.stage();
     if (now.is_discarded()) return true;
     const GrowingRing ring = levels_.ring(now.read_level(), now);
@@ -156,18 +171,22 @@ class GrowingFlow {
     const std::uint64_t word = ring.push_position->load(std::memory_order_relaxed);
     if ((word & closed_bit) && FromOpening::position_of(word) == position) return true;  // ended, or to be left
     if (FromOpening::position_of(word) == position) return now.is_shut();
-    return looks_poppable(ring);
+    bool is_poppable = true;
+    return !look_on(look, ring, [&] { is_poppable = looks_poppable(ring); }) || is_poppable;
   }
 
   // `resets`: as it was when there was no room.
-  [[nodiscard]] bool looks_puttable(std::uint64_t slots, std::uint64_t resets) const noexcept {
+  template <class Look>
+  [[nodiscard]] bool looks_puttable(Look look, std::uint64_t slots, std::uint64_t resets) const noexcept {
     const Stage now = levels_.stage();
     if (now.is_shut() || levels_.control().resets.load(std::memory_order_relaxed) != resets) return true;
     const GrowingRing ring = levels_.ring(now.written_level(), now);
     const std::uint64_t position = ring.push_position->load(std::memory_order_relaxed);
     if (position & closed_bit || !ring.is_current()) return true;
     if (slots > ring.claim_limit()) return false;
-    return ring.backed(position, slots) < slots || looks_pushable(ring, slots);
+    if (ring.backed(position, slots) < slots) return true;
+    bool is_pushable = true;
+    return !look_on(look, ring, [&] { is_pushable = looks_pushable(ring, position, slots); }) || is_pushable;
   }
 
  private:
@@ -181,11 +200,15 @@ class GrowingFlow {
     return ring.stage_seen == now.word && ring.stage != nullptr;
   }
 
-  // Of a thread that comes to another stage: a level may have been left, and what it looked at last, or somebody who
-  // is gone, may have been given back before (M6).
-  void note_late_look() noexcept {
-    looked_late_.store(true, std::memory_order_relaxed);
-    may_have_dirt_.store(true, std::memory_order_relaxed);
+  // The stage, whose rings are looked at from here on; it is probably the expected one. keeps V1
+  template <class Look>
+  [[nodiscard, gnu::always_inline]] inline Stage look_at_stage(Look look, Stage expected) const noexcept {
+    for (;;) {
+      look.announce(expected);
+      const Stage now = levels_.unchecked_stage();
+      if (now.moves() == expected.moves()) [[likely]] return now;
+      expected = now;
+    }
   }
 
   // A ring that is no longer the one may have said anything.
@@ -194,13 +217,14 @@ class GrowingFlow {
     return !levels_.is_sound(raw) || (outcome == Outcome::corrupt && raw.word == now.word);
   }
 
-  [[gnu::noinline]] Outcome make_way(Stage now, const GrowingRing& ring, Outcome outcome, std::uint64_t slots,
+  template <class Look>
+  [[gnu::noinline]] Outcome make_way(Stage now, Look look, const GrowingRing& ring, Outcome outcome, std::uint64_t slots,
                                      bool& may_start_over) noexcept {
     switch (outcome) {
       case Outcome::closed:
         return levels_.follow_closing(now) == Levels::Moved::corrupt ? Outcome::corrupt : Outcome::moved;
       case Outcome::full: {
-        const Outcome grown = grow(now, ring, slots);
+        const Outcome grown = grow(now, look, ring, slots);
         const bool is_too_long = slots > ring.claim_limit();
         return grown == Outcome::full && is_too_long && start_over(now, may_start_over) ? Outcome::moved : grown;
       }
@@ -209,11 +233,14 @@ class GrowingFlow {
     }
   }
 
-  [[nodiscard]] Outcome grow(Stage now, const GrowingRing& ring, std::uint64_t slots) noexcept {
+  template <class Look>
+  [[nodiscard]] Outcome grow(Stage now, Look look, const GrowingRing& ring, std::uint64_t slots) noexcept {
     const std::uint32_t next = now.written_level() + 1;
     if (next == levels_.steps()) return Outcome::full;
     if (levels_.is_ready(next)) {
-      (void)levels_.close_full(now, slots);
+      look.announce(now);
+      levels_.close_full(now, slots);
+      look.over();
       return levels_.follow_closing(now) == Levels::Moved::corrupt ? Outcome::corrupt : Outcome::moved;
     }
     return plan(now, next, least_for(ring, next, slots), true);
@@ -306,7 +333,6 @@ class GrowingFlow {
   std::atomic<std::uint64_t> next_get_look_{0};
   std::atomic<bool> may_have_dirt_{false};
   std::atomic<bool> is_held_{false};
-  std::atomic<bool> looked_late_{false};
   std::atomic<int> error_{0};
 };
 

@@ -43,6 +43,7 @@ struct Stage {
   std::uint64_t word = 0;
   [[nodiscard]] constexpr std::uint32_t read_level() const noexcept { return word & 0xff; }
   [[nodiscard]] constexpr std::uint32_t written_level() const noexcept { return word >> 8 & 0xff; }
+  [[nodiscard]] constexpr std::uint64_t moves() const noexcept { return (word & ~(shut_bit | discarded_bit)) / move_one; }
   [[nodiscard]] constexpr bool is_shut() const noexcept { return word & shut_bit; }
   [[nodiscard]] constexpr bool is_discarded() const noexcept { return word & discarded_bit; }
   [[nodiscard]] constexpr Stage moved_to(std::uint32_t read, std::uint32_t written) const noexcept {

@@ -14,10 +14,12 @@ namespace penstock {
 
 using GrowingLease = BasicLease<GrowingQueue>;
 
-// As of one ring. A level that is given back meanwhile holds nothing of that position: everything in it was released.
-[[nodiscard]] inline bool is_unreleased(const GrowingQueue& queue, std::uint64_t position) noexcept {
+// As of one ring. A level that was given back holds nothing of that position: everything in it was released.
+[[nodiscard]] inline bool is_unreleased(GrowingQueue& queue, std::uint64_t position) noexcept {
   bool is_held = false;
-  GrowingRings(queue.levels()).each([&](const GrowingRing& ring) { is_held = is_held || is_unreleased(ring, position); });
+  queue.look_at_everything([&] {
+    GrowingRings(queue.levels()).each([&](const GrowingRing& ring) { is_held = is_held || is_unreleased(ring, position); });
+  });
   return is_held;
 }
 

@@ -18,7 +18,7 @@ class LocalGrowingQueue {
   // `base`: page-aligned, zeroed, offsets().total bytes.
   explicit LocalGrowingQueue(std::byte* base) noexcept
       : levels_(base, offsets(), first_bytes, steps, sizeof(void*), false, true),
-        upkeep_(levels_, base, offsets().regions, 0),
+        upkeep_(levels_, Looks(nullptr), base, offsets().regions, 0),
         flow_(*this, levels_, upkeep_),
         lock_(&levels_.control().upkeep) {}
 
@@ -31,20 +31,22 @@ class LocalGrowingQueue {
   template <class Local>
   [[nodiscard]] Outcome try_put_reference(Local ledger, void* reference) noexcept {
     LastRings fresh;
-    return flow_.put(last_of<Local>(fresh), 1, [=](const GrowingRing& ring) { return penstock::try_put_reference(ring, ledger, reference); });
+    return flow_.put(last_of<Local>(fresh), NoLook{}, 1, [=](const GrowingRing& ring) {
+      return penstock::try_put_reference(ring, ledger, reference);
+    });
   }
   template <class Local>
   [[nodiscard]] Outcome try_put_references(Local ledger, void* const* references, std::uint64_t count,
                                            std::uint64_t& put) noexcept {
     LastRings fresh;
-    return flow_.put(last_of<Local>(fresh), 1, [&](const GrowingRing& ring) {
+    return flow_.put(last_of<Local>(fresh), NoLook{}, 1, [&](const GrowingRing& ring) {
       return penstock::try_put_references(ring, ledger, references, count, put);
     });
   }
   template <class Local>
   [[nodiscard]] Outcome peek(Local ledger, Peeked& peeked, GrowingRing& ring) noexcept {
     LastRings fresh;
-    return flow_.peek(last_of<Local>(fresh), ledger, peeked, ring);
+    return flow_.peek(last_of<Local>(fresh), NoLook{}, ledger, peeked, ring);
   }
   template <class Local>
   [[nodiscard]] Outcome try_get_reference(Local ledger, void*& reference) noexcept {
@@ -52,7 +54,7 @@ class LocalGrowingQueue {
     LastRings& last = last_of<Local>(fresh);
     Peeked peeked;
     for (;;) {
-      const Outcome outcome = flow_.peek(last, ledger, peeked);
+      const Outcome outcome = flow_.peek(last, NoLook{}, ledger, peeked);
       if (outcome != Outcome::done) return outcome;
       if (!claim_pop(last.get, ledger, peeked.span)) continue;
       void*& slot = reinterpret_cast<void**>(last.get.payload)[last.get.index(peeked.span.position)];
@@ -63,6 +65,9 @@ class LocalGrowingQueue {
       return outcome;
     }
   }
+
+  [[nodiscard]] bool looks_gettable() const noexcept { return flow_.looks_gettable(NoLook{}); }
+  [[nodiscard]] bool looks_puttable() const noexcept { return flow_.looks_puttable(NoLook{}, 1, 0); }
 
   // True: gets were ended by this call, and what is left belongs to the caller.
   [[nodiscard]] bool shut_down(bool immediate) noexcept {

@@ -16,8 +16,7 @@
 //            M4  each step can be done again: asking for memory that is there, giving back what is gone, storing the
 //                same words. What was begun is written down first (preparing, reset_slots).
 //            M5  recoveries hold the lock too: a slot that was judged in one opening is not changed in the next.
-//            M6  a look that comes late, at a level that was given back, sees zeros and makes the kernel give a page for
-//                them. Who finds that the stage has moved since it looked says so, and what is clean is given back again.
+//            M6  memory is given back only when nobody looks at it any more (V2 in growing_looks.hpp).
 //            M7  a level is withdrawn only when it is neither in the stage nor the next: nobody looks at its plan who
 //                has not seen the stage come to the level before it. It is marked first, and then the stage is seen
 //                unchanged by a swap: who comes there later sees the mark, and asks under the lock.
@@ -29,6 +28,7 @@
 #include <sys/mman.h>
 
 #include "growing.hpp"
+#include "growing_looks.hpp"
 #include "owner_lock.hpp"
 
 namespace penstock {
@@ -40,8 +40,8 @@ class Upkeep {
   static constexpr std::uint64_t withdrawing = ~std::uint64_t{0} >> 8;  // instead of slots, in `preparing`
   static constexpr std::uint64_t generation_lead = 64;  // generations beyond the prepared slots that looks may touch
 
-  Upkeep(const Levels& levels, std::byte* base, std::uint64_t fixed_bytes, std::uint64_t max_bytes) noexcept
-      : levels_(levels), base_(base), fixed_bytes_(fixed_bytes), max_bytes_(max_bytes) {}
+  Upkeep(const Levels& levels, Looks looks, std::byte* base, std::uint64_t fixed_bytes, std::uint64_t max_bytes) noexcept
+      : levels_(levels), looks_(looks), base_(base), fixed_bytes_(fixed_bytes), max_bytes_(max_bytes) {}
 
   // All below: under the lock. `fd` is the segment's file, or nothing within a process.
 
@@ -53,7 +53,6 @@ class Upkeep {
     if (levels_.is_ready(i)) return Given::yes;
     LevelControl& level = *levels_[i].control;
     if (levels_.plan(i).word == 0) {
-      if (max_bytes_ != 0) sweep(fd);
       std::uint64_t capacity = levels_[i].capacity;
       const std::uint64_t reserved = reserved_bytes();
       while (max_bytes_ != 0 && capacity >= least && reserved + bytes_of(capacity) > max_bytes_) capacity /= 2;  // M1
@@ -93,7 +92,7 @@ class Upkeep {
 
   enum class Step : std::uint8_t { nothing, some, held };
 
-  // A step of giving back what is drained. held: in all that is left somebody is still reading, or died there.
+  // A step of giving back what is drained. held: in all that is left somebody is still reading or looking, or died there.
   [[nodiscard]] Step reset_some(int fd) noexcept {
     const Stage now = levels_.unchecked_stage();
     PENSTOCK_FAILPOINT("memory.read_stage");
@@ -105,20 +104,6 @@ class Upkeep {
       step = Step::held;
     }
     return step;
-  }
-
-  // Pages that late looks have got in levels that nobody uses. keeps M6
-  void sweep(int fd) noexcept {
-    const Stage now = levels_.unchecked_stage();
-    if (levels_.is_private() || !levels_.is_sound(now)) return;
-    for (std::uint32_t i = 1; i < levels_.steps(); ++i) {
-      const LevelControl& level = *levels_[i].control;
-      const bool is_out = i < now.read_level() || i > now.written_level();
-      // under the lock, so that nobody makes it ready meanwhile
-      if (is_out && levels_.is_clean(i) && level.planned.load(std::memory_order_relaxed) == 0 &&
-          level.prepared.load(std::memory_order_relaxed) == 0)
-        give_back(fd, i, 0, levels_[i].capacity);
-    }
   }
 
   [[nodiscard]] bool has_dirt() const noexcept {
@@ -294,7 +279,7 @@ class Upkeep {
             levels_[i].lengths != nullptr ? at.lengths : at.payload);
   }
 
-  // True: something was given back. keeps M3, M4
+  // True: something was given back. keeps M3, M4, M6
   [[nodiscard]] bool reset(int fd, std::uint32_t i, Stage now) noexcept {
     LevelControl& level = *levels_[i].control;
     const GrowingRing ring = levels_.ring(i, now);
@@ -308,6 +293,7 @@ class Upkeep {
     const std::uint64_t step = step_bytes / levels_.slot_bytes() + 1;
     const std::uint64_t last = slots - first < step ? slots : first + step;
     if (!are_released(ring, i, end, first, last)) return false;
+    if (i != 0 && !looks_.are_over(now)) return false;
     PENSTOCK_FAILPOINT("memory.before_reset");
     if (i != 0) {
       give_back(fd, i, first, last);
@@ -352,6 +338,7 @@ class Upkeep {
   }
 
   const Levels& levels_;
+  Looks looks_;
   std::byte* base_;
   std::uint64_t fixed_bytes_;
   std::uint64_t max_bytes_;

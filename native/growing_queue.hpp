@@ -34,6 +34,14 @@ class GrowingRings {
 };
 using GrowingRecovery = BasicRecovery<GrowingRings>;
 
+// Items in all rings that are in use: exact when nobody is at work. To walk is to look at all of them.
+[[nodiscard]] inline std::uint64_t count_items(const Levels& levels, bool walk) noexcept {
+  const Stage now = levels.stage();
+  std::uint64_t items = 0;
+  for (std::uint32_t i = now.read_level(); i <= now.written_level(); ++i) items += count_items(levels.ring(i, now), walk);
+  return items;
+}
+
 // In shared memory, as one process has it.
 class GrowingQueue {
  public:
@@ -45,7 +53,7 @@ class GrowingQueue {
                std::uint64_t slot_bytes, bool varying, std::uint64_t max_bytes, std::uint32_t participants,
                std::uint32_t producers, int lock_fd, Identity identity, LastRings* last) noexcept
       : levels_(base, at, first_bytes, steps, slot_bytes, varying, false),
-        upkeep_(levels_, base, at.regions, max_bytes),
+        upkeep_(levels_, Looks(&roster_), base, at.regions, max_bytes),
         roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
                 &control().participants_used, identity),
         producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers, roster_),
@@ -89,36 +97,51 @@ class GrowingQueue {
 
   // Puts: see bounded_items.hpp and bounded_producers.hpp. The length of every item was checked.
   [[nodiscard]] Outcome try_put_bytes(SharedLedger ledger, const void* data, std::uint64_t bytes) noexcept {
-    return flow_.put(last_of(ledger), slots_for(bytes), [=](const GrowingRing& ring) {
+    return flow_.put(last_of(ledger), look_of(ledger), slots_for(bytes), [=](const GrowingRing& ring) {
       return penstock::try_put_bytes(ring, ledger, data, bytes);
     });
   }
   [[nodiscard]] Outcome try_put_bytes_many(SharedLedger ledger, const Buffer* items, std::uint64_t count,
                                            std::uint64_t& put) noexcept {
-    return flow_.put(last_of(ledger), slots_for(items[0].bytes), [&](const GrowingRing& ring) {
+    return flow_.put(last_of(ledger), look_of(ledger), slots_for(items[0].bytes), [&](const GrowingRing& ring) {
       return penstock::try_put_bytes_many(ring, ledger, items, count, put);
     });
   }
   [[nodiscard]] Outcome try_put_records(SharedLedger ledger, const void* data, std::uint64_t count,
                                         std::uint64_t& put) noexcept {
-    return flow_.put(last_of(ledger), 1, [&](const GrowingRing& ring) {
+    return flow_.put(last_of(ledger), look_of(ledger), 1, [&](const GrowingRing& ring) {
       return penstock::try_put_records(ring, ledger, data, count, put);
     });
   }
   [[nodiscard]] Outcome try_put_bytes_once(SharedLedger ledger, ProducerLine& line, const Buffer* items,
                                            std::uint64_t count, std::uint64_t& put) noexcept {
-    return flow_.put(last_of(ledger), slots_for(items[0].bytes), [&](const GrowingRing& ring) {
+    return flow_.put(last_of(ledger), look_of(ledger), slots_for(items[0].bytes), [&](const GrowingRing& ring) {
       return penstock::try_put_bytes_once(ring, ledger, line, items, count, put);
     });
   }
   [[nodiscard]] Outcome try_put_records_once(SharedLedger ledger, ProducerLine& line, const void* data,
                                              std::uint64_t count, std::uint64_t& put) noexcept {
-    return flow_.put(last_of(ledger), 1, [&](const GrowingRing& ring) {
+    return flow_.put(last_of(ledger), look_of(ledger), 1, [&](const GrowingRing& ring) {
       return penstock::try_put_records_once(ring, ledger, line, data, count, put);
     });
   }
   [[nodiscard]] Outcome peek(SharedLedger ledger, Peeked& peeked, GrowingRing& ring) noexcept {
-    return flow_.peek(last_of(ledger), ledger, peeked, ring);
+    return flow_.peek(last_of(ledger), look_of(ledger), ledger, peeked, ring);
+  }
+  // After peek(): look at what follows in its ring. False: it is not the one any more, and nothing was looked at.
+  template <class Use>
+  [[nodiscard]] bool look_on(SharedLedger ledger, const GrowingRing& ring, Use use) noexcept {
+    return flow_.look_on(look_of(ledger), ring, use);
+  }
+  void widen_records(SharedLedger ledger, const GrowingRing& ring, std::uint64_t limit, Peeked& peeked) noexcept {
+    (void)look_on(ledger, ring, [&] { penstock::widen_records(ring, limit, peeked); });
+  }
+  [[nodiscard]] std::uint64_t widen_bytes(SharedLedger ledger, const GrowingRing& ring, std::uint64_t limit,
+                                          std::uint64_t* lengths, Peeked& peeked) noexcept {
+    std::uint64_t items = 1;
+    lengths[0] = peeked.bytes;
+    (void)look_on(ledger, ring, [&] { items = penstock::widen_bytes(ring, limit, lengths, peeked); });
+    return items;
   }
   [[nodiscard]] std::uint64_t slots_for(std::uint64_t bytes) const noexcept {
     return bytes <= levels_.slot_bytes() ? 1 : (bytes + levels_.slot_bytes() - 1) / levels_.slot_bytes();
@@ -155,8 +178,6 @@ class GrowingQueue {
     if (find_ledger(ledger)) ledger.clear();
   }
   [[nodiscard]] int file() const noexcept { return roster_.descriptor(); }
-  // From here on this process is dead to the others.
-  void leave_roster() noexcept { roster_.leave(); }
 
   // When to look for the dead: see SharedQueue.
   [[nodiscard]] bool recovery_is_due(Outcome outcome) noexcept {
@@ -167,28 +188,52 @@ class GrowingQueue {
     return true;
   }
 
-  // One pass; somebody else may be at it, then nothing is found.
+  // One pass; somebody else may be at it, then nothing is found. What is adoptable is looked at until it is adopted.
   [[nodiscard]] GrowingRecovery::Found recover() noexcept {
     GrowingRecovery::Found found;
     if (!enter(false)) return found;
     found = recovery_.run();
+    SharedLedger mine;
+    if (found.adoptable && find_ledger(mine)) look_of(mine).announce_everything();  // V3
     leave();
     return found;
   }
-  void after_release(const GrowingRing& ring) noexcept { flow_.after_release(ring); }
+  // Of what recover() found in this thread. False: somebody else was faster, or this thread has looked elsewhere since.
   [[nodiscard]] bool try_adopt(SharedLedger ledger, const GrowingRecovery::Found& found) noexcept {
-    return recovery_.try_adopt(ledger, found);
+    const bool is_adopted = is_still_looking() && recovery_.try_adopt(ledger, found);
+    look_away();
+    return is_adopted;
   }
+  [[nodiscard]] std::uint64_t try_adopt_many(SharedLedger ledger, const GrowingRecovery::Found& found, Adopted* items,
+                                             std::uint64_t limit) noexcept {
+    const std::uint64_t count = is_still_looking() ? recovery_.try_adopt_many(ledger, found, items, limit) : 0;
+    look_away();
+    return count;
+  }
+  // Who does not adopt what was found says so.
+  void look_away() noexcept {
+    SharedLedger mine;
+    if (find_ledger(mine)) look_of(mine).over();
+  }
+  void after_release(const GrowingRing& ring) noexcept { flow_.after_release(ring); }
   void finish_adopted(SharedLedger ledger, const GrowingRecovery::Found& found, void* to) noexcept {
     copy_out(found.ring, found.peeked.span.position, to, found.peeked.bytes);
     PENSTOCK_FAILPOINT("recover.copied");
-    GrowingRecovery::release_adopted(found.ring, ledger, found.peeked.span);
+    look_while_held(ledger, [&] { GrowingRecovery::release_adopted(found.ring, ledger, found.peeked.span); });
+  }
+  // What is left of a long item that was adopted may be freed by others as soon as its head is. keeps V3
+  template <class Use>
+  void look_while_held(SharedLedger ledger, Use use) noexcept {
+    Look look = look_of(ledger);
+    look.announce_everything();
+    use();
+    look.over();
   }
 
   // For a producer: bury the dead, skip what is buried at the front, and send a consumer for the rest.
   [[nodiscard]] bool make_room(SharedLedger ledger) noexcept {
     const GrowingRecovery::Found found = recover();
-    if (found.adoptable) items().wake_one();
+    if (found.adoptable) leave_to_others();
     Peeked front;
     GrowingRing ring;
     (void)peek(ledger, front, ring);
@@ -204,7 +249,7 @@ class GrowingQueue {
       if (outcome != Outcome::busy || look == settle_looks) return outcome;
       const GrowingRecovery::Found found = recover();
       if (found.unclaimed) return Outcome::corrupt;
-      if (found.adoptable) items().wake_one();
+      if (found.adoptable) leave_to_others();
       if (!found.changed) nap();
     }
   }
@@ -221,6 +266,14 @@ class GrowingQueue {
     if (control().has_long_items.load(std::memory_order_relaxed) == 0)
       control().has_long_items.store(1, std::memory_order_relaxed);  // a hint for qsize
   }
+  [[nodiscard]] std::uint64_t count_items() noexcept {
+    std::uint64_t items = 0;
+    if (may_hold_gaps())
+      look_at_everything([&] { items = penstock::count_items(levels_, true); });
+    else
+      items = penstock::count_items(levels_, false);
+    return items;
+  }
   [[nodiscard]] bool may_hold_gaps() const noexcept {
     return control().has_long_items.load(std::memory_order_relaxed) != 0 ||
            control().tombstones.load(std::memory_order_relaxed) != 0;
@@ -233,16 +286,39 @@ class GrowingQueue {
   }
 
   void wait_for_items(std::int64_t limit_ns) noexcept {
-    while (!flow_.looks_gettable() && flow_.tidy()) {
+    while (!looks_gettable() && flow_.tidy()) {
     }
     wait_until(
-        items(), item_patience_, [this] { return flow_.looks_gettable(); }, [] { return true; }, limit_ns);
+        items(), item_patience_, [this] { return looks_gettable(); }, [] { return true; }, limit_ns);
   }
   // After busy.
   void wait_a_moment() const noexcept { nap(); }
   void wait_for_room(std::uint64_t slots, std::uint64_t resets, std::int64_t limit_ns) noexcept {
     wait_until(
-        room(), room_patience_, [=, this] { return flow_.looks_puttable(slots, resets); }, [] { return true; }, limit_ns);
+        room(), room_patience_, [=, this] { return looks_puttable(slots, resets); }, [] { return true; }, limit_ns);
+  }
+  // Is it worth another try? Who waits has tried, so it has a line.
+  [[nodiscard]] bool looks_gettable() const noexcept {
+    SharedLedger ledger;
+    return !find_ledger(ledger) || flow_.looks_gettable(look_of(ledger));
+  }
+  [[nodiscard]] bool looks_puttable(std::uint64_t slots, std::uint64_t resets) const noexcept {
+    SharedLedger ledger;
+    return !find_ledger(ledger) || flow_.looks_puttable(look_of(ledger), slots, resets);
+  }
+
+  // Calls use() while nothing is given back, so that it can look at everything. If somebody has the lock for long, also
+  // without it: then what it sees is still true, but pages that were just given back may come again.
+  template <class Use>
+  void look_at_everything(Use use) noexcept {
+    SharedLedger ledger;
+    if (find_ledger(ledger)) {
+      const bool is_entered = enter_within(moment_ns);
+      use();
+      if (is_entered) leave();
+    } else if (!as_joiner(moment_ns, use)) {
+      use();
+    }
   }
 
  private:
@@ -255,6 +331,17 @@ class GrowingQueue {
   static_assert(at_the_lock != 0 && !Intent::unpack(at_the_lock).covers(Side::push, 1));
 
   [[nodiscard]] LastRings& last_of(SharedLedger ledger) noexcept { return last_[ledger.number()]; }
+  [[nodiscard]] Look look_of(SharedLedger ledger) const noexcept { return Look(roster_.lines()[ledger.number()]); }
+  [[nodiscard]] bool is_still_looking() const noexcept {
+    SharedLedger mine;
+    return find_ledger(mine) && look_of(mine).is_at_everything();
+  }
+
+  // A producer found what only a consumer may take.
+  void leave_to_others() noexcept {
+    look_away();
+    items().wake_one();
+  }
 
   [[nodiscard]] bool is_owner_dead() const noexcept {
     std::uint32_t owner = 0;
@@ -282,28 +369,46 @@ class GrowingQueue {
 
   template <class Join>
   [[nodiscard]] Roster::Joined join_by(Join join) noexcept {
+    fence_for_all::take_part();
     for (int look = 0;; ++look) {
-      const Roster::Joined joined = join([this](std::uint32_t line) {
-        lock_.orphan(line);  // K4; a line is noted as soon as its owner is at the lock
-        return recovery_.bequeath(line);
-      });
+      const Roster::Joined joined = join_once(join);
       if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_of_the_living()) return joined;
-      bury_without_line();
+      (void)as_joiner(0, [this] { (void)recovery_.run(); });
       nap();
     }
   }
 
+  // A line that the dead have left with something in it is had only with the lock, since slots are looked at for it.
+  template <class Join>
+  [[nodiscard]] Roster::Joined join_once(Join join) noexcept {
+    Roster::Joined joined = Roster::Joined::table_full;
+    const auto join_entered = [&](bool is_entered) {
+      joined = join([=, this](std::uint32_t line) {
+        lock_.orphan(line);  // K4; a line is noted as soon as its owner is at the lock
+        return is_entered ? recovery_.bequeath(line) : recovery_.names_nothing(line);
+      });
+    };
+    if (!as_joiner(0, [&] { join_entered(true); })) join_entered(false);
+    return joined;
+  }
+
   // Who joins has no line of its own to enter with, so there is one number more for those, and a lock in the file
-  // that says whether its holder lives.
-  void bury_without_line() noexcept {
-    if (!roster_.hold(joiner)) return;
+  // that says whether its holder lives. False: somebody else has that, or the lock.
+  template <class Use>
+  [[nodiscard]] bool as_joiner(std::int64_t limit_ns, Use use) noexcept {
+    if (!roster_.hold(joiner)) return false;
     lock_.orphan(joiner);  // K4: an earlier joiner's, who died
-    if (lock_.try_lock(joiner) != Locked::no) {
+    Locked locked = lock_.try_lock(joiner);
+    if (locked == Locked::no && limit_ns != 0)
+      locked = lock_.lock(joiner, [this](std::uint32_t owner) { return is_alive(owner); }, limit_ns);
+    const bool is_entered = locked != Locked::no;
+    if (is_entered) {
       upkeep_.redo(file());
-      (void)recovery_.run();
+      use();
       lock_.unlock();
     }
     roster_.let_go(joiner);
+    return is_entered;
   }
 
   [[nodiscard]] bool is_alive(std::uint32_t owner) const noexcept {
@@ -327,13 +432,5 @@ class GrowingQueue {
   Patience room_patience_;
   std::atomic<std::int64_t> last_recovery_ns_{0};
 };
-
-// Items in all rings that are in use: exact when nobody is at work.
-[[nodiscard]] inline std::uint64_t count_items(const Levels& levels, bool walk) noexcept {
-  const Stage now = levels.stage();
-  std::uint64_t items = 0;
-  for (std::uint32_t i = now.read_level(); i <= now.written_level(); ++i) items += count_items(levels.ring(i, now), walk);
-  return items;
-}
 
 }  // namespace penstock

@@ -285,6 +285,7 @@ class Roster {
     line.start_ticks.store(identity_.start_ticks, std::memory_order_relaxed);
     line.boot_id[0].store(identity_.boot_id[0], std::memory_order_relaxed);
     line.boot_id[1].store(identity_.boot_id[1], std::memory_order_relaxed);
+    line.looking.store(0, std::memory_order_relaxed);  // its last owner may have died in a look
   }
 
   void raise_used(std::uint32_t least) noexcept {

@@ -23,7 +23,7 @@ class StressedGrowing {
       if (outcome == Outcome::done) {
         seen = {Seen::unknown, put};
         queue_.items().notify();
-        if (has_waited() && queue_.flow().looks_puttable(1, resets())) queue_.room().notify();
+        if (has_waited() && queue_.looks_puttable(1, resets())) queue_.room().notify();
         return Answer::done;
       }
       if (outcome == Outcome::closed) return Answer::closed;
@@ -41,7 +41,7 @@ class StressedGrowing {
       GrowingRing ring;
       const Outcome outcome = queue_.peek(ledger_, peeked, ring);
       if (outcome == Outcome::done) {
-        widen_records(ring, limit, peeked);
+        queue_.widen_records(ledger_, ring, limit, peeked);
         if (!claim_pop(ring, ledger_, peeked.span)) continue;
         copy_out(ring, peeked.span.position, to, peeked.bytes);
         seen = {Seen::unknown, peeked.span.slots};
@@ -87,7 +87,7 @@ class StressedGrowing {
     copy_out(found.ring, span.position, to, found.peeked.bytes);
     seen = {Seen::unknown, 1, false, true};
     notes.copied(to, seen);
-    GrowingRecovery::release_adopted(found.ring, ledger_, span);
+    queue_.look_while_held(ledger_, [&] { GrowingRecovery::release_adopted(found.ring, ledger_, span); });
     queue_.after_release(found.ring);
     after_get(true);
     return true;
@@ -95,7 +95,7 @@ class StressedGrowing {
 
   void after_get(bool waited) noexcept {
     queue_.room().notify();
-    if (waited && queue_.flow().looks_gettable()) queue_.items().notify();
+    if (waited && queue_.looks_gettable()) queue_.items().notify();
   }
   [[nodiscard]] std::uint64_t resets() const noexcept {
     return queue_.control().resets.load(std::memory_order_relaxed);  // a hint: a wait looks again

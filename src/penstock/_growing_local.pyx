@@ -86,7 +86,7 @@ cdef class GrowingLocalBody(Body):
 
     cdef inline void _after_put(self, bint waited) noexcept:
         notify_local(self.queue.items())
-        if waited and self.queue.flow().looks_puttable(1, 0):
+        if waited and self.queue.looks_puttable():
             notify_local(self.queue.room())
 
     cdef object get(self, int64_t deadline):
@@ -124,7 +124,7 @@ cdef class GrowingLocalBody(Body):
 
     cdef inline void _after_get(self, bint waited) noexcept:
         notify_local(self.queue.room())
-        if waited and self.queue.flow().looks_gettable():
+        if waited and self.queue.looks_gettable():
             notify_local(self.queue.items())
 
     cdef bint _wait_for_room(self, Outcome outcome, int64_t deadline) except -1:
@@ -149,7 +149,7 @@ cdef class GrowingLocalBody(Body):
         if left <= 0:
             return False
         ticket = event.announce()
-        if self.queue.flow().looks_gettable() if for_items else self.queue.flow().looks_puttable(1, 0):
+        if self.queue.looks_gettable() if for_items else self.queue.looks_puttable():
             return True
         with nogil:
             event.park(ticket, min(left, park_limit_ns))

@@ -57,8 +57,6 @@ cdef extern from "growing_queue.hpp" namespace "penstock" nogil:
         void look_back()
         bint tidy()
         int error() const
-        bint looks_gettable() const
-        bint looks_puttable(uint64_t, uint64_t) const
 
     cdef cppclass Upkeep:
         uint64_t reserved_bytes() const
@@ -78,10 +76,11 @@ cdef extern from "growing_queue.hpp" namespace "penstock" nogil:
         Event room() const
         bint find_ledger(SharedLedger&) const
         int file() const
-        void leave_roster()
         uint64_t owner_word(SharedLedger) const
         Joined join()
         Outcome peek(SharedLedger, Peeked&, GrowingRing&)
+        void widen_records(SharedLedger, const GrowingRing&, uint64_t, Peeked&)
+        uint64_t widen_bytes(SharedLedger, const GrowingRing&, uint64_t, uint64_t*, Peeked&)
         Outcome try_put_bytes(SharedLedger, const void*, uint64_t)
         Outcome try_put_bytes_many(SharedLedger, const Buffer*, uint64_t, uint64_t&)
         Outcome try_put_records(SharedLedger, const void*, uint64_t, uint64_t&)
@@ -92,12 +91,15 @@ cdef extern from "growing_queue.hpp" namespace "penstock" nogil:
         bint recovery_is_due(Outcome)
         GrowingFound recover()
         bint try_adopt(SharedLedger, const GrowingFound&)
+        void look_away()
         void finish_adopted(SharedLedger, const GrowingFound&, void*)
         bint make_room(SharedLedger)
         Outcome settle_producer(ProducerLine&)
         void shut_down(bint)
         void note_long_items()
-        bint may_hold_gaps() const
+        uint64_t count_items()
+        bint looks_gettable() const
+        bint looks_puttable(uint64_t, uint64_t) const
         uint32_t count_alive() const
         void wait_for_items(int64_t)
         void wait_for_room(uint64_t, uint64_t, int64_t)
@@ -109,20 +111,17 @@ cdef extern from "growing_queue.hpp" namespace "penstock" nogil:
     void give_back(const GrowingRing&, SharedLedger, Span)
     void copy_out(const GrowingRing&, uint64_t, void*, uint64_t)
     void widen_records(const GrowingRing&, uint64_t, Peeked&)
-    uint64_t widen_bytes(const GrowingRing&, uint64_t, uint64_t*, Peeked&)
     bint try_take_references(const GrowingRing&, Local, Span, void**)
 
 cdef extern from "growing_lease.hpp" namespace "penstock" nogil:
     cdef cppclass GrowingLease(RingLease):
         GrowingLease(NativeGrowing&)
 
-    bint is_unreleased(const NativeGrowing&, uint64_t)
+    bint is_unreleased(NativeGrowing&, uint64_t)
 
 cdef extern from "growing_local.hpp" namespace "penstock" nogil:
     cdef cppclass LocalFlow "penstock::GrowingFlow<penstock::LocalGrowingQueue>":
         void after_get(const GrowingRing&)
-        bint looks_gettable() const
-        bint looks_puttable(uint64_t, uint64_t) const
 
     cdef cppclass LocalGrowing "penstock::LocalGrowingQueue":
         LocalGrowing(byte*)
@@ -132,6 +131,8 @@ cdef extern from "growing_local.hpp" namespace "penstock" nogil:
         LocalFlow& flow()
         Event items() const
         Event room() const
+        bint looks_gettable() const
+        bint looks_puttable() const
         Outcome peek(Local, Peeked&, GrowingRing&)
         Outcome try_put_reference(Local, void*)
         Outcome try_put_references(Local, void**, uint64_t, uint64_t&)

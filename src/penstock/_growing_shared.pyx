@@ -12,7 +12,7 @@ from penstock._kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from penstock._mapped cimport own_identity
 from penstock._native cimport (
     Buffer, Event, Identity, Joined, Outcome, Peeked, ProducerLine, Producers, RingLease, SharedLedger, array_data,
-    byte, import_array, is_broken, item_bytes_limit, watch_sparse,
+    byte, import_array, is_broken, item_bytes_limit, watch,
 )
 from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
 
@@ -48,6 +48,7 @@ cdef class GrowingBody(ClaimingBody):
         at.participants = offsets["participants_offset"]
         at.producers = offsets["producers_offset"]
         at.regions = offsets["regions_offset"]
+        self.guard = watch(mapped.view.buf, mapped.view.len)
         self.last = <LastRings*>PyMem_Calloc(geometry.participants, sizeof(LastRings))
         if self.last is NULL:
             raise MemoryError()
@@ -56,7 +57,6 @@ cdef class GrowingBody(ClaimingBody):
             geometry.max_bytes, geometry.participants, geometry.producers, opened.take_lock_fd(), own_identity(),
             self.last,
         )
-        self.guard = watch_sparse(mapped.view.buf, mapped.view.len, self.queue.file())
         self.item_slots_limit = self.queue.item_slots_limit()
         self.label = repr(opened.name)
         self.dtype = opened.item.dtype
@@ -67,9 +67,6 @@ cdef class GrowingBody(ClaimingBody):
     def __dealloc__(self):
         del self.queue
         PyMem_Free(self.last)
-
-    cdef void let_go(self) noexcept:
-        self.queue.leave_roster()
 
     cdef int raise_corrupt(self) except -1:
         cdef Stage now = self.queue.levels().stage()
@@ -169,7 +166,7 @@ cdef class GrowingBody(ClaimingBody):
         if is_broken(self.guard):
             self.raise_corrupt()
         self.queue.items().notify()
-        if waited and self.queue.flow().looks_puttable(1, self.queue.control().resets.load()):
+        if waited and self.queue.looks_puttable(1, self.queue.control().resets.load()):
             self.queue.room().notify()
         return 0
 
@@ -206,7 +203,7 @@ cdef class GrowingBody(ClaimingBody):
             self.raise_corrupt()
         self.queue.flow().after_get(ring)
         self.queue.room().notify()
-        if waited and self.queue.flow().looks_gettable():
+        if waited and self.queue.looks_gettable():
             self.queue.items().notify()
         return 0
 
@@ -252,7 +249,11 @@ cdef class GrowingBody(ClaimingBody):
         if found.unclaimed:
             self.raise_corrupt()
         if found.adoptable:
-            target = self._room_for(found.peeked.bytes)
+            try:
+                target = self._room_for(found.peeked.bytes)
+            except BaseException:
+                self.queue.look_away()
+                raise
             if not self.queue.try_adopt(ledger, found):
                 return RETRY
             self.queue.finish_adopted(ledger, found, self._data_of(target))
@@ -300,7 +301,7 @@ cdef class GrowingBody(ClaimingBody):
     cdef object _take_records(self, const GrowingRing& ring, uint64_t limit, SharedLedger ledger, Peeked* peeked):
         """The records from the peeked one on; None if somebody else was faster."""
         cdef object target
-        widen_records(ring, limit, peeked[0])
+        self.queue.widen_records(ledger, ring, limit, peeked[0])
         target = numpy.empty(peeked.span.slots, dtype=self.dtype)
         if not claim_pop(ring, ledger, peeked.span):
             return None
@@ -317,7 +318,7 @@ cdef class GrowingBody(ClaimingBody):
         if lengths is NULL:
             raise MemoryError()
         try:
-            count = widen_bytes(ring, most, lengths, peeked[0])
+            count = self.queue.widen_bytes(ledger, ring, most, lengths, peeked[0])
             for i in range(count):
                 if i == <uint64_t>len(spare):
                     spare.append(PyBytes_FromStringAndSize(NULL, lengths[i]))
@@ -380,7 +381,7 @@ cdef class GrowingBody(ClaimingBody):
         self.queue.wait_for_items(limit_ns)
 
     cdef bint looks_gettable(self) noexcept:
-        return self.queue.flow().looks_gettable()
+        return self.queue.looks_gettable()
 
     cdef bint is_discarded(self) noexcept:
         return self.queue.levels().stage().is_discarded()
@@ -411,7 +412,7 @@ cdef class GrowingBody(ClaimingBody):
         return os.fstat(self.queue.file()).st_blocks * 512
 
     cdef object size(self):
-        return count_items(self.queue.levels(), self.queue.may_hold_gaps())
+        return self.queue.count_items()
 
     cdef int end(self, bint immediate) except -1:
         self.queue.shut_down(immediate)

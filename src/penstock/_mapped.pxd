@@ -14,7 +14,6 @@ cdef class MappedBody(Body):
     cdef list deferred               # errors of items that were got after others, for whoever gets next
 
     cdef int raise_if_truncated(self) except -1
-    cdef void let_go(self) noexcept
     cdef int raise_not_joined(self, Joined joined) except -1
     cdef int raise_shut_down(self) except -1
     cdef int raise_deferred(self) except -1

@@ -1,11 +1,8 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
 """What every body that works on a mapped segment needs: who we are in it, and the errors it can always give."""
 
-from penstock._native cimport forget, is_broken, is_starved, thread_limit
+from penstock._native cimport forget, is_broken, thread_limit
 from penstock._queue cimport AT_ONCE, NOTHING
-
-import errno
-import os
 
 from penstock import segment
 from penstock.errors import CorruptSegment, QueueClosed, ShutDown, TooManyParticipants
@@ -30,19 +27,9 @@ cdef class MappedBody(Body):
         forget(self.guard)
 
     cdef int raise_if_truncated(self) except -1:
-        if not is_broken(self.guard):
-            return 0
-        self.let_go()
-        if is_starved(self.guard):
-            raise OSError(
-                errno.ENOSPC,
-                f"no memory for a page of {self.label}: {os.strerror(errno.ENOSPC)}; "
-                "make room where the segment is, and open the queue again",
-            )
-        raise CorruptSegment(f"the segment of {self.label} was truncated while it was in use; recreate the queue")
-
-    cdef void let_go(self) noexcept:
-        """What this process does from here on reaches nobody: to the others it is dead, and must look so."""
+        if is_broken(self.guard):
+            raise CorruptSegment(f"the segment of {self.label} was truncated while it was in use; recreate the queue")
+        return 0
 
     cdef int raise_not_joined(self, Joined joined) except -1:
         """A thread has no line in the participant table, and this is why."""

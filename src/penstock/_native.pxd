@@ -219,7 +219,6 @@ cdef extern from "fault_guard.hpp" namespace "penstock::fault_guard" nogil:
     cdef cppclass Range:
         pass
     Range* watch(void*, size_t)
-    Range* watch_sparse "penstock::fault_guard::watch" (void*, size_t, int)
     void forget(Range*)
 
 cdef extern from "numpy/arrayobject.h":
@@ -229,7 +228,6 @@ cdef extern from "_python.hpp" namespace "penstock" nogil:
     const bint has_gil
     void notify_local(Event)
     bint is_broken(const Range*)
-    bint is_starved(const Range*)
 
 cdef extern from "_python.hpp" namespace "penstock":
     void* array_data(object)

@@ -32,10 +32,6 @@ inline void notify_local(Event event) noexcept {
   return guard != nullptr && guard->broken.load(std::memory_order_relaxed);
 }
 
-[[nodiscard]] inline bool is_starved(const fault_guard::Range* guard) noexcept {
-  return guard != nullptr && guard->starved.load(std::memory_order_relaxed);
-}
-
 inline void* array_data(PyObject* array) noexcept { return PyArray_DATA(reinterpret_cast<PyArrayObject*>(array)); }
 
 // A reference that the queue owned, handed to Cython, which will drop it.

@@ -22,6 +22,20 @@ inline void get_all(GrowingAttachment& attached, std::uint64_t first, std::uint6
   }
 }
 
+// Pages that levels have which nobody uses: none, unless somebody looked there too late.
+[[nodiscard]] inline std::uint64_t bytes_in_unused_levels(const GrowingSegment& segment) {
+  const Levels levels = segment.levels();
+  const Stage now = stage_of(segment);
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 1; i < levels.steps(); ++i) {
+    const bool is_used = i >= now.read_level() && i <= now.written_level();
+    if (is_used || !levels.is_clean(i) || levels.plan(i).word != 0) continue;
+    for (std::uint64_t at = levels[i].at.generations; at < levels[i].at.end; at += page_bytes)
+      bytes += lseek(segment.fd(), static_cast<off_t>(at), SEEK_DATA) == static_cast<off_t>(at) ? page_bytes : 0;
+  }
+  return bytes;
+}
+
 // One in, one out, until it is back at its first level, and all that can be given back is.
 inline void calm_down(GrowingAttachment& attached, const GrowingSegment& segment) {
   std::uint64_t number = 0;
@@ -48,7 +62,7 @@ inline void get_records(GrowingAttachment& attached, std::uint64_t count) {
     GrowingRing ring;
     const SharedLedger mine = attached.ledger();
     REQUIRE(attached.queue().peek(mine, peeked, ring) == Outcome::done);
-    widen_records(ring, std::min<std::uint64_t>(4096, count - done), peeked);
+    attached.queue().widen_records(mine, ring, std::min<std::uint64_t>(4096, count - done), peeked);
     if (!claim_pop(ring, mine, peeked.span)) continue;
     copy_out(ring, peeked.span.position, data.data(), peeked.bytes);
     give_back(ring, mine, peeked.span);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "growing_segment.hpp"
+#include "growing_steps.hpp"
 
 namespace penstock::testing {
 
@@ -166,6 +166,7 @@ TEST(every_item_comes_out_once_and_in_order_through_all_levels) {
               static_cast<unsigned long long>(segment.control().grown.load()),
               static_cast<unsigned long long>(segment.control().shrunk.load()));
   CHECK(segment.control().shrunk.load() > 0);
+  CHECK_EQUAL(bytes_in_unused_levels(segment), 0u);
 }
 
 }  // namespace penstock::testing

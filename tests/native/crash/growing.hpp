@@ -234,7 +234,7 @@ class User {
     if (sabotage != Sabotage::silent) return attached_.put(item, bytes);
     const SharedLedger mine = attached_.ledger();
     (void)mine;
-    return attached_.flow().put(unledgered_, attached_.queue().slots_for(bytes), [&](const GrowingRing& ring) {
+    return attached_.flow().put(unledgered_, NoLook{}, attached_.queue().slots_for(bytes), [&](const GrowingRing& ring) {
       return try_put_bytes(ring, NoLedger{}, item, bytes);
     });
   }
