@@ -82,6 +82,7 @@ crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model sea
 	@$(BIN)/python -m models.slots --long
 	@$(BIN)/python -m models.growing_levels --long
 	@$(BIN)/python -m models.growing_plans --long
+	@$(BIN)/python -m models.growing_looks --long
 	@$(BIN)/python -m pytest tests/crash tests/concurrency tests/growing tests/slots tests/overwriting tests/checking --long
 	@$(BIN)/python -m pytest tests/spark -m long --long
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pytest
 
-from models import bounded_ledger, events_log, growing_levels, growing_plans, overwriting, slots
+from models import bounded_ledger, events_log, growing_levels, growing_looks, growing_plans, overwriting, slots
 from models.bounded_ledger.__main__ import COMMAND as LEDGER_COMMAND
 from models.bounded_ledger.campaign import CAMPAIGN as LEDGER_CAMPAIGN
 from models.campaign import Campaign, Case
@@ -18,6 +18,8 @@ from models.events_log.__main__ import COMMAND as LOG_COMMAND
 from models.events_log.campaign import CAMPAIGN as LOG_CAMPAIGN
 from models.growing_levels.__main__ import COMMAND as LEVELS_COMMAND
 from models.growing_levels.campaign import CAMPAIGN as LEVELS_CAMPAIGN
+from models.growing_looks.__main__ import COMMAND as LOOKS_COMMAND
+from models.growing_looks.campaign import CAMPAIGN as LOOKS_CAMPAIGN
 from models.growing_plans.__main__ import COMMAND as PLANS_COMMAND
 from models.growing_plans.campaign import CAMPAIGN as PLANS_CAMPAIGN
 from models.overwriting.__main__ import COMMAND as OVERWRITING_COMMAND
@@ -36,6 +38,7 @@ CAMPAIGNS: dict[str, Campaign[Any]] = {
     "slots": SLOTS_CAMPAIGN,
     "growing_levels": LEVELS_CAMPAIGN,
     "growing_plans": PLANS_CAMPAIGN,
+    "growing_looks": LOOKS_CAMPAIGN,
 }
 SOUND = {
     "bounded_ledger": bounded_ledger.LEDGER,
@@ -44,6 +47,7 @@ SOUND = {
     "slots": slots.SLOTS,
     "growing_levels": growing_levels.LEVELS,
     "growing_plans": growing_plans.PLANS,
+    "growing_looks": growing_looks.LOOKS,
 }
 VARIANTS = {
     "bounded_ledger": set(bounded_ledger.VARIANTS),
@@ -52,6 +56,7 @@ VARIANTS = {
     "slots": set(slots.VARIANTS),
     "growing_levels": set(growing_levels.VARIANTS),
     "growing_plans": set(growing_plans.VARIANTS),
+    "growing_looks": set(growing_looks.VARIANTS),
 }
 COMMANDS: list[Command[Any]] = [
     LEDGER_COMMAND,
@@ -60,6 +65,7 @@ COMMANDS: list[Command[Any]] = [
     SLOTS_COMMAND,
     LEVELS_COMMAND,
     PLANS_COMMAND,
+    LOOKS_COMMAND,
 ]
 
 SOUND_CASES = [(name, case) for name, campaign in CAMPAIGNS.items() for case in campaign.sound]

@@ -13,7 +13,8 @@ static_assert(offsetof(BoundedControl, push_position) == 0 && offsetof(BoundedCo
 static_assert(offsetof(BoundedControl, items) == 256 && offsetof(BoundedControl, room) == 384);
 static_assert(offsetof(BoundedControl, participants_used) == 512);
 static_assert(offsetof(ParticipantLine, intent) == 0 && sizeof(ParticipantLine) == 128);
-static_assert(offsetof(ParticipantLine, inherited) == 40 && offsetof(ParticipantLine, tenure) == 48);
+static_assert(offsetof(ParticipantLine, inherited) == 40 && offsetof(ParticipantLine, tenure) == 48 &&
+              offsetof(ParticipantLine, looking) == 56);
 static_assert(offsetof(SegmentHeader, producers_offset) == 152 && offsetof(SegmentHeader, producers) == 160);
 static_assert(offsetof(ProducerLine, owner) == 0 && offsetof(ProducerLine, progress) == 8);
 static_assert(offsetof(ProducerLine, sequence) == 16 && offsetof(ProducerLine, position) == 32);
