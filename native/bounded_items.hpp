@@ -12,7 +12,7 @@ namespace penstock {
 
 // The payload is one circle of capacity * slot_bytes bytes: a copy is one memcpy, or two across the end.
 template <class R>
-void copy_in(const R& ring, std::uint64_t position, const void* from, std::uint64_t bytes) noexcept {
+[[gnu::always_inline]] inline void copy_in(const R& ring, std::uint64_t position, const void* from, std::uint64_t bytes) noexcept {
   const std::uint64_t at = ring.index(position) * ring.slot_bytes;
   const std::uint64_t to_the_end = ring.capacity * ring.slot_bytes - at;
   if (bytes <= to_the_end) [[likely]] {
@@ -24,7 +24,7 @@ void copy_in(const R& ring, std::uint64_t position, const void* from, std::uint6
 }
 
 template <class R>
-void copy_out(const R& ring, std::uint64_t position, void* to, std::uint64_t bytes) noexcept {
+[[gnu::always_inline]] inline void copy_out(const R& ring, std::uint64_t position, void* to, std::uint64_t bytes) noexcept {
   const std::uint64_t at = ring.index(position) * ring.slot_bytes;
   const std::uint64_t to_the_end = ring.capacity * ring.slot_bytes - at;
   if (bytes <= to_the_end) [[likely]] {
@@ -37,7 +37,7 @@ void copy_out(const R& ring, std::uint64_t position, void* to, std::uint64_t byt
 
 // relaxed: the release P1 of publish() that follows carries the lengths out
 template <class R>
-void write_lengths(const R& ring, Span span, std::uint64_t bytes) noexcept {
+[[gnu::always_inline]] inline void write_lengths(const R& ring, Span span, std::uint64_t bytes) noexcept {
   ring.length_of(span.position).store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
   for (std::uint64_t i = 1; i < span.slots; ++i)
     ring.length_of(span.position + i)

@@ -30,27 +30,17 @@ class GrowingFlow {
   [[nodiscard, gnu::always_inline]] inline Outcome put(LastRings& last, Look look, std::uint64_t slots,
                                                        Attempt attempt) noexcept {
     GrowingRing& ring = last.put;
-    bool may_start_over = true;
-    for (int turn = 0; turn < turns_limit; ++turn) {
-      const Stage now = look_at_stage(look, Stage{ring.stage_seen});
-      if (!is_of(ring, now)) [[unlikely]] {
-        if (!levels_.is_sound(now) || now.is_shut()) {
-          look.over();
-          return levels_.is_sound(now) ? Outcome::closed : Outcome::corrupt;
-        }
-        ring = levels_.ring(now.written_level(), now);
-      }
-      const Outcome outcome = slots == 1 || slots <= ring.claim_limit() ? attempt(ring) : Outcome::full;
+    const Stage now = look_at_stage(look, Stage{ring.stage_seen});
+    if (slots == 1 && is_of(ring, now)) [[likely]] {  // as nearly always
+      const Outcome outcome = attempt(ring);
       look.over();
       if (outcome == Outcome::done) [[likely]] {
         after_put(ring, now);
         return outcome;
       }
       ring.stage = nullptr;  // what has memory may have changed: look it up anew
-      const Outcome way = make_way(now, look, ring, outcome, slots, may_start_over);
-      if (way != Outcome::moved) return way;
     }
-    return Outcome::corrupt;
+    return put_anew(last, look, slots, attempt);
   }
 
   // The item at the front, and the ring that it is in.
@@ -61,38 +51,17 @@ class GrowingFlow {
     return outcome;
   }
   template <class Look, class Ledger>
-  [[nodiscard]] Outcome peek(LastRings& last, Look look, Ledger ledger, Peeked& peeked) noexcept {
-    GrowingRing& ring = last.get;
+  [[nodiscard, gnu::always_inline]] inline Outcome peek(LastRings& last, Look look, Ledger ledger,
+                                                        Peeked& peeked) noexcept {
+    const Stage now = look_at_stage(look, Stage{last.get.stage_seen});
     std::uint64_t skipped = 0;
-    for (int turn = 0; turn < turns_limit; ++turn) {
-      const Stage now = look_at_stage(look, Stage{ring.stage_seen});
-      if (!is_of(ring, now)) [[unlikely]] {
-        may_have_dirt_.store(true, std::memory_order_relaxed);  // a level may have been left
-        if (!levels_.is_sound(now) || now.is_discarded()) {
-          look.over();
-          return levels_.is_sound(now) ? Outcome::closed : Outcome::corrupt;
-        }
-        ring = levels_.ring(now.read_level(), now);
-      }
-      const Outcome outcome = penstock::peek(ring, ledger, peeked);
+    if (is_of(last.get, now)) [[likely]] {  // as nearly always
+      const Outcome outcome = penstock::peek(last.get, ledger, peeked);
       look.over();
-      peeked.skipped += skipped;
       if (outcome == Outcome::done) [[likely]] return outcome;
       skipped = peeked.skipped;
-      if (outcome == Outcome::busy) return outcome;
-      if (outcome == Outcome::empty) {
-        if (now.read_level() != now.written_level() && levels_.is_still(now)) return Outcome::corrupt;  // only that is open
-        if (!now.is_shut()) return outcome;
-        levels_.finish_shutting();  // whoever shut it down died meanwhile, or is about to
-      } else if (outcome == Outcome::closed) {
-        const Levels::Moved moved = levels_.read_on(now);
-        if (moved == Levels::Moved::corrupt) return Outcome::corrupt;
-        if (moved == Levels::Moved::no && levels_.is_still(now)) return outcome;
-      } else if (is_contradiction(outcome, now)) {
-        return Outcome::corrupt;
-      }
     }
-    return Outcome::corrupt;
+    return peek_anew(last, look, ledger, peeked, skipped);
   }
 
   // After peek(): look at what follows. False: the stage has moved, and nothing was looked at.
@@ -209,6 +178,69 @@ class GrowingFlow {
       if (now.moves() == expected.moves()) [[likely]] return now;
       expected = now;
     }
+  }
+
+  // Whatever is in the way of it.
+  template <class Look, class Attempt>
+  [[nodiscard, gnu::noinline]] Outcome put_anew(LastRings& last, Look look, std::uint64_t slots,
+                                                Attempt attempt) noexcept {
+    GrowingRing& ring = last.put;
+    bool may_start_over = true;
+    for (int turn = 0; turn < turns_limit; ++turn) {
+      const Stage now = look_at_stage(look, Stage{ring.stage_seen});
+      if (!is_of(ring, now)) [[unlikely]] {
+        if (!levels_.is_sound(now) || now.is_shut()) {
+          look.over();
+          return levels_.is_sound(now) ? Outcome::closed : Outcome::corrupt;
+        }
+        ring = levels_.ring(now.written_level(), now);
+      }
+      const Outcome outcome = slots == 1 || slots <= ring.claim_limit() ? attempt(ring) : Outcome::full;
+      look.over();
+      if (outcome == Outcome::done) [[likely]] {
+        after_put(ring, now);
+        return outcome;
+      }
+      ring.stage = nullptr;  // what has memory may have changed: look it up anew
+      const Outcome way = make_way(now, look, ring, outcome, slots, may_start_over);
+      if (way != Outcome::moved) return way;
+    }
+    return Outcome::corrupt;
+  }
+
+  template <class Look, class Ledger>
+  [[nodiscard, gnu::noinline]] Outcome peek_anew(LastRings& last, Look look, Ledger ledger, Peeked& peeked,
+                                                 std::uint64_t skipped) noexcept {
+    GrowingRing& ring = last.get;
+    for (int turn = 0; turn < turns_limit; ++turn) {
+      const Stage now = look_at_stage(look, Stage{ring.stage_seen});
+      if (!is_of(ring, now)) [[unlikely]] {
+        may_have_dirt_.store(true, std::memory_order_relaxed);  // a level may have been left
+        if (!levels_.is_sound(now) || now.is_discarded()) {
+          look.over();
+          return levels_.is_sound(now) ? Outcome::closed : Outcome::corrupt;
+        }
+        ring = levels_.ring(now.read_level(), now);
+      }
+      const Outcome outcome = penstock::peek(ring, ledger, peeked);
+      look.over();
+      peeked.skipped += skipped;
+      if (outcome == Outcome::done) [[likely]] return outcome;
+      skipped = peeked.skipped;
+      if (outcome == Outcome::busy) return outcome;
+      if (outcome == Outcome::empty) {
+        if (now.read_level() != now.written_level() && levels_.is_still(now)) return Outcome::corrupt;  // only that is open
+        if (!now.is_shut()) return outcome;
+        levels_.finish_shutting();  // whoever shut it down died meanwhile, or is about to
+      } else if (outcome == Outcome::closed) {
+        const Levels::Moved moved = levels_.read_on(now);
+        if (moved == Levels::Moved::corrupt) return Outcome::corrupt;
+        if (moved == Levels::Moved::no && levels_.is_still(now)) return outcome;
+      } else if (is_contradiction(outcome, now)) {
+        return Outcome::corrupt;
+      }
+    }
+    return Outcome::corrupt;
   }
 
   // A ring that is no longer the one may have said anything.

@@ -128,6 +128,13 @@ class GrowingQueue {
   [[nodiscard]] Outcome peek(SharedLedger ledger, Peeked& peeked, GrowingRing& ring) noexcept {
     return flow_.peek(last_of(ledger), look_of(ledger), ledger, peeked, ring);
   }
+  // The same without a copy of the ring, which is where the line looks next: if its thread gets from this queue before
+  // the claim, as a finalizer may, then it is another if its stage is.
+  [[nodiscard]] Outcome peek_in_place(SharedLedger ledger, Peeked& peeked) noexcept {
+    return flow_.peek(last_of(ledger), look_of(ledger), ledger, peeked);
+  }
+  [[nodiscard]] const GrowingRing* ring_in_place(SharedLedger ledger) const noexcept { return &last_[ledger.number()].get; }
+
   // After peek(): look at what follows in its ring. False: it is not the one any more, and nothing was looked at.
   template <class Use>
   [[nodiscard]] bool look_on(SharedLedger ledger, const GrowingRing& ring, Use use) noexcept {

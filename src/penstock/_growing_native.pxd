@@ -22,7 +22,7 @@ cdef extern from "growing_queue.hpp" namespace "penstock" nogil:
         GrowingRing()
         atomic[uint64_t]* push_position
         atomic[uint64_t]* pop_position
-        uint64_t capacity
+        uint64_t capacity, stage_seen
         uint64_t slots_for(uint64_t) const
         @staticmethod
         uint64_t position_of(uint64_t)
@@ -79,6 +79,8 @@ cdef extern from "growing_queue.hpp" namespace "penstock" nogil:
         uint64_t owner_word(SharedLedger) const
         Joined join()
         Outcome peek(SharedLedger, Peeked&, GrowingRing&)
+        Outcome peek_in_place(SharedLedger, Peeked&)
+        const GrowingRing* ring_in_place(SharedLedger) const
         void widen_records(SharedLedger, const GrowingRing&, uint64_t, Peeked&)
         uint64_t widen_bytes(SharedLedger, const GrowingRing&, uint64_t, uint64_t*, Peeked&)
         Outcome try_put_bytes(SharedLedger, const void*, uint64_t)

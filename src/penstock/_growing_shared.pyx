@@ -211,18 +211,21 @@ cdef class GrowingBody(ClaimingBody):
         cdef SharedLedger ledger
         cdef Outcome outcome
         cdef Peeked peeked
-        cdef GrowingRing ring
+        cdef const GrowingRing* ring
+        cdef uint64_t stage
         cdef object target
         cdef bint waited = False
         self.find_ledger(&ledger)
         while True:
-            outcome = self.queue.peek(ledger, peeked, ring)
+            outcome = self.queue.peek_in_place(ledger, peeked)
             if outcome == Outcome.done:
+                ring = self.queue.ring_in_place(ledger)
+                stage = ring.stage_seen
                 target = self._room_for(peeked.bytes)
-                if not claim_pop(ring, ledger, peeked.span):
+                if ring.stage_seen != stage or not claim_pop(ring[0], ledger, peeked.span):
                     continue
-                self._finish(ring, ledger, peeked, target)
-                self._after_get(ring, waited)
+                self._finish(ring[0], ledger, peeked, target)
+                self._after_get(ring[0], waited)
                 return target
             target = self._recover(outcome, ledger, peeked.skipped > 0)
             if target is RETRY:
