@@ -73,7 +73,9 @@ class LooksModel:
         memory = " ".join(
             ("+" if has else "-") + "!" * dirty for has, dirty in zip(state.has_memory, state.is_dirty, strict=True)
         )
-        lines = " ".join(f"{line}{list(late) if late else ''}" for line, late in zip(state.lines, state.buffers, strict=True))
+        lines = " ".join(
+            f"{line}{list(late) if late else ''}" for line, late in zip(state.lines, state.buffers, strict=True)
+        )
         return f"stage {state.stage} memory {memory} looking {lines}"
 
     def successors(self, state: State) -> Iterator[Transition[State]]:
@@ -207,7 +209,9 @@ class LooksModel:
         at = process.at
         if at == BEGIN:
             if self._is_free(state):
-                yield self._go(state._replace(lock=me), me, "ask first" if self._variant == "asked-first" else "read the stage")
+                yield self._go(
+                    state._replace(lock=me), me, "ask first" if self._variant == "asked-first" else "read the stage"
+                )
         elif at == "ask first":
             busy = any(state.lines[line] != NOTHING for line in range(len(state.lines)) if line != me)
             yield self._go(state, me, "leave" if busy else "read the stage")
