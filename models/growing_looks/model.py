@@ -1,8 +1,8 @@
 """Looks of native/growing_looks.hpp: announced, made and over, beside who gives memory back.
 
 One level is in use, and the stage moves from one to the next that has memory, or gets some. What was left is dirty
-until its memory is given back. A store goes into a buffer of its processor first and is seen by the others later, any
-time later, in order; a fence for everybody empties all buffers. Loads are not delayed: they see memory, or the own buffer.
+until its memory is given back. A store goes into a buffer of its processor first and is seen by the others any time
+later, in order; a fence for everybody empties all buffers. Loads are not delayed, and see what the others see.
 What is asked is whether anybody ever looks at a level that has no memory.
 """
 
