@@ -4,7 +4,7 @@ import json
 import multiprocessing
 
 import numpy as np
-from rows import TICK, numbered, parquet_numbers
+from rows import TICK, check_each_once, numbered, parquet_numbers
 from test_stream import Stream
 
 import penstock
@@ -57,6 +57,9 @@ def test_a_sink_that_overwrites_keeps_the_latest_rows_and_puts_a_repeated_batch_
     ticks.put_many(numbered(0, 3000))
     stream = Stream(spark, tmp_path)
     with penstock.OverwritingQueue.create("out", 1024, item=TICK) as out:
+        batch = spark.read.format("penstock").option("queue", "ticks").load().where("number < 100")
+        batch.write.format("penstock").option("queue", "out").mode("append").save()
+        check_each_once(out.get_many(9999)["number"], 100)
 
         def run():
             rows = spark.readStream.format("penstock").option("queue", "ticks").load()
@@ -66,7 +69,7 @@ def test_a_sink_that_overwrites_keeps_the_latest_rows_and_puts_a_repeated_batch_
 
         run()
         assert sorted(out.get_many(9999)["number"].tolist()) == list(range(3000 - 1024, 3000))
-        assert (out.stats().puts, out.stats().overwritten) == (3000, 3000 - 1024)
+        assert (out.stats().puts, out.stats().overwritten) == (3100, 3000 - 1024)
         stream.forget_last_commit()
         run()
-        assert out.stats().puts == 6000
+        assert out.stats().puts == 6100

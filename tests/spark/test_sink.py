@@ -1,7 +1,12 @@
 """The sink: every row once, batch or stream, whatever is repeated; back-pressure; and clear errors."""
 
+import contextlib
+import os
+import signal
 import threading
 import time
+from math import ceil, log
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +17,6 @@ from test_stream import Stream
 
 import penstock
 from deadline import until
-from penstock.opening import CLASSES
 
 
 def frame_of(spark, rows, partitions=3):
@@ -70,14 +74,19 @@ def all_of(jobs):
     return np.concatenate([jobs.get_many(4096)["number"] for _ in iter(jobs.empty, True)])
 
 
-SIZES = {"bounded": {"capacity": 4096}, "growing": {}, "slots": {"capacity": 4096}}
+# Each kind that is consumed and has put_once, with room for so many ticks, the growing one for some more.
+MAKERS = {
+    "bounded": lambda room: penstock.BoundedQueue.create("out", room, item=TICK),
+    "growing": lambda room: penstock.GrowingQueue.create(
+        "out", item=TICK, first_bytes=32 * TICK.itemsize, steps=1 + ceil(log(room / 32, 4))
+    ),
+    "slots": lambda room: penstock.SlotQueue.create("out", room, item=TICK),
+}
 
 
-@pytest.mark.parametrize(
-    "kind", ["bounded", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("growing", "slots"))]
-)
+@pytest.mark.parametrize("kind", MAKERS)
 def test_a_queue_that_is_consumed_takes_batches_and_streams_too(spark, ticks, stream, kind):
-    with CLASSES[kind].create("out", item=TICK, **SIZES[kind]) as jobs:
+    with MAKERS[kind](4096) as jobs:
         write(frame_of(spark, 1000))
         check_each_once(all_of(jobs), 1000)
         ticks.put_many(numbered(0, 2000))
@@ -89,20 +98,61 @@ def test_a_queue_that_is_consumed_takes_batches_and_streams_too(spark, ticks, st
 
 
 @pytest.mark.long
-def test_a_batch_that_no_slot_was_left_for_goes_on_where_it_stopped(spark, ticks, stream):
-    with penstock.SlotQueue.create("out", 1000, item=TICK) as jobs:
-        ticks.put_many(numbered(0, 2500))
-        ticks.subscribe("keeper", start="earliest").close()
-        found = []
-        while sum(map(len, found)) < 2500:
-            with pytest.raises(StreamingQueryException, match="nobody has taken an item for 1 s"):
-                stream.start(partitions=2, sink={"timeout": 1}).awaitTermination(200)
-            found.append(jobs.get_many(1000)["number"])
-            if sum(map(len, found)) == 2000:  # for the rest there is room
-                stream.run(partitions=3)
-                found.append(jobs.get_many(1000)["number"])
+@pytest.mark.parametrize("kind", MAKERS)
+def test_a_batch_that_no_room_was_left_for_goes_on_where_it_stopped(ticks, stream, kind):
+    ticks.put_many(numbered(0, 2500))
+    with MAKERS[kind](512) as jobs:
+        found, is_done = [], False
+        while not is_done:
+            partitions = 2 + len(found) % 2
+            query = stream.start(partitions=partitions, sink={"timeout": 1})
+            try:
+                is_done = query.awaitTermination(200)
+            except StreamingQueryException as error:
+                assert "nobody has taken an item for 1 s" in str(error)
+            found.append(all_of(jobs))
+        assert len(found) > 2, "there was no room for all at once"
         check_each_once(np.concatenate(found), 2500)
-        assert jobs.empty()
+
+
+def committers(queue_dir):
+    """The processes that Spark has put at the work of a commit: they have the queue open, as this one has."""
+    found = []
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with contextlib.suppress(OSError):
+            if f"{queue_dir}/out" in maps.read_text() and int(maps.parent.name) != os.getpid():
+                found.append(int(maps.parent.name))
+    return found
+
+
+@pytest.mark.parametrize("kind", [pytest.param("bounded", marks=pytest.mark.long), "growing", "slots"])
+def test_a_commit_that_is_killed_half_way_is_ended_by_the_next_one(ticks, stream, kind, queue_dir):
+    """It waits for room with a part of its rows in the queue when it is killed; the next one has other partitions."""
+    ticks.put_many(numbered(0, 2500))
+    with MAKERS[kind](512) as jobs:
+        query = stream.start(available_now=False, partitions=2)
+        until(lambda: jobs.full() and committers(queue_dir), "a full queue")
+        for pid in committers(queue_dir):
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(StreamingQueryException):
+            query.awaitTermination(200)
+        found = [all_of(jobs)]
+        assert 0 < len(found[0]) < 2500
+        thread = threading.Thread(target=collect, args=(jobs, found))
+        thread.start()
+        try:
+            stream.run(partitions=3)
+        finally:
+            jobs.shutdown()
+            thread.join()
+        check_each_once(np.concatenate(found), 2500)
+
+
+def collect(jobs, found):
+    """All that comes until the queue is shut down, also what should not."""
+    with contextlib.suppress(penstock.ShutDown):
+        while True:
+            found.append(jobs.get_many(100)["number"])
 
 
 def test_frames_go_from_slots_to_slots_as_columns_of_arrays(spark, tmp_path):
