@@ -1,4 +1,4 @@
-"""Numbered ticks, and the check that each number is there exactly once."""
+"""Numbered ticks, and the checks that each number is there exactly once, or at most once and the others counted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.dataset
+
+from penstock.stats import OverwritingStats
 
 TICK = np.dtype([("sym", "S8"), ("px", "f8"), ("ts", "M8[us]"), ("number", "i8")])
 
@@ -31,6 +33,15 @@ def check_each_once(found: np.ndarray, stop: int, start: int = 0) -> None:
         f"of {stop - start}: missing {missing[:5]} ({len(missing)}), doubled {doubled[:5]} ({len(doubled)}), "
         f"strange {strange[:5]} ({len(strange)})"
     )
+
+
+def check_none_twice_and_losses_counted(found: np.ndarray, stats: OverwritingStats, total: int) -> None:
+    """What a killed producer had begun it leaves out afterwards, so fewer than all may have been put, none twice."""
+    assert len(np.unique(found)) == len(found), "none twice"
+    lost = stats.overwritten + stats.torn + stats.lost_with_reader
+    assert (stats.size, stats.discarded) == (0, 0)
+    assert len(found) + lost == stats.puts <= total
+    assert len(found) > 0
 
 
 def parquet_numbers(folder: Path, column: str = "number") -> np.ndarray:

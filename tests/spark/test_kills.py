@@ -3,24 +3,27 @@
 Allowed, and nothing else: whatever is killed is started again, the driver from its checkpoints, and in the end the
 Parquet sink and the queue hold each record exactly once: both of them all of an EventQueue, and together all of a queue
 that gives each item to one of them. Of a queue that overwrites, each record at most once, and the rest is counted.
+The queue that is written to is a log, or one that somebody consumes meanwhile, so small that the sink waits for room.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from rows import TICK, check_each_once, parquet_numbers, queue_numbers
+from rows import TICK, check_each_once, check_none_twice_and_losses_counted, parquet_numbers, queue_numbers
 
 import penstock
-from penstock.stats import OverwritingStats
 
 HERE = Path(__file__).parent
 PRODUCERS = 4
@@ -163,12 +166,56 @@ MAKERS = {
 }
 IN_SHORT = ["events", "bounded"]  # one that is read in place, and one that is drained; the long form has them all
 
+# How the queue that Spark writes to is made. What is consumed has room for less than a batch.
+SINKS = {
+    "events": lambda: penstock.EventQueue.create("out", item=TICK, max_bytes=512 << 20),
+    "bounded": lambda: penstock.BoundedQueue.create("out", 8192, item=TICK),
+    "growing": lambda: penstock.GrowingQueue.create("out", item=TICK, max_bytes=8192 * TICK.itemsize),
+    "slots": lambda: penstock.SlotQueue.create("out", 8192, item=TICK),
+}
+
+
+class Consumer:
+    """Gets what comes out of the sink while it runs, a little slower than it comes."""
+
+    def __init__(self, out: penstock.Queue) -> None:
+        self.out = out
+        self.found = [np.zeros(0, "i8")]
+        self.thread = threading.Thread(target=self.work)
+        self.thread.start()
+
+    def work(self) -> None:
+        try:
+            while True:
+                self.found.append(self.out.get_many(1000)["number"])
+                time.sleep(0.002)
+        except penstock.ShutDown:
+            return
+
+    def numbers(self) -> np.ndarray:
+        self.out.shutdown()
+        self.thread.join()
+        return np.concatenate(self.found)
+
+
+@contextlib.contextmanager
+def sink_of(kind: str) -> Iterator[Callable[[], np.ndarray]]:
+    """The queue that Spark writes to; what was put into it, once everybody is done."""
+    with SINKS[kind]() as out:
+        if kind == "events":
+            yield lambda: queue_numbers(out)
+            return
+        consumer = Consumer(out)
+        try:
+            yield consumer.numbers
+        finally:
+            consumer.numbers()  # it ends, also when a test fails
+
 
 def run_campaign(
-    kind: str, folder: Path, seed: str, plan: list[str], rows: int, pause: tuple[float, float]
+    kind: str, sink: str, folder: Path, seed: str, plan: list[str], rows: int, pause: tuple[float, float]
 ) -> Campaign:
-    out_bytes = 512 << 20
-    with MAKERS[kind](rows) as ticks, penstock.EventQueue.create("out", item=TICK, max_bytes=out_bytes) as out:
+    with MAKERS[kind](rows) as ticks, sink_of(sink) as numbers_put:
         campaign = Campaign(folder, seed, rows)
         try:
             for victim in plan:
@@ -178,7 +225,7 @@ def run_campaign(
             campaign.finish(ticks)
             total = PRODUCERS * rows
             stats = ticks.stats()
-            written, put = parquet_numbers(folder / "parquet"), queue_numbers(out)
+            written, put = parquet_numbers(folder / "parquet"), numbers_put()
             positions = parquet_numbers(folder / "parquet", "position")
             if kind == "events":  # each query has everything; else they share it
                 check_each_once(written, total)
@@ -195,22 +242,20 @@ def run_campaign(
     return campaign
 
 
-def check_none_twice_and_losses_counted(found: np.ndarray, stats: OverwritingStats, total: int) -> None:
-    """What a killed producer had begun it leaves out afterwards, so fewer than all may have been put, none twice."""
-    assert len(np.unique(found)) == len(found), "none twice"
-    lost = stats.overwritten + stats.torn + stats.lost_with_reader
-    assert (stats.size, stats.discarded) == (0, 0)
-    assert len(found) + lost == stats.puts <= total
-    assert len(found) > 0
+PAIRS = [*((kind, "events") for kind in MAKERS), *(("events", sink) for sink in SINKS if sink != "events")]
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    "kind", [kind if kind in IN_SHORT else pytest.param(kind, marks=pytest.mark.long) for kind in MAKERS]
+    ("kind", "sink"),
+    [
+        (kind, sink) if kind in IN_SHORT and sink == "events" else pytest.param(kind, sink, marks=pytest.mark.long)
+        for kind, sink in PAIRS
+    ],
 )
-def test_each_record_arrives_once_though_everybody_is_killed_on_the_way(kind, tmp_path, capsys):
+def test_each_record_arrives_once_though_everybody_is_killed_on_the_way(kind, sink, tmp_path, capsys):
     plan = ["worker", "producer", "driver", "reader", "producer"]
-    campaign = run_campaign(kind, tmp_path, "short", plan, rows=50_000, pause=(0.0, 0.5))
+    campaign = run_campaign(kind, sink, tmp_path, "short", plan, rows=50_000, pause=(0.0, 0.5))
     with capsys.disabled():
         print(f"\n  kills: {campaign.kills}")
     assert campaign.kills["driver"] == 1
@@ -219,13 +264,19 @@ def test_each_record_arrives_once_though_everybody_is_killed_on_the_way(kind, tm
 
 @pytest.mark.long
 @pytest.mark.timeout(3000)
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("kind", MAKERS)
-def test_each_record_arrives_once_over_many_random_kills(kind, tmp_path, seed, capsys):
+@pytest.mark.parametrize(
+    ("kind", "sink", "seed"),
+    [
+        (kind, sink, seed)
+        for kind, sink in [*PAIRS, ("growing", "growing")]
+        for seed in range(5 if sink == "events" else 2)
+    ],
+)
+def test_each_record_arrives_once_over_many_random_kills(kind, sink, tmp_path, seed, capsys):
     rng = random.Random(seed)
     plan = ["driver", "driver", *rng.choices(["worker", "reader", "producer"], [4, 3, 3], k=10)]
     rng.shuffle(plan)
-    campaign = run_campaign(kind, tmp_path, f"long {seed}", plan, rows=400_000, pause=(0.0, 2.0))
+    campaign = run_campaign(kind, sink, tmp_path, f"long {seed}", plan, rows=400_000, pause=(0.0, 2.0))
     with capsys.disabled():
         print(f"\n  kills: {campaign.kills}")
     assert sum(campaign.kills.values()) >= 10
