@@ -1,7 +1,7 @@
 """Drainers and named producers are killed at random moments, without Spark in between.
 
-Allowed, and nothing else: whoever is killed is started again and knows nothing, the drainers have spools of their own,
-and in the end the spools together hold each item once.
+Allowed, and nothing else: whoever is killed is started again, the drainers have spools of their own, and in the end the
+spools together hold each item once; of a queue that overwrites at most once, and what is missing is counted.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+import producer
 import pytest
-from rows import TICK, check_each_once, numbered
+from driver import is_empty
+from rows import TICK, check_each_once, check_none_twice_and_losses_counted
 from test_spool import Query
 
 import penstock
 
-PRODUCERS, DRAINERS, BATCH = 2, 2, 50
+PRODUCERS, DRAINERS = 2, 2
 
 
 class Campaign:
@@ -43,15 +45,11 @@ class Campaign:
         return pid
 
     def produce(self, number):
-        with penstock.open("jobs") as jobs:
-            for sequence in range(self.rows // BATCH):
-                start = number * self.rows + sequence * BATCH
-                jobs.put_once(numbered(start, start + BATCH), f"producer {number}", sequence)
+        producer.main("jobs", number, self.rows, self.folder)
 
     def drain(self, number):
         query = Query(self.folder / f"drainer {number}")
-        positions = range(PRODUCERS * self.rows)
-        while not (query.queue.stats().is_shut_down and query.queue.empty() and not query.queue.unreleased(positions)):
+        while not (query.queue.stats().is_shut_down and is_empty(query.queue)):
             query.drainer.drain(100)
             time.sleep(0.0005)
         query.close()
@@ -72,12 +70,22 @@ class Campaign:
             os.waitpid(pid, 0)
 
 
+# Small ones, so that somebody always waits; the growing one opens and closes its sub-queues all the time.
+MAKERS = {
+    "bounded": lambda: penstock.BoundedQueue.create("jobs", 256, item=TICK),
+    "growing": lambda: penstock.GrowingQueue.create("jobs", item=TICK, first_bytes=1024, steps=4),
+    "slots": lambda: penstock.SlotQueue.create("jobs", 256, item=TICK),
+    "overwriting": lambda: penstock.OverwritingQueue.create("jobs", 256, item=TICK),
+}
+
+
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3, 4))])
-@pytest.mark.parametrize("kind", [pytest.param(penstock.BoundedQueue, marks=pytest.mark.long), penstock.SlotQueue])
-def test_each_item_is_kept_once_though_producers_and_drainers_are_killed(kind, seed, tmp_path, is_long):
+@pytest.mark.parametrize("kind", MAKERS)
+def test_each_item_is_kept_once_though_producers_and_drainers_are_killed(kind, seed, tmp_path, is_long, capsys):
     rows, kills = (100_000, 400) if is_long else (10_000, 25)
     rng = random.Random(seed)
-    with kind.create("jobs", 256, item=TICK) as jobs:
+    with MAKERS[kind]() as jobs:
         campaign = Campaign(tmp_path, rows)
         try:
             for _ in range(kills):
@@ -89,6 +97,14 @@ def test_each_item_is_kept_once_though_producers_and_drainers_are_killed(kind, s
         finally:
             campaign.end()
         queries = [Query(tmp_path / f"drainer {number}") for number in range(DRAINERS)]
-        check_each_once(np.concatenate([query.numbers() for query in queries]), PRODUCERS * rows)
+        found = np.concatenate([query.numbers() for query in queries])
+        positions = np.concatenate([query.positions() for query in queries])
+        with capsys.disabled():
+            print(f"\n  {kind}: {kills} kills, {len(found):,} kept")
+        assert len(np.unique(positions)) == len(positions)
+        if kind == "overwriting":
+            check_none_twice_and_losses_counted(found, jobs.stats(), PRODUCERS * rows)
+        else:
+            check_each_once(found, PRODUCERS * rows)
         for query in queries:
             query.close()
