@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -59,6 +60,35 @@ def test_ls_shows_queues_of_every_kind_beside_each_other():
     assert [(row["name"], row["kind"], row["size"]) for row in rows] == [("jobs", "bounded", 1), ("ticks", "events", 2)]
 
 
+def test_ls_shows_names_whole_and_items_in_short():
+    name = "a-name-that-takes-up-more-than-half-of-a-terminal"
+    record = np.dtype([("symbol", "S16"), ("price", "f8"), ("time", "M8[us]"), ("flag", "?")])
+    with (
+        penstock.BoundedQueue.create(name, 16, item=record),
+        penstock.SlotQueue.create("camera", 2, item=np.dtype(("f4", (480, 640)))),
+        penstock.EventQueue.create("gaps", item=np.dtype([("a", "i1"), ("b", "i8")], align=True)),
+    ):
+        _, *lines = call("ls").output.splitlines()
+        assert [line.split("  ")[0] for line in lines] == [name, "camera", "gaps"]
+        assert ["4 fields, 33 B" in lines[0], "480x640 float32" in lines[1], "2 fields, 16 B" in lines[2]] == [True] * 3
+        assert "('time', '<M8[us]')" in call("stat", name).output
+
+
+def test_in_a_terminal_what_is_too_long_goes_on_below_its_beginning(children):
+    """In a real one: a pseudo-terminal of 60 columns."""
+    penstock.EventQueue.create("ticks", item=np.dtype([(f"field_{i}", "f8") for i in range(8)])).close()
+    told = children.run(
+        "import os, pty, sys\n"
+        "os.environ['COLUMNS'] = '60'\n"
+        "pty.spawn([sys.executable, '-c', 'from penstock.cli import main; main()', 'stat', 'ticks'])"
+    )
+    item, *rest = told[told.index("item ") : told.index("size ")].replace("\r", "").splitlines()
+    start = item.index("[")
+    assert rest, "it takes more than one line"
+    assert all(len(line) <= 60 for line in (item, *rest))
+    assert all(line[:start].isspace() and not line[start].isspace() for line in rest)
+
+
 def test_a_queue_that_cannot_be_looked_at_does_not_hide_the_others(monkeypatch):
     really_open = penstock.open
 
@@ -73,6 +103,7 @@ def test_a_queue_that_cannot_be_looked_at_does_not_hide_the_others(monkeypatch):
         rows = json.loads(call("ls", "--json").output)
     assert result.exit_code == 0
     assert "jobs" in result.output
+    assert result.output.splitlines()[-1] == "broken: it broke after it was listed"
     assert "it broke" in next(row["error"] for row in rows if row["name"] == "broken")
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import textwrap
 from typing import Any
 
 import click
+import numpy as np
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 import penstock
@@ -42,7 +46,7 @@ def main() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def list_queues(as_json: bool) -> None:
     """List every queue in the directory."""
-    found = [row for info in penstock.queues() if (row := described(info)) is not None]
+    found = [row for info in penstock.queues() if (row := described(info, in_short=not as_json)) is not None]
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
@@ -51,13 +55,13 @@ def list_queues(as_json: bool) -> None:
         return
     table = Table(box=None, pad_edge=False)
     for column in ("name", "kind", "item"):
-        table.add_column(column)
+        table.add_column(column, no_wrap=True)
     for column in ("items", "MB", "participants"):
-        table.add_column(column, justify="right")
-    table.add_column("")
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
     for row in found:
         if "error" in row:
-            table.add_row(row["name"], row["kind"], "", "", "", "", row["error"])
+            table.add_row(row["name"], row["kind"], "", "", "", "", "cannot be read")
             continue
         table.add_row(
             row["name"],
@@ -68,7 +72,10 @@ def list_queues(as_json: bool) -> None:
             str(row["participants"]),
             "shut down" if row["is_shut_down"] else "",
         )
-    Console().print(table)
+    print_whole(table)
+    for row in found:
+        if "error" in row:
+            click.echo(f"{row['name']}: {row['error']}")
 
 
 @main.command(epilog="\b\nExample:\n  penstock stat ticks\n")
@@ -83,7 +90,7 @@ def stat(name: str, as_json: bool) -> None:
         return
     width = max(map(len, row))
     for field, value in row.items():
-        click.echo(f"{field:<{width}}  {value:,}" if type(value) is int else f"{field:<{width}}  {value}")
+        click.echo(f"{field:<{width}}  " + hanging(f"{value:,}" if type(value) is int else str(value), width + 2))
 
 
 @main.command(epilog="\b\nExample:\n  penstock rm ticks orders\n")
@@ -121,18 +128,42 @@ for command in (*COMMANDS, stress):
     main.add_command(command)
 
 
-def describe(name: str) -> dict[str, Any]:
+def print_whole(table: Table) -> None:
+    """Wider than the terminal if need be: a name that is cut short cannot be used."""
+    console = Console(markup=False, highlight=False)
+    wanted = Measurement.get(console, console.options.update(max_width=1 << 16), table).maximum
+    console.width = max(console.width, wanted)
+    console.print(table)
+
+
+def hanging(words: str, indent: int) -> str:
+    """What is too long for the terminal goes on below its own beginning."""
+    if not sys.stdout.isatty():
+        return words
+    room = max(20, shutil.get_terminal_size().columns - indent)
+    return ("\n" + " " * indent).join(textwrap.wrap(words, room) or [""])
+
+
+def describe(name: str, *, in_short: bool = False) -> dict[str, Any]:
     """A queue as one flat row."""
     with penstock.open(name) as queue:
-        item = queue.item
-        row = {"name": name, "kind": queue.kind, "item": getattr(item, "__name__", None) or str(item)}
+        row = {"name": name, "kind": queue.kind, "item": item_text(queue.item, in_short=in_short)}
         return row | {"size": queue.qsize()} | queue.stats()._asdict()
 
 
-def described(info: penstock.QueueInfo) -> dict[str, Any] | None:
+def item_text(item: Any, *, in_short: bool) -> str:
+    """What an item is; in short, a record or an array by its size: what is in it would fill a table."""
+    if in_short and isinstance(item, np.dtype) and item.names is not None:
+        return f"{len(item.names)} fields, {item.itemsize:,} B"
+    if in_short and isinstance(item, np.dtype) and item.shape:
+        return f"{'x'.join(map(str, item.shape))} {item.base}"
+    return getattr(item, "__name__", None) or str(item)
+
+
+def described(info: penstock.QueueInfo, *, in_short: bool) -> dict[str, Any] | None:
     """The same for a list, which one queue that cannot be read must not end; None if it has gone meanwhile."""
     try:
-        return describe(info.name)
+        return describe(info.name, in_short=in_short)
     except penstock.QueueNotFound:
         return None
     except (penstock.PenstockError, OSError) as error:
