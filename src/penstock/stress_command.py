@@ -105,7 +105,8 @@ def as_text(found: dict[str, Any]) -> str:
         )
     lines = [
         f"{found['operations']:,} operations in {found['seconds']:.1f} s: "
-        f"{found['operations_per_second'] / 1e6:.2f} million a second; {found['put']:,} items put, {found['got']:,} got"
+        f"{found['operations_per_second'] / 1e6:.2f} million a second",
+        f"{found['put']:,} items put, {found['got']:,} got",
     ]
     if found["killed"]:
         lines.append(f"{found['killed']} workers killed -9 on the way")
@@ -116,5 +117,6 @@ def as_text(found: dict[str, Any]) -> str:
     if found["interrupted"]:
         lines.append("ended early by Ctrl-C")
     if found["history"]:
-        lines.append(f"{found['rows']:,} rows in {found['history']}; prove them: penstock check {found['history']}")
+        lines.append(f"{found['rows']:,} rows in {found['history']}")
+        lines.append(f"prove them: penstock check {found['history']}")
     return "\n".join(lines)
