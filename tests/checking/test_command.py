@@ -12,6 +12,8 @@ from histories import find, history_of
 from writing import write
 
 from penstock.cli import main
+from penstock.spark.pipelines.checking.scales import round_marks
+from penstock.spark.pipelines.checking.verdict import witness_line
 
 
 @pytest.fixture
@@ -22,10 +24,14 @@ def right(tmp_path):
 @pytest.fixture
 def wrong(tmp_path):
     rows = history_of()
+    wrong_order(rows)
+    return write(tmp_path / "wrong", rows, "bounded", 2)
+
+
+def wrong_order(rows):
     first, second = find(rows, "get", 104), find(rows, "get", 105)
     for column in ("invoke_ns", "return_ns"):
         first[column], second[column] = second[column], first[column]
-    return write(tmp_path / "wrong", rows, "bounded", 2)
 
 
 def call(*arguments):
@@ -45,6 +51,14 @@ def test_a_wrong_history_fails_with_exit_code_1_and_both_witnesses(wrong):
     assert "FAILED" in result.output
     assert "value=104" in result.output
     assert "value=105" in result.output
+
+
+def test_a_witness_is_told_with_all_that_is_known_of_it_though_it_be_0():
+    row = {"worker": 0, "op": "get", "outcome": "ok", "value": 0, "ticket": 0, "invoke_ns": 0, "return_ns": 70}
+    assert witness_line(row | {"weak": False}) == "worker 0: get ok value=0 ticket=0 ns=0+70"
+    pending = {"worker": 3, "op": "put", "outcome": "pending", "value": 7, "invoke_ns": 5, "return_ns": None}
+    assert witness_line(pending | {"reader": 0, "weak": True}) == "worker 3: put pending value=7 reader=0 ns=5 weak"
+    assert witness_line({"value": 7}) == "value=7"
 
 
 def test_bad_input_has_exit_code_2_and_one_line(tmp_path):
@@ -107,6 +121,17 @@ def test_the_timeline_shows_the_witnesses_in_the_order_of_their_times(wrong, tmp
     assert [float(shape.get("y")) for shape in bars] == sorted(float(shape.get("y")) for shape in bars)
 
 
+def test_an_operation_that_is_much_longer_does_not_hide_the_witnesses(tmp_path):
+    """The timeline is as long as the violation, and what began before it is cut."""
+    rows = history_of()
+    wrong_order(rows)
+    rows[-1]["invoke_ns"] -= 10**9
+    path = tmp_path / "report.html"
+    assert call(write(tmp_path / "wrong", rows, "bounded", 2), "--report", path).exit_code == 1
+    bars = [shape for shape in pictures(path)[0] if shape.tag.endswith("rect")]
+    assert all(float(shape.get("width")) > 20 for shape in bars if shape.get("fill") == "#d62728")
+
+
 def test_the_report_of_a_right_history_has_no_timeline(right, tmp_path):
     path = tmp_path / "report.html"
     assert call(right, "--report", path).exit_code == 0
@@ -125,3 +150,17 @@ def test_a_report_that_fails_leaves_the_one_before_it_alone(right, tmp_path, mon
     assert call(right, "--report", path).exit_code == 2
     assert path.read_text() == "before"
     assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["report.html"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "marks"),
+    [
+        (0, 1024, [0, 200, 400, 600, 800, 1000]),
+        (0, 46.4e6, [0, 10e6, 20e6, 30e6, 40e6]),
+        (-3, 8, [-2, 0, 2, 4, 6, 8]),
+        (0, 1, [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        (0, 0, [0]),
+    ],
+)
+def test_an_axis_has_round_marks(low, high, marks):
+    assert round_marks(low, high, 6) == pytest.approx(marks)

@@ -24,7 +24,12 @@ ROWS = [
     {"pipelines"},
     {"pipelines.running"},
     {"pipelines.checking"},
-    {"pipelines.checking.rows", "pipelines.checking.verdict", "pipelines.checking.buckets"},
+    {
+        "pipelines.checking.rows",
+        "pipelines.checking.verdict",
+        "pipelines.checking.buckets",
+        "pipelines.checking.scales",
+    },
     {
         "pipelines.checking.scans",
         "pipelines.checking.record",

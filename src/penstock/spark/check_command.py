@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -109,27 +111,41 @@ def live(spark: SparkSession | None, console: Console) -> Iterator[Callable[[str
 
 
 def say(progress: Progress, step: Any, words: str, console: Console) -> None:
+    bar = progress.tasks[step]
+    bar.total, bar.completed = None, 0  # what stands there is the step before; update() takes no total of None
     progress.update(step, description=words)
     if not console.is_terminal:
         console.print(words)
 
 
 def show(verdict: Any, report: Path | None) -> None:
+    from penstock.spark.pipelines.checking.verdict import witness_line
+
     click.echo(f"{verdict.operations:,} operations of kind {verdict.kind}, checked in {verdict.seconds:.1f} s")
     for name, number in verdict.outcomes.items():
         click.echo(f"  {name:<12} {number:>15,}")
     if verdict.ok:
         click.echo("passed:")
         for sentence in verdict.proved:
-            click.echo(f"  {sentence}")
+            click.echo(wrapped(sentence, "  "))
     else:
         total = sum(verdict.counts.values())
         rules = ", ".join(f"{rule} {number:,}" for rule, number in verdict.counts.items())
         click.echo(f"FAILED: {total:,} violations: {rules}")
         for violation in verdict.violations[:SHOWN]:
-            click.echo(f"  {violation.rule}: {violation.why}")
+            click.echo(wrapped(f"{violation.rule}: {violation.why}", "  "))
             for witness in violation.witnesses:
-                known = (f"{name}={value}" for name, value in witness.items() if value not in (None, False))
-                click.echo(f"    {' '.join(known)}")
+                click.echo(wrapped(witness_line(witness), "    "))
+        if len(verdict.violations) > SHOWN:
+            click.echo("  and more: --json and --report list them")
     if report is not None:
         click.echo(f"report: {report}")
+
+
+def wrapped(words: str, indent: str) -> str:
+    """For a terminal as wide as it is; a pipe gets each sentence as one line."""
+    if not sys.stdout.isatty():
+        return indent + words
+    width = max(40, shutil.get_terminal_size().columns)
+    hanging = indent + "  "
+    return textwrap.fill(words, width, initial_indent=indent, subsequent_indent=hanging, break_on_hyphens=False)

@@ -30,6 +30,8 @@ class Scene:
 
     violation: Violation
     rows: list[Row]
+    begin_ns: int
+    end_ns: int
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def scene_of(table: InOnePiece | OnSpark, violation: Violation) -> Scene:
     end = max(int(witness.get("return_ns") or witness["invoke_ns"]) for witness in known)
     margin = max(1, (end - begin) // 4)
     rows = overlapping(table, begin - margin, end + margin)
-    return Scene(violation, rows[:ROWS_IN_SCENE])
+    return Scene(violation, rows[:ROWS_IN_SCENE], begin - margin, end + margin)
 
 
 def overlapping(table: InOnePiece | OnSpark, begin: int, end: int) -> list[Row]:

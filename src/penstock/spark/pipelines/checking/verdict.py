@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["RULES", "HistoryError", "Verdict", "Violation"]
+__all__ = ["RULES", "HistoryError", "Verdict", "Violation", "witness_line"]
 
 RULES = ("fresh", "repeat", "order", "empty", "full", "capacity", "ticket", "torn", "lost")
 
@@ -53,3 +53,16 @@ class Verdict:
         rest = asdict(self)
         rest["violations"] = [violation.as_dict() for violation in self.violations]
         return {"ok": self.ok} | rest
+
+
+def witness_line(witness: dict[str, Any]) -> str:
+    """A row of the record as a person reads it: who, what, and when it was invoked and how long it took."""
+    known = {name: value for name, value in witness.items() if value is not None}
+    who = f"worker {known['worker']}: " if "worker" in known else ""
+    words = [str(known[name]) for name in ("op", "outcome") if name in known]
+    words += [f"{name}={known[name]}" for name in ("value", "ticket", "reader") if name in known]
+    if "invoke_ns" in known:
+        took = f"+{known['return_ns'] - known['invoke_ns']}" if "return_ns" in known else ""
+        words.append(f"ns={known['invoke_ns']}{took}")
+    words += [name for name in ("redelivered", "weak", "torn") if known.get(name)]
+    return who + " ".join(words)
