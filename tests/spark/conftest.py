@@ -73,3 +73,12 @@ def ticks() -> Iterator[penstock.EventQueue]:
 
     with penstock.EventQueue.create("ticks", item=TICK) as queue:
         yield queue
+
+
+@pytest.fixture(params=["bounded", "growing", "slots", "overwriting"])
+def jobs(request: pytest.FixtureRequest) -> Iterator[penstock.Queue]:
+    """An empty queue of each kind that is drained."""
+    from spooling import MAKERS
+
+    with MAKERS[request.param]() as queue:
+        yield queue

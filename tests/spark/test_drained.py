@@ -19,8 +19,8 @@ MAKERS = {
     "slots": lambda: penstock.SlotQueue.create("ticks", 30_000, item=TICK),
     "overwriting": lambda: penstock.OverwritingQueue.create("ticks", 32_768, item=TICK),
 }
-# What is a kind's own is shown without Spark, in test_spool.py, and of losses in test_overwritten.py: to Spark they are
-# alike, so in the short form one of them stands for all, but for one test of each.
+# What is a kind's own is shown without Spark, in test_spool_steps.py, and of losses in test_overwritten.py: to Spark
+# they are alike, so in the short form one of them stands for all, but for one test of each.
 SHORT_AND_LONG = ["bounded", *(pytest.param(kind, marks=pytest.mark.long) for kind in MAKERS if kind != "bounded")]
 of_every_kind = pytest.mark.parametrize("ticks", MAKERS, indirect=True)
 

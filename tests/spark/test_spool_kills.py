@@ -17,7 +17,7 @@ import producer
 import pytest
 from driver import is_empty
 from rows import TICK, check_each_once, check_none_twice_and_losses_counted
-from test_spool import Query
+from spooling import Query
 
 import penstock
 
