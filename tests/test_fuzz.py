@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-import fuzzing
+from fuzzing_targets import KINDS, TARGETS
 
 CASES, LONG_CASES, WORKERS = 10_000, 200_000, 2
 
@@ -31,7 +31,7 @@ def finish(process, limit_seconds):
 
 @pytest.mark.slow
 @pytest.mark.timeout(4000)
-@pytest.mark.parametrize("target", list(fuzzing.TARGETS))
+@pytest.mark.parametrize("target", list(TARGETS))
 def test_every_damaged_segment_works_or_is_refused(children, is_long, queue_dir, monkeypatch, target):
     """Header, item text, control block, every table, and what items are found by; before and after opening."""
     share = (LONG_CASES if is_long else CASES) // WORKERS
@@ -45,8 +45,8 @@ def test_every_damaged_segment_works_or_is_refused(children, is_long, queue_dir,
         assert summary["CorruptSegment"] > share // 5
 
 
-@pytest.mark.parametrize("target", list(fuzzing.TARGETS))
-@pytest.mark.parametrize("kind", range(len(fuzzing.KINDS)))
+@pytest.mark.parametrize("target", list(TARGETS))
+@pytest.mark.parametrize("kind", range(len(KINDS)))
 def test_a_segment_that_somebody_scribbles_into_works_or_is_refused(children, kind, target):
     """One process strikes as fast as it can while another one calls everything, for a second."""
     victim = children.start("import fuzzing; fuzzing.be_struck()", target, kind)

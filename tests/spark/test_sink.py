@@ -131,7 +131,7 @@ def test_a_commit_that_is_killed_half_way_is_ended_by_the_next_one(ticks, stream
     ticks.put_many(numbered(0, 2500))
     with MAKERS[kind](512) as jobs:
         query = stream.start(available_now=False, partitions=2)
-        until(lambda: jobs.full() and committers(queue_dir), "a full queue")
+        until(lambda: jobs.full() and committers(queue_dir), "a full queue", seconds=120)
         for pid in committers(queue_dir):
             os.kill(pid, signal.SIGKILL)
         with pytest.raises(StreamingQueryException):
