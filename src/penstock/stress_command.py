@@ -90,10 +90,10 @@ def stress(kind: str, no_history: bool, no_drain: bool, cost: bool, as_json: boo
         found = stressing.cost(options, console) if cost else stressing.run(options, console).as_dict()
     except (PenstockError, OSError, ValueError, ImportError, MemoryError) as error:
         raise click.ClickException(str(error)) from error
-    click.echo(json.dumps(found, indent=2) if as_json else as_text(found))
+    click.echo(json.dumps(found, indent=2) if as_json else as_text(found, options.kill))
 
 
-def as_text(found: dict[str, Any]) -> str:
+def as_text(found: dict[str, Any], kill: float) -> str:
     if "cost" in found:
         spread = ", ".join(f"{each:.1%}" for each in found["costs"])
         return (
@@ -110,6 +110,8 @@ def as_text(found: dict[str, Any]) -> str:
     ]
     if found["killed"]:
         lines.append(f"{found['killed']} workers killed -9 on the way")
+    elif kill:
+        lines.append(f"nobody was killed: it was over too soon for {kill:g} a second; more --ops, or a higher --kill")
     if found["torn"]:
         lines.append(f"{found['torn']:,} items were torn")
     if found["left"]:
