@@ -4,13 +4,14 @@
 //              | invoke | return | value | ticket | what | further values …
 //              what:  | count : 32 | lost : 1 | redelivered : 1 | weak : 1 | outcome : 2 | op : 1 |
 //            `count` items share a row if they were claimed in one step: a put's values and everybody's tickets are
-//            then consecutive, a get's values follow. `invoke` 0: there are no more rows. `return` 0: pending, 1: over,
-//            and its worker was killed before it read the clock.
+//            then consecutive, a get's values follow. `invoke` 0: there are no more rows. `return` 0: pending, 1: over
+//            by the time of the next row that has one; if none has, its worker was killed before it read the clock.
 //            The memory is zeroed, and as long as has_room() was asked for.
 // Roles      one worker writes; others read when it has ended, however it has ended.
 // Invariants H1  a row is whole before `invoke` is stored, which comes before the operation: who is killed in the
 //                operation leaves a pending row, who is killed before it none.
-//            H2  `return` is stored last, after the operation: a row that has it is whole. It may first be 1.
+//            H2  `return` is stored last, after the operation: a row that has it is whole. It is first 1; of those that
+//                were over before the clock was read, the last one gets the time.
 //            H3  `invoke` was read before the operation's first access to shared memory, `return` after its last one
 //                was seen by everybody. Where that costs less, times are further apart than they need be, never closer.
 // Progress   wait-free.
@@ -65,7 +66,7 @@ using CycleCounter = MonotonicClock;
 // How a worker's file begins; its rows follow. The magic comes last: without it nothing else is there.
 struct HistoryHeader {
   static constexpr std::uint64_t magic = 0x5357'4f52'4b54'5350;  // "PSTKROWS"
-  static constexpr std::uint64_t version = 1;
+  static constexpr std::uint64_t version = 2;
   static constexpr std::uint64_t words = 8;
   static constexpr std::uint64_t no_reader = 0;
 
@@ -114,8 +115,9 @@ class HistoryRow {
     if (op() == HistoryOp::put) return at_[2] + i;
     return i == 0 ? at_[2] : at_[words + i - 1];
   }
-  [[nodiscard]] std::uint64_t length() const noexcept {
-    return op() == HistoryOp::get && count() > 1 ? words + count() - 1 : words;
+  [[nodiscard]] std::uint64_t length() const noexcept { return length_of(op(), count()); }
+  [[nodiscard]] static std::uint64_t length_of(HistoryOp op, std::uint64_t count) noexcept {
+    return op == HistoryOp::get && count > 1 ? words + count - 1 : words;
   }
 
  private:
@@ -134,7 +136,7 @@ struct HistoryColumns {
   std::uint64_t* invoke;
   std::uint64_t* returned;
 
-  void write(std::uint64_t to, const HistoryRow& row, std::uint64_t i) const noexcept {
+  void write(std::uint64_t to, const HistoryRow& row, std::uint64_t i, std::uint64_t when) const noexcept {
     const bool is_pending = row.returned() == 0;  // not if it is over
     const bool has_item = row.count() > 0;
     op[to] = static_cast<std::uint8_t>(row.op());
@@ -149,8 +151,36 @@ struct HistoryColumns {
     const bool has_ticket = row.ticket() != Seen::unknown && (!is_pending || row.outcome() == HistoryOutcome::ok);
     ticket[to] = has_ticket ? row.ticket() + i : Seen::unknown;  // that of a refusal is no item's
     invoke[to] = row.invoke();
-    returned[to] = row.returned();
+    returned[to] = when;
   }
+};
+
+// When the rows between `at` and `end` that are over were so; asked in their order.
+class Returns {
+ public:
+  explicit Returns(const std::uint64_t* end) noexcept : end_(end) {}
+
+  [[nodiscard]] std::uint64_t of(const std::uint64_t* at) noexcept {
+    if (HistoryRow(at).returned() != HistoryRow::over) return HistoryRow(at).returned();
+    if (at >= timed_) find(at);
+    return when_;
+  }
+
+ private:
+  void find(const std::uint64_t* at) noexcept {
+    for (; static_cast<std::uint64_t>(end_ - at) >= HistoryRow::words && *at != 0; at += HistoryRow(at).length()) {
+      timed_ = at;
+      when_ = HistoryRow(at).returned();
+      if (when_ > HistoryRow::over) return;
+      if (HistoryRow(at).length() > static_cast<std::uint64_t>(end_ - at)) break;
+    }
+    timed_ = end_;
+    when_ = HistoryRow::over;
+  }
+
+  const std::uint64_t* end_;
+  const std::uint64_t* timed_ = nullptr;
+  std::uint64_t when_ = HistoryRow::over;
 };
 
 // As many whole rows from `at` on as `limit` operations have room for; moves `at`. The number of operations; 0 at the
@@ -158,11 +188,13 @@ struct HistoryColumns {
 [[nodiscard]] inline std::uint64_t read_history(const std::uint64_t*& at, const std::uint64_t* end,
                                                 const HistoryColumns& to, std::uint64_t limit) noexcept {
   std::uint64_t read = 0;
+  Returns returns(end);
   while (static_cast<std::uint64_t>(end - at) >= HistoryRow::words && *at != 0) {
     const HistoryRow row(at);
     const std::uint64_t items = row.count() > 0 ? row.count() : 1;
     if (items > limit - read || row.length() > static_cast<std::uint64_t>(end - at)) return read;
-    for (std::uint64_t i = 0; i < items; ++i) to.write(read + i, row, i);
+    const std::uint64_t when = returns.of(at);
+    for (std::uint64_t i = 0; i < items; ++i) to.write(read + i, row, i, when);
     read += items;
     at += row.length();
   }
@@ -173,7 +205,7 @@ struct HistoryColumns {
 class HistoryWriter {
  public:
   // From where to where rows may go. `to` may be moved on when more memory is there.
-  HistoryWriter(std::uint64_t* from, std::uint64_t* to) noexcept : at_(from), untimed_(from), to_(to) {}
+  HistoryWriter(std::uint64_t* from, std::uint64_t* to) noexcept : at_(from), to_(to) {}
   void extend(std::uint64_t* to) noexcept { to_ = to; }
 
   // For a row of so many items, and those that it may lose on the way.
@@ -203,14 +235,15 @@ class HistoryWriter {
     store(4, what(op, outcome, seen));
     store(3, seen.ticket);       // after what it is a ticket of
     store(1, HistoryRow::over);  // keeps H2
-    at_ += HistoryRow(at_).length();
+    untimed_ = at_;
+    at_ += HistoryRow::length_of(op, seen.count);
   }
 
-  [[nodiscard]] bool has_untimed() const noexcept { return untimed_ != at_; }
-  // All that were over before the clock was read: keeps H3.
+  [[nodiscard]] bool has_untimed() const noexcept { return untimed_ != nullptr; }
+  // All that were over before the clock was read, by the last of them: keeps H3.
   void time(std::uint64_t returned) noexcept {
-    for (; untimed_ != at_; untimed_ += HistoryRow(untimed_).length())
-      if (untimed_[1] == HistoryRow::over) untimed_[1] = returned;
+    if (untimed_ != nullptr) untimed_[1] = returned;
+    untimed_ = nullptr;
   }
 
   // A get that had claimed an item and lost it: that row stays pending, and another one goes on.
@@ -238,7 +271,7 @@ class HistoryWriter {
   }
 
   std::uint64_t* at_;
-  std::uint64_t* untimed_;
+  std::uint64_t* untimed_ = nullptr;  // the last row that is over, if it has no time
   std::uint64_t* to_;
 };
 

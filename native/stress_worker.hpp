@@ -7,7 +7,8 @@
 //              static constexpr bool has_batches     several items by one claim, at consecutive tickets
 //              void after_put()                      if there is one: between two puts
 //            Of a get, notes.copied(items, seen) is told what was claimed before it is given up to the queue for good,
-//            notes.took(ticket) that something was claimed which is not known yet, notes.lost(ticket) that it is lost.
+//            notes.took(ticket) that something was claimed which is not known yet, notes.lost(ticket) that it is lost,
+//            and notes.read(items, count) what it was, if the queue has given it up by then.
 //            An item is `item_bytes` long: its value, then words that follow from it, by which a torn one is told.
 // Roles      one worker; the parent starts, stops and watches it through the board.
 // Progress   what the queue's is. A wait ends every park_limit_ns, and then looks whether it is to stop.
@@ -177,12 +178,15 @@ class StressWorker {
   // What the queue tells of a get.
   void took(std::uint64_t ticket) noexcept { record_.claim({ticket, 0}); }
   void copied(const std::byte* items, const Seen& seen) noexcept {
-    for (std::uint64_t i = 0; i < seen.count; ++i) {
+    read(items, seen.count);
+    record_.claim(seen);
+  }
+  void read(const std::byte* items, std::uint64_t count) noexcept {
+    for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t value = stress_item::read(items + i * plan_.item_bytes, plan_.item_bytes);
       if (stress_item::is_torn(value)) [[unlikely]] add(line_.torn, 1);
       record_.claim_value(i, value);
     }
-    record_.claim(seen);
   }
   void lost(std::uint64_t ticket) noexcept {
     record_.lose(ticket);

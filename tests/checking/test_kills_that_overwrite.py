@@ -97,3 +97,69 @@ class TestAKilledGet:
         assert rules(rows, 2, width) == {"lost", "empty"}
         rows[2].update(invoke_ns=8)
         assert rules(rows, 2, width) == set()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+class TestAnItemThatWasPassedOver:
+    """Item 0, by the get of item 1 that returned at 5. The put at 3 overwrote it, so the one at 2 came before."""
+
+    def rows(self, *more):
+        return [
+            row(0, "put", "ok", 100, 0, 0, 1),
+            row(0, "put", "ok", 101, 1, 2, 3),
+            row(1, "put", "ok", 103, 3, 2, 30),
+            row(2, "get", "ok", 101, 1, 4, 5),
+            *more,
+        ]
+
+    def test_was_overwritten_after_the_tombstone_between(self, width):
+        rows = self.rows(row(3, "put", "pending", 102, None, 6))
+        assert rules(rows, 3, width) == {"lost"}
+        (lost,) = verdict_on(rows, "overwriting", 3, width).violations
+        assert [witness["value"] for witness in lost.witnesses] == [100, 101]
+        rows[-1].update(invoke_ns=5)
+        assert rules(rows, 3, width) == set()
+
+    def test_was_overwritten_after_the_killed_put_between_whose_item_was_got(self, width):
+        rows = self.rows(row(3, "put", "pending", 102, None, 6), row(2, "get", "ok", 102, 2, 8, 9))
+        assert rules(rows, 3, width) == {"lost"}
+        rows[-2].update(invoke_ns=5)
+        assert rules(rows, 3, width) == set()
+
+    def test_was_overwritten_by_a_killed_put(self, width):
+        rows = self.rows(row(3, "put", "pending", 102, None, 4), row(3, "put", "pending", 103, 3, 6))
+        rows[2].update(ticket=4, value=104)
+        assert rules(rows, 3, width) == {"lost"}
+        rows[-1].update(invoke_ns=5)
+        assert rules(rows, 3, width) == set()
+
+    def test_may_have_gone_with_a_killed_get(self, width):
+        rows = self.rows(row(3, "put", "pending", 102, None, 6), row(4, "get", "pending", None, None, 5))
+        assert rules(rows, 3, width) == set()
+        rows[-1].update(invoke_ns=6)
+        assert rules(rows, 3, width) == {"lost"}
+
+    def test_is_no_item_if_it_was_never_put(self, width):
+        rows = self.rows(row(3, "put", "pending", 102, None, 6), row(3, "put", "pending", 99, None, 0))
+        del rows[0]
+        assert rules(rows, 3, width) == set()
+
+    def test_was_overwritten_after_another_killed_put_if_the_one_at_that_position_came_too_late(self, width):
+        rows = self.rows(row(3, "put", "pending", 102, 2, 6), row(4, "put", "pending", 110, None, 5))
+        assert rules(rows, 3, width) == set()
+        rows.append(row(1, "put", "ok", 105, 5, 20, 30))
+        assert rules(rows, 3, width) == {"ticket"}, "the other one was at position 4"
+        rows.append(row(4, "get", "pending", None, None, 5))
+        assert rules(rows, 3, width) == set()
+
+    def test_leaves_the_killed_get_to_an_item_that_nothing_overwrote(self, width):
+        rows = self.rows(
+            row(1, "put", "ok", 104, 4, 6, 7),
+            row(2, "get", "ok", 104, 4, 8, 9),
+            row(4, "get", "pending", None, None, 5),
+            row(3, "put", "pending", 102, 2, 6),
+            row(4, "put", "pending", 110, None, 5),
+        )
+        assert rules(rows, 3, width) == set()
+        rows[-1].update(invoke_ns=6)
+        assert rules(rows, 3, width) == {"lost"}

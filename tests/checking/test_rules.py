@@ -65,6 +65,19 @@ def test_a_redelivered_item_has_the_position_of_its_put(width):
     assert [witness["value"] for witness in verdict.violations[0].witnesses] == [1, 1]
 
 
+@pytest.mark.parametrize("kind", ["bounded", "overwriting"])
+def test_an_item_that_a_killed_get_names_too_late_may_have_gone_with_another(kind):
+    rows = [
+        row(0, "put", "ok", 1, 0, 0, 1),
+        row(0, "put", "ok", 2, 1, 2, 3),
+        row(1, "get", "ok", 2, 1, 4, 5),
+        row(2, "get", "pending", 1, 0, 8),
+        row(3, "get", "pending", None, None, 0),
+    ]
+    assert verdict_on(rows, kind, 2).ok
+    assert set(verdict_on(rows[:-1], kind, 2).counts) == {"lost"}
+
+
 @pytest.mark.parametrize("width", [16, 1 << 20])
 def test_every_violation_is_counted_under_its_own_rule(width):
     rows = history_of(400)

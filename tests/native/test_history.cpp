@@ -126,6 +126,30 @@ TEST(what_is_over_before_the_clock_was_read_is_not_pending) {
   check_operation(found[0], {put, ok, 0, 70, 5, 10, HistoryRow::over});
 }
 
+TEST(what_is_over_has_the_time_of_the_next_row_that_has_one) {
+  Rows rows;
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    rows.writer.begin(HistoryOp::put, 70 + i, 1, 10);
+    rows.writer.end(HistoryOp::put, HistoryOutcome::ok, {i, 1});
+  }
+  rows.writer.begin(HistoryOp::get, Seen::unknown, 0, 10);
+  rows.writer.lose({4, 1});
+  rows.writer.time(20);  // before a wait: the get goes on
+  CHECK(!rows.writer.has_untimed());
+  rows.writer.end(HistoryOp::get, HistoryOutcome::empty, {7, 0});
+  rows.writer.begin(HistoryOp::put, 73, 1, 10);
+  rows.writer.end(HistoryOp::put, HistoryOutcome::ok, {7, 1});
+  rows.writer.time(30);
+  rows.writer.begin(HistoryOp::put, 74, 1, 31);
+  rows.writer.end(HistoryOp::put, HistoryOutcome::ok, {8, 1});
+  for (const std::uint64_t limit : {1000u, 2u}) {
+    const auto found = rows.read(limit);
+    REQUIRE(found.size() == (limit == 2 ? 2 : 7));
+    const std::uint64_t times[] = {20, 20, 20, 0, 30, 30, HistoryRow::over};
+    for (std::uint64_t i = 0; i < found.size(); ++i) CHECK_EQUAL(found[i].returned, times[i]);
+  }
+}
+
 TEST(a_cancelled_operation_was_never_there) {
   Rows rows;
   rows.writer.begin(HistoryOp::put, 70, 1, 10);

@@ -10,7 +10,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent.parent / "checking"))
 
-from histories import find, history_of, run, spoilt
+from histories import find, history_of, row, run, spoilt
 from inputs import ACCEPTED, REFUSED
 from judging import records, verdict_on
 from writing import write
@@ -76,6 +76,15 @@ def test_random_histories_with_kills(spark, tmp_path, kind):
     for _ in range(6):
         history = spoilt(chance, history, capacity)
     assert same_as_in_one_piece(spark, tmp_path / "wrong", records(history), kind, capacity)
+
+
+def test_a_put_that_was_killed_too_late_for_the_one_behind_it_to_have_overwritten(spark, tmp_path):
+    """Of 30 items the last 20 are left; item 9 was passed over soon, item 29 overwrote it, and 28 is a tombstone."""
+    puts = [row(0, "put", "ok", 100 + n, n, n, 200 if n == 29 else n + 1) for n in range(30) if n != 28]
+    rows = [*puts, row(1, "get", "ok", 110, 10, 40, 41), row(2, "put", "pending", 128, None, 42)]
+    assert same_as_in_one_piece(spark, tmp_path / "wrong", rows, "overwriting", 20) == {"lost"}
+    rows[-1].update(invoke_ns=41)
+    assert same_as_in_one_piece(spark, tmp_path / "right", rows, "overwriting", 20) == set()
 
 
 def test_somebody_who_asks_in_vain_all_the_time_fills_no_memory(spark, tmp_path):
@@ -181,6 +190,6 @@ def test_an_error_of_spark_is_one_line_with_its_cause(spark, tmp_path, monkeypat
 
 def test_values_in_no_order_may_be_unique(spark, tmp_path):
     rows = history_of(20)
-    for row in rows:
-        row["value"] = None if row["value"] is None else row["value"] * 7919 % 101
+    for each in rows:
+        each["value"] = None if each["value"] is None else each["value"] * 7919 % 101
     assert same_as_in_one_piece(spark, tmp_path / "history", rows, "bounded", 2) == set()

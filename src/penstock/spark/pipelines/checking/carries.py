@@ -68,6 +68,8 @@ class Shape:
     """The same without weak answers."""
     full_end: int = 0
     """The greatest ticket of a full answer."""
+    killed_puts: tuple[int, ...] = ()
+    """Of an overwriting queue: when each was invoked, in order."""
     readers: tuple[int, ...] = ()
     reader_starts: dict[int, int] = field(default_factory=dict)
     reader_ends: dict[int, int] = field(default_factory=dict)
@@ -127,8 +129,12 @@ def shape_of(
     width: int,
     overwrites: bool,
     killed_reads: Iterable[tuple[int, int]] = (),
+    killed_puts: Iterable[int] = (),
 ) -> Shape:
-    """``killed_reads``: the reader and the ticket of those that were killed; they tell where a reader was."""
+    """``killed_reads``: the reader and the ticket of those that were killed; they tell where a reader was.
+
+    ``killed_puts``: their invocations, in order.
+    """
 
     def last(*codes: int) -> int:
         return max((each.last for each in summaries if each.code in codes), default=-1)
@@ -153,6 +159,7 @@ def shape_of(
         empty_end=max(0, last(EMPTY, WEAK_EMPTY)),
         last_empty=last(EMPTY),
         full_end=last(FULL, WEAK_FULL) if capacity is not None else -1,
+        killed_puts=tuple(killed_puts) if overwrites else (),
         readers=tuple(sorted(starts)),
         reader_starts=starts,
         reader_ends=ends,

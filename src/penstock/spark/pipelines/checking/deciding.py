@@ -142,7 +142,8 @@ def judge_tickets(history: History, counts: Counts, table: Table, width: int) ->
     capacity = None if history.kind in ("events", "unbounded") else history.capacity
     specials = Specials.of(all_specials(counts, table))
     summaries = [each for each in counts.summaries if capacity is not None or each.code in (PUT, GET, *ANSWERS)]
-    shape = shape_of(summaries, capacity, width, history.kind == "overwriting", specials.reads())
+    overwrites = history.kind == "overwriting"
+    shape = shape_of(summaries, capacity, width, overwrites, specials.reads(), specials.put_invokes())
     last = shape.buckets[-1]
     there = {each.bucket for each in summaries}
     if capacity is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.spark.pipelines.checking.carries import Shape
 from penstock.spark.pipelines.checking.rows import NEVER, START, Longs
 from penstock.spark.pipelines.checking.scanned import Scanned
 from penstock.spark.pipelines.checking.scans import Troughs
@@ -25,14 +26,19 @@ def holes_of(bucket: Scanned) -> list[Hole]:
     return found if shape.capacity is None else found + crowded_holes(bucket, positions - shape.capacity)
 
 
+def put_deadlines(bucket: Scanned) -> Longs:
+    found = soonest(bucket.put_troughs.onwards, bucket.get_troughs.onwards, bucket.empty_troughs.after)
+    if bucket.shape.capacity is None:
+        return found
+    followers = soonest(bucket.room_troughs.onwards, bucket.shifted_weak_troughs.after)
+    through = np.where(bucket.fulls.is_there, followers, NEVER)
+    return soonest(found, bucket.shifted_full_troughs.after, Troughs(through, NEVER).after)
+
+
 def put_holes(bucket: Scanned, positions: Longs) -> list[Hole]:
-    shape = bucket.shape
-    deadlines = soonest(bucket.put_troughs.onwards, bucket.get_troughs.onwards, bucket.empty_troughs.after)
+    shape, deadlines = bucket.shape, put_deadlines(bucket)
     passed = bucket.empty_troughs.after
     if shape.capacity is not None:
-        followers = soonest(bucket.room_troughs.onwards, bucket.shifted_weak_troughs.after)
-        through = np.where(bucket.fulls.is_there, followers, NEVER)
-        deadlines = soonest(deadlines, bucket.shifted_full_troughs.after, Troughs(through, NEVER).after)
         passed = np.where(positions < shape.filled, bucket.shifted_full_troughs.after, passed)
     behind = soonest(bucket.put_troughs.after, bucket.get_troughs.after)
     passed = np.where(positions < max(shape.put_end, shape.get_end), behind, passed)
@@ -69,22 +75,35 @@ def crowded_holes(bucket: Scanned, positions: Longs) -> list[Hole]:
 
 
 def overwritten_holes(bucket: Scanned, positions: Longs) -> list[Hole]:
-    """Items that were passed over and not overwritten. Seen at the position of the put that would have."""
+    """Items that were passed over, and perhaps not overwritten. Seen at the position of the put that would have."""
     shape = bucket.shape
     assert shape.capacity is not None
     lost = positions - shape.capacity
     is_hole = ~bucket.room.is_there & (lost >= 0) & (lost < shape.gets_needed) & (positions < shape.puts_needed)
     filled = np.maximum(bucket.put_peaks.through, bucket.empty_peaks.through)
-    cannot_be = filled > soonest(bucket.room_troughs.after, bucket.shifted_weak_troughs.after)
-    cannot_be |= bucket.last_empty.through > lost
+    by = soonest(bucket.room_troughs.after, bucket.shifted_weak_troughs.after)
+    cannot_be = (filled > by) | (bucket.last_empty.through > lost)
+    is_hole &= cannot_be | is_killed_between(by, put_deadlines(bucket), shape)
+    by = np.where(cannot_be, START, by)
     empty = soonest(bucket.shifted_empty_troughs.after, bucket.shifted_weak_troughs.after)
     deadlines = soonest(bucket.put_troughs.onwards, bucket.room_troughs.onwards, empty)
     deadlines = soonest(deadlines, bucket.shifted_full_troughs.after)
     passed = np.where(lost < shape.get_end, bucket.room_troughs.after, empty)
     return [
-        Hole.of("get", lost[place], deadlines[place], passed[place])
-        for place in np.flatnonzero(is_hole & cannot_be)[:MOST_HOLES]
+        Hole.of("get", lost[place], deadlines[place], passed[place])._replace(overwritten_by=int(by[place]))
+        for place in np.flatnonzero(is_hole)[:MOST_HOLES]
     ]
+
+
+def is_killed_between(after: Longs, until: Longs, shape: Shape) -> NDArray[np.bool_]:
+    """Was a put that was killed invoked in that time? Then it may have come too late to overwrite the item there.
+
+    A put at an earlier position may be meant, but its deadline is not later than the one here.
+    """
+    killed = np.append(np.array(shape.killed_puts, np.int64), NEVER)
+    following = killed[np.searchsorted(killed[:-1], after, side="right")]
+    found: NDArray[np.bool_] = (following != NEVER) & (following <= until)
+    return found
 
 
 def kept_holes(bucket: Scanned, positions: Longs) -> list[Hole]:

@@ -2,7 +2,7 @@
 
 A killed put that took a position without publishing it leaves a tombstone: nobody gets it, and nobody must. A killed
 get may have taken an item that nobody has seen since. A hole's deadline never falls with its position, so the earliest
-operation goes to the first hole: if that fails, no other way succeeds.
+operation goes to the first hole: if that fails, no other way succeeds. Of an overwriting queue see ``overwriting``.
 Redelivered items were taken by somebody who died; when is not known, so they leave the order. Each is committed once.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock.spark.pipelines.checking.carries import Shape
 from penstock.spark.pipelines.checking.explaining import Lookup
+from penstock.spark.pipelines.checking.overwriting import unexplained_of
 from penstock.spark.pipelines.checking.rows import (
     NEVER,
     NEVER_FILLED,
@@ -67,6 +68,10 @@ class Specials:
         """Reader and ticket, where both are known."""
         return [(reader_of(row), int(row["ticket"])) for row in self.gets if known(row)]
 
+    def put_invokes(self) -> list[int]:
+        """In order."""
+        return [int(row["invoke_ns"]) for row in self.puts]
+
     def of_reader(self, reader: int) -> Specials:
         """The gets of one; -1 where nobody has a number."""
         mine = [[row for row in rows if reader_of(row) == reader] for rows in (self.gets, self.redelivered)]
@@ -86,7 +91,7 @@ def settle(holes: Sequence[Hole], firsts: Sequence[First], specials: Specials, s
     settlement = Settlement(Findings())
     merged = with_deadlines(holes, firsts)
     put_holes = [hole for hole in merged if hole.side == "put"]
-    fill_put_holes(put_holes, specials.puts, shape, settlement)
+    left = of_nobody(put_holes, specials.puts, settlement.findings)
     without_put = {hole.position for hole in put_holes if hole.witness is None}
     values = {hole.position: hole.value for hole in put_holes}
     get_holes = [
@@ -95,11 +100,19 @@ def settle(holes: Sequence[Hole], firsts: Sequence[First], specials: Specials, s
         if hole.side == "get" and hole.position not in without_put
     ]
     if shape.overwrites:
-        overwriting = Overwriting(put_holes, specials.puts, shape)
-        get_holes = [hole for hole in get_holes if not overwriting.explains(hole)]
-    for reader in sorted({hole.reader for hole in get_holes} | {reader_of(row) for row in specials.redelivered}):
-        holes_of_reader = [hole for hole in get_holes if hole.reader == reader]
-        fill_get_holes(holes_of_reader, specials.of_reader(reader), shape, settlement)
+        blank = unclaimed(get_holes, specials, settlement)
+        missing = unexplained_of(put_holes, blank, specials.puts, specials.gets, shape)
+        settlement.gone_with_consumers = missing.taken
+        for hole in missing.puts:
+            report_never_put(hole, shape, settlement.findings)
+        for hole in missing.gets:
+            report_unexplained(hole, shape, settlement.findings)
+    else:
+        blank = [hole for hole in put_holes if hole.witness is None]
+        match(blank, left, lambda hole: report_never_put(hole, shape, settlement.findings))
+        for reader in sorted({hole.reader for hole in get_holes} | {reader_of(row) for row in specials.redelivered}):
+            holes_of_reader = [hole for hole in get_holes if hole.reader == reader]
+            fill_get_holes(holes_of_reader, specials.of_reader(reader), shape, settlement)
     settlement.tombstones = len(without_put & {hole.position for hole in merged if hole.side == "get"})
     return settlement
 
@@ -112,7 +125,8 @@ def with_deadlines(holes: Sequence[Hole], firsts: Sequence[First]) -> list[Hole]
         twin = merged.get(key)
         if twin is not None:
             deadline, passed = min(twin.deadline, hole.deadline), min(twin.passed, hole.passed)
-            hole = (twin if twin.witness else hole)._replace(deadline=deadline, passed=passed)
+            by = min(twin.overwritten_by, hole.overwritten_by)
+            hole = (twin if twin.witness else hole)._replace(deadline=deadline, passed=passed, overwritten_by=by)
         merged[key] = hole
     found = sorted(merged.values(), key=lambda hole: hole.position)
     soonest: dict[tuple[str, int], int] = {}
@@ -128,23 +142,21 @@ def with_deadlines(holes: Sequence[Hole], firsts: Sequence[First]) -> list[Hole]
     return found
 
 
-def fill_put_holes(holes: list[Hole], killed: list[Special], shape: Shape, settlement: Settlement) -> None:
+def of_nobody(holes: Sequence[Hole], killed: Sequence[Special], findings: Findings) -> list[Special]:
+    """The killed puts whose item nobody got; the others are judged."""
     by_value = {row["value"]: row for row in killed}
     for hole in holes:
         if hole.witness is None:
             continue
         row = by_value.pop(hole.value, None)
         if row is None or row["ticket"] not in (None, hole.position):
-            settlement.findings.add("unput", "", hole.witness, None)
+            findings.add("unput", "", hole.witness, None)
         elif int(row["invoke_ns"]) > hole.witness["return_ns"]:
-            settlement.findings.add("fresh", "an item was got before its put was invoked", hole.witness, row)
+            findings.add("fresh", "an item was got before its put was invoked", hole.witness, row)
         elif int(row["invoke_ns"]) > hole.deadline:
             behind = sought("anything", "return_ns", hole.deadline)
-            settlement.findings.add("order", "a killed put came too late for its position", row, behind)
-    left = list(by_value.values())
-    blank = [hole for hole in holes if hole.witness is None]
-
-    match(blank, left, lambda hole: report_never_put(hole, shape, settlement.findings))
+            findings.add("order", "a killed put came too late for its position", row, behind)
+    return list(by_value.values())
 
 
 def report_never_put(hole: Hole, shape: Shape, findings: Findings) -> None:
@@ -161,30 +173,17 @@ def report_never_put(hole: Hole, shape: Shape, findings: Findings) -> None:
         findings.add("empty", NEVER_REACHED, empty, before)
 
 
-class Overwriting:
-    """What killed puts behind the last known position can have overwritten: then those between are killed puts too."""
-
-    def __init__(self, put_holes: Sequence[Hole], killed: Sequence[Special], shape: Shape) -> None:
-        self.shape = shape
-        self.blank = [hole for hole in put_holes if hole.witness is None]
-        values = {hole.value for hole in put_holes if hole.witness}
-        self.killed = [row for row in killed if row["value"] not in values]
-        got = [int(row["invoke_ns"]) for row in killed if row["value"] in values]
-        self.last_put = max([shape.last_put, *got])
-
-    def explains(self, hole: Hole) -> bool:
-        assert self.shape.capacity is not None
-        first, last = self.shape.puts_needed, hole.position + self.shape.capacity
-        if hole.overwritten_by < self.last_put or not 0 <= last - first < len(self.killed):
-            return False
-        wanted = [each._replace(deadline=min(each.deadline, hole.overwritten_by)) for each in self.blank]
-        wanted += [Hole("put", position, hole.overwritten_by, None, None) for position in range(first, last + 1)]
-        missing: list[Hole] = []
-        match(wanted, self.killed, missing.append)
-        return not missing
-
-
 def fill_get_holes(holes: list[Hole], specials: Specials, shape: Shape, settlement: Settlement) -> None:
+    blank = unclaimed(holes, specials, settlement)
+    lost: list[Hole] = []
+    match(blank, [row for row in specials.gets if row["value"] is None], lost.append)
+    settlement.gone_with_consumers += len(blank) - len(lost)
+    for hole in lost:
+        report_unexplained(hole, shape, settlement.findings)
+
+
+def unclaimed(holes: list[Hole], specials: Specials, settlement: Settlement) -> list[Hole]:
+    """Those whose item neither came again nor is that of a killed get, invoked in time."""
     again: dict[Any, list[Special]] = {}
     for row in specials.redelivered:
         again.setdefault(row["value"], []).append(row)
@@ -196,19 +195,14 @@ def fill_get_holes(holes: list[Hole], specials: Specials, shape: Shape, settleme
     for hole in holes:
         if hole.value is not None and hole.value in again:
             check_redelivered(hole.witness, again.pop(hole.value), settlement.findings)
-        elif hole.value in claimed and claimed[hole.value]["ticket"] in (None, hole.position):
-            if int(claimed[hole.value]["invoke_ns"]) > hole.deadline:
-                report_unexplained(hole, shape, settlement.findings)
-        else:
+        elif not claims(claimed.get(hole.value), hole):
             blank.append(hole)
-    unknown = [row for row in specials.gets if row["value"] is None]
-    before = len(blank)
-    lost: list[Hole] = []
-    match(blank, unknown, lost.append)
-    settlement.gone_with_consumers += before - len(lost)
-    for hole in lost:
-        report_unexplained(hole, shape, settlement.findings)
     settlement.unmatched += [row for rows in again.values() for row in rows]
+    return blank
+
+
+def claims(row: Special | None, hole: Hole) -> bool:
+    return row is not None and row["ticket"] in (None, hole.position) and int(row["invoke_ns"]) <= hole.deadline
 
 
 def check_redelivered(put: Special | None, rows: list[Special], findings: Findings) -> None:
