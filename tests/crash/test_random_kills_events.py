@@ -111,7 +111,7 @@ def test_every_reader_sees_the_same_whole_log_after_kills_at_random_moments(chil
         seen, first = log.numbers(), log.words[Log.TRYING]
         assert (seen == whole[first : first + len(seen)]).all(), "an ephemeral reader saw another log"
     check_what_was_put(campaign, whole)
-    campaign.check_stalls(scheduler_seconds)
+    campaign.check_stalls(scheduler_seconds, is_long)
     check_that_all_is_free(campaign.q, campaign.getting["durable"])
 
 

@@ -80,7 +80,7 @@ def test_nothing_is_lost_doubled_torn_or_stuck_by_kills_at_random_moments(childr
     assert known == len(got), "an item came of nobody"
     assert (np.diff(got) > 0).all(), "an item came twice"
     assert lost <= consumers_killed * load.batch, "an item whose put returned is gone"
-    campaign.check_stalls(scheduler_seconds)
+    campaign.check_stalls(scheduler_seconds, is_long)
     assert stats.size == 0
     assert stats.participants == 1
     check_that_all_is_free(campaign, stats)

@@ -79,7 +79,7 @@ def test_every_loss_is_counted_after_kills_at_random_moments(children, queue_dir
     assert stats.torn <= killed["writer"]
     assert stats.lost_with_reader <= killed["reader"]
     assert (stats.size, stats.participants) == (0, 0), "somebody is still there"
-    campaign.check_stalls(scheduler_seconds)
+    campaign.check_stalls(scheduler_seconds, is_long)
     check_that_all_is_free(campaign.q)
 
 

@@ -137,7 +137,7 @@ def test_nothing_is_lost_torn_or_stuck_by_kills_at_random_moments(children, queu
     assert known == len(got), "an item came of nobody"
     assert len(came) - len(got) <= killed["taker"], "an item came twice"
     assert lost <= killed["consumer"], "an item whose put returned is gone"
-    campaign.check_stalls(scheduler_seconds)
+    campaign.check_stalls(scheduler_seconds, is_long)
     check_that_all_is_free(campaign.q)
 
 

@@ -41,6 +41,7 @@ ROWS = [
     {"pipelines.checking.sides", "pipelines.checking.loading"},
     {"pipelines.checking.scanned", "pipelines.checking.order", "pipelines.checking.counting"},
     {"pipelines.checking.holes"},
+    {"pipelines.checking.overwriting"},
     {
         "pipelines.checking.tickets",
         "pipelines.checking.broadcast",

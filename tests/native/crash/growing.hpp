@@ -309,6 +309,18 @@ inline const std::vector<Scene>& scenes() {
          get_many(user, 1);
          put_many(user, 1);
        }},
+      {"withdraw",  // the level after the last one was planned, and is never used
+       [](User& user, GrowingSegment& segment) {
+         put_many(user, 8 + 32 + 120);
+         get_many(user, 8 + 32 + 120);
+         calm(segment, 8 + 32 + 120 + 2);
+       },
+       [](User& user) {
+         (void)user.put(8);
+         get_many(user, 1);
+         while (user.attached().flow().tidy()) {
+         }
+       }},
       {"shut down", [](User& user, GrowingSegment&) { put_many(user, 20); },
        [](User& user) { user.attached().queue().shut_down(false); }},
       {"lease", [](User& user, GrowingSegment&) { put_many(user, 6); }, [](User& user) { (void)user.lease(4, 4); }},
