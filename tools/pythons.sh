@@ -1,14 +1,20 @@
 #!/usr/bin/env bash
 # The quick tests of the bindings on every other supported Python that is installed here, at the same time. What does
-# not depend on the Python is left out: native campaigns, models, segments as files, benchmarks, Spark.
+# not depend on the Python is left out: native campaigns, models, segments as files, runs of many processes, benchmarks,
+# Spark. With `build` as an argument the package is only built for them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-left_out=(crash spark checking concurrency test_models.py test_model_search.py test_benchmarks.py test_architecture.py
-  test_segment.py test_bad_segments.py test_fuzz.py events/test_bad_event_segments.py events/test_damage_in_use.py
-  overwriting/test_bad_overwriting_segments.py slots/test_bad_slot_segments.py)
+left_out=(crash spark checking concurrency stress test_models.py test_model_search.py test_benchmarks.py
+  test_architecture.py test_docs.py test_segment.py test_bad_segments.py test_fuzz.py test_put_once_restarts.py
+  test_events_processes.py events/test_bad_event_segments.py events/test_damage_in_use.py
+  growing/test_bad_growing_segments.py growing/test_growing_no_room.py overwriting/test_bad_overwriting_segments.py
+  slots/test_bad_slot_segments.py slots/test_capacity_between_processes.py slots/test_slots_processes.py)
 
-test_on() {
+build_for() {
   make --no-print-directory VENV=".venv-$1" BUILD="build/$1" PYTHON="$2" ".venv-$1/.package"
+}
+test_on() {
+  build_for "$1" "$2"
   ".venv-$1/bin/python" -m pytest -q -m 'not slow' -p no:cacheprovider "${left_out[@]/#/--ignore=tests/}" tests
 }
 
@@ -18,6 +24,10 @@ runs=()
 for version in 3.11 3.12 3.13; do
   [ "$version" = "$ours" ] && continue
   python=$(tools/find_python.sh "$version") || { echo "python$version is not installed here: not tested"; continue; }
+  if [ "${1:-}" = build ]; then
+    build_for "$version" "$python"
+    continue
+  fi
   echo "the quick tests on Python $version: build/python-$version.log"
   test_on "$version" "$python" > "build/python-$version.log" 2>&1 &
   runs+=("$version:$!")

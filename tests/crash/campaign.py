@@ -22,7 +22,7 @@ from children import Children
 from deadline import until
 
 LIMIT_SECONDS = {"short": 2.5, "long": 0.25}
-"""In the short form other tests run beside it, and who waits for a processor is not told from who waits for the dead."""
+"""In the short form others run beside it: who waits for a processor is not told from who waits for the dead."""
 KILLS, LONG_KILLS = 35, 340
 
 
