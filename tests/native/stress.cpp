@@ -21,7 +21,8 @@ struct Load {
 // Some die while the others work: they claim, and are never heard of again. They die before they touch the
 // payload: after a real kill the kernel orders the victim's accesses before its lock is gone, but
 // ThreadSanitizer cannot know that of a thread that only pretends.
-static void die_at_work(const Segment& segment, std::uint32_t times, const std::atomic<bool>& over) {
+static void die_at_work(const Segment& segment, std::uint32_t times, const std::atomic<bool>& over,
+                        std::atomic<bool>& has_begun) {
   std::mt19937 random(7);
   for (std::uint32_t i = 0; i < 2 * times && !over.load(); ++i) {
     Attachment doomed(segment);
@@ -37,6 +38,7 @@ static void die_at_work(const Segment& segment, std::uint32_t times, const std::
       std::this_thread::yield();
     }
     doomed.die();
+    has_begun.store(true);
   }
 }
 
@@ -48,12 +50,14 @@ static void stress(const Load& load) {
   std::atomic<bool> over{false};
   std::vector<std::thread> consumers;
   std::vector<std::thread> producers;
+  std::atomic<bool> has_begun{load.deaths == 0};
+  std::thread doomed([&] { die_at_work(segment, load.deaths, over, has_begun); });
+  while (!has_begun.load()) std::this_thread::yield();  // the first has died before the others are done
   for (std::uint32_t i = 0; i < load.consumers; ++i)
     consumers.emplace_back([&, i] { Consumer(i % 2 == 0 ? there : here, load.shape, i, tally).run(); });
   for (std::uint32_t i = 0; i < load.producers; ++i)
     producers.emplace_back(
         [&, i] { Producer(i % 2 == 0 ? here : there, load.shape, i, load.items, tally).run(); });
-  std::thread doomed([&] { die_at_work(segment, load.deaths, over); });
   for (std::thread& thread : producers) thread.join();
   over.store(true);
   doomed.join();

@@ -24,12 +24,13 @@ struct EventsLoad {
 
 // They die before they touch a chunk: after a real kill the kernel orders the victim's accesses before its lock is
 // gone, but ThreadSanitizer cannot know that of a thread that only pretends.
-static void die_with_the_lock(const EventsSegment& segment, const std::atomic<bool>& over) {
+static void die_with_the_lock(const EventsSegment& segment, const std::atomic<bool>& over, std::atomic<bool>& has_begun) {
   while (!over.load()) {
     EventsAttachment doomed(segment);
     while (doomed.queue().enter(doomed.line(), 1'000'000'000) != Entered::yes) {
     }
     doomed.die();
+    has_begun.store(true);
     std::this_thread::yield();
   }
 }
@@ -77,10 +78,12 @@ static void stress(const EventsLoad& load) {
     const std::string name = i % 3 == 0 ? "durable" + std::to_string(i) : "";
     readers.push_back(std::make_unique<StressReader>(i % 2 == 0 ? here : there, name, load.writers, tally));
   }
+  std::atomic<bool> has_begun{!load.some_die};
+  if (load.some_die) others.emplace_back([&] { die_with_the_lock(segment, over, has_begun); });
+  while (!has_begun.load()) std::this_thread::yield();  // the first has died before the others are done
   for (const auto& reader : readers) reading.emplace_back([&] { reader->run(); });
   for (std::uint32_t i = 0; i < load.writers; ++i)
     writing.emplace_back([&, i] { EventsWriter(i % 2 == 0 ? here : there, i, load.items, tally).run(); });
-  if (load.some_die) others.emplace_back([&] { die_with_the_lock(segment, over); });
   if (load.some_come_and_go) others.emplace_back([&] { come_and_go(segment, over, tally); });
   if (load.some_look) others.emplace_back([&] { look(segment, over, tally); });
   for (std::thread& thread : writing) thread.join();
