@@ -1,9 +1,16 @@
 #!/usr/bin/env bash
 # The quick tests of the bindings on every other supported Python that is installed here, at the same time. What does
 # not depend on the Python is left out: native campaigns, models, segments as files, runs of many processes, benchmarks,
-# Spark. With `build` as an argument the package is only built for them.
+# Spark.   pythons.sh [build] [VERSION ...]      build: nothing is tested yet; no version: all of them
 set -euo pipefail
 cd "$(dirname "$0")/.."
+only_build=false
+if [ "${1:-}" = build ]; then
+  only_build=true
+  shift
+fi
+versions=("$@")
+[ ${#versions[@]} -gt 0 ] || versions=(3.11 3.12 3.13)
 left_out=(crash spark checking concurrency stress test_models.py test_model_search.py test_benchmarks.py
   test_architecture.py test_docs.py test_segment.py test_bad_segments.py test_fuzz.py test_put_once_restarts.py
   test_events_processes.py events/test_bad_event_segments.py events/test_damage_in_use.py
@@ -21,10 +28,10 @@ test_on() {
 ours=$(.venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 mkdir -p build
 runs=()
-for version in 3.11 3.12 3.13; do
+for version in "${versions[@]}"; do
   [ "$version" = "$ours" ] && continue
   python=$(tools/find_python.sh "$version") || { echo "python$version is not installed here: not tested"; continue; }
-  if [ "${1:-}" = build ]; then
+  if $only_build; then
     build_for "$version" "$python"
     continue
   fi
