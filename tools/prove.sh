@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Run every kind of queue hard and prove what it did: prove.sh [OPS [KIND ...]]
-# OPS operations of each kind between processes that are killed at random, a tenth of that between processes that are not,
+# OPS (of overwriting queues and logs about five in six are made) operations of each kind between processes that are killed at random, a tenth of that between processes that are not,
 # and a tenth between threads. Histories go to build/prove and are removed when they are proved.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-ops=${1:-100M}
+ops=${1:-125M}
 kinds=("${@:2}")
 [ ${#kinds[@]} -gt 0 ] || kinds=(bounded growing overwriting slots events)
 few=$(python3 -c "
