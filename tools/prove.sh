@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Run every kind of queue hard and prove what it did: prove.sh [OPS [KIND ...]]
-# OPS (of overwriting queues and logs about five in six are made) operations of each kind between processes that are killed at random, a tenth of that between processes that are not,
-# and a tenth between threads. Histories go to build/prove and are removed when they are proved.
+# OPS operations of each kind between processes that are killed at random, a tenth of that between processes that are
+# not, and a tenth between threads. Of overwriting queues and logs about five in six of them come to be.
+# Histories go to build/prove and are removed when they are proved.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ops=${1:-125M}
