@@ -162,6 +162,7 @@ class Roster {
     std::uint32_t line = 0;
     const std::lock_guard lock(mutex_);
     const Joined joined = take_line(is_settled, line);
+    if (joined == Joined::table_full && take_from_ended(thread)) return Joined::yes;
     if (joined == Joined::yes) line_of_thread_[thread].store(line + 1, std::memory_order_relaxed);
     return joined;
   }
@@ -259,6 +260,21 @@ class Roster {
       return Joined::yes;
     }
     return Joined::table_full;
+  }
+
+  // The line of a thread of ours that has ended, if nobody has its number by now: whoever gets that later finds no line.
+  [[nodiscard]] bool take_from_ended(std::uint32_t thread) noexcept {
+    const std::lock_guard lock(thread_number::mutex);
+    for (std::uint32_t ended = 0; ended < thread_number::limit; ++ended) {
+      if (thread_number::taken[ended].users != 0) continue;
+      const std::uint32_t line_plus_one = line_of_thread_[ended].exchange(0, std::memory_order_relaxed);
+      if (line_plus_one == 0) continue;
+      // for people; to the others the line is still ours, and of the same tenure
+      lines_[line_plus_one - 1].thread.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
+      line_of_thread_[thread].store(line_plus_one, std::memory_order_relaxed);
+      return true;
+    }
+    return false;
   }
 
   // R2: take the line's read lock, and keep it only if its last owner left nothing behind.

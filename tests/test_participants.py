@@ -68,19 +68,54 @@ def test_more_threads_than_lines_are_told_so_and_can_try_again_later():
     occupier.join(30)
     later = []
 
+    def fourth():
+        until(lambda: later or try_it(), "a free line")
+
     def try_it():
-        with contextlib.suppress(TooManyParticipants):
+        try:
             later.append(q.get())
+        except TooManyParticipants:
+            return False
+        return True
 
-    def has_a_line():
-        """A thread has the line of one that has ended; its end may come a moment after its join."""
-        thread = threading.Thread(target=try_it)
-        thread.start()
-        thread.join(30)
-        return later
-
-    until(has_a_line, "a free line")
+    thread = threading.Thread(target=fourth)
+    thread.start()
+    thread.join(60)
     assert later == [b"1"]
+
+
+def test_a_thread_that_was_refused_has_the_line_of_one_that_ended_since():
+    q = BoundedQueue.create("q", 8, participants=2)
+    q.put(b"1")
+    is_refused, may_end = threading.Event(), threading.Event()
+    got = []
+
+    def occupy():
+        q.put(b"2")
+        is_refused.wait(30)
+
+    def insist():
+        with pytest.raises(TooManyParticipants):
+            q.get()
+        is_refused.set()
+        may_end.wait(30)
+        until(try_again, "the line of the ended thread")
+
+    def try_again():
+        with contextlib.suppress(TooManyParticipants):
+            got.append(q.get())
+        return got
+
+    occupier = threading.Thread(target=occupy)
+    occupier.start()
+    until(lambda: q.qsize() == 2)
+    insister = threading.Thread(target=insist)
+    insister.start()
+    occupier.join(30)
+    may_end.set()
+    insister.join(60)
+    assert got == [b"1"]
+    assert q.stats().participants == 2
 
 
 def test_looking_at_a_queue_takes_no_line():
