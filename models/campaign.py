@@ -18,6 +18,9 @@ class Configuration(Protocol):
     def variant(self) -> str: ...
 
     @property
+    def kills(self) -> int: ...
+
+    @property
     def is_sound(self) -> bool:
         """Whether the variant must be clean; every other one must be caught."""
         ...

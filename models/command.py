@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -23,9 +23,17 @@ EXIT_AS_EXPECTED, EXIT_UNEXPECTED, EXIT_UNDECIDED = range(3)
 STATE_LIMIT = 8_000_000
 
 
+def numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in text.split(","))
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(",")) if text else ()
+
+
 @dataclass(frozen=True)
 class Command(Generic[Size]):
-    """`python -m models.NAME`; the model says which arguments make a configuration.
+    """`python -m models.NAME`; the model says which arguments make a configuration, besides kills and a variant.
 
     Arguments that were not given are left out, so that the configuration's defaults hold.
     """
@@ -35,6 +43,8 @@ class Command(Generic[Size]):
     examples: str
     campaign: Campaign[Size]
     configuration: Callable[..., Size]
+    variants: Collection[str]
+    """The algorithm first."""
     add_arguments: Callable[[argparse._ArgumentGroup], None]
 
     def parser(self) -> argparse.ArgumentParser:
@@ -45,7 +55,15 @@ class Command(Generic[Size]):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             argument_default=argparse.SUPPRESS,
         )
-        self.add_arguments(parser.add_argument_group("one configuration"))
+        size = parser.add_argument_group("one configuration")
+        self.add_arguments(size)
+        size.add_argument(
+            "--kills", type=int, metavar="N", help=f"how many may be killed ({self.configuration().kills})"
+        )
+        names = list(self.variants)
+        size.add_argument(
+            "--variant", choices=names, metavar="NAME", help=f"which algorithm ({names[0]}): {', '.join(names)}"
+        )
         preset = parser.add_mutually_exclusive_group()
         preset.add_argument("--short", action="store_true", help="the campaign of the test suite")
         preset.add_argument("--long", action="store_true", help="the campaign of `make crash`")

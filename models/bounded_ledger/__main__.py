@@ -6,8 +6,8 @@ import argparse
 import sys
 
 from models.bounded_ledger.campaign import CAMPAIGN
-from models.bounded_ledger.rules import LEDGER, VARIANTS, Configuration
-from models.command import Command
+from models.bounded_ledger.rules import VARIANTS, Configuration
+from models.command import Command, numbers
 
 EXAMPLES = """\
   python -m models.bounded_ledger --short
@@ -18,19 +18,14 @@ EXAMPLES = """\
 """
 
 
-def _slots(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(","))
-
-
 def _add_arguments(size: argparse._ArgumentGroup) -> None:
     size.add_argument("--capacity", type=int, metavar="N", help="slots of the ring (2)")
     size.add_argument("--producers", type=int, metavar="N", help="participants that put (1)")
     size.add_argument("--items", type=int, metavar="N", help="items of each producer (1)")
     size.add_argument("--consumers", type=int, metavar="N", help="participants that get (1)")
-    size.add_argument("--kills", type=int, metavar="N", help="how many may be killed (1)")
     size.add_argument(
         "--item-slots",
-        type=_slots,
+        type=numbers,
         metavar="N,…",
         help="slots of an item, in turn: 2 or 1,2 (1)",
     )
@@ -40,12 +35,6 @@ def _add_arguments(size: argparse._ArgumentGroup) -> None:
         metavar="N",
         dest="rejoins",
         help="1 if a newcomer may take over a dead line (0)",
-    )
-    size.add_argument(
-        "--variant",
-        choices=VARIANTS,
-        metavar="NAME",
-        help=f"which algorithm ({LEDGER}): {', '.join(VARIANTS)}",
     )
     size.add_argument(
         "--exact",
@@ -61,6 +50,7 @@ COMMAND = Command(
     examples=EXAMPLES,
     campaign=CAMPAIGN,
     configuration=Configuration,
+    variants=VARIANTS,
     add_arguments=_add_arguments,
 )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from models.command import Command
+from models.command import Command, words
 from models.events_log.campaign import CAMPAIGN
-from models.events_log.rules import LOG, READER_ROLES, VARIANTS, Configuration
+from models.events_log.rules import READER_ROLES, VARIANTS, Configuration
 
 EXAMPLES = """\
   python -m models.events_log --short
@@ -18,36 +18,25 @@ EXAMPLES = """\
 """
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split(",")) if text else ()
-
-
 def _add_arguments(size: argparse._ArgumentGroup) -> None:
     size.add_argument(
         "--writers",
-        type=_words,
+        type=words,
         metavar="OPERATIONS,…",
         help="a writer's operations in turn: 1, 2 put so many items, l, x a long one, c clears, k keeps the last (1)",
     )
     size.add_argument(
         "--readers",
-        type=_words,
+        type=words,
         metavar="ROLE,…",
         help=f"what readers there are (ephemeral): {', '.join(READER_ROLES)}",
     )
     size.add_argument("--newcomer", metavar="OPERATIONS", help="what the owner of a dead line does (nobody)")
-    size.add_argument("--kills", type=int, metavar="N", help="how many may be killed (0)")
     size.add_argument("--chunk-items", type=int, metavar="N", help="items of a chunk (1)")
     size.add_argument("--chunk-lines", type=int, metavar="N", help="lines of the directory (4)")
     size.add_argument("--blocks", type=int, metavar="N", help="chunks that there is memory for (2)")
     size.add_argument("--may-drop", action="store_true", help="a full log drops its slowest reader")
     size.add_argument("--short-sessions", action="store_true", help="a reader gets one item a session")
-    size.add_argument(
-        "--variant",
-        choices=VARIANTS,
-        metavar="NAME",
-        help=f"which algorithm ({LOG}): {', '.join(VARIANTS)}",
-    )
 
 
 COMMAND = Command(
@@ -56,6 +45,7 @@ COMMAND = Command(
     examples=EXAMPLES,
     campaign=CAMPAIGN,
     configuration=Configuration,
+    variants=VARIANTS,
     add_arguments=_add_arguments,
 )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from models.command import Command
+from models.command import Command, numbers
 from models.growing_levels.campaign import CAMPAIGN
-from models.growing_levels.rules import LEVELS, VARIANTS, Configuration
+from models.growing_levels.rules import VARIANTS, Configuration
 
 EXAMPLES = """\
   python -m models.growing_levels --short
@@ -17,22 +17,11 @@ EXAMPLES = """\
 """
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(word) for word in text.split(","))
-
-
 def _add_arguments(size: argparse._ArgumentGroup) -> None:
-    size.add_argument("--producers", type=_numbers, metavar="N,…", help="how many items each of them puts (3)")
+    size.add_argument("--producers", type=numbers, metavar="N,…", help="how many items each of them puts (3)")
     size.add_argument("--consumers", type=int, metavar="N", help="how many there are (1)")
-    size.add_argument("--slots", type=_numbers, metavar="N,…", help="slots of each level (2,2)")
+    size.add_argument("--slots", type=numbers, metavar="N,…", help="slots of each level (2,2)")
     size.add_argument("--shrinks", type=int, metavar="N", help="how often an empty ring may be closed (0)")
-    size.add_argument("--kills", type=int, metavar="N", help="how many may be killed (0)")
-    size.add_argument(
-        "--variant",
-        choices=VARIANTS,
-        metavar="NAME",
-        help=f"which algorithm ({LEVELS}): {', '.join(VARIANTS)}",
-    )
 
 
 COMMAND = Command(
@@ -41,6 +30,7 @@ COMMAND = Command(
     examples=EXAMPLES,
     campaign=CAMPAIGN,
     configuration=Configuration,
+    variants=VARIANTS,
     add_arguments=_add_arguments,
 )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from models.campaign import Campaign, Case
-from models.growing_levels.model import LOST, PASSED, TORN, LevelsModel
+from models.growing_levels.model import LevelsModel
 from models.growing_levels.rules import Configuration
+from models.growing_levels.world import LOST, PASSED, TORN
 from models.search import STUCK
 
 # The smallest world that was found to show each mistake.

@@ -3,81 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any
 
 from models.growing_levels.rules import Configuration
+from models.growing_levels.world import (
+    CORRUPT,
+    DEAD,
+    DOUBLED,
+    FINISHED,
+    FREE_LOCK,
+    GET,
+    LOST,
+    PASSED,
+    PUT,
+    TOMBSTONE,
+    TORN,
+    Broken,
+    Level,
+    Process,
+    Slot,
+    Stage,
+    State,
+)
 from models.search import Transition, Violation
-
-LOST, DOUBLED, TORN, PASSED, CORRUPT = "lost", "doubled", "torn", "passed", "corrupt"
-
-Item = tuple[int, int]
-"""Producer and number."""
-
-
-class Slot(NamedTuple):
-    generation: int = 0
-    item: Item | None = None
-
-
-class Level(NamedTuple):
-    push: int = 0
-    closed: bool = False
-    shrinking: bool = False
-    pop: int = 0
-    base: int = 0
-    reset: int = 0
-    slots: tuple[Slot, ...] = ()
-
-    @property
-    def is_clean(self) -> bool:
-        return self.reset == self.push or self.push == self.base
-
-
-class Stage(NamedTuple):
-    moves: int = 0
-    read: int = 0
-    written: int = 0
-
-
-class Process(NamedTuple):
-    """A program counter and its registers; `number` counts the items of a producer."""
-
-    at: str
-    number: int = 0
-    stage: Stage | None = None
-    level: int = 0
-    base: int = 0
-    position: int = 0
-    word: int = 0
-    item: Item | None = None
-    holds: bool = False
-    """A slot that it has claimed, and neither published nor released."""
-
-
-class State(NamedTuple):
-    stage: Stage
-    levels: tuple[Level, ...]
-    lock: int
-    processes: tuple[Process, ...]
-    put: frozenset[Item]
-    """Those whose put returned."""
-    got: frozenset[Item]
-    taken: tuple[int, ...]
-    """Of each producer, how many numbers were claimed by consumers, or buried."""
-    shrinks: int
-    kills: int
-
-
-TOMBSTONE = -1
-FREE_LOCK = -1
-DEAD, FINISHED = "dead", "finished"
-PUT, GET = "put: read the stage", "get: read the stage"
-
-
-class Broken(Exception):
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.violation = Violation(kind, message)
 
 
 class LevelsModel:
@@ -144,15 +92,15 @@ class LevelsModel:
     def _replaced(state: State, me: int, process: Process) -> State:
         return state._replace(processes=(*state.processes[:me], process, *state.processes[me + 1 :]))
 
-    def _go(self, state: State, me: int, at: str, **registers: object) -> State:
-        process = state.processes[me]._replace(at=at, **registers)  # type: ignore[arg-type]  # fields of Process
+    def _go(self, state: State, me: int, at: str, **registers: Any) -> State:
+        process = state.processes[me]._replace(at=at, **registers)
         if at in (PUT, GET, FINISHED):
             process = Process(at, process.number)  # an operation begins with nothing known
         return self._replaced(state, me, process)
 
     @staticmethod
-    def _with_level(state: State, number: int, **words: object) -> State:
-        level = state.levels[number]._replace(**words)  # type: ignore[arg-type]  # fields of Level
+    def _with_level(state: State, number: int, **words: Any) -> State:
+        level = state.levels[number]._replace(**words)
         return state._replace(levels=(*state.levels[:number], level, *state.levels[number + 1 :]))
 
     def _with_slot(self, state: State, number: int, index: int, slot: Slot) -> State:
@@ -293,7 +241,7 @@ class LevelsModel:
         level = state.levels[number]
         if getattr(level, word) >= to and self._variant != "lowered":
             return state
-        words: dict[str, object] = {word: to}
+        words: dict[str, Any] = {word: to}
         if word == "push":
             words |= {"closed": False, "shrinking": False}
         return self._with_level(state, number, **words)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from models.command import Command
+from models.command import Command, numbers
 from models.growing_looks.campaign import CAMPAIGN
-from models.growing_looks.rules import LOOKS, VARIANTS, Configuration
+from models.growing_looks.rules import VARIANTS, Configuration
 
 EXAMPLES = """\
   python -m models.growing_looks --short
@@ -17,22 +17,11 @@ EXAMPLES = """\
 """
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(word) for word in text.split(","))
-
-
 def _add_arguments(size: argparse._ArgumentGroup) -> None:
-    size.add_argument("--lookers", type=_numbers, metavar="N,…", help="how often each looks at what is in use (2)")
-    size.add_argument("--adopters", type=_numbers, metavar="N,…", help="how often each looks at what was left (none)")
-    size.add_argument("--tidiers", type=_numbers, metavar="N,…", help="how often each gives back (2)")
+    size.add_argument("--lookers", type=numbers, metavar="N,…", help="how often each looks at what is in use (2)")
+    size.add_argument("--adopters", type=numbers, metavar="N,…", help="how often each looks at what was left (none)")
+    size.add_argument("--tidiers", type=numbers, metavar="N,…", help="how often each gives back (2)")
     size.add_argument("--moves", type=int, metavar="N", help="how often the stage moves (3)")
-    size.add_argument("--kills", type=int, metavar="N", help="how many may be killed (0)")
-    size.add_argument(
-        "--variant",
-        choices=VARIANTS,
-        metavar="NAME",
-        help=f"which algorithm ({LOOKS}): {', '.join(VARIANTS)}",
-    )
 
 
 COMMAND = Command(
@@ -41,6 +30,7 @@ COMMAND = Command(
     examples=EXAMPLES,
     campaign=CAMPAIGN,
     configuration=Configuration,
+    variants=VARIANTS,
     add_arguments=_add_arguments,
 )
 

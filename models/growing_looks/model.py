@@ -9,7 +9,7 @@ What is asked is whether anybody ever looks at a level that has no memory.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from models.growing_looks.rules import Configuration
 from models.search import Transition, Violation
@@ -111,9 +111,9 @@ class LooksModel:
     def _with(state: State, me: int, process: Process) -> State:
         return state._replace(processes=(*state.processes[:me], process, *state.processes[me + 1 :]))
 
-    def _go(self, state: State, me: int, at: str, **registers: object) -> Transition[State]:
+    def _go(self, state: State, me: int, at: str, **registers: Any) -> Transition[State]:
         process = state.processes[me]
-        after = self._with(state, me, process._replace(at=at, **registers))  # type: ignore[arg-type]  # its fields
+        after = self._with(state, me, process._replace(at=at, **registers))
         return Transition(f"{me}: {process.role}: {process.at}", after)
 
     def _done(self, state: State, me: int) -> Transition[State]:

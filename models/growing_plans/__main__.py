@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from models.command import Command
+from models.command import Command, numbers
 from models.growing_plans.campaign import CAMPAIGN
-from models.growing_plans.rules import PLANS, VARIANTS, Configuration
+from models.growing_plans.rules import VARIANTS, Configuration
 
 EXAMPLES = """\
   python -m models.growing_plans --short
@@ -17,22 +17,11 @@ EXAMPLES = """\
 """
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(word) for word in text.split(","))
-
-
 def _add_arguments(size: argparse._ArgumentGroup) -> None:
-    size.add_argument("--growers", type=_numbers, metavar="N,…", help="how often each of them goes up (2)")
-    size.add_argument("--shrinkers", type=_numbers, metavar="N,…", help="how often each of them goes down (1)")
-    size.add_argument("--tidiers", type=_numbers, metavar="N,…", help="how often each of them withdraws (1)")
+    size.add_argument("--growers", type=numbers, metavar="N,…", help="how often each of them goes up (2)")
+    size.add_argument("--shrinkers", type=numbers, metavar="N,…", help="how often each of them goes down (1)")
+    size.add_argument("--tidiers", type=numbers, metavar="N,…", help="how often each of them withdraws (1)")
     size.add_argument("--levels", type=int, metavar="N", help="how many there are (4)")
-    size.add_argument("--kills", type=int, metavar="N", help="how many may be killed (0)")
-    size.add_argument(
-        "--variant",
-        choices=VARIANTS,
-        metavar="NAME",
-        help=f"which algorithm ({PLANS}): {', '.join(VARIANTS)}",
-    )
 
 
 COMMAND = Command(
@@ -41,6 +30,7 @@ COMMAND = Command(
     examples=EXAMPLES,
     campaign=CAMPAIGN,
     configuration=Configuration,
+    variants=VARIANTS,
     add_arguments=_add_arguments,
 )
 

@@ -7,7 +7,7 @@ asked is whether a level is ever in use whose memory is not reserved as it was o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from models.growing_plans.rules import Configuration
 from models.search import Transition, Violation
@@ -104,11 +104,11 @@ class PlansModel:
     def _with(state: State, me: int, process: Process) -> State:
         return state._replace(processes=(*state.processes[:me], process, *state.processes[me + 1 :]))
 
-    def _go(self, state: State, me: int, at: str, **registers: object) -> State:
+    def _go(self, state: State, me: int, at: str, **registers: Any) -> State:
         process = state.processes[me]
         if at in (BEGIN, FINISHED):  # nothing is known any more
             return self._with(state, me, Process(process.role, process.left, at))
-        return self._with(state, me, process._replace(at=at, **registers))  # type: ignore[arg-type]  # its fields
+        return self._with(state, me, process._replace(at=at, **registers))
 
     def _done(self, state: State, me: int) -> State:
         process = state.processes[me]
@@ -116,8 +116,8 @@ class PlansModel:
         return self._go(state, me, BEGIN if process.left > 1 else FINISHED)
 
     @staticmethod
-    def _with_level(state: State, number: int, **words: object) -> State:
-        level = state.levels[number]._replace(**words)  # type: ignore[arg-type]  # its fields
+    def _with_level(state: State, number: int, **words: Any) -> State:
+        level = state.levels[number]._replace(**words)
         return state._replace(levels=(*state.levels[:number], level, *state.levels[number + 1 :]))
 
     def _entered(self, state: State, me: int) -> State | None:
@@ -224,7 +224,7 @@ class PlansModel:
             else:
                 yield self._done(state._replace(lock=FREE_LOCK), me)
         elif at == "mark":
-            words: dict[str, object] = {"planned": 0} if self._variant == "unmarked" else {"is_marked": True}
+            words: dict[str, Any] = {"planned": 0} if self._variant == "unmarked" else {"is_marked": True}
             yield self._go(self._with_level(state, number, **words), me, "confirm")
         elif at == "confirm":
             if state.stage == judged or self._variant == "unconfirmed":

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from models.command import Command
+from models.command import Command, words
 from models.overwriting.campaign import CAMPAIGN
-from models.overwriting.rules import RING, VARIANTS, Configuration
+from models.overwriting.rules import VARIANTS, Configuration
 
 EXAMPLES = """\
   python -m models.overwriting --short
@@ -17,27 +17,16 @@ EXAMPLES = """\
 """
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split(","))
-
-
 def _add_arguments(size: argparse._ArgumentGroup) -> None:
     size.add_argument(
         "--programs",
-        type=_words,
+        type=words,
         metavar="OPERATIONS,…",
         help="a process's operations in turn: p puts, k puts and overwrites nothing, g gets, l leases (p,g)",
     )
     size.add_argument("--newcomer", metavar="OPERATIONS", help="what the owner of a dead line does (nobody)")
-    size.add_argument("--kills", type=int, metavar="N", help="how many may be killed (0)")
     size.add_argument("--capacity", type=int, metavar="N", help="messages (1)")
     size.add_argument("--places", type=int, metavar="N", help="of the shelf, where leased messages are (1)")
-    size.add_argument(
-        "--variant",
-        choices=VARIANTS,
-        metavar="NAME",
-        help=f"which algorithm ({RING}): {', '.join(VARIANTS)}",
-    )
 
 
 COMMAND = Command(
@@ -46,6 +35,7 @@ COMMAND = Command(
     examples=EXAMPLES,
     campaign=CAMPAIGN,
     configuration=Configuration,
+    variants=VARIANTS,
     add_arguments=_add_arguments,
 )
 

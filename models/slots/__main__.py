@@ -7,7 +7,7 @@ import sys
 
 from models.command import Command
 from models.slots.campaign import CAMPAIGN
-from models.slots.rules import SLOTS, VARIANTS, Configuration
+from models.slots.rules import VARIANTS, Configuration
 
 EXAMPLES = """\
   python -m models.slots --short
@@ -24,15 +24,8 @@ def _add_arguments(size: argparse._ArgumentGroup) -> None:
     size.add_argument("--producers", type=int, metavar="N", help="participants that put (1)")
     size.add_argument("--items", type=int, metavar="N", help="items of each producer (1)")
     size.add_argument("--consumers", type=int, metavar="N", help="participants that get (1)")
-    size.add_argument("--kills", type=int, metavar="N", help="how many may be killed (0)")
     size.add_argument("--overwrites", action="store_true", help="producers evict when no slot is free")
     size.add_argument("--once", action="store_true", help="producers are lives of one that has a name")
-    size.add_argument(
-        "--variant",
-        choices=VARIANTS,
-        metavar="NAME",
-        help=f"which algorithm ({SLOTS}): {', '.join(VARIANTS)}",
-    )
 
 
 COMMAND = Command(
@@ -41,6 +34,7 @@ COMMAND = Command(
     examples=EXAMPLES,
     campaign=CAMPAIGN,
     configuration=Configuration,
+    variants=VARIANTS,
     add_arguments=_add_arguments,
 )
 
