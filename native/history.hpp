@@ -1,23 +1,30 @@
-// History: every operation of one worker as a row, in memory that outlives it.
+// History: every operation of one worker, in memory that outlives it.
 //
-// Shape      rows of 64-bit words, one after the other, in a file of the worker's own:
-//              | invoke | return | value | ticket | what | further values …
-//              what:  | count : 32 | lost : 1 | redelivered : 1 | weak : 1 | outcome : 2 | op : 1 |
-//            `count` items share a row if they were claimed in one step: a put's values and everybody's tickets are
-//            then consecutive, a get's values follow. `invoke` 0: there are no more rows. `return` 0: pending, 1: over
-//            by the time of the next row that has one; if none has, its worker was killed before it read the clock.
+// Shape      64-bit words, one after the other, in a file of the worker's own. The two lowest bits tell what a word is:
+//              end    | 0 |  there are no more
+//              row    | ticket : 38 | count : 17 | over | lost | redelivered | weak | outcome : 2 | op | row : 2 |
+//              mark   | what : 60 | of what : 2 | mark : 2 |
+//            A row is an operation on `count` items that were claimed in one step: their tickets are consecutive, and a
+//            put's values, too, which go on from those of the put before. What a get got follows it, as runs of values
+//            that are consecutive: | 0 | further : 7 | first : 56 |. A value that is too long for that has a word of its
+//            own, after one that has only the highest bit.
+//            Marks say the time: `between`, that all before was over by then, and that all behind began a step later;
+//            `over`, only the former. Or the value of the next put, where it does not go on.
+//            No row has a time of its own: reading the clock costs as much as an operation, and so do the words.
 //            The memory is zeroed, and as long as has_room() was asked for.
-// Roles      one worker writes; others read when it has ended, however it has ended.
-// Invariants H1  a row is whole before `invoke` is stored, which comes before the operation: who is killed in the
-//                operation leaves a pending row, who is killed before it none.
-//            H2  `return` is stored last, after the operation: a row that has it is whole. It is first 1; of those that
-//                were over before the clock was read, the last one gets the time.
-//            H3  `invoke` was read before the operation's first access to shared memory, `return` after its last one
-//                was seen by everybody. Where that costs less, times are further apart than they need be, never closer.
+// Roles      one worker writes; others read when it has ended, however it has ended (history_reader.hpp).
+// Invariants H1  a row is there, pending, before the operation begins: who is killed in the operation leaves a pending
+//                row, who is killed before it none. All that is behind a pending row is void, unless it was lost.
+//            H2  a row changes by one store: to what it has claimed, to what it has lost, to what it was when it was
+//                over. What it then refers to is there before, and an end behind it.
+//            H3  the time before a row was read before the operation's first access to shared memory, the time behind
+//                it after its last one was seen by everybody. Where that costs less, times are further apart than they
+//                need be, never closer. A row that is over and has no time behind it is of a worker that was killed
+//                before it read the clock.
 // Progress   wait-free.
 //
 // Memory orders: all stores are plain, for a process is killed between two instructions, and what it has stored before
-//                is in its file. The compiler must keep H1 and H2: `invoke` and `return` are stored with release.
+//                is in its file. The compiler must keep H1 and H2: rows and marks are stored with release.
 #pragma once
 
 #if defined(__x86_64__)
@@ -63,16 +70,19 @@ inline constexpr bool has_cycle_counter = false;
 using CycleCounter = MonotonicClock;
 #endif
 
-// How a worker's file begins; its rows follow. The magic comes last: without it nothing else is there.
+// How a worker's file begins; its words follow. The magic comes last: without it nothing else is there.
 struct HistoryHeader {
   static constexpr std::uint64_t magic = 0x5357'4f52'4b54'5350;  // "PSTKROWS"
-  static constexpr std::uint64_t version = 2;
+  static constexpr std::uint64_t version = 3;
   static constexpr std::uint64_t words = 8;
   static constexpr std::uint64_t no_reader = 0;
+  static constexpr std::uint64_t step_word = 3;
 
-  static void write(std::uint64_t* at, std::uint32_t worker, std::uint64_t reader_plus_one) noexcept {
+  // `step`: ticks between the end of an operation and the begin of the next, if the clock was read once for both.
+  static void write(std::uint64_t* at, std::uint32_t worker, std::uint64_t reader_plus_one, std::uint64_t step) noexcept {
     at[1] = version << 32 | worker;
     at[2] = reader_plus_one;
+    at[step_word] = step;
     std::atomic_ref<std::uint64_t>(at[0]).store(magic, std::memory_order_release);
   }
 };
@@ -89,190 +99,173 @@ struct Seen {
   bool redelivered = false;        // somebody who died had the item before
 };
 
+enum class HistoryWord : std::uint8_t { end = 0, row = 1, mark = 2 };
+[[nodiscard]] constexpr HistoryWord kind_of(std::uint64_t word) noexcept { return static_cast<HistoryWord>(word & 3); }
+
 class HistoryRow {
  public:
-  static constexpr std::uint64_t words = 5;
-  static constexpr std::uint64_t over = 1;
-  static constexpr unsigned outcome_shift = 1;
-  static constexpr unsigned count_shift = 32;
-  static constexpr std::uint64_t weak_bit = 1 << 3;
-  static constexpr std::uint64_t redelivered_bit = 1 << 4;
-  static constexpr std::uint64_t lost_bit = 1 << 5;
+  static constexpr unsigned op_shift = 2, outcome_shift = 3, count_shift = 9, ticket_shift = 26;
+  static constexpr std::uint64_t weak_bit = 1 << 5;
+  static constexpr std::uint64_t redelivered_bit = 1 << 6;
+  static constexpr std::uint64_t lost_bit = 1 << 7;
+  static constexpr std::uint64_t over_bit = 1 << 8;
+  static constexpr std::uint64_t most_items = (std::uint64_t{1} << (ticket_shift - count_shift)) - 1;
+  static constexpr std::uint64_t no_ticket = ~std::uint64_t{0} >> ticket_shift;
 
-  explicit HistoryRow(const std::uint64_t* at) noexcept : at_(at) {}
+  constexpr explicit HistoryRow(std::uint64_t word) noexcept : word_(word) {}
+  constexpr HistoryRow(HistoryOp op, HistoryOutcome outcome, const Seen& seen) noexcept
+      : word_(static_cast<std::uint64_t>(HistoryWord::row) | static_cast<std::uint64_t>(op) << op_shift |
+              static_cast<std::uint64_t>(outcome) << outcome_shift | (seen.weak ? weak_bit : 0) |
+              (seen.redelivered ? redelivered_bit : 0) | seen.count << count_shift |
+              (seen.ticket < no_ticket ? seen.ticket : no_ticket) << ticket_shift) {}
 
-  [[nodiscard]] std::uint64_t invoke() const noexcept { return at_[0]; }
-  [[nodiscard]] std::uint64_t returned() const noexcept { return at_[1]; }
-  [[nodiscard]] std::uint64_t ticket() const noexcept { return at_[3]; }
-  [[nodiscard]] HistoryOp op() const noexcept { return static_cast<HistoryOp>(at_[4] & 1); }
-  [[nodiscard]] HistoryOutcome outcome() const noexcept {
-    return static_cast<HistoryOutcome>(at_[4] >> outcome_shift & 3);
+  [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
+  [[nodiscard]] constexpr HistoryRow with(std::uint64_t bit) const noexcept { return HistoryRow(word_ | bit); }
+  [[nodiscard]] constexpr bool has(std::uint64_t bit) const noexcept { return word_ & bit; }
+  [[nodiscard]] constexpr HistoryOp op() const noexcept { return static_cast<HistoryOp>(word_ >> op_shift & 1); }
+  [[nodiscard]] constexpr HistoryOutcome outcome() const noexcept {
+    return static_cast<HistoryOutcome>(word_ >> outcome_shift & 3);
   }
-  [[nodiscard]] bool has(std::uint64_t bit) const noexcept { return at_[4] & bit; }
-  [[nodiscard]] std::uint64_t count() const noexcept { return at_[4] >> count_shift; }
-  // Of a put: consecutive from the first one on.
-  [[nodiscard]] std::uint64_t value(std::uint64_t i) const noexcept {
-    if (op() == HistoryOp::put) return at_[2] + i;
-    return i == 0 ? at_[2] : at_[words + i - 1];
+  [[nodiscard]] constexpr std::uint64_t count() const noexcept { return word_ >> count_shift & most_items; }
+  [[nodiscard]] constexpr std::uint64_t ticket() const noexcept {
+    return word_ >> ticket_shift == no_ticket ? Seen::unknown : word_ >> ticket_shift;
   }
-  [[nodiscard]] std::uint64_t length() const noexcept { return length_of(op(), count()); }
-  [[nodiscard]] static std::uint64_t length_of(HistoryOp op, std::uint64_t count) noexcept {
-    return op == HistoryOp::get && count > 1 ? words + count - 1 : words;
+  [[nodiscard]] constexpr bool has_values() const noexcept {
+    return op() == HistoryOp::get && !has(lost_bit) && count() > 0;
   }
 
  private:
-  const std::uint64_t* at_;
+  std::uint64_t word_;
 };
 
-// Operations as columns, one for each item of a row.
-struct HistoryColumns {
-  static constexpr std::uint8_t pending = 3;  // an outcome that no row has
-  static constexpr std::uint8_t weak = 1, redelivered = 2, lost = 4;
-  std::uint8_t* op;
-  std::uint8_t* outcome;
-  std::uint8_t* flags;
-  std::uint64_t* value;
-  std::uint64_t* ticket;
-  std::uint64_t* invoke;
-  std::uint64_t* returned;
-
-  void write(std::uint64_t to, const HistoryRow& row, std::uint64_t i, std::uint64_t when) const noexcept {
-    const bool is_pending = row.returned() == 0;  // not if it is over
-    const bool has_item = row.count() > 0;
-    op[to] = static_cast<std::uint8_t>(row.op());
-    outcome[to] = is_pending ? pending : static_cast<std::uint8_t>(row.outcome());
-    flags[to] = static_cast<std::uint8_t>((row.has(HistoryRow::weak_bit) ? weak : 0) |
-                                          (row.has(HistoryRow::redelivered_bit) ? redelivered : 0) |
-                                          (row.has(HistoryRow::lost_bit) ? lost : 0));
-    const bool is_refused = !is_pending && row.outcome() != HistoryOutcome::ok;
-    // A put that was killed just before its refusal was over had its value all the same.
-    const bool has_value = has_item || (is_pending && row.op() == HistoryOp::put);
-    value[to] = is_refused || !has_value ? Seen::unknown : row.value(i);
-    const bool has_ticket = row.ticket() != Seen::unknown && (!is_pending || row.outcome() == HistoryOutcome::ok);
-    ticket[to] = has_ticket ? row.ticket() + i : Seen::unknown;  // that of a refusal is no item's
-    invoke[to] = row.invoke();
-    returned[to] = when;
-  }
-};
-
-// When the rows between `at` and `end` that are over were so; asked in their order.
-class Returns {
+class HistoryMark {
  public:
-  explicit Returns(const std::uint64_t* end) noexcept : end_(end) {}
+  enum class Of : std::uint8_t { between = 0, over = 1, value = 2 };
 
-  [[nodiscard]] std::uint64_t of(const std::uint64_t* at) noexcept {
-    if (HistoryRow(at).returned() != HistoryRow::over) return HistoryRow(at).returned();
-    if (at >= timed_) find(at);
-    return when_;
-  }
+  constexpr explicit HistoryMark(std::uint64_t word) noexcept : word_(word) {}
+  constexpr HistoryMark(Of of, std::uint64_t what) noexcept
+      : word_(static_cast<std::uint64_t>(HistoryWord::mark) | static_cast<std::uint64_t>(of) << 2 | what << 4) {}
+  [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
+  [[nodiscard]] constexpr Of of() const noexcept { return static_cast<Of>(word_ >> 2 & 3); }
+  [[nodiscard]] constexpr std::uint64_t what() const noexcept { return word_ >> 4; }
 
  private:
-  void find(const std::uint64_t* at) noexcept {
-    for (; static_cast<std::uint64_t>(end_ - at) >= HistoryRow::words && *at != 0; at += HistoryRow(at).length()) {
-      timed_ = at;
-      when_ = HistoryRow(at).returned();
-      if (when_ > HistoryRow::over) return;
-      if (HistoryRow(at).length() > static_cast<std::uint64_t>(end_ - at)) break;
-    }
-    timed_ = end_;
-    when_ = HistoryRow::over;
-  }
-
-  const std::uint64_t* end_;
-  const std::uint64_t* timed_ = nullptr;
-  std::uint64_t when_ = HistoryRow::over;
+  std::uint64_t word_;
 };
 
-// As many whole rows from `at` on as `limit` operations have room for; moves `at`. The number of operations; 0 at the
-// end, and at a row that cannot be, where `at` is then before `end`.
-[[nodiscard]] inline std::uint64_t read_history(const std::uint64_t*& at, const std::uint64_t* end,
-                                                const HistoryColumns& to, std::uint64_t limit) noexcept {
-  std::uint64_t read = 0;
-  Returns returns(end);
-  while (static_cast<std::uint64_t>(end - at) >= HistoryRow::words && *at != 0) {
-    const HistoryRow row(at);
-    const std::uint64_t items = row.count() > 0 ? row.count() : 1;
-    if (items > limit - read || row.length() > static_cast<std::uint64_t>(end - at)) return read;
-    const std::uint64_t when = returns.of(at);
-    for (std::uint64_t i = 0; i < items; ++i) to.write(read + i, row, i, when);
-    read += items;
-    at += row.length();
+// Values of a get that are consecutive.
+struct HistoryRun {
+  static constexpr unsigned first_bits = 56;
+  static constexpr std::uint64_t too_long = std::uint64_t{1} << 63;  // for a run: a word of its own follows
+  static constexpr std::uint64_t limit = std::uint64_t{1} << first_bits;
+  static constexpr std::uint64_t one_more = limit;
+  static constexpr std::uint64_t most = 1 << 7;
+
+  [[nodiscard]] static constexpr std::uint64_t first(std::uint64_t word) noexcept { return word & (limit - 1); }
+  [[nodiscard]] static constexpr std::uint64_t length(std::uint64_t word) noexcept {
+    return (word >> first_bits & (most - 1)) + 1;
   }
-  if (read == 0) at = end;
-  return read;
-}
+};
 
 class HistoryWriter {
  public:
-  // From where to where rows may go. `to` may be moved on when more memory is there.
+  // From where to where words may go. `to` may be moved on when more memory is there.
   HistoryWriter(std::uint64_t* from, std::uint64_t* to) noexcept : at_(from), to_(to) {}
   void extend(std::uint64_t* to) noexcept { to_ = to; }
 
-  // For a row of so many items, and those that it may lose on the way.
+  // For an operation on so many items, those that it may lose on the way, and the marks around it.
   [[nodiscard]] bool has_room(std::uint64_t items) const noexcept {
-    return static_cast<std::uint64_t>(to_ - at_) >= (lost_at_once + 1) * HistoryRow::words + items;
+    return static_cast<std::uint64_t>(to_ - at_) >= around + lost_at_once + 2 * items;
   }
   [[nodiscard]] const std::uint64_t* at() const noexcept { return at_; }
   static constexpr std::uint64_t lost_at_once = 64;
+  static constexpr std::uint64_t around = 8;
 
-  void begin(HistoryOp op, std::uint64_t value, std::uint64_t count, std::uint64_t invoke) noexcept {
-    at_[1] = 0;
-    at_[2] = value;
-    at_[3] = Seen::unknown;
-    at_[4] = static_cast<std::uint64_t>(op) | (op == HistoryOp::put ? count : 0) << HistoryRow::count_shift;
-    store(0, invoke);  // keeps H1
+  // Between two operations: all before it is over, and the next one begins a step later (H3).
+  void mark(std::uint64_t now) noexcept {
+    append(HistoryMark(HistoryMark::Of::between, now).word());
+    has_untimed_ = false;
   }
 
-  // In the middle of a get: what it has claimed, and will have if it lives.
-  void claim(const Seen& seen) noexcept {
-    at_[3] = seen.ticket;
-    at_[4] = what(HistoryOp::get, HistoryOutcome::ok, seen);
+  void begin(HistoryOp op, std::uint64_t value, std::uint64_t count) noexcept {
+    if (op == HistoryOp::put && value != next_value_) {
+      append(HistoryMark(HistoryMark::Of::value, value).word());
+      next_value_ = value;
+    }
+    begun_ = HistoryRow(op, HistoryOutcome::ok, {Seen::unknown, op == HistoryOp::put ? count : 0}).word();
+    store(at_, begun_);  // keeps H1
   }
-  void claim_value(std::uint64_t i, std::uint64_t value) noexcept { at_[i == 0 ? 2 : HistoryRow::words + i - 1] = value; }
 
-  // The operation is over. When is for time() to say.
+  [[nodiscard]] bool has_untimed() const noexcept { return has_untimed_; }
+  // In an operation that has done nothing yet, and is going to wait: what was over before is not to seem as long as
+  // that. Who is killed between the two stores has done nothing.
+  void mark_before_wait(std::uint64_t now) noexcept {
+    append(HistoryMark(HistoryMark::Of::over, now).word());
+    store(at_, begun_);
+    has_untimed_ = false;
+  }
+
+  // In the middle of a get: what it has claimed, and will have if it lives. Its values come first.
+  [[gnu::always_inline]] void claim(const Seen& seen) noexcept { store(at_, HistoryRow(HistoryOp::get, HistoryOutcome::ok, seen).word()); }
+  [[gnu::always_inline]] void claim_value(std::uint64_t i, std::uint64_t value) noexcept {
+    if (i == 0) {
+      last_ = at_;
+      next_in_run_ = Seen::unknown;
+    }
+    if (value == next_in_run_) {
+      *last_ += HistoryRun::one_more;
+    } else if (value < HistoryRun::limit) {
+      *++last_ = value;
+    } else {
+      *++last_ = HistoryRun::too_long;
+      *++last_ = value;
+      next_in_run_ = Seen::unknown;
+      return;
+    }
+    const bool goes_on = HistoryRun::length(*last_) < HistoryRun::most && value + 1 < HistoryRun::limit;
+    next_in_run_ = goes_on ? value + 1 : Seen::unknown;
+  }
+
+  // The operation is over. When is for the next mark to say.
   void end(HistoryOp op, HistoryOutcome outcome, const Seen& seen) noexcept {
-    store(4, what(op, outcome, seen));
-    store(3, seen.ticket);       // after what it is a ticket of
-    store(1, HistoryRow::over);  // keeps H2
-    untimed_ = at_;
-    at_ += HistoryRow::length_of(op, seen.count);
-  }
-
-  [[nodiscard]] bool has_untimed() const noexcept { return untimed_ != nullptr; }
-  // All that were over before the clock was read, by the last of them: keeps H3.
-  void time(std::uint64_t returned) noexcept {
-    if (untimed_ != nullptr) untimed_[1] = returned;
-    untimed_ = nullptr;
+    const HistoryRow row = HistoryRow(op, outcome, seen).with(HistoryRow::over_bit);
+    std::uint64_t* next = (row.has_values() ? last_ : at_) + 1;
+    *next = 0;
+    store(at_, row.word());  // keeps H2
+    at_ = next;
+    if (op == HistoryOp::put) next_value_ += seen.count;
+    has_untimed_ = true;
+    // the queue's next locked instruction waits for all stores before it: none of ours is to miss the cache
+    __builtin_prefetch(at_ + 32, 1);
   }
 
   // A get that had claimed an item and lost it: that row stays pending, and another one goes on.
   void lose(const Seen& seen) noexcept {
-    const std::uint64_t invoke = at_[0];
-    at_[2] = Seen::unknown;
-    at_[3] = seen.ticket;
-    at_[4] = what(HistoryOp::get, HistoryOutcome::ok, {seen.ticket, 1}) | HistoryRow::lost_bit;
-    at_ += HistoryRow::words;
-    begin(HistoryOp::get, Seen::unknown, 0, invoke);
+    at_[1] = begun_;
+    store(at_, HistoryRow(HistoryOp::get, HistoryOutcome::ok, {seen.ticket, 1}).with(HistoryRow::lost_bit).word());
+    ++at_;
   }
 
   // The operation has done nothing: as if it had never begun.
-  void cancel() noexcept { store(0, 0); }
+  void cancel() noexcept { store(at_, 0); }
 
  private:
-  [[nodiscard]] static std::uint64_t what(HistoryOp op, HistoryOutcome outcome, const Seen& seen) noexcept {
-    return static_cast<std::uint64_t>(op) | static_cast<std::uint64_t>(outcome) << HistoryRow::outcome_shift |
-           (seen.weak ? HistoryRow::weak_bit : 0) | (seen.redelivered ? HistoryRow::redelivered_bit : 0) |
-           seen.count << HistoryRow::count_shift;
+  void append(std::uint64_t word) noexcept {
+    at_[1] = 0;
+    store(at_, word);
+    ++at_;
   }
-
-  void store(std::uint64_t word, std::uint64_t value) noexcept {
-    std::atomic_ref<std::uint64_t>(at_[word]).store(value, std::memory_order_release);
+  static void store(std::uint64_t* at, std::uint64_t word) noexcept {
+    std::atomic_ref<std::uint64_t>(*at).store(word, std::memory_order_release);
   }
 
   std::uint64_t* at_;
-  std::uint64_t* untimed_ = nullptr;  // the last row that is over, if it has no time
   std::uint64_t* to_;
+  std::uint64_t* last_ = nullptr;  // of the words of the get's values
+  std::uint64_t begun_ = 0;        // the row of the operation under way, as it began
+  std::uint64_t next_value_ = Seen::unknown;
+  std::uint64_t next_in_run_ = Seen::unknown;
+  bool has_untimed_ = false;
 };
 
 }  // namespace penstock

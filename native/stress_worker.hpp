@@ -46,7 +46,8 @@ struct StressLine {
   alignas(line_bytes) std::atomic<std::uint64_t> items;  // put or got
   std::atomic<std::uint64_t> operations;                 // with those that were refused
   std::atomic<std::uint64_t> torn;
-  std::atomic<std::uint64_t> cpu_ns;  // of the processor that its turns took
+  std::atomic<std::uint64_t> cpu_ns;    // of the processor that its turns took
+  std::atomic<std::uint64_t> ended_ns;  // of the monotonic clock, after its last turn; 0 if it had none
   std::atomic<std::uint32_t> is_ready;
 };
 static_assert(sizeof(StressBoard) == line_bytes && sizeof(StressLine) == line_bytes);
@@ -60,9 +61,8 @@ struct StressPlan {
   std::uint32_t waits = 1;  // of so many operations this many wait …
   std::uint32_t tries = 0;  // … and this many only try
   std::uint32_t turn = 4096;
-  std::uint64_t group = 1;      // operations that share two readings of the clock, at most
-  std::uint64_t tick_step = 1;  // so many ticks of the clock are at least a nanosecond
-  int parent = 0;               // whose end is ours; 0: we are its threads
+  std::uint64_t group = 1;  // operations that share two readings of the clock, at most
+  int parent = 0;           // whose end is ours; 0: we are its threads
 };
 
 // Marsaglia's xorshift.
@@ -115,20 +115,18 @@ template <class Clock>
 class Recording {
  public:
   Recording(HistoryWriter& rows, const StressPlan& plan) noexcept
-      : rows_(rows), step_(plan.tick_step), group_(plan.group), random_(plan.seed) {}
+      : rows_(rows), group_(plan.group), random_(plan.seed) {}
 
   [[nodiscard]] bool has_room(std::uint64_t items) const noexcept { return rows_.has_room(items); }
-  // At a turn's begin and end, and before a wait: what was over before is not to seem as long as that.
+  // At a turn's begin and end, too.
   void look_at_clock() noexcept {
-    const std::uint64_t now = Clock::now();
-    rows_.time(now);
-    invoke_ = now + step_;
+    rows_.mark(Clock::now());
     left_ = group_ == 1 ? 1 : 1 + random_.next() % group_;
   }
   void before_wait() noexcept {
-    if (rows_.has_untimed()) rows_.time(Clock::now());
+    if (rows_.has_untimed()) rows_.mark_before_wait(Clock::now());
   }
-  void begin(HistoryOp op, std::uint64_t value, std::uint64_t count) noexcept { rows_.begin(op, value, count, invoke_); }
+  void begin(HistoryOp op, std::uint64_t value, std::uint64_t count) noexcept { rows_.begin(op, value, count); }
   void claim(const Seen& seen) noexcept { rows_.claim(seen); }
   void claim_value(std::uint64_t i, std::uint64_t value) noexcept { rows_.claim_value(i, value); }
   void lose(std::uint64_t ticket) noexcept { rows_.lose({ticket, 1}); }
@@ -140,10 +138,8 @@ class Recording {
 
  private:
   HistoryWriter& rows_;
-  std::uint64_t step_;
   std::uint64_t group_;
   Random random_;
-  std::uint64_t invoke_ = 0;
   std::uint64_t left_ = 1;
 };
 

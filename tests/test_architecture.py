@@ -22,7 +22,7 @@ NATIVE_ROWS = [
     {"wait", "ledger", "roster", "events_layout", "overwriting_layout", "growing_layout", "index_queue"},
     {"patience", "owner", "owner_lock", "events_blocks", "events_chunks", "bounded"},
     {"overwriting_lock", "slots_layout", "history"},
-    {"stress_worker"},
+    {"stress_worker", "history_reader"},
     {"producers", "events_readers", "bounded_items", "overwriting_memory", "slots"},
     {
         "events_repair",
@@ -74,6 +74,7 @@ PYTHON_ROWS = [
     {"opening"},
     {"stress_crew", "stress_kinds"},
     {"stress"},
+    {"stress_cost"},
     {"stress_command"},
     {"__init__"},
     {"demo"},

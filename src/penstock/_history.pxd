@@ -12,3 +12,4 @@ cdef class RowFile:
     cdef object path
 
     cdef int grow(self) except -1
+    cdef int make_ready(self, uint64_t start) except -1

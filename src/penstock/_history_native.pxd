@@ -16,7 +16,16 @@ cdef extern from "history.hpp" namespace "penstock" nogil:
     const uint64_t header_magic "penstock::HistoryHeader::magic"
     const uint64_t header_version "penstock::HistoryHeader::version"
     const uint64_t header_words "penstock::HistoryHeader::words"
-    void write_header "penstock::HistoryHeader::write"(uint64_t*, uint32_t, uint64_t)
+    const uint64_t step_word "penstock::HistoryHeader::step_word"
+    void write_header "penstock::HistoryHeader::write"(uint64_t*, uint32_t, uint64_t, uint64_t)
+
+    cdef cppclass HistoryWriter:
+        HistoryWriter(uint64_t*, uint64_t*)
+        void extend(uint64_t*)
+        const uint64_t* at() const
+
+cdef extern from "history_reader.hpp" namespace "penstock" nogil:
+    const uint64_t over_without_time "penstock::HistoryColumns::over"
 
     cdef struct HistoryColumns:
         uint8_t *op
@@ -27,9 +36,8 @@ cdef extern from "history.hpp" namespace "penstock" nogil:
         uint64_t *invoke
         uint64_t *returned
 
-    uint64_t read_history(const uint64_t*&, const uint64_t*, const HistoryColumns&, uint64_t)
-
-    cdef cppclass HistoryWriter:
-        HistoryWriter(uint64_t*, uint64_t*)
-        void extend(uint64_t*)
+    cdef cppclass HistoryReader:
+        HistoryReader(const uint64_t*, const uint64_t*, uint64_t)
+        uint64_t read(const HistoryColumns&, uint64_t)
         const uint64_t* at() const
+        bint is_stuck() const

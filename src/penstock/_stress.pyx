@@ -15,7 +15,7 @@ from penstock._events_body cimport EventsBody
 from penstock._events_reader cimport Reader
 from penstock._growing_shared cimport GrowingBody
 from penstock._history cimport RowFile
-from penstock._history_native cimport HistoryWriter
+from penstock._history_native cimport HistoryWriter, MonotonicClock
 from penstock._mapped cimport MappedBody
 from penstock._native cimport SharedLedger
 from penstock._overwriting_body cimport OverwritingBody
@@ -90,6 +90,10 @@ cdef class Board:
         cdef StressLine* line = self.line(worker)
         return line.items.load(), line.operations.load(), line.torn.load(), line.cpu_ns.load()
 
+    def ended(self, int worker):
+        """When its work was done, in ns of the monotonic clock; 0: never, it was killed."""
+        return self.line(worker).ended_ns.load()
+
 
 cdef int64_t processor_ns() noexcept nogil:
     """What this thread has had of the processor."""
@@ -114,7 +118,6 @@ def work(Queue queue, str kind, object plan, Board board, int number, RowFile ro
     native.waits = plan.waits
     native.tries = plan.tries
     native.group = plan.group
-    native.tick_step = plan.tick_step
     native.parent = plan.parent
     worker = make(body, kind, native, board, number, rows, clock, reader)
     try:
@@ -126,6 +129,7 @@ def work(Queue queue, str kind, object plan, Board board, int number, RowFile ro
             board.line(number).cpu_ns.store(processor_ns() - began)
             body.raise_if_truncated()
             PyErr_CheckSignals()
+        board.line(number).ended_ns.store(MonotonicClock.now())
     finally:
         del worker
     if turn == Turn.corrupt:

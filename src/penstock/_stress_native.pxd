@@ -32,11 +32,12 @@ cdef extern from "_stress.hpp" namespace "penstock" nogil:
         atomic[uint64_t] operations
         atomic[uint64_t] torn
         atomic[uint64_t] cpu_ns
+        atomic[uint64_t] ended_ns
         atomic[uint32_t] is_ready
 
     cdef cppclass StressPlan:
         StressPlan()
-        uint64_t first_value, items, batch, item_bytes, seed, group, tick_step
+        uint64_t first_value, items, batch, item_bytes, seed, group
         uint32_t waits, tries
         int parent
 

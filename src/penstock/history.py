@@ -20,7 +20,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock._history import LOST, OPS, OUTCOMES, REDELIVERED, WEAK, has_cycles, read_clocks, read_header, read_rows
+from penstock._history import (
+    LOST,
+    OPS,
+    OUTCOMES,
+    OVER,
+    REDELIVERED,
+    WEAK,
+    RowReader,
+    has_cycles,
+    read_clocks,
+    read_header,
+)
 from penstock._version import __version__
 
 if TYPE_CHECKING:
@@ -44,7 +55,6 @@ Columns = tuple[NDArray[Any], ...]
 """op, outcome, flags, value, ticket, invoke, returned"""
 ROWS_AT_ONCE = 1 << 20
 THREADS = 2
-OVER = 1  # when is not known: its worker was killed before it read the clock, so by the end of the run
 UNKNOWN = np.uint64(0xFFFFFFFFFFFFFFFF)
 PENDING = OUTCOMES.index("pending")
 
@@ -212,6 +222,7 @@ class Converter:
             "value": pa.array(value.view(np.int64), mask=value == UNKNOWN),
             "ticket": pa.array(ticket.view(np.int64), mask=ticket == UNKNOWN),
             "invoke_ns": pa.array(self.timing.ns(invoke)),
+            # over without a time: its worker was killed before it read the clock, so by the end of the run
             "return_ns": pa.array(
                 self.timing.ns(np.where(returned == OVER, self.timing.end, returned)), mask=outcome == PENDING
             ),
@@ -242,7 +253,6 @@ def named(codes: NDArray[np.uint8], names: tuple[str, ...]) -> pyarrow.Array:
 
 
 def blocks_of(words: NDArray[np.uint64]) -> Iterator[Columns]:
-    start = 0
-    while (found := read_rows(words, start, ROWS_AT_ONCE)) is not None:
-        columns, start = found
+    reader = RowReader(words)
+    while (columns := reader.read(ROWS_AT_ONCE)) is not None:
         yield columns

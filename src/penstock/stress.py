@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import random
 import signal
-import statistics
 import tempfile
 import time
 import uuid
@@ -21,17 +20,18 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from penstock import history
 from penstock._stress import RUN, STOP, STOP_PRODUCERS
 from penstock.errors import PenstockError
-from penstock.stress_crew import Crew, Plan, Worker
+from penstock.stress_crew import Crew, Plan
 from penstock.stress_kinds import KINDS, item_of
 
-__all__ = ["MIX", "Options", "Result", "StressFailed", "cost", "run"]
+__all__ = ["MIX", "Options", "Result", "Run", "StressFailed", "new_name", "run"]
 
 MIX = {"put": 3, "try_put": 1, "get": 3, "try_get": 1}
 LOOK_SECONDS = 0.02
 STUCK_SECONDS = 60.0
 BATCH_LIMIT = 1 << 16
-ROW_BYTES = 40
-READY_BYTES = 1 << 28  # of rows in all that are made ready before the start
+OPS_LIMIT = 1 << 37  # a row has so much room for a ticket
+RUNS_A_CALL = 4  # of consecutive values, of several producers, that a get of many finds
+READY_BYTES = 1 << 29  # of rows in all that are made ready before the start
 
 
 class StressFailed(PenstockError):
@@ -68,6 +68,8 @@ class Options:
                 raise ValueError(f"{name} must be at least 1: {name}={getattr(self, name)}")
         if self.batch > BATCH_LIMIT:
             raise ValueError(f"batch must be at most {BATCH_LIMIT}: batch={self.batch}")
+        if self.ops > OPS_LIMIT:
+            raise ValueError(f"ops must be at most {OPS_LIMIT}: ops={self.ops}")
         if self.producers + self.consumers > 200:
             raise ValueError(f"at most 200 workers: producers={self.producers}, consumers={self.consumers}")
         if not 0 <= self.kill <= 1000:
@@ -124,45 +126,35 @@ class Result:
 def run(options: Options, console: Console) -> Result:
     """Make a queue, run it, write its history."""
     options.check()
-    name = uuid.uuid4().hex[:12]
+    name = new_name()
     if options.history is None:
         with tempfile.TemporaryDirectory(prefix="penstock-stress-") as folder:
             return Run(options, name, Path(folder), None, console).result()
     history.needs_pyarrow()
     unfinished = history.UnfinishedHistory(options.history, name)
     try:
-        return Run(options, name, unfinished.rows, unfinished, console).result()
+        work = Run(options, name, unfinished.rows, unfinished, console)
+        result = work.result()
+        work.write_history(unfinished, result)
+        return result
     except BaseException:
         unfinished.abandon()
         raise
 
 
-def cost(options: Options, console: Console, rounds: int = 5) -> dict[str, Any]:
-    """What recording costs: the same run with and without it, in turns. Ratios of neighbours, and their medians."""
-    plain, recorded = [], []
-    for seed in range(options.seed, options.seed + rounds):
-        with tempfile.TemporaryDirectory(prefix="penstock-stress-") as folder:
-            plain.append(run(replace(options, history=None, seed=seed), console))
-            recorded.append(run(replace(options, history=Path(folder) / "history", seed=seed), console))
-    pairs = list(zip(plain, recorded, strict=True))
-    costs = [1 - after.operations_per_second / before.operations_per_second for before, after in pairs]
-    cpu_costs = [1 - before.cpu_ns_per_operation / after.cpu_ns_per_operation for before, after in pairs]
-    return {
-        "cost": statistics.median(costs),
-        "costs": costs,
-        "cpu_cost": statistics.median(cpu_costs),
-        "cpu_costs": cpu_costs,
-        "rounds": rounds,
-        "unrecorded_per_second": statistics.median(each.operations_per_second for each in plain),
-        "recorded_per_second": statistics.median(each.operations_per_second for each in recorded),
-        "unrecorded_cpu_ns": statistics.median(each.cpu_ns_per_operation for each in plain),
-        "recorded_cpu_ns": statistics.median(each.cpu_ns_per_operation for each in recorded),
-    }
+def new_name() -> str:
+    return uuid.uuid4().hex[:12]
 
 
 class Run:
     def __init__(
-        self, options: Options, name: str, folder: Path, unfinished: history.UnfinishedHistory | None, console: Console
+        self,
+        options: Options,
+        name: str,
+        folder: Path,
+        unfinished: history.UnfinishedHistory | None,
+        console: Console,
+        core: int | None = None,
     ) -> None:
         self.options = options
         self.name = name
@@ -174,6 +166,8 @@ class Run:
         self.killed = 0
         self.interrupts = 0
         self.folder = folder
+        self.core = core
+        self.started = datetime.now(UTC)
 
     def result(self) -> Result:
         options, workers = self.options, self.options.producers + self.options.consumers
@@ -193,7 +187,6 @@ class Run:
             queue.unlink()
 
     def run(self, queue: Any) -> Result:
-        started = datetime.now(UTC)
         crew = self.crew
         share, rest = divmod(self.options.items, self.options.producers)
         with self.console.status("starting workers"):
@@ -202,7 +195,7 @@ class Run:
             for number in range(self.options.producers):
                 crew.start(self.plan(True, share + (number < rest)))
             crew.wait_until_ready(STUCK_SECONDS)
-        timing = history.Timing(self.clock)
+        self.timing = history.Timing(self.clock)
         began = time.monotonic()
         crew.board.signal = RUN
         with self.progress() as progress:
@@ -212,11 +205,11 @@ class Run:
                 queue.shutdown()
             else:
                 crew.board.signal = STOP
-            self.wait_for(crew.consumers, lambda: progress.update(bar, completed=crew.items()))
-        seconds = time.monotonic() - began
-        timing.stop()
+            self.wait_for_consumers(lambda: progress.update(bar, completed=crew.items()))
+        seconds = crew.ended() - began
+        self.timing.stop()
         put, got, operations, torn, cpu_ns = crew.totals()
-        result = Result(
+        return Result(
             kind=self.options.kind,
             run=self.name,
             operations=operations,
@@ -230,16 +223,13 @@ class Run:
             cpu_ns_per_operation=cpu_ns / max(operations, 1),
             interrupted=self.interrupts > 0,
         )
-        if self.unfinished is not None:
-            self.write_history(self.unfinished, timing, result, started)
-        return result
 
     def plan(self, puts: bool, items: int) -> Plan:
         waits, tries = self.options.weights(puts)
         batch, group = self.options.batch, 1
         if not self.kind.has_batches:  # then a call with several items is as many claims
             batch, group = group, batch
-        return Plan(
+        plan = Plan(
             puts=puts,
             items=items,
             batch=batch,
@@ -248,28 +238,29 @@ class Run:
             waits=waits,
             tries=tries,
             group=group,
-            tick_step=self.clock.tick_step,
-            expected_bytes=0 if self.unfinished is None else self.expected_bytes(puts, items, batch),
             reads=not puts and self.kind.broadcasts,
+            core=self.core,
         )
+        return plan if self.unfinished is None else replace(plan, expected_bytes=self.expected_bytes(plan))
 
-    def expected_bytes(self, puts: bool, items: int, batch: int) -> int:
+    def expected_bytes(self, plan: Plan) -> int:
         """Of a worker's rows, a little more than likely; with a limit, so that nobody waits long for the start."""
-        if not puts:
-            items = self.options.items if self.kind.broadcasts else self.options.items // self.options.consumers
-        rows = 2 * items // (batch + 1)
-        further = 0 if puts else 8 * items
-        workers = self.options.producers + self.options.consumers
-        # producers put what they are told to; of the items, some consumers get more than others
-        bytes_ = rows * ROW_BYTES * 5 // 4 if puts else 2 * (rows * ROW_BYTES + further)
-        return min(bytes_, READY_BYTES // workers)
+        items = plan.items
+        if not plan.puts:
+            items = self.options.items if plan.reads else self.options.items // self.options.consumers
+        calls = 2 * items // (plan.batch + 1)
+        words = calls + 2 * calls // (plan.group + 1)
+        if not plan.puts:
+            # and of the items, some consumers get more than others
+            words = 2 * (words + min(RUNS_A_CALL * calls, items))
+        return min(8 * words * 5 // 4, READY_BYTES // (self.options.producers + self.options.consumers))
 
     def see_through(self, began: float, look: Any) -> None:
         """Until all is put: killing and replacing, if asked for."""
         crew, kill = self.crew, self.options.kill
         next_kill = began + self.random.expovariate(kill) if kill else float("inf")
         watch = Watch(crew)
-        while crew.producers_at_work():
+        while at_work := crew.at_work(puts=True):
             if self.interrupts:
                 crew.is_ending = True
                 crew.board.signal = STOP_PRODUCERS
@@ -278,17 +269,17 @@ class Run:
                 next_kill += self.random.expovariate(kill)
             look()
             watch.look()
-            time.sleep(LOOK_SECONDS)
+            at_work[0].runner.join(LOOK_SECONDS)
         crew.check()
 
-    def wait_for(self, workers: list[Worker], look: Any) -> None:
+    def wait_for_consumers(self, look: Any) -> None:
         watch = Watch(self.crew)
-        while any(worker.is_alive() for worker in workers):
+        while at_work := self.crew.at_work(puts=False):
             if self.interrupts > 1:
                 raise KeyboardInterrupt
             look()
             watch.look()
-            time.sleep(LOOK_SECONDS)
+            at_work[0].runner.join(LOOK_SECONDS)
         self.crew.check()
 
     def kill_one(self) -> bool:
@@ -305,12 +296,10 @@ class Run:
             crew.start(self.plan(victim.plan.puts, max(left, 0)))
         return True
 
-    def write_history(
-        self, unfinished: history.UnfinishedHistory, timing: history.Timing, result: Result, started: datetime
-    ) -> None:
+    def write_history(self, unfinished: history.UnfinishedHistory, result: Result) -> None:
         with self.progress() as progress:
             bar = progress.add_task("writing Parquet", total=result.operations)
-            result.rows = unfinished.convert(timing, lambda rows: progress.update(bar, advance=rows))
+            result.rows = unfinished.convert(self.timing, lambda rows: progress.update(bar, advance=rows))
         options = asdict(self.options) | {"history": None, "mix": dict(self.options.mix)}
         capacity = self.options.capacity or self.kind.capacity
         result.history = str(self.options.history)
@@ -324,7 +313,7 @@ class Run:
                 "run": self.name,
                 "seed": self.options.seed,
                 "options": options,
-                "started": started.isoformat(),
+                "started": self.started.isoformat(),
                 "seconds": result.seconds,
                 "operations": result.rows,
                 "workers": len(self.crew.workers),

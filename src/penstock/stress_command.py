@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import click
 from rich.console import Console
 
 from penstock import stress as stressing
+from penstock import stress_cost
 from penstock.errors import PenstockError
 from penstock.stress_kinds import KINDS
 
@@ -75,7 +77,7 @@ def weights(context: click.Context, option: click.Parameter, given: str) -> tupl
 @click.option("--threads", is_flag=True, help="Threads of one process, not processes.")
 @click.option("--seed", default=0, show_default=True, help="Of batches, mix and kills.")
 @click.option("--no-drain", is_flag=True, help="Leave in the queue what is there when all is put.")
-@click.option("--cost", is_flag=True, help="Run with and without a history in turns, and say what recording costs.")
+@click.option("--cost", is_flag=True, help="On one core, with and without a history in turns: what recording costs.")
 @click.option("--json", "as_json", is_flag=True, help="No live display; print the result as JSON.")
 def stress(kind: str, no_history: bool, no_drain: bool, cost: bool, as_json: bool, **given: Any) -> None:
     """Run a queue of that KIND as hard as it goes, and record every operation.
@@ -87,7 +89,7 @@ def stress(kind: str, no_history: bool, no_drain: bool, cost: bool, as_json: boo
     options = stressing.Options(kind=kind, drain=not no_drain, **given)
     console = Console(stderr=True, quiet=as_json)
     try:
-        found = stressing.cost(options, console) if cost else stressing.run(options, console).as_dict()
+        found = stress_cost.cost(options, console) if cost else stressing.run(options, console).as_dict()
     except (PenstockError, OSError, ValueError, ImportError, MemoryError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(json.dumps(found, indent=2) if as_json else as_text(found, options.kill))
@@ -95,11 +97,12 @@ def stress(kind: str, no_history: bool, no_drain: bool, cost: bool, as_json: boo
 
 def as_text(found: dict[str, Any], kill: float) -> str:
     if "cost" in found:
-        spread = ", ".join(f"{each:.1%}" for each in found["costs"])
+        low, _, high = statistics.quantiles(found["costs"], n=4)
         return (
             f"{found['unrecorded_per_second'] / 1e6:.2f} million operations a second without a history, "
             f"{found['recorded_per_second'] / 1e6:.2f} with one: recording costs {found['cost']:.1%} "
-            f"of the throughput (median of {found['rounds']}: {spread}). "
+            f"of the throughput on one core (median of {found['rounds']} pairs, half of them between {low:.1%} and "
+            f"{high:.1%}). "
             f"By the processors' time it is {found['cpu_cost']:.1%}: "
             f"{found['unrecorded_cpu_ns']:.1f} and {found['recorded_cpu_ns']:.1f} ns an operation"
         )

@@ -36,13 +36,14 @@ class Plan:
     waits: int
     tries: int
     group: int
-    tick_step: int
     reads: bool
     """It is a reader, and sees everything."""
     expected_bytes: int = 0
     """Of its rows."""
     first_value: int = 0
     parent: int = 0
+    core: int | None = None
+    """The one that it works on, if it may not choose."""
 
 
 @dataclass(frozen=True)
@@ -118,12 +119,8 @@ class Crew:
     def numbers_left(self) -> bool:
         return len(self.workers) < BOARD_LINES
 
-    @property
-    def consumers(self) -> list[Worker]:
-        return [worker for worker in self.workers if not worker.plan.puts]
-
-    def producers_at_work(self) -> bool:
-        return any(worker.plan.puts and worker.is_alive() for worker in self.workers)
+    def at_work(self, puts: bool) -> list[Worker]:
+        return [worker for worker in self.workers if worker.plan.puts == puts and worker.is_alive()]
 
     def wait_until_ready(self, seconds: float) -> None:
         limit = time.monotonic() + seconds
@@ -147,6 +144,11 @@ class Crew:
             torn += bad
             cpu_ns += taken
         return put, got, operations, torn, cpu_ns
+
+    def ended(self) -> float:
+        """When the last one's work was done, by time.monotonic(): what a process does afterwards is its own."""
+        ended = max(self.board.ended(worker.number) for worker in self.workers)
+        return ended / 1e9 if ended else time.monotonic()
 
     def check(self) -> None:
         """Raises what a worker has failed with."""
@@ -185,7 +187,10 @@ def take_part(post: Post, plan: Plan, number: int, board: Board) -> None:
     rows = None
     if post.rows is not None:
         reader_number = number if plan.reads else -1
-        rows = RowFile(post.rows / f"worker-{number:05}.rows", number, reader_number, plan.expected_bytes)
+        path = post.rows / f"worker-{number:05}.rows"
+        rows = RowFile(path, number, reader_number, plan.expected_bytes, post.clock.tick_step)
+    if plan.core is not None:
+        os.sched_setaffinity(0, {plan.core})
     board.ready(number)
     while board.signal == WAIT:
         time.sleep(READY_SECONDS)

@@ -30,7 +30,7 @@ class RowsInFile {
     words_ = static_cast<std::uint64_t*>(mmap(nullptr, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
     close(fd);
     if (words_ == MAP_FAILED) std::exit(2);
-    HistoryHeader::write(words_, worker, HistoryHeader::no_reader);
+    HistoryHeader::write(words_, worker, HistoryHeader::no_reader, 1);
     writer_ = std::make_unique<HistoryWriter>(words_ + HistoryHeader::words, words_ + file_bytes / 8);
   }
   ~RowsInFile() { munmap(words_, file_bytes); }

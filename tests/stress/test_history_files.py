@@ -18,7 +18,7 @@ from rich.console import Console
 
 import penstock
 from penstock import history
-from penstock._history import RowFile, read_header, read_rows
+from penstock._history import RowFile, RowReader, read_header
 from penstock.stress import Options, run
 from recorded import Recorded
 
@@ -145,7 +145,7 @@ KILLED = textwrap.dedent(
     from penstock.stress_crew import Plan, Post, run_process
     queue = penstock.open("victim")
     plan = Plan(puts=sys.argv[2] == "put", items=1 << 40, batch=3, item_bytes=64, seed=1, waits=1, tries=0, group=1,
-                tick_step=1, reads=False, first_value=7 << 40)
+                reads=False, first_value=7 << 40)
     folder = Path(sys.argv[1])
     run_process(Post(queue, "bounded", folder, folder, ticking()), plan, 7)
     """
@@ -167,14 +167,14 @@ def test_a_worker_that_is_killed_leaves_its_operation_pending(op, tmp_path):
             assert worker.poll() is None
             time.sleep(0.001)
         words = np.memmap(tmp_path / "worker-00007.rows", dtype=np.uint64, mode="r")
-        while words[8 + 5 * (2 if op == "put" else 0)] == 0:
+        while not is_waiting(words, done=4 if op == "put" else 0):
             assert worker.poll() is None
             time.sleep(0.001)
         worker.kill()
         worker.wait()
         queue.unlink()
     assert read_header(words) == (7, -1)
-    (op_code, outcome, _, value, ticket, _, returned), _ = read_rows(words, 0, 100)
+    op_code, outcome, _, value, ticket, _, returned = RowReader(words).read(100)
     pending = outcome == 3
     assert pending[-1]
     assert returned[pending].tolist() == [0] * pending.sum()
@@ -187,18 +187,31 @@ def test_a_worker_that_is_killed_leaves_its_operation_pending(op, tmp_path):
         assert value.tolist() == [2**64 - 1]
 
 
+def is_waiting(words, done: int) -> bool:
+    """So many operations are over, and another one is under way."""
+    found = RowReader(words).read(100) if read_header(words) else None
+    return found is not None and found[1][-1] == 3 and int((found[1] != 3).sum()) == done
+
+
 def test_rows_that_cannot_be_are_an_error(tmp_path):
     RowFile(tmp_path / "rows", 3)
     words = np.memmap(tmp_path / "rows", dtype=np.uint64, mode="r+")
     assert read_header(words) == (3, -1)
-    assert read_rows(words, 0, 10) is None
-    words[8] = 1
-    words[12] = 2**63 | 1  # a get of 2**31 items
+    assert RowReader(words).read(10) is None
+    words[8] = 1 << 9 | 1 << 2 | 1  # a get of one item
+    words[9] = 1 << 56 | 7  # which were two
     with pytest.raises(ValueError, match="a row cannot be, at byte 64"):
-        read_rows(words, 0, 10)
+        RowReader(words).read(10)
+    words[8] = 3  # neither a row nor a mark
+    with pytest.raises(ValueError, match=r"a row cannot be, at byte 64 of \d+: 0x3"):
+        RowReader(words).read(10)
     words[0] = 5
     with pytest.raises(ValueError, match="no rows of a history"):
         read_header(words)
+    words[0] = 0
+    assert read_header(words) is None
+    with pytest.raises(ValueError, match="killed before there was a header"):
+        RowReader(words)
 
 
 def test_ctrl_c_ends_a_run_early_and_its_history_is_complete(tmp_path):
