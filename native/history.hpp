@@ -110,14 +110,14 @@ class HistoryRow {
   static constexpr std::uint64_t lost_bit = 1 << 7;
   static constexpr std::uint64_t over_bit = 1 << 8;
   static constexpr std::uint64_t most_items = (std::uint64_t{1} << (ticket_shift - count_shift)) - 1;
-  static constexpr std::uint64_t no_ticket = ~std::uint64_t{0} >> ticket_shift;
+  static constexpr std::uint64_t no_ticket = Seen::unknown >> ticket_shift;  // nobody counts as far
 
   constexpr explicit HistoryRow(std::uint64_t word) noexcept : word_(word) {}
   constexpr HistoryRow(HistoryOp op, HistoryOutcome outcome, const Seen& seen) noexcept
       : word_(static_cast<std::uint64_t>(HistoryWord::row) | static_cast<std::uint64_t>(op) << op_shift |
               static_cast<std::uint64_t>(outcome) << outcome_shift | (seen.weak ? weak_bit : 0) |
               (seen.redelivered ? redelivered_bit : 0) | seen.count << count_shift |
-              (seen.ticket < no_ticket ? seen.ticket : no_ticket) << ticket_shift) {}
+              seen.ticket << ticket_shift) {}
 
   [[nodiscard]] constexpr std::uint64_t word() const noexcept { return word_; }
   [[nodiscard]] constexpr HistoryRow with(std::uint64_t bit) const noexcept { return HistoryRow(word_ | bit); }
@@ -206,7 +206,9 @@ class HistoryWriter {
   }
 
   // In the middle of a get: what it has claimed, and will have if it lives. Its values come first.
-  [[gnu::always_inline]] void claim(const Seen& seen) noexcept { store(at_, HistoryRow(HistoryOp::get, HistoryOutcome::ok, seen).word()); }
+  [[gnu::always_inline]] void claim(const Seen& seen) noexcept {
+    store(at_, HistoryRow(HistoryOp::get, HistoryOutcome::ok, seen).word());
+  }
   [[gnu::always_inline]] void claim_value(std::uint64_t i, std::uint64_t value) noexcept {
     if (i == 0) {
       last_ = at_;
@@ -235,8 +237,6 @@ class HistoryWriter {
     at_ = next;
     if (op == HistoryOp::put) next_value_ += seen.count;
     has_untimed_ = true;
-    // the queue's next locked instruction waits for all stores before it: none of ours is to miss the cache
-    __builtin_prefetch(at_ + 32, 1);
   }
 
   // A get that had claimed an item and lost it: that row stays pending, and another one goes on.
