@@ -197,11 +197,9 @@ class HistoryWriter {
   }
 
   [[nodiscard]] bool has_untimed() const noexcept { return has_untimed_; }
-  // In an operation that has done nothing yet, and is going to wait: what was over before is not to seem as long as
-  // that. Who is killed between the two stores has done nothing.
+  // In an operation that has claimed nothing, and is going to wait: what was over before is not to seem as long as that.
   void mark_before_wait(std::uint64_t now) noexcept {
-    append(HistoryMark(HistoryMark::Of::over, now).word());
-    store(at_, begun_);
+    move_on(HistoryMark(HistoryMark::Of::over, now).word());
     has_untimed_ = false;
   }
 
@@ -241,15 +239,19 @@ class HistoryWriter {
 
   // A get that had claimed an item and lost it: that row stays pending, and another one goes on.
   void lose(const Seen& seen) noexcept {
-    at_[1] = begun_;
-    store(at_, HistoryRow(HistoryOp::get, HistoryOutcome::ok, {seen.ticket, 1}).with(HistoryRow::lost_bit).word());
-    ++at_;
+    move_on(HistoryRow(HistoryOp::get, HistoryOutcome::ok, {seen.ticket, 1}).with(HistoryRow::lost_bit).word());
   }
 
   // The operation has done nothing: as if it had never begun.
   void cancel() noexcept { store(at_, 0); }
 
  private:
+  // The row of the operation under way goes on behind that word. Until that is there, it is void, and the row still here.
+  void move_on(std::uint64_t word) noexcept {
+    at_[1] = begun_;
+    store(at_, word);
+    ++at_;
+  }
   void append(std::uint64_t word) noexcept {
     at_[1] = 0;
     store(at_, word);
