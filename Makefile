@@ -8,7 +8,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 BUILD  := build
-PROVE_OPS ?= 125M
+PROVE_OPS ?= 100M
 PROVE_KINDS ?= bounded growing overwriting slots events
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)

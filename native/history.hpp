@@ -79,7 +79,8 @@ struct HistoryHeader {
   static constexpr std::uint64_t step_word = 3;
 
   // `step`: ticks between the end of an operation and the begin of the next, if the clock was read once for both.
-  static void write(std::uint64_t* at, std::uint32_t worker, std::uint64_t reader_plus_one, std::uint64_t step) noexcept {
+  static void write(std::uint64_t* at, std::uint32_t worker, std::uint64_t reader_plus_one,
+                    std::uint64_t step) noexcept {
     at[1] = version << 32 | worker;
     at[2] = reader_plus_one;
     at[step_word] = step;
@@ -197,7 +198,7 @@ class HistoryWriter {
   }
 
   [[nodiscard]] bool has_untimed() const noexcept { return has_untimed_; }
-  // In an operation that has claimed nothing, and is going to wait: what was over before is not to seem as long as that.
+  // In an operation that has claimed nothing, and is going to wait: what was over before is not to seem as long.
   void mark_before_wait(std::uint64_t now) noexcept {
     move_on(HistoryMark(HistoryMark::Of::over, now).word());
     has_untimed_ = false;
@@ -246,7 +247,7 @@ class HistoryWriter {
   void cancel() noexcept { store(at_, 0); }
 
  private:
-  // The row of the operation under way goes on behind that word. Until that is there, it is void, and the row still here.
+  // The row of the operation under way goes on behind that word. Until that is there, it is void, and the row is here.
   void move_on(std::uint64_t word) noexcept {
     at_[1] = begun_;
     store(at_, word);

@@ -82,14 +82,19 @@ class HistoryReader {
     return !row.has(HistoryRow::over_bit) && !row.has(HistoryRow::lost_bit);
   }
 
+  [[nodiscard]] static std::uint8_t flags_of(const HistoryRow& row) noexcept {
+    const int weak = row.has(HistoryRow::weak_bit) ? HistoryColumns::weak : 0;
+    const int redelivered = row.has(HistoryRow::redelivered_bit) ? HistoryColumns::redelivered : 0;
+    const int lost = row.has(HistoryRow::lost_bit) ? HistoryColumns::lost : 0;
+    return static_cast<std::uint8_t>(weak | redelivered | lost);
+  }
+
   void write(const HistoryColumns& to, std::uint64_t from, const HistoryRow& row) noexcept {
     const bool is_pending = !row.has(HistoryRow::over_bit);
     const std::uint64_t items = std::max<std::uint64_t>(row.count(), 1);
     const std::uint64_t when = is_pending ? 0 : return_of(at_);
     const std::uint8_t outcome = is_pending ? HistoryColumns::pending : static_cast<std::uint8_t>(row.outcome());
-    const auto flags = static_cast<std::uint8_t>((row.has(HistoryRow::weak_bit) ? HistoryColumns::weak : 0) |
-                                                 (row.has(HistoryRow::redelivered_bit) ? HistoryColumns::redelivered : 0) |
-                                                 (row.has(HistoryRow::lost_bit) ? HistoryColumns::lost : 0));
+    const std::uint8_t flags = flags_of(row);
     for (std::uint64_t i = 0; i < items; ++i) {
       to.op[from + i] = static_cast<std::uint8_t>(row.op());
       to.outcome[from + i] = outcome;
