@@ -191,9 +191,9 @@ class Run:
         share, rest = divmod(self.options.items, self.options.producers)
         with self.console.status("starting workers"):
             for _ in range(self.options.consumers):
-                crew.start(self.plan(False, 0))
+                crew.start(self.with_room(self.plan(False, 0)))
             for number in range(self.options.producers):
-                crew.start(self.plan(True, share + (number < rest)))
+                crew.start(self.with_room(self.plan(True, share + (number < rest))))
             crew.wait_until_ready(STUCK_SECONDS)
         self.timing = history.Timing(self.clock)
         began = time.monotonic()
@@ -229,7 +229,7 @@ class Run:
         batch, group = self.options.batch, 1
         if not self.kind.has_batches:  # then a call with several items is as many claims
             batch, group = group, batch
-        plan = Plan(
+        return Plan(
             puts=puts,
             items=items,
             batch=batch,
@@ -241,10 +241,14 @@ class Run:
             reads=not puts and self.kind.broadcasts,
             core=self.core,
         )
-        return plan if self.unfinished is None else replace(plan, expected_bytes=self.expected_bytes(plan))
 
-    def expected_bytes(self, plan: Plan) -> int:
-        """Of a worker's rows, a little more than likely; with a limit, so that nobody waits long for the start."""
+    def with_room(self, plan: Plan) -> Plan:
+        """For a few more rows than are likely; with a limit, so that nobody waits long for the start.
+
+        Not for those who replace the killed: they are many, and live as short.
+        """
+        if self.unfinished is None:
+            return plan
         items = plan.items
         if not plan.puts:
             items = self.options.items if plan.reads else self.options.items // self.options.consumers
@@ -253,7 +257,8 @@ class Run:
         if not plan.puts:
             # and of the items, some consumers get more than others
             words = 2 * (words + min(RUNS_A_CALL * calls, items))
-        return min(8 * words * 5 // 4, READY_BYTES // (self.options.producers + self.options.consumers))
+        workers = self.options.producers + self.options.consumers
+        return replace(plan, expected_bytes=min(8 * words * 5 // 4, READY_BYTES // workers))
 
     def see_through(self, began: float, look: Any) -> None:
         """Until all is put: killing and replacing, if asked for."""
