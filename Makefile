@@ -59,7 +59,6 @@ sanitizers: $(VENV)/.tools ## native tests under ASan + UBSan, and under TSan
 
 test: lint native sanitizers $(VENV)/.spark ## all tests
 	@tools/tests.sh
-	@tools/pythons.sh 3.13
 
 pythons: ## the quick tests on every other Python 3.11+ that is installed
 	@tools/pythons.sh
