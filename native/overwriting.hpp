@@ -8,7 +8,8 @@
 //            I3  what is locked by a writer is not read. What is locked by a reader may be written to: the writer puts
 //                its own name over the reader's first, and the reader, which looks last, finds that it has lost it.
 //            I4  a change is in the journal before it is made, whole (overwriting_memory.hpp).
-//            I5  a message in the queue whose lock names a dead writer is torn: it is counted, and not delivered.
+//            I5  a message in the queue whose lock names a dead writer is torn: it is counted, and not delivered. The
+//                lock is read again when its writer is known to be dead: it may have published just before it died.
 //            I6  puts = delivered + overwritten + torn + lost with a reader + length, at every instant at which nobody
 //                holds the header's lock. Delivered is what was taken and neither overwritten nor lost meanwhile.
 //            I7  a position is one message's for good: how many were put before it. What strangers put is not counted,
@@ -71,12 +72,13 @@ class OverwritingRing {
     if (!is_sound(at)) return Claim::corrupt;
     const bool is_full = at.length == capacity_;
     claimed.index = is_full ? at.start : wrapped(std::uint64_t{at.start} + at.length);
-    const std::uint64_t seen = message_lock(claimed.index).load(std::memory_order_acquire);  // acquire P4
+    std::uint64_t seen = message_lock(claimed.index).load(std::memory_order_acquire);  // acquire P4
     const bool is_readers = lock_word::has_role(seen, LockRole::reader);
     bool is_dead = false;
     if (seen != 0 && !(is_readers && may_overwrite)) {
-      is_dead = !lock_word::is_alive(*roster_, seen);
-      if (!is_dead) return is_readers ? Claim::full : Claim::busy;  // keeps I3
+      if (!lock_word::is_left(*roster_, message_lock(claimed.index), seen))
+        return is_readers ? Claim::full : Claim::busy;  // keeps I3
+      is_dead = seen != 0;
     }
     if (is_full && !may_overwrite && !(is_dead && !is_readers)) return Claim::full;
     OverwritingCounts counts = memory_.counted();
@@ -291,8 +293,8 @@ class OverwritingRing {
       claimed.position = counts.puts - at.length;
       if (at.length == 0) return closed != 0 ? Claim::closed : Claim::empty;
       claimed.index = at.start;
-      const std::uint64_t seen = message_lock(at.start).load(std::memory_order_acquire);  // acquire P2
-      if (seen != 0 && lock_word::is_alive(*roster_, seen)) return Claim::busy;
+      std::uint64_t seen = message_lock(at.start).load(std::memory_order_acquire);  // acquire P2
+      if (seen != 0 && !lock_word::is_left(*roster_, message_lock(at.start), seen)) return Claim::busy;
       const Places before = at;
       at.start = wrapped(std::uint64_t{at.start} + 1);
       --at.length;

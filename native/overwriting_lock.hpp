@@ -59,6 +59,16 @@ static_assert(participants_limit <= 1 << 14);
   return tenure_of(roster, line) == (word >> 32 & 0x7fff'ffffu);  // keeps N1
 }
 
+// Is whoever is named in `word`, which was read from `lock`, gone? Then `word` is what it left there: it may have let go
+// of the lock, and died or ended, after we had read it.
+[[nodiscard]] inline bool is_left(const Roster& roster, const std::atomic<std::uint64_t>& lock,
+                                  std::uint64_t& word) noexcept {
+  if (is_alive(roster, word)) return false;
+  std::atomic_thread_fence(std::memory_order_acquire);  // its end is seen, so all that it did before
+  word = lock.load(std::memory_order_acquire);
+  return true;
+}
+
 }  // namespace lock_word
 
 class HeaderLock {
