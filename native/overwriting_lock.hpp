@@ -14,6 +14,7 @@
 //
 // Memory orders: P1  unlock(): release   with acquire in take(): all that is written under the lock.
 //                    A dead owner stores nothing: the kernel orders its stores before the loss of its file lock.
+//                a line's new tenure: release in Roster   with the acquire fence in is_left(): what its last owner did.
 #pragma once
 
 #include <sched.h>
@@ -64,7 +65,7 @@ static_assert(participants_limit <= 1 << 14);
 [[nodiscard]] inline bool is_left(const Roster& roster, const std::atomic<std::uint64_t>& lock,
                                   std::uint64_t& word) noexcept {
   if (is_alive(roster, word)) return false;
-  std::atomic_thread_fence(std::memory_order_acquire);  // its end is seen, so all that it did before
+  std::atomic_thread_fence(std::memory_order_acquire);
   word = lock.load(std::memory_order_acquire);
   return true;
 }

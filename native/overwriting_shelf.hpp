@@ -129,8 +129,7 @@ class OverwritingShelf {
     for (const std::uint64_t end = used(); place < end; ++place) {
       owner = word(place);
       if (is_overtaken(owner)) return true;
-      if (!lock_word::has_role(owner, LockRole::filler)) continue;
-      if (lock_word::is_left(*roster_, words_[place], owner) && lock_word::has_role(owner, LockRole::filler)) return true;
+      if (lock_word::has_role(owner, LockRole::filler) && !lock_word::is_alive(*roster_, owner)) return true;
     }
     return false;
   }

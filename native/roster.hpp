@@ -295,7 +295,8 @@ class Roster {
   }
 
   void write_identity(ParticipantLine& line) noexcept {
-    line.tenure.fetch_add(1, std::memory_order_relaxed);  // read by others only in an owner word of this owner
+    // release: who sees the new tenure knows that the last owner has ended, and all that it did
+    line.tenure.fetch_add(1, std::memory_order_release);
     line.pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
     line.thread.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
     line.start_ticks.store(identity_.start_ticks, std::memory_order_relaxed);

@@ -19,6 +19,7 @@ BROKEN: tuple[Case[Configuration], ...] = (
     Case(Configuration(variant="publish-before-copy"), TORN),
     Case(Configuration(variant="take-from-living-writer", programs=("p", "p", "g")), LOST),
     Case(Configuration(variant="dead-writer-taken-as-done", kills=1), LOST),
+    Case(Configuration(variant="lock-of-the-dead-read-once", programs=("pp", "g"), kills=1), LOST),
     Case(Configuration(variant="read-without-last-look", programs=("pp", "g")), TORN),
     Case(Configuration(variant="count-after-end", programs=("pp", "g", "p")), MISCOUNTED),
     Case(Configuration(variant="keeper-takes-from-reader", programs=("kk", "g")), LOST),

@@ -98,9 +98,10 @@ def claimed(world: World, line: int) -> Change | None:
     memory, process = world.memory, world.processes[line]
     if memory.length == 0 or memory.shelf[process.place].word is not None:
         return None
-    seen = memory.messages[memory.start].lock
+    seen = process.seen
     if seen is not None and world.is_alive(seen):
         return None
+    seen = world.left_in(line)
     start, length, counts = (memory.start + 1) % world.size.capacity, memory.length - 1, memory.counts
     if seen is not None and seen.role == WRITER:
         return Change(start, length, memory.start, None, -1, Reading(), counts._replace(torn=counts.torn + 1))

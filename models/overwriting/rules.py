@@ -22,6 +22,7 @@ class Rules:
     copied_before_published: bool = True
     living_writer_is_waited_for: bool = True
     dead_writer_is_torn: bool = True
+    lock_of_the_dead_is_read_again: bool = True
     reader_looks_last: bool = True
     reader_ends_in_one_store: bool = True
     keeper_spares_readers: bool = True
@@ -44,6 +45,7 @@ VARIANTS: dict[str, Rules] = {
     "publish-before-copy": Rules(copied_before_published=False),
     "take-from-living-writer": Rules(living_writer_is_waited_for=False),
     "dead-writer-taken-as-done": Rules(dead_writer_is_torn=False),
+    "lock-of-the-dead-read-once": Rules(lock_of_the_dead_is_read_again=False),
     "read-without-last-look": Rules(reader_looks_last=False),
     "count-after-end": Rules(reader_ends_in_one_store=False),
     "keeper-takes-from-reader": Rules(keeper_spares_readers=False),

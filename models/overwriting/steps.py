@@ -31,6 +31,7 @@ from models.overwriting.world import (
 )
 
 Outcome = tuple[Memory, Process, Known] | None
+SETTLED = "look at the message"  # where who has the header goes on, when nothing is committed any more
 
 
 def look(world: World, line: int) -> Outcome:
@@ -50,10 +51,15 @@ def take(world: World, line: int) -> Outcome:
     if memory.header != process.seen:
         return memory, process._replace(at="look at the header", seen=None), world.known
     taken = memory._replace(header=world.word(line, HEADER))
-    at = "make: lock the message" if memory.is_committed and world.rules.taker_settles else "claim"
+    at = "make: lock the message" if memory.is_committed and world.rules.taker_settles else SETTLED
     if not world.rules.taker_settles:
         taken = taken._replace(is_committed=False)
-    return taken, process._replace(at=at, seen=None, back_to="claim"), world.known
+    return taken, process._replace(at=at, seen=None, back_to=SETTLED), world.known
+
+
+def look_at_message(world: World, line: int) -> Outcome:
+    """Of the message that the claim is about. Whether who has it lives is asked later."""
+    return world.memory, world.processes[line]._replace(at="claim", seen=world.lock_for(line)), world.known
 
 
 def claim(world: World, line: int) -> Outcome:
@@ -75,12 +81,13 @@ def claimed_put(world: World, line: int) -> Change | None:
     capacity = world.size.capacity
     is_full = memory.length == capacity
     index = (memory.start + memory.length) % capacity
-    seen = memory.messages[index].lock
+    seen = world.processes[line].seen
     is_dead = False
     if seen is not None and not (seen.role == READER and (may_overwrite or not rules.keeper_spares_readers)):
         is_dead = not world.is_alive(seen)
         if not is_dead and (seen.role == READER or rules.living_writer_is_waited_for):
             return None
+        seen = world.left_in(line)
     is_torn = is_dead and seen is not None and seen.role == WRITER
     if is_full and not may_overwrite and not is_torn:
         return None
@@ -98,9 +105,10 @@ def claimed_get(world: World, line: int) -> Change | None:
     memory = world.memory
     if memory.length == 0:
         return None
-    seen = memory.messages[memory.start].lock
+    seen = world.processes[line].seen
     if seen is not None and world.is_alive(seen):
         return None
+    seen = world.left_in(line)
     start, length = (memory.start + 1) % world.size.capacity, memory.length - 1
     counts = memory.counts
     if seen is not None and seen.role == WRITER and world.rules.dead_writer_is_torn:
@@ -161,7 +169,7 @@ def place(world: World, line: int) -> Outcome:
 def count(world: World, line: int) -> Outcome:
     change, process, now = journal_of(world), world.processes[line], world.memory.counts
     counts = change.counts
-    if not world.rules.journal_is_absolute and process.back_to == "claim":
+    if not world.rules.journal_is_absolute and process.back_to == SETTLED:
         counts = now._replace(puts=now.puts + 1)  # what the dead had committed, added once more
     return world.memory._replace(counts=counts), process._replace(at="make: note the get"), world.known
 
@@ -330,6 +338,7 @@ def order_of(world: World, process: Process) -> int:
 STEPS: dict[str, Callable[[World, int], Outcome]] = {
     "look at the header": look,
     "take the header": take,
+    "look at the message": look_at_message,
     "claim": claim,
     "write the journal": write_journal,
     "commit": commit,

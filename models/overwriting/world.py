@@ -155,3 +155,14 @@ class World(NamedTuple):
 
     def is_alive(self, word: Word) -> bool:
         return self.processes[word.line].at != DEAD and self.word(word.line, word.role) == word
+
+    def lock_for(self, line: int) -> Word | None:
+        """Of the message that a claim by that line is about."""
+        memory, operation = self.memory, self.processes[line].operation
+        index = memory.start if operation in "gl" else memory.start + memory.length
+        return memory.messages[index % self.size.capacity].lock
+
+    def left_in(self, line: int) -> Word | None:
+        """That lock, as somebody has left it whom we saw in it, and who is gone."""
+        seen = self.processes[line].seen
+        return seen if seen is None or not self.rules.lock_of_the_dead_is_read_again else self.lock_for(line)
