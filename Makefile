@@ -85,7 +85,7 @@ crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model sea
 	@$(BIN)/python -m pytest tests/crash tests/concurrency tests/growing tests/slots tests/overwriting tests/checking --long
 	@$(BIN)/python -m pytest tests/spark -m long --long
 
-prove: $(VENV)/.package $(VENV)/.spark ## stress and check every kind of queue, about an hour; PROVE_OPS=1M for the short form
+prove: $(VENV)/.package $(VENV)/.spark ## stress and check every kind of queue, more than an hour; PROVE_OPS=1M for the short form
 	@tools/prove.sh $(PROVE_OPS) $(PROVE_KINDS)
 
 clean: ## remove everything that was made

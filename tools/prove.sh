@@ -18,7 +18,7 @@ rm -rf "$folder"
 mkdir -p "$folder"
 for kind in "${kinds[@]}"; do
   case $kind in
-    overwriting | events) fifths=7 ;;
+    overwriting | events) fifths=8 ;;
     *) fifths=5 ;;
   esac
   for run in "killed --kill 5" "processes" "threads --threads"; do
@@ -28,7 +28,7 @@ for kind in "${kinds[@]}"; do
     # shellcheck disable=SC2086  # several options
     .venv/bin/penstock stress "$kind" --ops $((many * fifths / 5)) $options --history "$folder/$kind-$name"
     made=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["operations"])' "$folder/$kind-$name/manifest.json")
-    [ "$made" -ge "$many" ] || echo "only $made operations of $many came to be"
+    [ "$made" -ge "$many" ] || { echo "only $made operations of $many came to be: ask for more" >&2; exit 1; }
     .venv/bin/penstock check "$folder/$kind-$name"
     echo "$kind, $name: proved in $(($(date +%s) - started)) s"
     rm -r "$folder/$kind-$name"

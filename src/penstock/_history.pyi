@@ -9,6 +9,8 @@ WEAK: int
 REDELIVERED: int
 LOST: int
 OVER: int
+MOST_ITEMS: int
+MOST_TICKETS: int
 
 class RowFile:
     def __init__(

@@ -39,6 +39,8 @@ OPS = ("put", "get")
 OUTCOMES = ("ok", "full", "empty", "pending")
 WEAK, REDELIVERED, LOST = 1, 2, 4
 OVER = over_without_time
+MOST_ITEMS = most_items              # of a row
+MOST_TICKETS = no_ticket
 
 
 @cython.final

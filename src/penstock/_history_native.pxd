@@ -19,6 +19,9 @@ cdef extern from "history.hpp" namespace "penstock" nogil:
     const uint64_t step_word "penstock::HistoryHeader::step_word"
     void write_header "penstock::HistoryHeader::write"(uint64_t*, uint32_t, uint64_t, uint64_t)
 
+    const uint64_t most_items "penstock::HistoryRow::most_items"
+    const uint64_t no_ticket "penstock::HistoryRow::no_ticket"
+
     cdef cppclass HistoryWriter:
         HistoryWriter(uint64_t*, uint64_t*)
         void extend(uint64_t*)

@@ -18,8 +18,8 @@ from rich.console import Console
 
 import penstock
 from penstock import history
-from penstock._history import RowFile, RowReader, read_header
-from penstock.stress import Options, run
+from penstock._history import MOST_ITEMS, MOST_TICKETS, RowFile, RowReader, read_header
+from penstock.stress import BATCH_LIMIT, OPS_LIMIT, Options, run
 from recorded import Recorded
 
 pytest.importorskip("pyarrow")
@@ -191,6 +191,17 @@ def is_waiting(words, done: int) -> bool:
     """So many operations are over, and another one is under way."""
     found = RowReader(words).read(100) if read_header(words) else None
     return found is not None and found[1][-1] == 3 and int((found[1] != 3).sum()) == done
+
+
+def test_a_row_has_room_for_the_largest_batch_and_the_last_ticket(target):
+    assert BATCH_LIMIT <= MOST_ITEMS
+    assert OPS_LIMIT < MOST_TICKETS
+    batch = BATCH_LIMIT
+    run(Options("bounded", 1, 1, ops=8 * batch, capacity=batch, batch=batch, threads=True, history=target), QUIET)
+    found = Recorded(target)
+    for op in ("put", "get"):
+        is_done = (found.op == op) & (found.outcome == "ok")
+        assert sorted(found.ticket[is_done]) == list(range(4 * batch))
 
 
 def test_rows_that_cannot_be_are_an_error(tmp_path):
