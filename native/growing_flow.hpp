@@ -298,12 +298,8 @@ class GrowingFlow {
     if (!keeper_.enter(must)) return Outcome::busy;
     int error = 0;
     Upkeep::Given given = Upkeep::Given::not_clean;
-    if (levels_.is_still(now)) {
-      given = upkeep_.plan(keeper_.file(), next, least, error);
-      while (must && (given == Upkeep::Given::not_clean || given == Upkeep::Given::over_budget) &&
-             upkeep_.reset_some(keeper_.file()) == Upkeep::Step::some)
-        given = upkeep_.plan(keeper_.file(), next, least, error);
-    }
+    if (levels_.is_still(now))
+      given = ask(must, [&] { return upkeep_.plan(keeper_.file(), next, least, error); });
     keeper_.leave();
     return after(given, error, now);
   }
@@ -312,10 +308,20 @@ class GrowingFlow {
     if (!keeper_.enter(true)) return Outcome::busy;
     int error = 0;
     Upkeep::Given given = Upkeep::Given::yes;
-    if (levels_.is_still(now)) given = upkeep_.prepare_open(keeper_.file(), now.written_level(), slots, error);
+    if (levels_.is_still(now))
+      given = ask(true, [&] { return upkeep_.prepare_open(keeper_.file(), now.written_level(), slots, error); });
     keeper_.leave();
     if (given == Upkeep::Given::refused && shrink(now)) return Outcome::moved;
     return after(given, error, now);
+  }
+
+  // With `must` nobody hears no while something is drained and not given back: neither the budget's, nor the system's.
+  template <class Ask>
+  [[nodiscard]] Upkeep::Given ask(bool must, Ask attempt) noexcept {
+    Upkeep::Given given = attempt();
+    while (must && given != Upkeep::Given::yes && upkeep_.reset_some(keeper_.file()) == Upkeep::Step::some)
+      given = attempt();
+    return given;
   }
 
   [[nodiscard]] Outcome after(Upkeep::Given given, int error, Stage now) noexcept {

@@ -9,6 +9,7 @@ import random
 import subprocess
 import time
 
+import numpy
 import pytest
 
 from children import needs_root
@@ -72,11 +73,12 @@ def test_a_put_without_memory_is_an_error_and_the_queue_goes_on(tmp_path, monkey
 
 
 @pytest.fixture
-def small_room(tmp_path, monkeypatch):
-    """A file system of three megabytes."""
+def small_room(tmp_path, monkeypatch, request):
+    """A file system of three megabytes, or as many as a test says."""
     folder = tmp_path / "small"
     folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", folder], capture_output=True).returncode:
+    size = f"size={getattr(request, 'param', 3)}m"
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", folder], capture_output=True).returncode:
         pytest.skip("cannot mount")
     monkeypatch.setenv("PENSTOCK_DIR", str(folder))
     yield folder
@@ -108,6 +110,23 @@ def test_a_file_system_that_is_full_costs_nobody_an_item(small_room, item, value
         assert refusals == 10
         assert [q.get(block=False) for _ in range(put - got)] == [value] * (put - got)
         assert q.empty()
+
+
+@needs_root
+@pytest.mark.parametrize("small_room", [64], indirect=True)
+def test_a_put_is_not_refused_while_a_level_that_was_left_has_memory(small_room):
+    """A level of 32 megabytes is given back in steps, one with each get: a put that needs memory takes all."""
+    with GrowingQueue.create("q", item="<u8") as q:
+        q.put_many(numpy.zeros(sum(512 << 2 * level for level in range(7)) + 100, dtype="<u8"))
+        while q.qsize() > 99:
+            q.get_many(q.qsize() - 99, timeout=0)
+        assert q.put_many(numpy.ones(8 << 20, dtype="<u8")) < 8 << 20
+        assert q.qsize() * 16 > 60 << 20
+        with pytest.raises(OSError, match="no memory for the next part"):
+            q.put(1)
+        while q.qsize():
+            q.get_many(1 << 20, timeout=0)
+        q.put(1)
 
 
 CONSUME = """
