@@ -8,6 +8,8 @@
 //            D2  `kind` is stored last when a line is taken, and first when it is given back: a kill in between
 //                leaves a line that is free.
 //            D3  a dropped reader keeps its line and its place, with dropped_bit: it will be told.
+//            D4  somebody else raises a place only when its reader is dead, and was so before the place was read: a
+//                place that was read while it lived may be older than its last commit.
 // Progress   a reader's move is one store, or one compare-and-swap where readers can be dropped.
 //
 // Memory orders: R1  move_to(): release       with acquire in least_place(): our reads of the chunks before are over
@@ -83,18 +85,23 @@ class Readers {
     PENSTOCK_FAILPOINT("readers.removed");
   }
 
-  // Ephemeral readers go with their process; a durable one whose process has gone needs nothing before `start`, to
-  // which it would jump. How many hold less back than before.
+  // Under the lock. Ephemeral readers go with their process; a durable one whose process has gone needs nothing before
+  // `start`, to which it would jump. How many hold less back than before.
   std::uint32_t bury(const Roster& roster, std::uint64_t start) noexcept {
     std::uint32_t moved = 0;
     for (std::uint32_t i = 0, n = used(); i < n; ++i) {
-      const bool is_behind = line(i).place.load(std::memory_order_relaxed) < start;  // not if dropped: that is a high bit
-      const bool may_go = kind(i) == ReaderKind::ephemeral || (kind(i) == ReaderKind::durable && is_behind);
+      const ReaderKind kind = this->kind(i);
+      const bool may_go = kind == ReaderKind::ephemeral || (kind == ReaderKind::durable && is_behind(i, start));
+      PENSTOCK_FAILPOINT("readers.before_question");
       if (!may_go || roster.is_alive(reader_lock_number(i))) continue;
-      if (kind(i) == ReaderKind::ephemeral)
+      PENSTOCK_FAILPOINT("readers.found_dead");
+      if (kind == ReaderKind::ephemeral)
         remove(i);
-      else
+      else if (is_behind(i, start))  // D4: it may have committed since we looked
         line(i).place.store(start, std::memory_order_relaxed);
+      else
+        continue;
+      PENSTOCK_FAILPOINT("readers.buried");
       ++moved;
     }
     return moved;
@@ -113,6 +120,12 @@ class Readers {
   }
 
  private:
+  // Not if it was dropped: that is a high bit. relaxed: it is asked again of the dead, whose stores the kernel has ordered
+  // before the loss of their lock.
+  [[nodiscard]] bool is_behind(std::uint32_t i, std::uint64_t start) const noexcept {
+    return line(i).place.load(std::memory_order_relaxed) < start;
+  }
+
   const EventsMap* map_;
 };
 

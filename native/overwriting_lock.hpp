@@ -64,6 +64,7 @@ static_assert(participants_limit <= 1 << 14);
 // of the lock, and died or ended, after we had read it.
 [[nodiscard]] inline bool is_left(const Roster& roster, const std::atomic<std::uint64_t>& lock,
                                   std::uint64_t& word) noexcept {
+  PENSTOCK_FAILPOINT("message.before_question");
   if (is_alive(roster, word)) return false;
   std::atomic_thread_fence(std::memory_order_acquire);
   word = lock.load(std::memory_order_acquire);

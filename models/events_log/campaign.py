@@ -6,7 +6,7 @@ from models.campaign import Campaign, Case
 from models.events_log.memory import DURABLE, EPHEMERAL
 from models.events_log.model import EventsModel
 from models.events_log.rules import EARLIEST, LATEST, LOOKER, NAMED, Configuration
-from models.events_log.world import CORRUPT, LEAKED, LOST, SHARED, TORN, UNCLEARED, UNFINISHED
+from models.events_log.world import CORRUPT, LEAKED, LOST, REPEATED, SHARED, TORN, UNCLEARED, UNFINISHED
 from models.search import STUCK
 
 # The smallest world that shows each mistake.
@@ -48,6 +48,7 @@ BROKEN: tuple[Case[Configuration], ...] = (
         CORRUPT,
     ),
     Case(Configuration(variant="no-burial", writers=("11",), readers=(EPHEMERAL, EPHEMERAL), blocks=1, kills=1), STUCK),
+    Case(Configuration(variant="buried-by-an-old-look", writers=("2k",), readers=(DURABLE,), kills=1), REPEATED),
 )
 
 # Each operation and each kind of reader, alone and together with others, with kills of all of
@@ -67,6 +68,7 @@ SOUND_SHORT: tuple[Case[Configuration], ...] = (
     Case(Configuration(writers=("11",), readers=(EPHEMERAL, EPHEMERAL), blocks=1, kills=2)),
     Case(Configuration(writers=("11", "1"), readers=(DURABLE,), blocks=1, kills=2)),
     Case(Configuration(writers=("1c1",), readers=(DURABLE,), kills=2)),
+    Case(Configuration(writers=("2k",), readers=(DURABLE,), kills=2)),
     Case(Configuration(writers=("11",), readers=(NAMED,), blocks=1, kills=2)),
     Case(Configuration(writers=("11", "2"), blocks=1, may_drop=True, kills=1)),
     Case(Configuration(writers=("2", "1"), readers=(DURABLE,), may_drop=True, kills=2)),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from models.events_log.memory import DURABLE, NONE, OPEN_END, Memory
-from models.events_log.world import Continuation, Outcome, Step, World, readers_to_bury, under_lock
+from models.events_log.memory import EPHEMERAL, NONE, OPEN_END, Memory, ReaderLine
+from models.events_log.world import Continuation, Outcome, Step, World, may_be_buried, needs_cleared, under_lock
 
 
 class AfterScan(Protocol):
@@ -124,21 +124,37 @@ class EndOpenChunk(NamedTuple):
         return memory, self.then.follow(world, memory, me)
 
 
-def bury(world: World, memory: Memory, me: int, then: Continuation) -> Step:
-    if readers_to_bury(world, memory):
-        return Bury(then)
-    return then.follow(world, memory, me)
+class Burial(NamedTuple):
+    """Goes through the lines of the readers, and on with `then` if it buried one, else with `nothing`."""
+
+    then: Continuation
+    nothing: Continuation
+    next: int = 0
+    at: str = "burial"
+
+    def follow(self, world: World, memory: Memory, me: int) -> Step:
+        for index in range(self.next, len(memory.readers)):
+            if may_be_buried(world, memory, memory.readers[index]):
+                return Bury(self._replace(next=index))
+        return self.nothing.follow(world, memory, me)
 
 
 @under_lock
 class Bury(NamedTuple):
-    then: Continuation
+    """Asks whether somebody holds the line: its reader may have committed since the look at it, and died."""
+
+    burial: Burial
     at: str = "readers: bury one that nobody holds"
 
     def run(self, world: World, me: int) -> Outcome:
-        index = readers_to_bury(world, world.memory)[0]
-        line = world.memory.readers[index]
-        start = world.memory.start.position
-        buried = line._replace(place=start) if line.kind == DURABLE else line._replace(kind=NONE)
-        memory = world.memory.with_reader(index, buried)
-        return memory, bury(world, memory, me, self.then)
+        memory, burial = world.memory, self.burial
+        line = memory.readers[burial.next]
+        if line.holder is None and self._holds_back(world, line):
+            dead = line._replace(kind=NONE) if line.kind == EPHEMERAL else line._replace(place=memory.start.position)
+            memory = memory.with_reader(burial.next, dead)
+            burial = burial._replace(nothing=burial.then)
+        return memory, burial._replace(next=burial.next + 1).follow(world, memory, me)
+
+    def _holds_back(self, world: World, line: ReaderLine) -> bool:
+        is_read_again = world.rules.place_of_the_dead_is_read_again
+        return line.kind == EPHEMERAL or not is_read_again or needs_cleared(world.memory, line)

@@ -50,6 +50,7 @@ class Rules:
     kind_stored_last: bool = True
     subscribed_under_lock: bool = True
     dead_readers_are_buried: bool = True
+    place_of_the_dead_is_read_again: bool = True
 
 
 LOG = "log"
@@ -82,6 +83,7 @@ VARIANTS: dict[str, Rules] = {
     "kind-first": Rules(kind_stored_last=False),
     "subscribe-without-lock": Rules(subscribed_under_lock=False),
     "no-burial": Rules(dead_readers_are_buried=False),
+    "buried-by-an-old-look": Rules(place_of_the_dead_is_read_again=False),
 }
 
 

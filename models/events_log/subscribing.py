@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from models.events_log.freeing import bury
+from models.events_log.freeing import Burial
 from models.events_log.locking import Enter, Leave
 from models.events_log.memory import DURABLE, EPHEMERAL, NONE, Memory, ReaderLine
 from models.events_log.reading import BeginSession, Cursor
 from models.events_log.rules import LATEST
-from models.events_log.world import LOST, Outcome, PromiseBroken, Step, World, under_lock
+from models.events_log.world import LOST, REPEATED, Outcome, PromiseBroken, Step, World, under_lock
 
 
 def begin_subscribe(world: World, is_durable: bool, start: str) -> Step:
     subscribe = Subscribe(is_durable, start)
-    return Enter(Burial(subscribe)) if _holds_lock(world, is_durable) else subscribe
+    found = Found(subscribe)
+    return Enter(Burial(found, found)) if _holds_lock(world, is_durable) else subscribe
 
 
 def _holds_lock(world: World, is_durable: bool) -> bool:
     return is_durable or world.rules.subscribed_under_lock
-
-
-class Burial(NamedTuple):
-    subscribe: Subscribe
-    at: str = "burial"
-
-    def follow(self, world: World, memory: Memory, me: int) -> Step:
-        return bury(world, memory, me, Found(self.subscribe))
 
 
 class Found(NamedTuple):
@@ -99,5 +92,8 @@ class Attach(NamedTuple):
         if position > max(memory.committed, memory.start.position):
             message = f"a durable reader that committed {memory.committed} goes on at {position}"
             raise PromiseBroken(LOST, message)
+        if position < memory.committed:
+            message = f"a durable reader that committed {memory.committed} goes on at {position}"
+            raise PromiseBroken(REPEATED, message)
         memory = memory.with_reader(self.line, line._replace(holder=me))
         return memory, Leave(Cursor(self.line, True, position, memory.end.epoch))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol, TypeVar
 
-from models.events_log.memory import DURABLE, EPHEMERAL, NONE, Memory
+from models.events_log.memory import DURABLE, EPHEMERAL, NONE, Memory, ReaderLine
 from models.events_log.rules import Configuration
 
 
@@ -52,6 +52,7 @@ SHARED = "shared"
 TORN = "torn"
 CORRUPT = "corrupt"
 LOST = "lost"
+REPEATED = "repeated"
 LEAKED = "leaked"
 UNFINISHED = "unfinished"
 UNCLEARED = "uncleared"
@@ -88,17 +89,24 @@ class World:
         return all(step is DEAD or step is FINISHED for step in steps)
 
 
-def readers_to_bury(world: World, memory: Memory) -> list[int]:
-    """Lines that nobody holds: ephemeral readers are gone, durable ones need nothing that was cleared."""
-    return [
-        index
-        for index, line in enumerate(memory.readers)
-        if line.holder is None
-        and (
-            (line.kind == EPHEMERAL and world.rules.dead_readers_are_buried)
-            or (line.kind == DURABLE and not line.is_dropped and line.place < memory.start.position)
-        )
-    ]
+def needs_cleared(memory: Memory, line: ReaderLine) -> bool:
+    """Is it a durable reader that holds back what was cleared?"""
+    return line.kind == DURABLE and not line.is_dropped and line.place < memory.start.position
+
+
+def may_be_buried(world: World, memory: Memory, line: ReaderLine) -> bool:
+    """An ephemeral reader is gone with its process, a durable one needs nothing that was cleared once it is dead.
+
+    Who holds an ephemeral one is asked here, since asking it later shows nothing new.
+    """
+    if line.kind == EPHEMERAL:
+        return line.holder is None and world.rules.dead_readers_are_buried
+    return needs_cleared(memory, line)
+
+
+def readers_to_bury(world: World, memory: Memory) -> bool:
+    """Is anybody dead who holds something back?"""
+    return any(line.holder is None and may_be_buried(world, memory, line) for line in memory.readers)
 
 
 def least_place(memory: Memory) -> tuple[int, int | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from models.events_log.chunking import Wanted, has_room, make_chunk
-from models.events_log.freeing import Reclaim, bury
+from models.events_log.freeing import Burial, Reclaim
 from models.events_log.locking import Enter, Leave
 from models.events_log.memory import ChunkLine, Memory, Word
 from models.events_log.rules import CLEAR, OPERATIONS
@@ -95,7 +95,7 @@ class Batch(NamedTuple):
         if self.written:
             return Publish(self)
         if readers_to_bury(world, memory):
-            return bury(world, memory, me, BeginPut(self.job))
+            return Burial(BeginPut(self.job), BeginPut(self.job)).follow(world, memory, me)
         return Leave(WaitForRoom(self.job))
 
     def items(self, world: World) -> tuple[int, ...]:
@@ -141,9 +141,9 @@ class Publish(NamedTuple):
         if memory.end.position < batch.position:
             memory = memory.published(batch.position, batch.items(world))
         leave = Leave(batch.job.after(world, batch.written))
-        if memory.made != batch.made_before and readers_to_bury(world, memory):
-            return memory, bury(world, memory, me, Reclaim(Leaving(leave)))
-        return memory, leave
+        if memory.made == batch.made_before:
+            return memory, leave
+        return memory, Burial(Reclaim(Leaving(leave)), Leaving(leave)).follow(world, memory, me)
 
 
 class Leaving(NamedTuple):
@@ -232,6 +232,4 @@ class AfterClear(NamedTuple):
 
     def follow(self, world: World, memory: Memory, me: int) -> Step:
         leave = Leave(Job(self.job.author, self.job.operation + 1))
-        if readers_to_bury(world, memory):
-            return bury(world, memory, me, Reclaim(Leaving(leave)))
-        return leave
+        return Burial(Reclaim(Leaving(leave)), Leaving(leave)).follow(world, memory, me)
