@@ -30,7 +30,7 @@ $(VENV)/.tools: pyproject.toml tools/setup.py
 
 $(VENV)/.package: $(VENV)/.tools $(PACKAGE_SOURCES)
 	@echo "building penstock"
-	@$(BIN)/pip install --quiet --no-build-isolation --no-deps --force-reinstall -Cbuild-dir=$(BUILD)/python .
+	@MAKEFLAGS= $(BIN)/pip install --quiet --no-build-isolation --no-deps --force-reinstall -Cbuild-dir=$(BUILD)/python .
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.package
@@ -38,7 +38,8 @@ $(VENV)/.bench: $(VENV)/.package
 	@$(BIN)/python tools/setup.py --extra bench $(VENV)
 	@touch $@
 
-$(VENV)/.spark: $(VENV)/.tools
+# after the package: two installations at a time into one environment disturb each other
+$(VENV)/.spark: $(VENV)/.tools | $(VENV)/.package
 	@echo "installing Spark: 450 MB, a few minutes the first time"
 	@$(BIN)/python tools/setup.py --extra spark --together $(VENV)
 	@touch $@
@@ -57,7 +58,8 @@ sanitizers: $(VENV)/.tools ## native tests under ASan + UBSan, and under TSan
 	@tools/native.sh address
 	@tools/native.sh thread
 
-test: lint native sanitizers $(VENV)/.spark ## all tests
+test: ## all tests
+	@$(MAKE) --no-print-directory -j 2 lint native sanitizers
 	@tools/tests.sh
 
 pythons: ## the quick tests on every other Python 3.11+ that is installed

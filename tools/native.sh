@@ -5,12 +5,13 @@
 #   tools/native.sh bench                       build the native benchmarks
 set -euo pipefail
 cd "$(dirname "$0")/.."
+unset MAKEFLAGS  # it names descriptors of make's that ninja does not get
 flavour=$1
 build=build/native-$flavour
 options=(-Dpython=false -Dnative_tests=true -Dwerror=true)
 case $flavour in
   plain|bench|crash) build=build/native; options+=(-Dbuildtype=release) ;;
-  address) options+=(-Doptimization=1 -Ddebug=false -Dcpp_args=-g1 -Db_sanitize=address,undefined -Db_lundef=false) ;;
+  address) options+=(-Doptimization=0 -Ddebug=false -Dcpp_args=-g1 -Db_sanitize=address,undefined -Db_lundef=false) ;;
   thread) options+=(-Doptimization=1 -Ddebug=false -Dcpp_args=-g1 -Db_sanitize=thread -Db_lundef=false) ;;
   *) echo "usage: $0 plain|address|thread|crash|bench" >&2; exit 2 ;;
 esac
