@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import signal
 import tempfile
@@ -27,6 +28,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip(reason="takes minutes: it runs with --long"))
+
+
+def pytest_collection_finish() -> None:
+    """What is here by now, thousands of tests, stays: a test that collects garbage need not look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
