@@ -14,7 +14,7 @@ pytest=(.venv/bin/python -m pytest -p no:cacheprovider --durations=12)
 echo "the tests of Spark, the campaigns and those on Python $newest, meanwhile: ${logs[*]}"
 "${pytest[@]}" tests/spark > "${logs[0]}" 2>&1 &
 streams=($!)
-nice -n 10 "${pytest[@]}" "${campaigns[@]}" > "${logs[1]}" 2>&1 &
+nice -n 6 "${pytest[@]}" "${campaigns[@]}" > "${logs[1]}" 2>&1 &
 streams+=($!)
 set -m  # a process group of its own: all that it starts ends with it
 (
