@@ -1,5 +1,21 @@
-"""Spark looks for modules named like this one by itself: ``format("penstock")`` needs no registration."""
+"""Spark looks for modules named like this one by itself: ``format("penstock")`` needs no registration.
 
-from penstock.spark.source import PenstockSource as DefaultSource
+Nothing is imported before it is asked for: the daemon beside this must have no threads, and numpy starts some.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.spark.source import PenstockSource as DefaultSource
 
 __all__ = ["DefaultSource"]
+
+
+def __getattr__(name: str) -> type[DefaultSource]:
+    if name != "DefaultSource":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from penstock.spark.source import PenstockSource
+
+    return PenstockSource

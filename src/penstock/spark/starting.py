@@ -44,6 +44,8 @@ SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",  # two thirds off the shortest micro-batch
 }
 
+QUIET_WORKERS = {"spark.python.daemon.module": "pyspark_penstock.daemon"}
+
 
 def session(
     master: str = "local[*]", *, name: str = "penstock", log_level: str = "off", **options: str
@@ -52,13 +54,20 @@ def session(
 
     Options are Spark's own settings, with ``__`` for each dot: ``spark__sql__shuffle__partitions="8"``.
     """
-    settings = SETTINGS | {option.replace("__", "."): str(value) for option, value in options.items()}
     if SparkSession.getActiveSession() is None:
         prepare_environment(log_level)
+    given = {option.replace("__", "."): str(value) for option, value in options.items()}
+    settings = SETTINGS | (QUIET_WORKERS if workers_are_ours(master, given) else {}) | given
     builder = SparkSession.builder.master(master).appName(name)
     for setting, value in settings.items():
         builder = builder.config(setting, value)
     return builder.getOrCreate()
+
+
+def workers_are_ours(master: str, given: dict[str, str]) -> bool:
+    """Do they run here, beside this terminal, and with this Python?"""
+    python = given.get("spark.pyspark.python", os.environ.get("PYSPARK_PYTHON"))
+    return master.startswith("local") and python == sys.executable
 
 
 def prepare_environment(log_level: str) -> None:
