@@ -2,7 +2,7 @@
 
 Spark closes a worker that nobody needed for a minute, or whose rows it has read enough of. The worker says so to a
 socket that nobody reads any more, and the daemon prints a traceback of that to the terminal of whoever waits for data.
-What goes wrong in a task is told by Spark.
+What goes wrong in a task is told by Spark. Workers that only plan a read are started by PySpark's own daemon still.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class Campaign:
             return []
         if kind == "reader":
             return [pid for pid in descendants(java) if "python_streaming_source_runner" in command_of(pid)]
-        daemons = [pid for pid in children_of(java) if "pyspark.daemon pyspark.worker" in command_of(pid)]
+        daemons = [pid for pid in children_of(java) if ".daemon pyspark.worker" in command_of(pid)]
         return [worker for daemon in daemons for worker in children_of(daemon)]
 
     def kill(self, kind: str) -> bool:
