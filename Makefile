@@ -30,6 +30,7 @@ $(VENV)/.tools: pyproject.toml tools/setup.py
 
 $(VENV)/.package: $(VENV)/.tools $(PACKAGE_SOURCES)
 	@echo "building penstock"
+	@# without make's flags: they name descriptors that ninja does not get
 	@MAKEFLAGS= $(BIN)/pip install --quiet --no-build-isolation --no-deps --force-reinstall -Cbuild-dir=$(BUILD)/python .
 	@touch $@
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# All Python tests, in three streams beside each other, since each spends much of its time waiting: Spark's, the
-# campaigns, and the rest. Spark comes first: it gives a Python worker ten seconds to start, whatever the machine does
-# meanwhile. The campaigns only compute, and come last. What is left of the processors builds for the newest Python;
-# when Spark is done, the quick tests run on that, too.
+# All Python tests, in four streams beside each other, since each spends much of its time waiting. Spark's come first:
+# it gives a Python worker ten seconds to start, whatever the machine does meanwhile. Then the rest, and the campaigns,
+# which only compute, hardly behind them. What is left of the processors builds for the newest Python; when Spark is
+# done, the quick tests run on that, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build

@@ -104,7 +104,7 @@ def may_be_buried(world: World, memory: Memory, line: ReaderLine) -> bool:
     return needs_cleared(memory, line)
 
 
-def readers_to_bury(world: World, memory: Memory) -> bool:
+def somebody_to_bury(world: World, memory: Memory) -> bool:
     """Is anybody dead who holds something back?"""
     return any(line.holder is None and may_be_buried(world, memory, line) for line in memory.readers)
 

@@ -17,7 +17,7 @@ from models.events_log.world import (
     Step,
     World,
     least_place,
-    readers_to_bury,
+    somebody_to_bury,
     under_lock,
 )
 
@@ -94,7 +94,7 @@ class Batch(NamedTuple):
     def full(self, world: World, memory: Memory, me: int) -> Step:
         if self.written:
             return Publish(self)
-        if readers_to_bury(world, memory):
+        if somebody_to_bury(world, memory):
             return Burial(BeginPut(self.job), BeginPut(self.job)).follow(world, memory, me)
         return Leave(WaitForRoom(self.job))
 
@@ -168,7 +168,7 @@ class WaitForRoom(NamedTuple):
 
     def _may_be_room(self, world: World) -> bool:
         memory = world.memory
-        if readers_to_bury(world, memory) or has_room(world, memory):
+        if somebody_to_bury(world, memory) or has_room(world, memory):
             return True
         if memory.has_open_chunk():
             line = memory.chunk(memory.made - 1)
