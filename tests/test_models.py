@@ -9,11 +9,22 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pytest
 
-from models import bounded_ledger, events_log, growing_levels, growing_looks, growing_plans, overwriting, slots
+from models import (
+    bounded_ledger,
+    events_cuts,
+    events_log,
+    growing_levels,
+    growing_looks,
+    growing_plans,
+    overwriting,
+    slots,
+)
 from models.bounded_ledger.__main__ import COMMAND as LEDGER_COMMAND
 from models.bounded_ledger.campaign import CAMPAIGN as LEDGER_CAMPAIGN
 from models.campaign import Campaign, Case
 from models.command import Command
+from models.events_cuts.__main__ import COMMAND as CUTS_COMMAND
+from models.events_cuts.campaign import CAMPAIGN as CUTS_CAMPAIGN
 from models.events_log.__main__ import COMMAND as LOG_COMMAND
 from models.events_log.campaign import CAMPAIGN as LOG_CAMPAIGN
 from models.growing_levels.__main__ import COMMAND as LEVELS_COMMAND
@@ -34,6 +45,7 @@ STATE_LIMIT = 500_000
 CAMPAIGNS: dict[str, Campaign[Any]] = {
     "bounded_ledger": LEDGER_CAMPAIGN,
     "events_log": LOG_CAMPAIGN,
+    "events_cuts": CUTS_CAMPAIGN,
     "overwriting": OVERWRITING_CAMPAIGN,
     "slots": SLOTS_CAMPAIGN,
     "growing_levels": LEVELS_CAMPAIGN,
@@ -43,6 +55,7 @@ CAMPAIGNS: dict[str, Campaign[Any]] = {
 SOUND = {
     "bounded_ledger": bounded_ledger.LEDGER,
     "events_log": events_log.LOG,
+    "events_cuts": events_cuts.CUTS,
     "overwriting": overwriting.RING,
     "slots": slots.SLOTS,
     "growing_levels": growing_levels.LEVELS,
@@ -52,6 +65,7 @@ SOUND = {
 VARIANTS = {
     "bounded_ledger": set(bounded_ledger.VARIANTS),
     "events_log": set(events_log.VARIANTS),
+    "events_cuts": set(events_cuts.VARIANTS),
     "overwriting": set(overwriting.VARIANTS),
     "slots": set(slots.VARIANTS),
     "growing_levels": set(growing_levels.VARIANTS),
@@ -61,6 +75,7 @@ VARIANTS = {
 COMMANDS: list[Command[Any]] = [
     LEDGER_COMMAND,
     LOG_COMMAND,
+    CUTS_COMMAND,
     OVERWRITING_COMMAND,
     SLOTS_COMMAND,
     LEVELS_COMMAND,

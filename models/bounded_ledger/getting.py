@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from models.bounded_ledger.looking import begin_look
 from models.bounded_ledger.recovering import begin_recovery
 from models.bounded_ledger.words import (
     POP,
@@ -14,10 +15,7 @@ from models.bounded_ledger.words import (
     tombstone,
 )
 from models.bounded_ledger.world import (
-    FINISHED,
-    LOST,
     Outcome,
-    PromiseBroken,
     Step,
     World,
     copied,
@@ -53,12 +51,10 @@ class GetReadGeneration(NamedTuple):
         return memory, self._nothing_ready(world)
 
     def _nothing_ready(self, world: World) -> Step:
-        if not (world.producers_are_done() and world.is_quiet()):
+        is_empty = world.memory.push_position == world.memory.pop_position
+        if not (world.producers_are_done() and is_empty):
             return begin_recovery(world, GetReadPosition())
-        lost = world.memory.acknowledged & ~world.memory.delivered
-        if lost:
-            raise PromiseBroken(LOST, f"the ring is empty, but items {lost:#b} were not delivered")
-        return FINISHED
+        return begin_look(world, GetReadPosition())
 
 
 class GetReadLength(NamedTuple):

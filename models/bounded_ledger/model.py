@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from models.bounded_ledger.getting import GetReadPosition
 from models.bounded_ledger.joining import JoinReadPosition
+from models.bounded_ledger.looking import is_look
 from models.bounded_ledger.memory import Memory, replaced
 from models.bounded_ledger.places import first_place
 from models.bounded_ledger.putting import PutReadPosition
@@ -125,8 +126,8 @@ class LedgerModel:
     def _rejoin(self, state: LedgerState, line: int) -> Iterator[Transition[LedgerState]]:
         size = self._configuration
         first_item = size.first_item(size.producers)
-        # Consumers that left because all work was done would not see a late producer's items.
-        is_too_late = any(step is FINISHED and role == CONSUMER for step, role in state.lines())
+        # Consumers that left because all work was done, or are about to, would not see a late producer's items.
+        is_too_late = any((step is FINISHED and role == CONSUMER) or is_look(step) for step, role in state.lines())
         for role in (CONSUMER,) if is_too_late else (CONSUMER, PRODUCER):
             joined = state._replace(
                 steps=self._with_step(state.steps, line, JoinReadPosition(first_item)),

@@ -188,12 +188,12 @@ class RecoverReadGeneration(NamedTuple):
             is_outstanding = seen == free(position)
         else:
             is_whole = seen in (published(position), tombstone(position))
-            is_outstanding = is_whole or _is_adopted(seen, position)
+            is_outstanding = is_whole or is_adopted(seen, position)
         if not is_outstanding:
             return memory, _treat_next(world, self.resume, self.targets)
         if world.rules.live_lines_scanned_for_each_position:
             return memory, _look_for_live(world, me, self.resume, self.targets, seen, 0)
-        if _is_adopted(seen, position):
+        if is_adopted(seen, position):
             return memory, RecoverTestAdopter(self.resume, self.targets, seen)
         return memory, _settle(self.resume, self.targets, seen)
 
@@ -254,7 +254,7 @@ class RecoverTestLive(NamedTuple):
         return memory, _look_for_live(world, me, self.resume, self.targets, self.seen, following)
 
 
-def _is_adopted(generation: int, position: int) -> bool:
+def is_adopted(generation: int, position: int) -> bool:
     return adopter_of(generation) is not None and position_of(generation) == position
 
 
@@ -309,7 +309,7 @@ class RecoverReadHead(NamedTuple):
         _, position = first_place(self.targets)
         head = position - self.distance
         seen = memory.generation(head)
-        if seen == published(head) or _is_adopted(seen, head):
+        if seen == published(head) or is_adopted(seen, head):
             return memory, _treat_next(world, self.resume, self.targets)
         return memory, RecoverFree(self.resume, self.targets, published(position))
 

@@ -38,6 +38,7 @@ class Rules:
     recoverer_compares_on_tombstone: bool = True
     reuse_checks_positions: bool = True
     reuse_checks_adopted: bool = True
+    look_counts_the_dead: bool = True
 
     def first_release(self, count: int) -> int:
         """The offset of the slot that a popper releases first."""
@@ -76,6 +77,7 @@ VARIANTS: dict[str, Rules] = {
     "tombstone-without-compare": Rules(recoverer_compares_on_tombstone=False),
     "reuse-unrecovered": Rules(reuse_checks_positions=False),
     "reuse-adopted": Rules(reuse_checks_adopted=False),
+    "look-live-only": Rules(look_counts_the_dead=False),
 }
 
 

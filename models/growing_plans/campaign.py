@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from models.campaign import Campaign, Case
-from models.growing_plans.model import UNRESERVED, PlansModel
+from models.growing_plans.model import UNCOUNTED, UNRESERVED, PlansModel
 from models.growing_plans.rules import Configuration
 from models.search import STUCK
 
 BROKEN: tuple[Case[Configuration], ...] = (
     Case(Configuration(variant="unconfirmed", growers=(4,), shrinkers=()), UNRESERVED),
     Case(Configuration(variant="next-too", growers=(4,), shrinkers=()), UNRESERVED),
-    Case(Configuration(variant="unmarked", growers=(4,), shrinkers=()), UNRESERVED),
+    Case(Configuration(variant="unmarked", growers=(4,), shrinkers=()), UNCOUNTED),
+    Case(Configuration(variant="refusal-forgotten", growers=(4,), shrinkers=()), UNCOUNTED),
     Case(Configuration(variant="mark-stays", growers=(4,), shrinkers=(), kills=1), STUCK),
 )
 

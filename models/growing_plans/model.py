@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from models.growing_plans.rules import Configuration
 from models.search import Transition, Violation
 
-UNRESERVED = "unreserved"
+UNRESERVED, UNCOUNTED = "unreserved", "uncounted"
 FREE_LOCK = -1
 DEAD, FINISHED, BEGIN = "dead", "finished", "begin"
 GROWER, SHRINKER, TIDIER = "grower", "shrinker", "tidier"
@@ -23,6 +23,8 @@ class Level(NamedTuple):
     """Which plan; each has a capacity of its own."""
     is_marked: bool = False
     is_prepared: bool = False
+    has_memory: bool = False
+    """Of the system's, whether or not it is known to be all that is needed."""
     opened: int = 0
     """The plan that it was last opened with."""
     closed: str = ""
@@ -61,7 +63,7 @@ class PlansModel:
     def initial(self) -> State:
         size = self._size
         # as after a burst: a level that was prepared and not reached is still planned
-        levels = (Level(), Level(), Level(1, False, True), *(Level(),) * (size.levels - 3))
+        levels = (Level(), Level(), Level(1, False, True, True), *(Level(),) * (size.levels - 3))
         roles = ((GROWER, size.growers), (SHRINKER, size.shrinkers), (TIDIER, size.tidiers))
         processes = tuple(Process(role, times) for role, each in roles for times in each)
         return State(Stage(), levels, FREE_LOCK, 0, 1, processes, size.kills)
@@ -91,11 +93,14 @@ class PlansModel:
 
     @staticmethod
     def _broken(state: State) -> Violation | None:
-        """A level that is in use has its memory reserved, as much as it was opened with."""
+        """A level in use has its memory reserved, as much as it was opened with, and what is there is counted."""
         written = state.stage.written
         level = state.levels[written]
         if written and level.planned != level.opened:
             return Violation(UNRESERVED, f"level {written} is in use with plan {level.opened}: {level}")
+        for number, each in enumerate(state.levels):
+            if each.has_memory and not each.planned and number != state.noted:
+                return Violation(UNCOUNTED, f"level {number} has memory, and no plan counts it: {each}")
         return None
 
     # -- words ------------------------------------------------------------------------------------------
@@ -162,7 +167,7 @@ class PlansModel:
     def _planned(self, state: State, number: int) -> State:
         if not state.levels[number].planned:
             state = self._with_level(state, number, planned=state.plans + 1)._replace(plans=state.plans + 1)
-        return self._with_level(state, number, is_prepared=True)
+        return self._with_level(state, number, is_prepared=True, has_memory=True)
 
     def _shrinker(self, state: State, me: int, process: Process) -> Iterator[State]:
         if process.at == BEGIN:
@@ -234,7 +239,12 @@ class PlansModel:
         elif at == "take the mark back":
             yield self._go(self._with_level(state, number, is_marked=False), me, "end")
         elif at == "unprepare":
-            yield self._go(self._with_level(state, number, is_prepared=False), me, "clear the plan")
+            yield self._go(self._with_level(state, number, is_prepared=False), me, "give the memory back")
+        elif at == "give the memory back":
+            yield self._go(self._with_level(state, number, has_memory=False), me, "clear the plan")
+            # refused: the plan stays, and nothing is prepared
+            refused = "clear the plan" if self._variant == "refusal-forgotten" else "take the mark back"
+            yield self._go(state, me, refused)
         elif at == "clear the plan":
             yield self._go(self._with_level(state, number, planned=0, is_marked=False), me, "end")
         elif at == "end":

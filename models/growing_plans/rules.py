@@ -11,6 +11,7 @@ VARIANTS = {
     "unconfirmed": "a level is withdrawn without a look whether the stage is still the one judged",
     "next-too": "the level after the written one is withdrawn as well",
     "unmarked": "a plan is cleared at once, not marked first",
+    "refusal-forgotten": "a plan is cleared although the system did not take the memory back",
     "mark-stays": "whoever gets the lock after a dead owner leaves its mark",
 }
 
