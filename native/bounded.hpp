@@ -305,6 +305,18 @@ template <class R>
   return peeked.span.slots <= ring.claim_limit();
 }
 
+// How many slots from `position` on are buried, which one is: a batch of a dead producer's may be millions.
+template <class R>
+[[nodiscard]] std::uint64_t count_buried(const R& ring, std::uint64_t position) noexcept {
+  constexpr std::uint64_t most = 1u << 14;
+  const std::uint64_t pushed = ring.position_of(ring.push_position->load(std::memory_order_acquire));
+  std::uint64_t limit = pushed > position ? pushed - position : 1;
+  if (limit > ring.claim_limit()) limit = ring.claim_limit();
+  const std::uint64_t buried =
+      count_holding(ring, generation::tombstone(position), position, limit < most ? limit : most);
+  return buried == 0 ? 1 : buried;  // none: somebody else was faster, and the claim will fail
+}
+
 // Pop, step 1a: find the item at the front. Skips what the dead have left there.
 template <class R, class Ledger>
 [[nodiscard]] Outcome peek(const R& ring, Ledger ledger, Peeked& peeked) noexcept {
@@ -338,10 +350,11 @@ template <class R, class Ledger>
       skip = true;
     }
     if (skip) {
-      if (claim_pop(ring, ledger, {position, 1})) {
-        release(ring, {position, 1});
+      const std::uint64_t run = seen == generation::tombstone(position) ? count_buried(ring, position) : 1;
+      if (claim_pop(ring, ledger, {position, run})) {
+        release(ring, {position, run});
         ledger.clear();
-        ++peeked.skipped;
+        peeked.skipped += run;
       }
       continue;
     }

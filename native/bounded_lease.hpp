@@ -13,6 +13,8 @@
 //            H3  items are released in order, and a long one head first (I3): what was released never comes again, what
 //                was not always does.
 //            H4  after a fork a lease is the parent's: the child has none of its locks.
+//            H5  a get whose items are converted by somebody else's code is a lease for as long as that takes. It claims
+//                with its thread's line, which is then set apart: that code may use the queue, and has another line.
 // Progress   as a get. Who holds a lease delays whoever needs its slots next, and nobody else.
 // Source     ours; killed at every step in tests/native/crash_bounded.cpp and crash_growing.cpp.
 #pragma once
@@ -30,6 +32,13 @@ class RingLease {
   [[nodiscard]] virtual Roster::Joined join() noexcept = 0;
   // H4
   [[nodiscard]] virtual bool is_ours() const noexcept = 0;
+
+  // For a get (H5): claim with the calling thread's line instead. Again after whatever may have forked.
+  virtual void borrow(SharedLedger ledger) noexcept = 0;
+  // After such a claim: from here on it is a lease.
+  virtual void set_apart() noexcept = 0;
+  // Release all of it: the line is the thread's again.
+  virtual void finish(const Adopted* items, std::uint64_t count) noexcept = 0;
 
   // What is at the front, up to `limit` items. done with a count of 0: somebody else was faster, try again.
   [[nodiscard]] virtual Outcome try_claim(Adopted* items, std::uint64_t limit, std::uint64_t& count,
@@ -78,6 +87,28 @@ class BasicLease final : public RingLease {
   }
   [[nodiscard]] bool is_ours() const noexcept override { return is_joined_ && generation_ == queue_->roster().generation(); }
 
+  void borrow(SharedLedger ledger) noexcept override {
+    ledger_ = ledger;
+    is_joined_ = false;
+    generation_ = queue_->roster().generation();
+  }
+  void set_apart() noexcept override {
+    PENSTOCK_FAILPOINT("lease.before_set_apart");
+    std::uint32_t line = 0;
+    generation_ = queue_->roster().generation();
+    is_joined_ = queue_->roster().set_apart(line) && line == ledger_.number();
+    PENSTOCK_FAILPOINT("lease.set_apart");
+  }
+  void finish(const Adopted* items, std::uint64_t count) noexcept override {
+    release_items(items, count);
+    ledger_.clear();
+    PENSTOCK_FAILPOINT("lease.before_take_back");
+    queue_->roster().take_back(ledger_.number());
+    is_joined_ = false;
+    queue_->after_release(ring_);
+    forget_holder();
+  }
+
   [[nodiscard]] Outcome try_claim(Adopted* items, std::uint64_t limit, std::uint64_t& count,
                                   std::uint64_t& skipped) noexcept override {
     count = 0;
@@ -93,6 +124,7 @@ class BasicLease final : public RingLease {
     if (!claim_pop(ring_, ledger_, {first, last.position + last.slots - first})) return Outcome::done;
     is_adopted_ = false;
     count = found;
+    note_holder();
     return outcome;
   }
 
@@ -106,7 +138,9 @@ class BasicLease final : public RingLease {
                                         std::uint64_t limit) noexcept {
     is_adopted_ = true;
     ring_ = found.ring;
-    return queue_->try_adopt_many(ledger_, found, items, limit);
+    const std::uint64_t count = queue_->try_adopt_many(ledger_, found, items, limit);
+    if (count != 0) note_holder();
+    return count;
   }
 
   void copy_out(const Adopted& item, void* to, std::uint64_t bytes) const noexcept override {
@@ -114,16 +148,7 @@ class BasicLease final : public RingLease {
   }
 
   void release(const Adopted* items, std::uint64_t count, bool is_all) noexcept override {
-    PENSTOCK_FAILPOINT("lease.before_release");
-    if (is_adopted_) {
-      queue_->look_while_held(ledger_, [&] {
-        for (std::uint64_t i = 0; i < count; ++i) Recovery::release_one(ring_, items[i].span);
-      });
-    } else if (count != 0) {
-      const Span last = items[count - 1].span;
-      penstock::release(ring_, {items[0].span.position, last.position + last.slots - items[0].span.position});
-    }
-    PENSTOCK_FAILPOINT("lease.released");
+    release_items(items, count);
     if (is_all) ledger_.clear();
     if (count != 0) queue_->after_release(ring_);
   }
@@ -137,6 +162,31 @@ class BasicLease final : public RingLease {
     queue_->roster().let_go(ledger_.number());
     PENSTOCK_FAILPOINT("lease.let_go");
     is_joined_ = false;
+    forget_holder();
+  }
+
+  void note_holder() noexcept {
+    place_ = queue_->rest().note(generation_);
+    is_noted_ = true;
+  }
+  void forget_holder() noexcept {
+    if (!is_noted_) return;
+    is_noted_ = false;
+    queue_->rest().forget(place_);
+    queue_->wake_the_rest();
+  }
+
+  void release_items(const Adopted* items, std::uint64_t count) noexcept {
+    PENSTOCK_FAILPOINT("lease.before_release");
+    if (is_adopted_) {
+      queue_->look_while_held(ledger_, [&] {
+        for (std::uint64_t i = 0; i < count; ++i) Recovery::release_one(ring_, items[i].span);
+      });
+    } else if (count != 0) {
+      const Span last = items[count - 1].span;
+      penstock::release(ring_, {items[0].span.position, last.position + last.slots - items[0].span.position});
+    }
+    PENSTOCK_FAILPOINT("lease.released");
   }
 
   // After peek(): the whole items that are ready, as they will be ours if the claim succeeds.
@@ -162,7 +212,9 @@ class BasicLease final : public RingLease {
   Queue* queue_;
   Ring ring_;  // where it all is
   std::uint32_t generation_ = 0;
+  std::uint32_t place_ = Rest::no_place;  // in the list of those who have leases
   bool is_joined_ = false;
+  bool is_noted_ = false;
 };
 
 using BoundedLease = BasicLease<SharedQueue>;

@@ -50,13 +50,20 @@ static_assert(Intent::count_limit < std::uint64_t{1} << (64 - Kept::position_bit
 static_assert(Kept::unpack(Kept{77, Intent::count_limit}.packed()).slots == Intent::count_limit);
 
 // Before p is buried, whose claimer is dead for certain. keeps C3, C4
-inline void cut_claims(ProducerLine* lines, std::uint32_t count, std::uint64_t p) noexcept {
+// Returns the next position for which that has to be done: the positions between are in no claim of a named producer.
+// One that is written later is none of a dead one's.
+inline std::uint64_t cut_claims(ProducerLine* lines, std::uint32_t count, std::uint64_t p) noexcept {
+  std::uint64_t ahead = Kept::position_mask / 2;
   for (std::uint32_t i = 0; i < count; ++i) {
     std::uint64_t word = lines[i].kept.load(std::memory_order_acquire);
     for (;;) {
       const Kept kept = Kept::unpack(word);
       const std::uint64_t before = kept.slots_before(p);
-      if (before >= kept.slots) break;
+      if (before >= kept.slots) {
+        const std::uint64_t begins_after = (kept.position - p) & Kept::position_mask;
+        if (kept.slots != 0 && begins_after != 0 && begins_after < ahead) ahead = begins_after;
+        break;
+      }
       PENSTOCK_FAILPOINT("once.before_cut");
       const bool is_cut = lines[i].kept.compare_exchange_strong(word, Kept{kept.position, before}.packed(),
                                                                 std::memory_order_acq_rel, std::memory_order_acquire);
@@ -64,6 +71,7 @@ inline void cut_claims(ProducerLine* lines, std::uint32_t count, std::uint64_t p
       if (is_cut) break;
     }
   }
+  return p + ahead;
 }
 
 // How a named producer claims, in the place of the ledger that it wraps.

@@ -4,6 +4,7 @@
 #include "bounded_items.hpp"
 #include "bounded_recovery.hpp"
 #include "patience.hpp"
+#include "rest.hpp"
 
 namespace penstock {
 
@@ -45,6 +46,7 @@ class SharedQueue {
   [[nodiscard]] const Ring& ring() const noexcept { return ring_; }
   [[nodiscard]] BoundedControl& control() const noexcept { return *control_; }
   [[nodiscard]] Roster& roster() noexcept { return roster_; }
+  [[nodiscard]] const Roster& roster() const noexcept { return roster_; }
   [[nodiscard]] Producers& producers() noexcept { return producers_; }
   [[nodiscard]] Recovery& recovery() noexcept { return recovery_; }
   [[nodiscard]] Event items() const noexcept { return Event(&control_->items.word); }
@@ -97,6 +99,16 @@ class SharedQueue {
   }
   void after_release(const Ring&) noexcept {}
 
+  // Of a queue that is shut down and empty: is anything out that may come back, and that the caller may wait for?
+  [[nodiscard]] bool may_come_again() noexcept {
+    return !rest_.has_this_thread_any(roster_.generation()) && recovery_.count_out(1) != 0;  // O1, O3
+  }
+  [[nodiscard]] std::uint64_t count_leased() noexcept { return recovery_.count_out(~std::uint64_t{0}); }
+  [[nodiscard]] Rest& rest() noexcept { return rest_; }
+  void wake_the_rest() noexcept {
+    Rest::wake(items(), [this] { return (ring_.push_position->load(std::memory_order_relaxed) & closed_bit) != 0; });
+  }
+
   // A `try_` that met a slot in mid-copy, or found nothing, looks for the dead, but not each time:
   // looking is a pass over the table. Nobody is declared dead by this clock; it only says when to ask.
   [[nodiscard]] bool recovery_is_due(Outcome outcome) noexcept {
@@ -111,9 +123,13 @@ class SharedQueue {
   [[nodiscard]] bool make_room(SharedLedger ledger) noexcept {
     const Recovery::Found found = recovery_.run();
     if (found.adoptable) items().wake_one();
+    return skip_buried(ledger) > 0 || found.changed;
+  }
+  // What is buried at the front. Returns how many slots.
+  std::uint64_t skip_buried(SharedLedger ledger) noexcept {
     Peeked front;
     (void)penstock::peek(ring_, ledger, front);
-    return found.changed || front.skipped > 0;
+    return front.skipped;
   }
 
   // For a named producer whose predecessor was killed: find out what of its last put is in. busy: not yet known,
@@ -136,6 +152,7 @@ class SharedQueue {
     copy_out(ring_, peeked.span.position, to, peeked.bytes);
     PENSTOCK_FAILPOINT("recover.copied");
     Recovery::release_adopted(ring_, ledger, peeked.span);
+    wake_the_rest();
   }
 
   void note_long_items() noexcept {
@@ -156,6 +173,7 @@ class SharedQueue {
   }
 
   void wait_for_items(std::int64_t limit_ns) noexcept {
+    if (is_ended(ring_)) [[unlikely]] return rest_.wait(items(), [this] { return !may_come_again(); }, limit_ns);
     const std::uint64_t far = ring_.pop_position->load(std::memory_order_relaxed) + distance() - 1;
     wait_until(
         items(), item_patience_, [this] { return looks_poppable(ring_) || is_ended(ring_); },
@@ -180,7 +198,7 @@ class SharedQueue {
   [[nodiscard]] Roster::Joined join_by(Join join) noexcept {
     for (int look = 0;; ++look) {
       const Roster::Joined joined = join([this](std::uint32_t line) { return recovery_.bequeath(line); });
-      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_of_the_living()) return joined;
+      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_for_good(look)) return joined;
       (void)recovery_.run();
       const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
       nanosleep(&moment, nullptr);
@@ -211,6 +229,7 @@ class SharedQueue {
   Recovery recovery_;
   Patience item_patience_;
   Patience room_patience_;
+  Rest rest_;
   std::atomic<std::int64_t> last_recovery_ns_{0};
 };
 

@@ -2,17 +2,19 @@
 //
 // Shape      read the positions → read every line's intent, ask who is dead → compare-and-swap slots.
 // Roles      whoever cannot go on. Producers and consumers bury; only consumers adopt.
-// Invariants B1  the positions are read before the lines: who claimed what they cover has declared it (L1).
+// Invariants B1  as in bounded_claims.hpp: the positions are read before the lines.
 //            B2  a slot is touched only if a dead line names it and no live line does (L3).
 //            B3  each change is a compare-and-swap from the exact generation that was judged. If its owner
 //                lived and went on, the generation has moved and the swap fails (L2).
 //            B4  before a slot is buried, the claims of named producers are cut short at it (C3).
 //            B5  adoption is declared before it is made, like every claim: a dead adopter is found as well.
 // Progress   lock-free; a pass costs a load a line, one fcntl for each line that names anything, and the
-//            slots that the dead named.
+//            slots that the dead named. Those are judged in stretches, with one look at the lines for each: a claim of
+//            millions of slots is a load and a compare-and-swap a slot, whoever else takes part.
 // Source     searched exhaustively in models/bounded_ledger, kills of the recoverer included.
 #pragma once
 
+#include "bounded_claims.hpp"
 #include "bounded_producers.hpp"
 
 namespace penstock {
@@ -29,32 +31,18 @@ struct Adopted {
   std::uint64_t seen = 0;  // the generation that was judged
 };
 
-// The rings in which claims may be outstanding: one. Those of a growing queue are in growing_queue.hpp.
-class OneRing {
- public:
-  using Ring = penstock::Ring;
-  explicit OneRing(const Ring& ring) noexcept : ring_(ring) {}
-  template <class Use>
-  void each(Use use) const noexcept {
-    use(ring_);
-  }
-  [[nodiscard]] std::uint64_t claim_limit() const noexcept { return ring_.claim_limit(); }
-  // A position of now, of that side.
-  [[nodiscard]] std::uint64_t near(Side side) const noexcept {
-    return (side == Side::push ? ring_.push_position : ring_.pop_position)->load(std::memory_order_acquire) & ~closed_bit;
-  }
-
- private:
-  const Ring& ring_;
-};
-
 template <class Rings>
-class BasicRecovery {
+class BasicRecovery : public BasicClaims<Rings> {
+  using Claims = BasicClaims<Rings>;
+  using typename Claims::Positions;
+
  public:
-  using Ring = typename Rings::Ring;
+  using typename Claims::Ring;
+  using Claims::is_held;
+  using Claims::is_settled;
 
   BasicRecovery(Rings rings, Roster& roster, const Producers& producers, RecoveryCounters counters) noexcept
-      : rings_(rings), roster_(roster), producers_(producers), counters_(counters) {}
+      : Claims(rings, roster), producers_(producers), counters_(counters) {}
 
   struct Found {
     bool changed = false;    // a slot was buried or freed: try again
@@ -68,7 +56,7 @@ class BasicRecovery {
   // One pass over the table for each ring.
   [[nodiscard]] Found run() noexcept {
     Found found;
-    rings_.each([&](const Ring& ring) { pass(ring, found); });
+    rings().each([&](const Ring& ring) { pass(ring, found); });
     has_more_.store(found.changed || found.adoptable, std::memory_order_relaxed);
     return found;
   }
@@ -115,15 +103,6 @@ class BasicRecovery {
     ledger.clear();
   }
 
-  // Is the slot of p, which a consumer has claimed, not given back yet?
-  [[nodiscard]] static bool is_held(std::uint64_t seen, std::uint64_t p) noexcept {
-    return seen == generation::published(p) || seen == generation::tombstone(p) || generation::is_adopted(seen, p);
-  }
-
-  // Is nothing outstanding that this line names? Asked with the line's lock held, so its owner is dead
-  // and the positions read here are later than its last claim.
-  [[nodiscard]] bool is_settled(std::uint32_t line) const noexcept { return is_settled(read_intent(line)); }
-
   // Asked with the line's lock held: may its intent be forgotten? What its dead owner had taken and nobody has
   // delivered is written down as inherited first: the line can have a new owner, who need not be a consumer.
   // What it had claimed to push has to be buried first, which anybody can do.
@@ -131,7 +110,7 @@ class BasicRecovery {
     const Intent left = read_intent(line);
     if (is_settled(left)) return true;
     if (left.side != Side::pop) return false;
-    std::atomic<std::uint64_t>& inherited = roster_.lines()[line].inherited;
+    std::atomic<std::uint64_t>& inherited = roster().lines()[line].inherited;
     std::uint64_t before = inherited.load(std::memory_order_acquire);
     const Intent earlier = Intent::unpack(before);
     const std::uint64_t both = before == 0 || is_settled(earlier) ? left.packed() : merged(left, earlier);
@@ -143,10 +122,15 @@ class BasicRecovery {
     return is_named;
   }
 
-  // The same without a look at any slot.
-  [[nodiscard]] bool names_nothing(std::uint32_t line) const noexcept { return !is_meant(read_intent(line)); }
-
  private:
+  using Claims::is_meant;
+  using Claims::judge;
+  using Claims::merged;
+  using Claims::positions_in;
+  using Claims::read_intent;
+  using Claims::rings;
+  using Claims::roster;
+
   void pass(const Ring& ring, Found& found) noexcept {
     // acquire P3, B1
     const std::uint64_t pushed = ring.position_of(ring.push_position->load(std::memory_order_acquire));
@@ -156,16 +140,16 @@ class BasicRecovery {
     found.changed = false;
     PENSTOCK_FAILPOINT("recover.read_positions");
     bool front_is_named = false;
-    const std::uint32_t used = roster_.used();
+    const std::uint32_t used = roster().used();
     for (std::uint32_t line = 0; line < used; ++line) {
       const Intent intent = read_intent(line);
       front_is_named |= intent.covers(Side::push, popped);
-      if (is_meant(intent) && !roster_.is_alive(line)) {
+      if (is_meant(intent) && !roster().is_alive(line)) {
         PENSTOCK_FAILPOINT("recover.found_dead");
-        bury_or_find(ring, intent, pushed, popped, found);
-        if (!found.adoptable) roster_.tidy(line, [this](std::uint32_t i) { return is_settled(i); });
+        if (!bury_or_find(ring, intent, pushed, popped, hint_of(line, false), found))
+          roster().tidy(line, [this](std::uint32_t i) { return is_settled(i); });
       }
-      recover_inherited(ring, line, pushed, popped, found);  // after the intent: see bequeath()
+      recover_inherited(ring, line, pushed, popped, found);  // after the intent (A2)
     }
     found.unclaimed |= !front_is_named && !found.changed && popped < pushed &&
                       ring.generation_of(popped).load(std::memory_order_acquire) == ring.free(popped) &&
@@ -173,63 +157,13 @@ class BasicRecovery {
     found.changed |= had_changed;
   }
 
-  // Does it name anything?
-  [[nodiscard]] static bool is_meant(Intent intent) noexcept { return intent.side != Side::none && intent.count != 0; }
-
-  struct Positions {
-    std::uint64_t begin, end;
-  };
-
-  // What of it may be in this ring; `limit` is the ring's own position of that side. Of several rings an intent that
-  // names all that two pops named may begin in one and end in another; and what has left a ring is not in question:
-  // what is a lap behind, what belongs to an earlier opening, and of a push what was popped, since that was published
-  // or buried, and its slot may be zeroed by now.
-  [[nodiscard]] static Positions positions_in(const Ring& ring, Intent intent, std::uint64_t limit) noexcept {
-    const std::uint64_t first = whole_position(intent, limit);
-    std::uint64_t begin = first > ring.first_position() ? first : ring.first_position();
-    if (begin + ring.capacity < limit) begin = limit - ring.capacity;
-    if (intent.side == Side::push) {
-      const std::uint64_t popped = ring.position_of(ring.pop_position->load(std::memory_order_acquire));
-      if (begin < popped) begin = popped;
-    }
-    return {begin, first + intent.count < limit ? first + intent.count : limit};
-  }
-
-  [[nodiscard]] bool is_settled(Intent intent) const noexcept {
-    bool settled = true;
-    rings_.each([&](const Ring& ring) { settled = settled && is_settled_in(ring, intent); });
-    return settled;
-  }
-
-  [[nodiscard]] static bool is_settled_in(const Ring& ring, Intent intent) noexcept {
-    if (!is_meant(intent)) return true;
-    const std::uint64_t limit = ring.position_of(
-        (intent.side == Side::push ? ring.push_position : ring.pop_position)->load(std::memory_order_acquire));
-    const Positions positions = positions_in(ring, intent, limit);
-    for (std::uint64_t p = positions.begin; p < positions.end; ++p) {
-      const std::uint64_t seen = ring.generation_of(p).load(std::memory_order_acquire);
-      if (intent.side == Side::push ? seen == ring.free(p) : is_held(seen, p)) return false;
-    }
-    return true;
-  }
-
-  // One intent that names all that two pops name, or 0. To name more does no harm (L3).
-  [[nodiscard]] std::uint64_t merged(Intent a, Intent b) const noexcept {
-    const std::uint64_t popped = rings_.near(Side::pop);
-    const std::uint64_t begin_a = whole_position(a, popped);
-    const std::uint64_t begin_b = whole_position(b, popped);
-    const std::uint64_t begin = begin_a < begin_b ? begin_a : begin_b;
-    const std::uint64_t end = begin_a + a.count > begin_b + b.count ? begin_a + a.count : begin_b + b.count;
-    return end - begin <= rings_.claim_limit() ? Intent{Side::pop, begin, end - begin}.packed() : 0;
-  }
-
   // What earlier owners of a line had taken: they are dead, whoever owns it now.
   void recover_inherited(const Ring& ring, std::uint32_t line, std::uint64_t pushed, std::uint64_t popped, Found& found) noexcept {
-    std::atomic<std::uint64_t>& inherited = roster_.lines()[line].inherited;
+    std::atomic<std::uint64_t>& inherited = roster().lines()[line].inherited;
     std::uint64_t word = inherited.load(std::memory_order_acquire);
     if (word == 0) [[likely]] return;
     const Intent intent = Intent::unpack(word);
-    if (is_meant(intent)) bury_or_find(ring, intent, pushed, popped, found);
+    if (is_meant(intent) && bury_or_find(ring, intent, pushed, popped, hint_of(line, true), found)) return;
     PENSTOCK_FAILPOINT("recover.inherited");
     // From the exact word that was judged: a newer bequest stays. What is settled stays settled.
     if (is_settled(intent)) inherited.compare_exchange_strong(word, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
@@ -241,9 +175,11 @@ class BasicRecovery {
                                              std::uint64_t limit) noexcept {
     const std::uint64_t popped = ring.position_of(ring.pop_position->load(std::memory_order_acquire));  // B1
     std::uint64_t count = 0;
+    Stretch stretch;
     for (std::uint64_t p = first; count < limit && p < popped;) {
-      const std::uint64_t seen = ring.generation_of(p).load(std::memory_order_acquire);
-      if (!is_held(seen, p) || seen == generation::tombstone(p) || is_live(Side::pop, p)) break;
+      if (p - stretch.begin >= stretch.count) judge(ring, Side::pop, p, popped, stretch);
+      const std::uint64_t seen = stretch.seen[p - stretch.begin];
+      if (!is_held(seen, p) || seen == generation::tombstone(p) || stretch.is_named(p - stretch.begin)) break;
       Peeked peeked{{p, 1}, ring.slot_bytes, 0};
       bool orphan = false;
       if (ring.lengths != nullptr && (!read_length(ring, p, peeked, orphan) || orphan)) break;
@@ -268,71 +204,77 @@ class BasicRecovery {
     return true;
   }
 
-  [[nodiscard]] Intent read_intent(std::uint32_t line) const noexcept {
-    // acquire L2: if the owner has gone on, its slots' generations are seen too
-    return Intent::unpack(roster_.lines()[line].intent.load(std::memory_order_acquire));
+  // What of it is not settled yet, in this ring. True: there is something to adopt, and what follows it was not looked at.
+  // `hint` is where that was last time, so that who adopts one item after the other does not begin anew each time.
+  bool bury_or_find(const Ring& ring, Intent intent, std::uint64_t pushed, std::uint64_t popped,
+                    std::atomic<std::uint64_t>& hint, Found& found) noexcept {
+    const Positions positions = positions_in(ring, intent, intent.side == Side::push ? pushed : popped);
+    if (positions.begin >= positions.end) return false;
+    if (intent.side == Side::push) {
+      bury(ring, positions, found);
+      return false;
+    }
+    std::uint64_t middle = hint.load(std::memory_order_relaxed);
+    if (middle < positions.begin || middle >= positions.end) middle = positions.begin;
+    const bool is_found = settle_popped(ring, {middle, positions.end}, hint, found) ||
+                          settle_popped(ring, {positions.begin, middle}, hint, found);
+    return is_found;
   }
 
-  // The full position that the 40 bits of an intent mean, near a position of now.
-  [[nodiscard]] static std::uint64_t whole_position(Intent intent, std::uint64_t near) noexcept {
-    const std::uint64_t ahead = (intent.position - near) & Intent::position_mask;
-    const std::uint64_t half = (Intent::position_mask >> 1) + 1;
-    if (ahead < half) return near + ahead;
-    const std::uint64_t behind = Intent::position_mask + 1 - ahead;
-    return near >= behind ? near - behind : near + ahead;
+  // Claimed slots whose producer died before it published.
+  void bury(const Ring& ring, Positions positions, Found& found) noexcept {
+    Stretch stretch;
+    std::uint64_t cut_from = positions.begin;  // where claims of named producers may have to be cut next
+    for (std::uint64_t at = positions.begin; at < positions.end; at += stretch.count) {
+      judge(ring, Side::push, at, positions.end, stretch);
+      for (std::uint64_t p = at; p < at + stretch.count; ++p) {
+        if (stretch.seen[p - at] != ring.free(p) || stretch.is_named(p - at)) continue;
+        PENSTOCK_FAILPOINT("recover.found_free");
+        if (producers_.count() != 0 && p >= cut_from) {
+          // Still free after the look at the lines: whoever claimed it is dead, and not only since it published.
+          if (ring.generation_of(p).load(std::memory_order_acquire) != ring.free(p)) continue;
+          cut_from = cut_claims(producers_.lines(), producers_.count(), p);  // B4
+        }
+        if (!swap(ring, p, ring.free(p), generation::tombstone(p))) continue;
+        found.changed = true;
+        counters_.tombstones->fetch_add(1, std::memory_order_relaxed);  // a statistic
+      }
+    }
   }
 
-  // Does a live line name p? Asked after the positions were read (B1).
-  [[nodiscard]] bool is_live(Side side, std::uint64_t p) noexcept {
-    const std::uint32_t used = roster_.used();
-    for (std::uint32_t line = 0; line < used; ++line)
-      if (read_intent(line).covers(side, p) && roster_.is_alive(line)) return true;
+  // Slots that a dead consumer had claimed: those are freed in which nothing is owed to anybody. True: one is to be
+  // adopted, and the look ends there.
+  bool settle_popped(const Ring& ring, Positions positions, std::atomic<std::uint64_t>& hint, Found& found) noexcept {
+    Stretch stretch;
+    for (std::uint64_t at = positions.begin; at < positions.end; at += stretch.count) {
+      judge(ring, Side::pop, at, positions.end, stretch);
+      for (std::uint64_t p = at; p < at + stretch.count; ++p) {
+        const std::uint64_t seen = stretch.seen[p - at];
+        if (!is_held(seen, p) || stretch.is_named(p - at)) continue;
+        PENSTOCK_FAILPOINT("recover.judged");
+        if (!is_owed(ring, p, seen, found)) continue;
+        hint.store(p, std::memory_order_relaxed);
+        return true;
+      }
+    }
     return false;
   }
 
-  void bury_or_find(const Ring& ring, Intent intent, std::uint64_t pushed, std::uint64_t popped, Found& found) noexcept {
-    const Positions positions = positions_in(ring, intent, intent.side == Side::push ? pushed : popped);
-    for (std::uint64_t p = positions.begin; p < positions.end; ++p) {
-      if (intent.side == Side::push)
-        bury(ring, p, found);
-      else
-        settle_popped(ring, p, found);
-    }
-  }
-
-  // A claimed slot whose producer died before it published.
-  void bury(const Ring& ring, std::uint64_t p, Found& found) noexcept {
-    if (ring.generation_of(p).load(std::memory_order_acquire) != ring.free(p)) return;
-    PENSTOCK_FAILPOINT("recover.found_free");
-    if (is_live(Side::push, p)) return;
-    if (producers_.count() != 0) {
-      // Still free after the look at the lines: whoever claimed it is dead, and not only since it published.
-      if (ring.generation_of(p).load(std::memory_order_acquire) != ring.free(p)) return;
-      cut_claims(producers_.lines(), producers_.count(), p);  // B4
-    }
-    if (swap(ring, p, ring.free(p), generation::tombstone(p))) {
-      found.changed = true;
-      counters_.tombstones->fetch_add(1, std::memory_order_relaxed);  // a statistic
-    }
-  }
-
-  // A slot that a dead consumer had claimed: free it if nothing in it is owed to anybody, else note it.
-  void settle_popped(const Ring& ring, std::uint64_t p, Found& found) noexcept {
-    const std::uint64_t seen = ring.generation_of(p).load(std::memory_order_acquire);
-    if (!is_held(seen, p) || is_live(Side::pop, p)) return;
-    PENSTOCK_FAILPOINT("recover.judged");
+  // Is it an item that somebody is to have? It is noted, if it is the first. If not, and nobody needs it, it is freed.
+  [[nodiscard]] bool is_owed(const Ring& ring, std::uint64_t p, std::uint64_t seen, Found& found) noexcept {
     if (seen == generation::tombstone(p)) {
       found.changed |= swap(ring, p, seen, ring.free(p + ring.capacity));
-      return;
+      return false;
     }
     Peeked peeked{{p, 1}, ring.slot_bytes, 0};
     bool orphan = false;
-    if (ring.lengths != nullptr && !read_length(ring, p, peeked, orphan)) return;
+    if (ring.lengths != nullptr && !read_length(ring, p, peeked, orphan)) return false;
     if (!orphan) {
       if (!found.adoptable) found = {found.changed, true, found.unclaimed, peeked, seen, ring};
-    } else if (!head_is_held(ring, p)) {
-      found.changed |= swap(ring, p, seen, ring.free(p + ring.capacity));
+      return true;
     }
+    if (!head_is_held(ring, p)) found.changed |= swap(ring, p, seen, ring.free(p + ring.capacity));
+    return false;
   }
 
   // The rest of a long item goes with its head as long as the head is there (I3).
@@ -352,10 +294,15 @@ class BasicRecovery {
     return swapped;
   }
 
-  Rings rings_;
-  Roster& roster_;
+  [[nodiscard]] std::atomic<std::uint64_t>& hint_of(std::uint32_t line, bool is_inherited) noexcept {
+    return hints_[(line * 2 + is_inherited) % hints_count];
+  }
+
+  static constexpr std::uint32_t hints_count = 64;
+
   const Producers& producers_;
   RecoveryCounters counters_;
+  std::atomic<std::uint64_t> hints_[hints_count] = {};
   std::atomic<bool> has_more_{false};
 };
 

@@ -6,17 +6,22 @@
 // Invariants B1  a block in use belongs to exactly one kept chunk. After a kill the words may say more: they are
 //                made anew from the chunks (rebuild), which are the truth.
 //            B2  memory is asked of the file system before it is touched: a full one is an error, not a SIGBUS.
-//            B3  spare_bytes is what free blocks still have; beyond spare_limit a freed block's memory goes back.
+//            B3  spare_bytes is what free blocks still have; beyond spare_limit a freed block's memory goes back. Where the
+//                file system does not take it, it is still there, so it is spare, whatever the limit.
+//            B4  nothing relies on memory that comes back being zero.
 // Progress   under the lock; a scan of blocks_used words a chunk.
 #pragma once
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "events_disk.hpp"
 #include "events_layout.hpp"
 #include "failpoint.hpp"
+#include "file_size.hpp"
+#include "hand_back.hpp"
+#include "lock_file.hpp"
 
 namespace penstock {
 
@@ -25,31 +30,40 @@ struct Backing {
   int fd = -1;  // -1: within a process
   std::uint64_t arena_offset = 0;
   bool is_durable = false;  // on a disk, and asked to outlive the machine
+  const LockFile* file = nullptr;  // whose descriptor it is
+
+  // Was the descriptor closed behind our back? Its number may be another file's by now.
+  [[nodiscard]] bool is_lost() const noexcept { return file != nullptr && file->descriptor() < 0; }
 
   // Before freed memory is used again: else a crash of the machine could find the old chunk with new bytes.
-  void settle_freed(EventsControl& control) const noexcept {
-    if (!is_durable || control.freed_unsynced.load(std::memory_order_relaxed) == 0) return;
-    fdatasync(fd);
+  // 0, or the error number: then it must not be.
+  [[nodiscard]] int settle_freed(EventsControl& control) const noexcept {
+    if (!is_durable || control.freed_unsynced.load(std::memory_order_relaxed) == 0) return 0;
+    if (is_lost()) return EBADF;
+    if (const int error = write_out(control, fd); error != 0) return error;
     control.freed_unsynced.store(0, std::memory_order_relaxed);
+    return 0;
   }
 
-  // 0, or the error number.
-  [[nodiscard]] int provide(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+  // 0, or the error number. Whole pages: a file system may have smaller blocks, and a touched page needs all of its.
+  [[nodiscard]] int provide(std::uint64_t offset, std::uint64_t wanted) const noexcept {
     if (fd < 0) return 0;
-    int failed;
+    if (is_lost()) return EBADF;
+    const std::uint64_t bytes = round_up(wanted, page_bytes);
+    int failed = check_length(fd, arena_offset + offset + bytes);
+    if (failed != 0) return failed;
     do {
       failed = posix_fallocate(fd, static_cast<off_t>(arena_offset + offset), static_cast<off_t>(bytes));
     } while (failed == EINTR);
     return failed;
   }
 
-  // A file system that cannot do it keeps the memory: nothing is wrong, only more is used.
-  void give_back(std::byte* arena, std::uint64_t offset, std::uint64_t bytes) const noexcept {
-    if (fd < 0)
-      madvise(arena + offset, bytes, MADV_DONTNEED);
-    else
-      (void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(arena_offset + offset),
-                      static_cast<off_t>(bytes));
+  // False: a file system that cannot do it keeps the memory.
+  [[nodiscard]] bool give_back(std::byte* arena, std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    if (is_lost()) return false;
+    if (fd >= 0) return punch_hole(fd, arena_offset + offset, arena_offset + offset + bytes) == 0;
+    (void)hand_back_private(arena + offset, arena + offset + bytes);
+    return true;
   }
 };
 
@@ -78,7 +92,10 @@ class Blocks {
     PENSTOCK_FAILPOINT("blocks.before_provide");
     if (!has_memory(first, wanted, pages)) {
       error = backing.provide(first * block_bytes_, bytes);
-      if (error != 0) return none;
+      if (error != 0) {
+        forget_memory(backing, first, wanted);
+        return none;
+      }
     }
     PENSTOCK_FAILPOINT("blocks.provided");
     mark_used(first, wanted, bytes);
@@ -96,11 +113,11 @@ class Blocks {
         control_->spare_bytes.store(spare + pages * page_bytes, std::memory_order_relaxed);
         store(i, pages);
       } else {
-        if (pages != 0) backing.give_back(arena_, i * block_bytes_, pages * page_bytes);
-        store(i, 0);
+        drop(backing, i, pages);
       }
       PENSTOCK_FAILPOINT("blocks.given");
     }
+    if (!keep && backing.fd < 0) drop_around(backing, first, count);
   }
 
   // After a kill: forget whose they are, then claim() for each kept chunk, then drop_rest(). What memory a block of
@@ -125,14 +142,53 @@ class Blocks {
     for (std::uint64_t i = 0; i < used;) {
       std::uint64_t j = i;
       while (j < used && !(load(j) & block_in_use)) ++j;
-      if (j > i) backing.give_back(arena_, i * block_bytes_, (j - i) * block_bytes_);
-      for (; i < j; ++i) store(i, 0);
+      const bool is_gone = j == i || backing.give_back(arena_, i * block_bytes_, (j - i) * block_bytes_);
+      for (; i < j; ++i) {
+        if (is_gone) store(i, 0);
+        else add_spare(load(i));  // keeps B3
+      }
       i = j + 1;
     }
   }
 
  private:
   static constexpr std::uint64_t spares = 2;  // chunks of the last freed size
+
+  void add_spare(std::uint32_t pages) noexcept {
+    control_->spare_bytes.store(control_->spare_bytes.load(std::memory_order_relaxed) + std::uint64_t{pages} * page_bytes,
+                                std::memory_order_relaxed);
+  }
+
+  // A block that is free from now on. keeps B3
+  void drop(const Backing& backing, std::uint64_t i, std::uint32_t pages) noexcept {
+    const bool is_gone = pages == 0 || backing.give_back(arena_, i * block_bytes_, std::uint64_t{pages} * page_bytes);
+    if (!is_gone) add_spare(pages);
+    store(i, is_gone ? 0 : pages);
+  }
+
+  // Private memory goes in units that may be larger than a block: so with its neighbours, as far as they have none.
+  void drop_around(const Backing& backing, std::uint64_t first, std::uint64_t count) noexcept {
+    const std::uint64_t most = hand_back_unit() / block_bytes_ + 1;
+    const std::uint64_t used = scanned();
+    std::uint64_t begin = first;
+    std::uint64_t end = first + count;
+    while (begin > 0 && first - begin < most && load(begin - 1) == 0) --begin;
+    while (end < used && end - first - count < most && load(end) == 0) ++end;
+    (void)backing.give_back(arena_, begin * block_bytes_, (end - begin) * block_bytes_);
+  }
+
+  // tmpfs that refuses a part of what it is asked for takes back what nobody has touched, also what it gave before: so
+  // what these free blocks had is not believed any more. keeps B2
+  void forget_memory(const Backing& backing, std::uint64_t first, std::uint64_t count) noexcept {
+    for (std::uint64_t i = first; i < first + count; ++i) {
+      const std::uint32_t pages = load(i);
+      if (pages == 0 || !backing.give_back(arena_, i * block_bytes_, std::uint64_t{pages} * page_bytes)) continue;
+      const std::uint64_t spare = control_->spare_bytes.load(std::memory_order_relaxed);
+      const std::uint64_t had = std::uint64_t{pages} * page_bytes;
+      control_->spare_bytes.store(spare > had ? spare - had : 0, std::memory_order_relaxed);
+      store(i, 0);
+    }
+  }
 
   // A page count is only believed within its block: what it says is given back.
   [[nodiscard]] std::uint32_t load(std::uint64_t i) const noexcept {

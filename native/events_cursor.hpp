@@ -17,6 +17,8 @@
 namespace penstock {
 
 struct Cursor {
+  static constexpr std::uint64_t no_epoch = 1;  // none of EventsWord's: those are in its high bits
+
   std::uint64_t position = 0;
   std::uint64_t epoch = 0;
   Chunk chunk;  // without data: not looked up yet
@@ -44,6 +46,7 @@ struct Run {
   PENSTOCK_FAILPOINT("session.begun");
   end = word.position();
   if (word.epoch() != cursor.epoch) [[unlikely]] {
+    if (line.beyond.load(std::memory_order_relaxed) != 0) return Found::lost;  // D5: its cursor has no epoch yet
     // relaxed: stored before the `end` of its epoch. It may be that of a later clear, and lie beyond our end.
     const std::uint64_t start = EventsWord{map.control->start.load(std::memory_order_relaxed)}.position();
     const std::uint64_t target = start < end ? start : end;

@@ -67,6 +67,8 @@ struct EventsWord {
 };
 static_assert(EventsWord{~std::uint64_t{0}}.at(7).position() == 7);
 
+inline constexpr std::uint64_t cuts_kept = 256;
+
 struct EventsControl {
   // Whoever holds the lock writes these; readers load `end` once a session.
   alignas(line_bytes) std::atomic<std::uint64_t> end;  // EventsWord: where the next item goes
@@ -83,11 +85,21 @@ struct EventsControl {
   std::atomic<std::uint32_t> readers_used;
   std::atomic<std::uint64_t> repairs;         // locks taken over from the dead
   std::atomic<std::uint64_t> dropped;         // readers dropped because they were slowest
-  std::atomic<std::uint64_t> synced;          // all before this position is on the disk
+  std::atomic<std::uint64_t> synced;          // all before this position is on the disk; believed after a crash
   std::atomic<std::uint64_t> freed_unsynced;  // 1: a chunk was freed since the last sync
-  std::atomic<std::uint64_t> boot_id[2];      // of the boot that `synced` is not needed in
+  // The boot in which the log was last in use, as far as it is known (0: not): see events_boot.hpp.
+  std::atomic<std::uint64_t> boot_id[2];
+  std::atomic<std::uint64_t> booted_ns;      // when it began, by the clock of the day
+  std::atomic<std::uint64_t> uptime_ns;      // how long it had lasted
+  std::atomic<std::uint64_t> confirmed;      // `synced`, once that word is on the disk itself
+  std::atomic<std::uint64_t> sync_failures;  // since the last sync that succeeded
+  // How often the log was cut after a crash of the machine, and where: see events_boot.hpp.
+  std::atomic<std::uint64_t> cuts;
+  std::atomic<std::uint64_t> lowest_cut;  // + 1: of those that are no longer below; 0: none
+  alignas(line_bytes) std::atomic<std::uint64_t> cut_positions[cuts_kept];  // of cut n at n % cuts_kept
 };
-static_assert(sizeof(EventsControl) == 5 * line_bytes);
+static_assert(sizeof(EventsControl) == 5 * line_bytes + cuts_kept * 8);
+static_assert(sizeof(EventsControl) <= page_bytes);  // so that the disk has all of it or nothing
 
 inline constexpr std::uint64_t open_end = ~std::uint64_t{0};
 
@@ -112,8 +124,10 @@ struct ReaderLine {
   std::atomic<std::uint32_t> pid;
   std::atomic<std::uint32_t> name_length;
   char name[reader_name_bytes];  // of a durable one
+  std::atomic<std::uint32_t> epoch;  // `cuts` when it was last held
+  std::atomic<std::uint64_t> beyond;  // where it was when the log was cut before that, and it was not told yet; 0: nowhere
 };
-static_assert(sizeof(ReaderLine) == line_bytes);
+static_assert(sizeof(ReaderLine) == line_bytes && offsetof(ReaderLine, beyond) == 120);
 
 // Block words: | in use : 1 | pages that have memory : 31 |
 inline constexpr std::uint32_t block_in_use = 1u << 31;
@@ -123,6 +137,9 @@ inline constexpr std::uint32_t block_in_use = 1u << 31;
   return participants_limit + line;
 }
 static_assert(reader_lock_number(readers_limit) <= lock_numbers);
+
+// And who has the log open holds this one: shared, or alone while it finds out whether the machine was started anew.
+inline constexpr std::uint32_t settling_lock_number = lock_numbers;
 
 struct EventsOffsets {
   std::uint64_t item_text, control, participants, readers, producers, chunks, blocks, arena, total;

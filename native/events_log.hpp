@@ -31,6 +31,7 @@ enum class Appended : std::uint8_t {
   full,       // max_bytes are in use, and a reader needs them
   too_long,   // the item would not fit if it were alone
   no_memory,  // the file system has none: error() says how
+  no_disk,    // what was freed could not be written down, and is not used again before: error() says why
   closed,
   corrupt,
 };
@@ -129,9 +130,15 @@ class EventLog {
     return EventsWord{map_.control->start.load(std::memory_order_relaxed)}.position();
   }
 
-  // Else a walk from head to made might take for ever.
+  // Else a walk from head to made might take for ever. Whoever walks also counts its steps: one write by somebody who
+  // is none of us may come at any time.
   [[nodiscard]] bool is_directory_sound() const noexcept {
     return made() >= head() && made() - head() < map_.chunk_lines;  // C2
+  }
+
+  // How often room can be made while the lock is held: each time a chunk goes, or a reader, or a reader moves on.
+  [[nodiscard]] std::uint64_t most_makings() const noexcept {
+    return map_.chunk_lines + std::uint64_t{64} * map_.reader_lines + 1024;
   }
 
   // `write(chunk, at, i, room)` puts items i… into the chunk from its at-th place on, and says how many.
@@ -222,13 +229,18 @@ class EventLog {
     std::uint64_t items = 0;
     std::uint64_t bytes = 0;
     std::uint64_t block = Blocks::none;
+    std::uint64_t makings = most_makings();
     while (block == Blocks::none) {
-      if (!find_room(backing, position, longest, items)) return Appended::full;
+      Appended room = find_room(backing, position, longest, items, makings);
+      if (room != Appended::done) return room;
       bytes = chunk_bytes(items, longest);
-      backing.settle_freed(*map_.control);
+      error_ = backing.settle_freed(*map_.control);
+      if (error_ != 0) return Appended::no_disk;
       block = blocks_.take(backing, blocks_.blocks_for(bytes), bytes, error_);
       if (error_ != 0) return Appended::no_memory;
-      if (block == Blocks::none && !make_room(backing, position)) return Appended::full;  // no row of blocks is free
+      if (block != Blocks::none) break;
+      room = make_room(backing, position, makings);  // no row of blocks is free
+      if (room != Appended::done) return room;
     }
     const std::uint64_t number = made();
     ChunkLine& line = map_.chunk(number);
@@ -267,37 +279,41 @@ class EventLog {
   }
 
   // How many items the next chunk is for, so that it fits; makes room if the queue's policy allows it.
-  [[nodiscard]] bool find_room(const Backing& backing, std::uint64_t position, std::uint64_t longest,
-                               std::uint64_t& items) noexcept {
+  // done, full or corrupt.
+  [[nodiscard]] Appended find_room(const Backing& backing, std::uint64_t position, std::uint64_t longest,
+                                   std::uint64_t& items, std::uint64_t& makings) noexcept {
     for (;;) {
+      if (!is_directory_sound()) return Appended::corrupt;
       const std::uint64_t used = used_bytes();
       const std::uint64_t left = used < map_.max_bytes ? map_.max_bytes - used : 0;
       items = next_items();
       while (items > map_.first_items && chunk_bytes(items, longest) > left) items /= 2;
       const bool has_line = made() - head() < map_.chunk_lines - 1;  // keeps C2
-      if (has_line && chunk_bytes(items, longest) <= left) return true;
-      if (!make_room(backing, position)) return false;
+      if (has_line && chunk_bytes(items, longest) <= left) return Appended::done;
+      const Appended room = make_room(backing, position, makings);
+      if (room != Appended::done) return room;
     }
   }
 
-  // False: a reader needs it all, and may keep it.
-  [[nodiscard]] bool make_room(const Backing& backing, std::uint64_t position) noexcept {
-    if (made() == head()) return false;
+  // full: a reader needs it all, and may keep it.
+  [[nodiscard]] Appended make_room(const Backing& backing, std::uint64_t position, std::uint64_t& makings) noexcept {
+    if (!is_directory_sound() || makings-- == 0) return Appended::corrupt;
+    if (made() == head()) return Appended::corrupt;  // nothing is kept, and an item that can fit does not
     std::uint32_t slowest;
     const std::uint64_t least = readers_.least_place(start(), slowest);
     if (least >= position && (slowest != Readers::none || start() >= position)) {
       end_open_chunk(position);  // all that there is has been read: then even the open chunk can go
-      return free_before(backing, position) > 0;
+      return free_before(backing, position) > 0 ? Appended::done : Appended::full;
     }
-    if (!map_.may_drop) return false;
+    if (!map_.may_drop) return Appended::full;
     if (slowest != Readers::none) {
       drop_slowest(slowest);
       (void)reclaim(backing);
-      return true;
+      return Appended::done;
     }
     end_if_last(position);
     free_oldest(backing);
-    return true;
+    return Appended::done;
   }
 
   void end_if_last(std::uint64_t position) noexcept {
@@ -312,7 +328,7 @@ class EventLog {
   std::uint64_t free_before(const Backing& backing, std::uint64_t position) noexcept {
     std::uint64_t freed = 0;
     if (!is_directory_sound()) return 0;
-    while (head() < made()) {
+    for (std::uint64_t left = made() - head(); left > 0 && left < map_.chunk_lines && head() < made(); --left) {
       const std::uint64_t end = map_.chunk(head()).end_position.load(std::memory_order_relaxed);
       if (end == open_end || end > position) break;
       free_oldest(backing);

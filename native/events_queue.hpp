@@ -1,6 +1,7 @@
 // An events queue in shared memory, as one process has it: the log, its lock, its readers, who sleeps on it.
 #pragma once
 
+#include "events_boot.hpp"
 #include "events_cursor.hpp"
 #include "events_producers.hpp"
 #include "owner_lock.hpp"
@@ -12,11 +13,17 @@ enum class Entered : std::uint8_t { yes, no, corrupt };
 
 enum class Subscribed : std::uint8_t { yes, table_full, busy, beyond };
 
+enum class Settling : std::uint8_t {
+  alone,  // nobody else has the log open: see to it, then end_settling()
+  done,   // somebody has, so it is settled
+  busy,   // somebody is just at it
+};
+
 class EventsQueue {
  public:
   // `durable`: on a disk, and to outlive the machine.
   EventsQueue(std::byte* base, const EventsOffsets& at, EventsMap shape, std::uint32_t participants,
-              std::uint32_t producers, int lock_fd, Identity identity, bool durable) noexcept
+              std::uint32_t producers, int lock_fd, Identity identity, bool durable, BootWitnesses boot = {}) noexcept
       : log_(placed(base, at, shape)),
         roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
                 &control().participants_used, identity),
@@ -24,7 +31,7 @@ class EventsQueue {
                    roster_),
         lock_(&control().lock),
         arena_offset_(at.arena),
-        identity_(identity),
+        boot_(boot),
         is_durable_(durable) {}
 
   [[nodiscard]] EventLog& log() noexcept { return log_; }
@@ -32,7 +39,11 @@ class EventsQueue {
   [[nodiscard]] EventsControl& control() const noexcept { return *log_.map().control; }
   [[nodiscard]] Roster& roster() noexcept { return roster_; }
   [[nodiscard]] Producers& producers() noexcept { return producers_; }
-  [[nodiscard]] Backing backing() const noexcept { return {roster_.descriptor(), arena_offset_, is_durable_}; }
+  // A file that was lost is not memory of our own: it gives none.
+  [[nodiscard]] Backing backing() const noexcept {
+    const int fd = roster_.is_one_process() ? -1 : roster_.file().number() < 0 ? INT_MAX : roster_.file().number();
+    return {fd, arena_offset_, is_durable_, roster_.is_one_process() ? nullptr : &roster_.file()};
+  }
   [[nodiscard]] Event items() const noexcept { return Event(&control().items.word); }
   [[nodiscard]] Event room() const noexcept { return Event(&control().room.word); }
 
@@ -45,14 +56,17 @@ class EventsQueue {
   // The word that the bounded queue keeps its intents in says here that the line has had an owner, so that the next
   // one sees to it that the lock does not bear its number (K4), and whether that owner is at the lock.
   [[nodiscard]] Roster::Joined join() noexcept {
-    const Roster::Joined joined = roster_.join([this](std::uint32_t line) {
-      lock_.orphan(line);
-      return true;
-    });
-    std::uint32_t line;
-    if (joined == Roster::Joined::yes && find_line(line))
-      note(line, outside);
-    return joined;
+    for (int look = 0;; ++look) {
+      const Roster::Joined joined = roster_.join([this](std::uint32_t line) {
+        lock_.orphan(line);
+        return true;
+      });
+      std::uint32_t line;
+      if (joined == Roster::Joined::yes && find_line(line)) note(line, outside);
+      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_for_good(look)) return joined;
+      const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
+      nanosleep(&moment, nullptr);
+    }
   }
 
   [[nodiscard]] Entered try_enter(std::uint32_t line) noexcept {
@@ -66,7 +80,7 @@ class EventsQueue {
     note(line, at_the_lock);
     const auto is_alive = [this](std::uint32_t owner) { return owner < roster_.count() && roster_.is_alive(owner); };
     const Entered entered = noted(line, after_lock(lock_.lock(line, is_alive, limit_ns), line));
-    return entered == Entered::no && lock_names_a_bystander() ? Entered::corrupt : entered;
+    return entered == Entered::no && lock_.names_a_bystander(roster_, at_the_lock) ? Entered::corrupt : entered;
   }
 
   void leave() noexcept {
@@ -111,6 +125,18 @@ class EventsQueue {
     return append_once(line, put, [&] { return log_.append_bytes(backing(), items, count, put, IntendFirst{line}); });
   }
 
+  // Under the lock, what is published and was not counted: because it could not be written to the disk, or since its
+  // producer was killed. What a crash of the machine would take back must not be counted: the intent stays until it
+  // cannot (T2). 0, or the error number.
+  [[nodiscard]] int confirm_once(ProducerLine& line) noexcept {
+    if (progress_of(line).phase == Phase::idle) return 0;
+    const int error = boot_.is_on_disk || is_durable_ ? sync_under_lock() : 0;
+    if (error == 0) settle_intent(line, map());
+    return error;
+  }
+  // Under the lock: of no_memory or no_disk. With the latter an append for a producer may have put something.
+  [[nodiscard]] int error() const noexcept { return once_error_ != 0 ? once_error_ : log_.error(); }
+
   // Under the lock. An existing durable reader of that name is found again, wherever `start` would be.
   [[nodiscard]] Subscribed subscribe(const char* name, std::uint32_t length, bool is_durable, std::uint64_t start,
                                      std::uint32_t& line, Cursor& cursor) noexcept {
@@ -124,6 +150,7 @@ class EventsQueue {
       readers.line(line).pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
       cursor.position = readers.line(line).place.load(std::memory_order_relaxed) & ~dropped_bit;
       jump_to_start(cursor);
+      note_cuts(readers.line(line), cursor);
       return Subscribed::yes;
     }
     if (start > end.position()) return Subscribed::beyond;
@@ -145,6 +172,7 @@ class EventsQueue {
     const std::uint64_t before = place.load(std::memory_order_relaxed) & ~dropped_bit;
     PENSTOCK_FAILPOINT("readers.before_rejoin");
     place.store(before < earliest ? earliest : before, std::memory_order_relaxed);
+    log_.readers().line(line).beyond.store(0, std::memory_order_relaxed);  // D5: it is told
     PENSTOCK_FAILPOINT("readers.rejoined");
     return earliest;
   }
@@ -197,38 +225,67 @@ class EventsQueue {
     room().park_for_all(ticket, limit_ns < burial_interval_ns ? limit_ns : burial_interval_ns);
   }
 
+  // Syncs that failed since the last that did not: then write_again() under the lock comes first (Y3).
+  [[nodiscard]] std::uint64_t failures() const noexcept {
+    return control().sync_failures.load(std::memory_order_relaxed);
+  }
   // Everything up to now is on the disk, and will be believed after a crash of the machine. 0, or the error number.
-  [[nodiscard]] int sync() noexcept {
-    const std::uint64_t position = map().end(std::memory_order_acquire).position();
-    if (fdatasync(roster_.descriptor()) != 0) return errno;
-    PENSTOCK_FAILPOINT("sync.written");
-    std::uint64_t before = synced();
-    // relaxed: the two syncs order it for the disk, and nobody else reads it
-    while (before < position &&
-           !control().synced.compare_exchange_weak(before, position, std::memory_order_relaxed)) {
-    }
-    PENSTOCK_FAILPOINT("sync.noted");
-    return fdatasync(roster_.descriptor()) == 0 ? 0 : errno;
+  [[nodiscard]] int sync(std::uint64_t failures = 0) noexcept {
+    if (boot_.is_on_disk) note_boot(control(), boot_, false);
+    return sync_log(map(), roster_.descriptor(), failures);
+  }
+  [[nodiscard]] int sync_under_lock() noexcept {
+    const std::uint64_t failed = failures();
+    if (failed != 0) write_again(map());
+    return sync(failed);
   }
   [[nodiscard]] std::uint64_t synced() const noexcept { return control().synced.load(std::memory_order_relaxed); }
 
+  // Whoever opens the log settles first whether the machine was started anew since it was last in use. Keeps V2.
+  [[nodiscard]] Settling begin_settling() noexcept {
+    const int fd = roster_.descriptor();
+    if (boot_.is_on_disk && fd >= 0) {
+      PENSTOCK_FAILPOINT("boot.before_settling");
+      if (ofd::lock(fd, settling_lock_number, F_WRLCK)) return look_at_boot();
+      if (!ofd::lock(fd, settling_lock_number, F_RDLCK)) return Settling::busy;
+    }
+    is_settled_ = true;
+    return Settling::done;
+  }
+  [[nodiscard]] bool must_settle() const noexcept { return !is_settled_; }
+  void end_settling(bool is_settled) noexcept {
+    PENSTOCK_FAILPOINT("boot.before_end");
+    (void)ofd::lock(roster_.descriptor(), settling_lock_number, is_settled ? F_RDLCK : F_UNLCK);
+  }
+
   // Has the machine been started anew since somebody last used the queue? Then settle_boot(), under the lock.
   [[nodiscard]] bool is_of_another_boot() const noexcept {
-    return control().boot_id[0].load(std::memory_order_relaxed) != identity_.boot_id[0] ||
-           control().boot_id[1].load(std::memory_order_relaxed) != identity_.boot_id[1];
+    return boot_.is_on_disk && count_other_boot(control(), boot_) >= 2;  // V1
   }
+  // False: the segment contradicts itself, or, with an error number in boot_error(), the disk refuses to know of it.
   [[nodiscard]] bool settle_boot() noexcept {
-    if (!is_of_another_boot()) return true;
-    // The first half is stored last: a kill in between leaves a new queue new, and an old one to be settled again.
-    const bool is_new = control().boot_id[0].load(std::memory_order_relaxed) == 0;
-    if (!is_new) log_.repair().roll_back_to(synced());
-    if (!repair()) return false;
-    PENSTOCK_FAILPOINT("boot.settled");
-    control().boot_id[1].store(identity_.boot_id[1], std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("boot.half_noted");
-    control().boot_id[0].store(identity_.boot_id[0], std::memory_order_relaxed);
+    boot_error_ = 0;
+    // Where the witnesses do not suffice, a log that contradicts itself tells as much.
+    const bool is_cut = boot_.is_on_disk && !is_settled_ &&
+                        (is_of_another_boot() || !log_.repair().is_whole_from(synced()));
+    if (is_cut) {
+      const std::uint64_t position = log_.repair().roll_back_to(synced());
+      roll_back_producers(producers_, position);
+      control().synced.store(position, std::memory_order_relaxed);
+      control().confirmed.store(position, std::memory_order_relaxed);
+      if (!log_.repair().after_kill(backing())) return false;
+      PENSTOCK_FAILPOINT("boot.settled");
+      count_cut(control(), position);
+      boot_error_ = write_out(control(), roster_.descriptor());
+      if (boot_error_ != 0) return false;
+    }
+    if (boot_.is_on_disk) note_boot(control(), boot_, is_cut);
+    is_settled_ = true;
+    PENSTOCK_FAILPOINT("boot.noted");
     return true;
   }
+  [[nodiscard]] int boot_error() const noexcept { return boot_error_; }
+  [[nodiscard]] std::uint64_t epoch() const noexcept { return control().cuts.load(std::memory_order_acquire); }
 
   [[nodiscard]] std::uint32_t count_alive() const noexcept {
     std::uint32_t alive = 0;
@@ -248,6 +305,7 @@ class EventsQueue {
  private:
   template <class Append>
   [[nodiscard]] Appended append(Append append) noexcept {
+    once_error_ = 0;
     const std::uint64_t before = control().chunks_made.load(std::memory_order_relaxed);
     Appended outcome = append();
     if (outcome == Appended::full && bury_readers(false)) outcome = append();
@@ -259,14 +317,12 @@ class EventsQueue {
   template <class Append>
   [[nodiscard]] Appended append_once(ProducerLine* line, const std::uint64_t& put, Append append_intended) noexcept {
     const Appended outcome = append(append_intended);
-    if (outcome == Appended::done && put > 0) {
-      // What a crash of the machine would take back must not be counted: the intent stays until it cannot (T2).
-      if (is_durable_) (void)sync();
-      complete(*line, put);
-    }
-    return outcome;
+    if (outcome != Appended::done || put == 0) return outcome;
+    once_error_ = confirm_once(*line);
+    return once_error_ == 0 ? outcome : Appended::no_disk;
   }
 
+  static constexpr int join_looks = 500;
   static constexpr std::uint64_t outside = 1;
   static constexpr std::uint64_t at_the_lock = 2;
 
@@ -278,17 +334,6 @@ class EventsQueue {
   [[nodiscard]] Entered noted(std::uint32_t line, Entered entered) noexcept {
     if (entered != Entered::yes) note(line, outside);
     return entered;
-  }
-
-  // Somebody alive whom the lock names, and who is not at it: then its word was written by nobody of us, and would
-  // name that one for ever. An owner is at the lock from before it takes it until after it has left, and the word
-  // changes with each who takes it (K2): the same word before and after means that it was held meanwhile.
-  [[nodiscard]] bool lock_names_a_bystander() const noexcept {
-    const std::uint64_t before = control().lock.load(std::memory_order_acquire);
-    std::uint32_t line;
-    if (!lock_.names(before, line) || line >= roster_.count()) return false;
-    const std::uint64_t where = roster_.lines()[line].intent.load(std::memory_order_acquire);
-    return where != at_the_lock && control().lock.load(std::memory_order_relaxed) == before;
   }
 
   [[nodiscard]] bool repair() noexcept {
@@ -305,7 +350,8 @@ class EventsQueue {
     if (locked == Locked::yes) return Entered::yes;
     control().repairs.fetch_add(1, std::memory_order_relaxed);  // a statistic
     // the machine may have crashed with the lock held: then what was not synced must not be looked at
-    if (is_of_another_boot() ? settle_boot() : repair()) return Entered::yes;
+    const bool is_another = !is_settled_ && is_of_another_boot();
+    if ((!is_another && repair()) || (boot_.is_on_disk && !is_settled_ && settle_boot())) return Entered::yes;
     lock_.orphan(line);
     return Entered::corrupt;
   }
@@ -315,14 +361,46 @@ class EventsQueue {
     if (cursor.position < start) cursor.position = start;
   }
 
+  // With the settling lock held alone. A line that is held is a child's of somebody who had the log open.
+  [[nodiscard]] Settling look_at_boot() noexcept {
+    PENSTOCK_FAILPOINT("boot.alone");
+    const bool is_used = ofd::is_any_owned_elsewhere(roster_.descriptor(), lock_numbers);
+    const int others = count_other_boot(control(), boot_);
+    const bool is_certain = others == 0 && control().boot_id[0].load(std::memory_order_relaxed) != 0 &&
+                            (boot_.boot_id[0] != 0 || boot_.boot_id[1] != 0);
+    const bool is_nothing_at_stake = others < 2 && synced() == map().end(std::memory_order_relaxed).position();
+    is_settled_ = is_used || is_certain || is_nothing_at_stake;
+    if (is_settled_)
+      note_boot(control(), boot_, false);
+    else if (others >= 2)
+      lock_.orphan_whoever();
+    return Settling::alone;
+  }
+
+  // A reader that comes again: what it committed lies beyond a cut, or not. Its cursor gets no epoch until it is told.
+  void note_cuts(ReaderLine& line, Cursor& cursor) noexcept {
+    const std::uint64_t until = valid_until(control(), line.epoch.load(std::memory_order_relaxed));
+    if (cursor.position > until) {  // the cut has lowered it, unless the line is older than the cut on the disk
+      line.beyond.store(cursor.position, std::memory_order_relaxed);
+      line.place.store(until, std::memory_order_relaxed);
+      cursor.position = until;
+    }
+    PENSTOCK_FAILPOINT("readers.before_epoch");
+    line.epoch.store(static_cast<std::uint32_t>(epoch()), std::memory_order_relaxed);
+    if (line.beyond.load(std::memory_order_relaxed) != 0) cursor.epoch = Cursor::no_epoch;
+  }
+
   EventLog log_;
   Roster roster_;
   Producers producers_;
   OwnerLock lock_;
   Patience patience_;
   std::uint64_t arena_offset_;
-  Identity identity_;
+  BootWitnesses boot_;
   bool is_durable_;
+  bool is_settled_ = false;  // of this handle: nothing is cut any more
+  int boot_error_ = 0;
+  int once_error_ = 0;  // under the lock
   std::atomic<std::int64_t> last_burial_ns_{0};
 };
 

@@ -10,6 +10,7 @@
 //            D3  a dropped reader keeps its line and its place, with dropped_bit: it will be told.
 //            D4  somebody else raises a place only when its reader is dead, and was so before the place was read: a
 //                place that was read while it lived may be older than its last commit.
+//            D5  where a durable reader was beyond a cut of the log stands in `beyond` until it is told.
 // Progress   a reader's move is one store, or one compare-and-swap where readers can be dropped.
 //
 // Memory orders: R1  move_to(): release       with acquire in least_place(): our reads of the chunks before are over
@@ -72,6 +73,9 @@ class Readers {
     to.name_length.store(length, std::memory_order_relaxed);
     to.pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
     to.place.store(place, std::memory_order_relaxed);
+    to.beyond.store(0, std::memory_order_relaxed);
+    to.epoch.store(static_cast<std::uint32_t>(map_->control->cuts.load(std::memory_order_relaxed)),
+                   std::memory_order_relaxed);
     if (map_->control->readers_used.load(std::memory_order_relaxed) <= i)
       map_->control->readers_used.store(i + 1, std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("readers.written");

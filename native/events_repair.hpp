@@ -9,6 +9,8 @@
 // Progress   under the lock; a look at every kept chunk and at every block that was ever used.
 #pragma once
 
+#include <algorithm>
+
 #include "events_blocks.hpp"
 #include "events_readers.hpp"
 
@@ -36,7 +38,8 @@ class EventsRepair {
 
   // After a crash of the machine only what was synced is believed: pages reach the disk in any order, so a chunk's
   // line may be older than the number that counts it. Nobody reads meanwhile: all who could have are gone.
-  void roll_back_to(std::uint64_t position) noexcept {
+  // Where it was cut; done again after a kill, it is cut there again (V4).
+  [[nodiscard]] std::uint64_t roll_back_to(std::uint64_t position) noexcept {
     const EventsWord end = map_.end(std::memory_order_relaxed);
     if (position > end.position()) position = end.position();
     Chunk oldest;
@@ -48,13 +51,33 @@ class EventsRepair {
     const EventsWord start{map_.control->start.load(std::memory_order_relaxed)};
     if (start.position() > position) map_.control->start.store(start.at(position).word, std::memory_order_relaxed);
     for (std::uint32_t i = 0; i < readers_.used(); ++i) {
-      std::atomic<std::uint64_t>& place = readers_.line(i).place;
-      if ((place.load(std::memory_order_relaxed) & ~dropped_bit) > position)
-        place.store(position, std::memory_order_relaxed);
+      const std::uint64_t place = readers_.line(i).place.load(std::memory_order_relaxed) & ~dropped_bit;
+      if (place <= position) continue;
+      readers_.line(i).beyond.store(place, std::memory_order_relaxed);  // first: a kill must not keep it from being told
+      PENSTOCK_FAILPOINT("repair.reader_noted");
+      readers_.line(i).place.store(position, std::memory_order_relaxed);
     }
     PENSTOCK_FAILPOINT("repair.before_roll_back");
     map_.control->end.store(end.at(position).word, std::memory_order_release);  // E1
     PENSTOCK_FAILPOINT("repair.rolled_back");
+    return position;
+  }
+
+  // Could it be that a batch under way is all that is missing? Else it is not as processes leave a log that are killed.
+  [[nodiscard]] bool is_whole_from(std::uint64_t position) const noexcept {
+    const std::uint64_t end = map_.end(std::memory_order_relaxed).position();
+    const Kept kept = look_until(end);
+    if (!kept.is_sound || !(kept.reach == end || kept.chunks_made == head())) return false;
+    for (std::uint64_t number = head(); map_.varies && number < kept.chunks_made; ++number) {
+      Chunk chunk;
+      if (!load_chunk(map_, number, chunk)) return false;
+      const std::uint64_t last = std::min(end, map_.chunk(number).end_position.load(std::memory_order_relaxed));
+      for (std::uint64_t at = std::max(position, chunk.first); at < last; ++at) {
+        std::uint32_t from, to;
+        if (at - chunk.first >= chunk.items || !item_bounds(map_, chunk, at - chunk.first, from, to)) return false;
+      }
+    }
+    return true;
   }
 
  private:

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "growing_memory.hpp"
+#include "growing_moments.hpp"
 
 namespace penstock {
 
@@ -22,7 +23,7 @@ template <class Keeper>
 class GrowingFlow {
  public:
   GrowingFlow(Keeper& keeper, const Levels& levels, Upkeep& upkeep) noexcept
-      : keeper_(keeper), levels_(levels), upkeep_(upkeep) {}
+      : keeper_(keeper), levels_(levels), upkeep_(upkeep), moments_(levels) {}
 
   // attempt(ring) puts as bounded_items.hpp does. `slots`: of its first item.
   // full: no room and no way to make some now; busy: nobody knows, somebody else is at the memory; unbacked: the system has no memory, see error().
@@ -95,6 +96,32 @@ class GrowingFlow {
     if (is_held_.exchange(false, std::memory_order_relaxed)) may_have_dirt_.store(true, std::memory_order_relaxed);
   }
 
+  // For who finds nothing to get, which may be all that anybody does: go back to level 0 if it is empty and has been so
+  // for long, and give back what is drained, for a moment.
+  void rest() noexcept {
+    if (!moments_.is_rest_due()) return;
+    look_back();
+    calm_if_idle();
+    const std::int64_t end = monotonic_ns() + GrowingMoments::rest_ns;
+    while (tidy() && monotonic_ns() < end) {
+    }
+  }
+  void calm_if_idle() noexcept {
+    const Stage now = levels_.stage();
+    const std::uint32_t level = now.written_level();
+    if (level == 0 || now.read_level() != level) return;
+    const LevelControl& control = *levels_[level].control;
+    const std::uint64_t popped = FromOpening::position_of(control.pop_position.load(std::memory_order_acquire));
+    const std::uint64_t pushed = FromOpening::position_of(control.push_position.load(std::memory_order_acquire));
+    if (pushed == popped && moments_.is_idle(popped)) (void)shrink(now);
+  }
+
+  // After a put that may not wait and was told full, or busy: is it worth another try in a moment?
+  [[nodiscard]] bool is_worth_a_try(Outcome outcome) noexcept {
+    if (outcome == Outcome::busy) return moments_.is_worth_a_try(GrowingMoments::stopped_ns);
+    return outcome == Outcome::full && upkeep_.has_dirt() && moments_.is_worth_a_try(GrowingMoments::claimed_ns);
+  }
+
   // Note how full the queue is; go back to level 0 if it is empty and was nearly so for long. True: it has.
   [[nodiscard]] bool calm_down() noexcept {
     const Stage now = levels_.stage();
@@ -121,7 +148,7 @@ class GrowingFlow {
     if (!keeper_.enter(false)) return false;
     const Upkeep::Step step = upkeep_.reset_some(keeper_.file());
     keeper_.leave();
-    if (step == Upkeep::Step::held) {  // not with every get: see look_back()
+    if (step == Upkeep::Step::held || step == Upkeep::Step::looked_at) {  // not with every get: see look_back()
       is_held_.store(true, std::memory_order_relaxed);
       may_have_dirt_.store(false, std::memory_order_relaxed);
     }
@@ -257,8 +284,12 @@ class GrowingFlow {
         return levels_.follow_closing(now) == Levels::Moved::corrupt ? Outcome::corrupt : Outcome::moved;
       case Outcome::full: {
         const Outcome grown = grow(now, look, ring, slots);
-        const bool is_too_long = slots > ring.claim_limit();
-        return grown == Outcome::full && is_too_long && start_over(now, may_start_over) ? Outcome::moved : grown;
+        if (grown != Outcome::full || slots <= ring.claim_limit()) return grown;
+        if (start_over(now, may_start_over)) return Outcome::moved;
+        // What the system does not take back keeps a ring of that size out of the budget: no get will change that.
+        const int refusal = upkeep_.refusal();
+        if (refusal != 0) error_.store(refusal, std::memory_order_relaxed);
+        return refusal != 0 ? Outcome::unbacked : grown;
       }
       case Outcome::unbacked: return back(now, slots);
       default: return is_contradiction(outcome, now) ? Outcome::corrupt : Outcome::moved;
@@ -316,16 +347,22 @@ class GrowingFlow {
   }
 
   // With `must` nobody hears no while something is drained and not given back: neither the budget's, nor the system's.
+  // looked_at: it cannot be given back just now.
   template <class Ask>
   [[nodiscard]] Upkeep::Given ask(bool must, Ask attempt) noexcept {
     Upkeep::Given given = attempt();
-    while (must && given != Upkeep::Given::yes && upkeep_.reset_some(keeper_.file()) == Upkeep::Step::some)
-      given = attempt();
-    return given;
+    Upkeep::Step step = Upkeep::Step::some;
+    while (must && given != Upkeep::Given::yes && step == Upkeep::Step::some) {
+      step = upkeep_.reset_some(keeper_.file());
+      if (step == Upkeep::Step::some) given = attempt();
+    }
+    const bool is_no = given == Upkeep::Given::over_budget || given == Upkeep::Given::not_clean;
+    return is_no && step == Upkeep::Step::looked_at ? Upkeep::Given::looked_at : given;
   }
 
   [[nodiscard]] Outcome after(Upkeep::Given given, int error, Stage now) noexcept {
     if (given == Upkeep::Given::yes || !levels_.is_still(now)) return Outcome::moved;
+    if (given == Upkeep::Given::looked_at) return Outcome::busy;
     if (given != Upkeep::Given::refused) return Outcome::full;
     error_.store(error, std::memory_order_relaxed);
     return Outcome::unbacked;
@@ -366,6 +403,7 @@ class GrowingFlow {
   Keeper& keeper_;
   const Levels& levels_;
   Upkeep& upkeep_;
+  GrowingMoments moments_;
   // Hints, shared by a process's threads; any value is right.
   std::atomic<std::uint64_t> next_put_look_{0};
   std::atomic<std::uint64_t> next_get_look_{0};

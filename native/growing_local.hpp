@@ -69,6 +69,15 @@ class LocalGrowingQueue {
   [[nodiscard]] bool looks_gettable() const noexcept { return flow_.looks_gettable(NoLook{}); }
   [[nodiscard]] bool looks_puttable() const noexcept { return flow_.looks_puttable(NoLook{}, 1, 0); }
 
+  // For who finds nothing to get. As long as the queue has not grown there is nothing to give back.
+  void rest() noexcept {
+    if (levels_.stage().moves() != 0) flow_.rest();
+  }
+  static void wait_a_moment() noexcept {
+    const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
+    nanosleep(&moment, nullptr);
+  }
+
   // True: gets were ended by this call, and what is left belongs to the caller.
   [[nodiscard]] bool shut_down(bool immediate) noexcept {
     const bool ended_gets = levels_.shut(immediate);

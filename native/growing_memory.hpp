@@ -4,6 +4,7 @@
 //                                 ▲ ▲                │ (used, closed, drained)            │
 //                                 │ └── withdraw ◄───┘ never used                         │
 //                                 └────────── reset: given back in steps, zeroed ◄────────┘
+//                                                     └── what the system does not take back stays reserved
 //            Level 0 keeps its memory, and is zeroed by hand.
 // Roles      whoever puts near the end of what is prepared, or has drained a level; one at a time, under a lock whose
 //            dead owner's work is finished by the next (owner_lock.hpp).
@@ -20,15 +21,21 @@
 //            M7  a level is withdrawn only when it is neither in the stage nor the next: nobody looks at its plan who
 //                has not seen the stage come to the level before it. It is marked first, and then the stage is seen
 //                unchanged by a swap: who comes there later sees the mark, and asks under the lock.
+//            M8  generations of a clean level are zero. A step of a reset makes its own so: by the hole, which zeroes what
+//                it does not free, or by hand where that is refused. What was used has memory (M2), so by hand none comes.
+//            M9  a hole that was refused leaves the level reserved, and not prepared: its memory is counted as it was
+//                (M1), and whoever opens the level asks for it anew, since a part of it may be gone. It is clean and
+//                idle, so it is withdrawn again later: refusal_ns after the last refusal.
 // Progress   blocking among those who give and take memory; an owner that is stopped stops growth, not the queue.
 #pragma once
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 
+#include "file_size.hpp"
 #include "growing.hpp"
 #include "growing_looks.hpp"
+#include "hand_back.hpp"
 #include "owner_lock.hpp"
 
 namespace penstock {
@@ -45,7 +52,7 @@ class Upkeep {
 
   // All below: under the lock. `fd` is the segment's file, or nothing within a process.
 
-  enum class Given : std::uint8_t { yes, over_budget, refused, not_clean };
+  enum class Given : std::uint8_t { yes, over_budget, refused, not_clean, looked_at };
 
   // Reserve the memory of a level that will be opened, of at least `least` slots, and get the first of it.
   [[nodiscard]] Given plan(int fd, std::uint32_t i, std::uint64_t least, int& error) noexcept {
@@ -61,15 +68,19 @@ class Upkeep {
       level.planned.store(static_cast<std::uint64_t>(std::countr_zero(capacity)), std::memory_order_release);
       PENSTOCK_FAILPOINT("memory.planned");
     }
-    const Given given = prepare(fd, i, planned_capacity(i), 1, error);
-    if (given != Given::yes) level.planned.store(0, std::memory_order_release);
+    bool is_kept = false;
+    const Given given = prepare(fd, i, planned_capacity(i), 1, error, is_kept);
+    // M9; and of a level that somebody has opened since it was found unready, the plan is what is counted
+    if (given != Given::yes && !is_kept && level.prepared.load(std::memory_order_relaxed) == 0)
+      level.planned.store(0, std::memory_order_release);
     return given;
   }
 
   // One extent more for a level that is open, or what `least` slots need.
   [[nodiscard]] Given prepare_open(int fd, std::uint32_t i, std::uint64_t least, int& error) noexcept {
     const Opening opening{levels_[i].control->opening.load(std::memory_order_acquire)};
-    return prepare(fd, i, Levels::capacity_of(levels_[i], opening.log2()), least, error);
+    bool is_kept = false;  // as the rest of it
+    return prepare(fd, i, Levels::capacity_of(levels_[i], opening.log2()), least, error, is_kept);
   }
 
   // After a dead owner: was memory asked for that is not accounted for?
@@ -85,14 +96,15 @@ class Upkeep {
       const auto level = static_cast<std::uint32_t>(i);
       const std::uint64_t before = levels_[level].control->prepared.load(std::memory_order_relaxed);
       // what is not accounted for is given back: the next who needs it asks for it
-      if (slots > before) untake(fd, level, before, slots);
+      if (slots > before) (void)untake(fd, level, before, slots);  // refused: it is reserved all the same
     }
     levels_.control().preparing.store(0, std::memory_order_release);
   }
 
-  enum class Step : std::uint8_t { nothing, some, held };
+  enum class Step : std::uint8_t { nothing, some, held, looked_at };
 
-  // A step of giving back what is drained. held: in all that is left somebody is still reading or looking, or died there.
+  // A step of giving back what is drained. held: in all that is left somebody is still reading, or died there;
+  // looked_at: or is just looking.
   [[nodiscard]] Step reset_some(int fd) noexcept {
     const Stage now = levels_.unchecked_stage();
     PENSTOCK_FAILPOINT("memory.read_stage");
@@ -100,8 +112,9 @@ class Upkeep {
     for (std::uint32_t i = 0; i < levels_.steps(); ++i) {
       if (is_idle(i, now) && withdraw(fd, i, now)) return Step::some;
       if (!is_dirty(i, now)) continue;
-      if (reset(fd, i, now)) return Step::some;
-      step = Step::held;
+      const Step done = reset(fd, i, now);
+      if (done == Step::some) return done;
+      if (step != Step::held) step = done;
     }
     return step;
   }
@@ -121,7 +134,15 @@ class Upkeep {
     return sum;
   }
 
-  // Of so many slots from the first on, in whole pages.
+  // Why the system did not take back what it is reserved for and nobody uses; 0: it did.
+  [[nodiscard]] int refusal() const noexcept {
+    const Stage now = levels_.unchecked_stage();
+    for (std::uint32_t i = 0; i < levels_.steps(); ++i)
+      if (is_unused(i, now)) return refusal_.load(std::memory_order_relaxed);
+    return 0;
+  }
+
+  // Of so many slots from the first on, in whole pages of the layout.
   [[nodiscard]] std::uint64_t bytes_of(std::uint64_t slots) const noexcept {
     if (slots == 0) return 0;
     const bool varying = levels_[0].lengths != nullptr;
@@ -151,13 +172,20 @@ class Upkeep {
     return levels_.is_sound(now) && (i < now.read_level() || i > now.written_level()) && !levels_.is_clean(i);
   }
 
-  // Planned, and not used; see M7.
+  // Worth withdrawing: keeps M9
   [[nodiscard]] bool is_idle(std::uint32_t i, Stage now) const noexcept {
+    return is_unused(i, now) && (refusal_.load(std::memory_order_relaxed) == 0 ||
+                                 monotonic_ns() - refused_ns_.load(std::memory_order_relaxed) > refusal_ns);
+  }
+
+  // Planned, and not used; see M7.
+  [[nodiscard]] bool is_unused(std::uint32_t i, Stage now) const noexcept {
     if (levels_.is_private() || i == 0 || levels_.plan(i).word == 0 || !levels_.is_sound(now)) return false;
     return (i < now.read_level() || i > now.written_level() + 1) && levels_.is_clean(i);
   }
 
-  // False: the stage has moved, so somebody may have come to need it. keeps M4, M7
+  // False: the stage has moved, so somebody may have come to need it; or is looked at; or the system does not take it.
+  // keeps M4, M6, M7, M9
   [[nodiscard]] bool withdraw(int fd, std::uint32_t i, Stage now) noexcept {
     LevelControl& level = *levels_[i].control;
     const Plan plan = levels_.plan(i);
@@ -166,25 +194,28 @@ class Upkeep {
     PENSTOCK_FAILPOINT("memory.withdrawal_noted");
     level.planned.store(plan.log2() | Plan::withdrawn_bit, std::memory_order_release);
     PENSTOCK_FAILPOINT("memory.withdrawal_marked");
-    const bool is_unneeded = levels_.is_still_for_all(now);
-    if (is_unneeded) {
+    bool is_gone = false;
+    // M6: it may have been opened, and left with nothing in it, so that somebody who came late still looks at its first slot
+    if (levels_.is_still_for_all(now) && looks_.are_over(now)) {
       level.prepared.store(0, std::memory_order_relaxed);  // before its memory goes: keeps M2 if we die here
       PENSTOCK_FAILPOINT("memory.unprepared");
-      give_back(fd, i, 0, levels_[i].capacity);
+      is_gone = give_back(fd, i, 0, levels_[i].capacity);
       PENSTOCK_FAILPOINT("memory.withdrawn");
     }
-    level.planned.store(is_unneeded ? 0 : plan.log2(), std::memory_order_release);
+    level.planned.store(is_gone ? 0 : plan.log2(), std::memory_order_release);
     PENSTOCK_FAILPOINT("memory.withdrawal_over");
     levels_.control().preparing.store(0, std::memory_order_release);
-    if (is_unneeded) levels_.control().resets.fetch_add(1, std::memory_order_relaxed);
-    return is_unneeded;
+    if (is_gone) levels_.control().resets.fetch_add(1, std::memory_order_relaxed);
+    return is_gone;
   }
 
   [[nodiscard]] std::uint64_t planned_capacity(std::uint32_t i) const noexcept {
     return Levels::capacity_of(levels_[i], levels_.plan(i).log2());
   }
 
-  [[nodiscard]] Given prepare(int fd, std::uint32_t i, std::uint64_t capacity, std::uint64_t least, int& error) noexcept {
+  // is_kept: what was got before the refusal is still there.
+  [[nodiscard]] Given prepare(int fd, std::uint32_t i, std::uint64_t capacity, std::uint64_t least, int& error,
+                              bool& is_kept) noexcept {
     LevelControl& level = *levels_[i].control;
     const std::uint64_t before = level.prepared.load(std::memory_order_relaxed);
     if (levels_.is_private() || before >= capacity) return Given::yes;
@@ -200,7 +231,7 @@ class Upkeep {
     if (error == 0)
       level.prepared.store(after, std::memory_order_release);  // M2
     else
-      untake(fd, i, before, after);
+      is_kept = !untake(fd, i, before, after);
     PENSTOCK_FAILPOINT("memory.prepared");
     levels_.control().preparing.store(0, std::memory_order_release);
     PENSTOCK_FAILPOINT("memory.forgotten");
@@ -216,87 +247,111 @@ class Upkeep {
     return {offset + first * each, offset + last * each};
   }
 
-  [[nodiscard]] static int take(int fd, Bytes bytes) noexcept {
-    if (bytes.begin >= bytes.end) return 0;
-    const std::uint64_t begin = bytes.begin / page_bytes * page_bytes;
-    const std::uint64_t end = round_up(bytes.end, page_bytes);
+  [[nodiscard]] static int take(int fd, std::uint64_t begin, std::uint64_t end) noexcept {
+    if (begin >= end) return 0;
+    if (const int error = check_length(fd, end); error != 0) return error;
     while (fallocate(fd, 0, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) != 0)
       if (errno != EINTR) return errno;
     return 0;
   }
 
+  // Pages that the slots before `first` have already are left out: tmpfs that refuses a part of what it is asked for takes
+  // back all of it that nobody has touched yet, also what it gave earlier. They end with a page of the kernel's. keeps M2
   [[nodiscard]] int take(int fd, std::uint32_t i, std::uint64_t first, std::uint64_t last, std::uint64_t capacity) noexcept {
     const RegionOffsets& at = levels_[i].at;
-    const std::uint64_t led = last + generation_lead < capacity ? last + generation_lead : capacity;
-    int error = take(fd, span_of(at.generations, sizeof(std::uint64_t), first, led));
-    if (error == 0 && levels_[i].lengths != nullptr)
-      error = take(fd, span_of(at.lengths, sizeof(std::uint32_t), first, last));
-    if (error == 0) error = take(fd, span_of(at.payload, levels_.slot_bytes(), first, last));
+    const auto taken = [&](std::uint64_t offset, std::uint64_t each, std::uint64_t lead) {
+      const auto led = [=](std::uint64_t slots) { return slots + lead < capacity ? slots + lead : capacity; };
+      const Bytes bytes = span_of(offset, each, first == 0 ? 0 : led(first), led(last));
+      const std::uint64_t begin = first == 0 ? bytes.begin : round_up(bytes.begin, kernel_page_bytes());
+      return take(fd, begin, round_up(bytes.end, page_bytes));
+    };
+    int error = taken(at.generations, sizeof(std::uint64_t), generation_lead);
+    if (error == 0 && levels_[i].lengths != nullptr) error = taken(at.lengths, sizeof(std::uint32_t), 0);
+    if (error == 0) error = taken(at.payload, levels_.slot_bytes(), 0);
     return error;
   }
 
-  // Pages that lie wholly within.
-  void punch(int fd, Bytes bytes) noexcept {
+  // Pages of the layout that lie wholly within; of private memory what units of it do. True: the system took them.
+  bool punch(int fd, Bytes bytes) noexcept {
     const std::uint64_t begin = round_up(bytes.begin, page_bytes);
     const std::uint64_t end = bytes.end / page_bytes * page_bytes;
-    if (begin >= end) return;
+    if (begin >= end) return true;
     if (levels_.is_private()) {
-      madvise(base_ + begin, end - begin, MADV_DONTNEED);
-      return;
+      (void)hand_back_private(base_ + begin, base_ + end);
+      return true;
     }
-    while (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
-                     static_cast<off_t>(end - begin)) != 0)
-      if (errno != EINTR) return;
+    return is_taken(punch_hole(fd, begin, end));
   }
 
-  void give_back(int fd, std::uint32_t i, std::uint64_t first, std::uint64_t last) noexcept {
+  // The generations of these slots are zero afterwards. keeps M8
+  void zero_generations(int fd, std::uint32_t i, std::uint64_t first, std::uint64_t last) noexcept {
+    const Bytes bytes = span_of(levels_[i].at.generations, sizeof(std::uint64_t), first, last);
+    if (levels_.is_private())
+      hand_back_zeroed(base_ + bytes.begin, base_ + bytes.end);
+    else if (!is_taken(punch_hole(fd, bytes.begin, bytes.end)))
+      zero_words(fd, base_, bytes.begin, bytes.end);
+  }
+
+  [[nodiscard]] bool is_taken(int error) noexcept {
+    if (error == 0) [[likely]] return true;
+    refusal_.store(error, std::memory_order_relaxed);
+    refused_ns_.store(monotonic_ns(), std::memory_order_relaxed);
+    return false;
+  }
+
+  // True: the system took all of it.
+  bool give_back(int fd, std::uint32_t i, std::uint64_t first, std::uint64_t last) noexcept {
     const RegionOffsets& at = levels_[i].at;
     const std::uint64_t slots = levels_[i].capacity;
     // up to the end of the last page, where nothing else is
     const auto punched = [&](std::uint64_t offset, std::uint64_t each, std::uint64_t end) {
       Bytes bytes = span_of(offset, each, first, last);
       if (last == slots) bytes.end = end;
-      punch(fd, bytes);
+      return punch(fd, bytes);
     };
-    punched(at.payload, levels_.slot_bytes(), at.end);
-    if (levels_[i].lengths != nullptr) punched(at.lengths, sizeof(std::uint32_t), at.payload);
-    punched(at.generations, sizeof(std::uint64_t), levels_[i].lengths != nullptr ? at.lengths : at.payload);
+    bool is_gone = punched(at.payload, levels_.slot_bytes(), at.end);
+    if (levels_[i].lengths != nullptr) is_gone &= punched(at.lengths, sizeof(std::uint32_t), at.payload);
+    is_gone &= punched(at.generations, sizeof(std::uint64_t), levels_[i].lengths != nullptr ? at.lengths : at.payload);
+    return is_gone;
   }
 
   // What take() may have got beyond the prepared slots: the pages from there to the end of its last ones.
-  void untake(int fd, std::uint32_t i, std::uint64_t before, std::uint64_t after) noexcept {
+  // True: the system took them.
+  [[nodiscard]] bool untake(int fd, std::uint32_t i, std::uint64_t before, std::uint64_t after) noexcept {
     const RegionOffsets& at = levels_[i].at;
     const auto punched = [&](std::uint64_t offset, std::uint64_t each, std::uint64_t lead, std::uint64_t array_end) {
       const std::uint64_t first = before == 0 ? 0 : before + lead;
       Bytes bytes = span_of(offset, each, first, after + lead);
       bytes.end = round_up(bytes.end, page_bytes);
       if (bytes.end > array_end) bytes.end = array_end;
-      punch(fd, bytes);
+      return punch(fd, bytes);
     };
-    punched(at.payload, levels_.slot_bytes(), 0, at.end);
-    if (levels_[i].lengths != nullptr) punched(at.lengths, sizeof(std::uint32_t), 0, at.payload);
-    punched(at.generations, sizeof(std::uint64_t), generation_lead,
-            levels_[i].lengths != nullptr ? at.lengths : at.payload);
+    bool is_gone = punched(at.payload, levels_.slot_bytes(), 0, at.end);
+    if (levels_[i].lengths != nullptr) is_gone &= punched(at.lengths, sizeof(std::uint32_t), 0, at.payload);
+    is_gone &= punched(at.generations, sizeof(std::uint64_t), generation_lead,
+                       levels_[i].lengths != nullptr ? at.lengths : at.payload);
+    return is_gone;
   }
 
-  // True: something was given back. keeps M3, M4, M6
-  [[nodiscard]] bool reset(int fd, std::uint32_t i, Stage now) noexcept {
+  // some: something was given back, or is zero at least. keeps M3, M4, M6, M8
+  [[nodiscard]] Step reset(int fd, std::uint32_t i, Stage now) noexcept {
     LevelControl& level = *levels_[i].control;
     const GrowingRing ring = levels_.ring(i, now);
     const std::uint64_t end = FromOpening::position_of(level.push_position.load(std::memory_order_acquire));
     // G7: it was dirty, and out of the stage all the while. Else it may have been opened since `now`, and what looks like
     // its last lap be its first: slots that are claimed, and zero.
-    if (!levels_.is_still(now)) return false;
+    if (!levels_.is_still(now)) return Step::nothing;
     const std::uint64_t slots = end - ring.base < ring.capacity ? end - ring.base : ring.capacity;
     const std::uint64_t begun = level.reset_slots.load(std::memory_order_relaxed);
     const std::uint64_t first = begun < slots ? begun : 0;
     const std::uint64_t step = step_bytes / levels_.slot_bytes() + 1;
     const std::uint64_t last = slots - first < step ? slots : first + step;
-    if (!are_released(ring, i, end, first, last)) return false;
-    if (i != 0 && !looks_.are_over(now)) return false;
+    if (!are_released(ring, i, end, first, last)) return Step::held;
+    if (i != 0 && !looks_.are_over(now)) return Step::looked_at;
     PENSTOCK_FAILPOINT("memory.before_reset");
     if (i != 0) {
       give_back(fd, i, first, last);
+      zero_generations(fd, i, first, last);
     } else {
       // A late look at one of these sees 0 or what was there: its position has moved, so it looks again.
       for (std::uint64_t slot = first; slot < last; ++slot) ring.generations[slot].store(0, std::memory_order_relaxed);
@@ -304,17 +359,17 @@ class Upkeep {
     PENSTOCK_FAILPOINT("memory.given_back");
     level.reset_slots.store(last, std::memory_order_release);
     PENSTOCK_FAILPOINT("memory.reset");
-    if (last < slots) return true;
-    if (i != 0) give_back(fd, i, 0, levels_[i].capacity);  // pages that steps had in common
+    if (last < slots) return Step::some;
+    const bool is_gone = i == 0 || give_back(fd, i, 0, levels_[i].capacity);  // pages that steps had in common
     if (i != 0) level.prepared.store(0, std::memory_order_relaxed);
     level.reset_slots.store(0, std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("memory.before_unplan");
-    level.planned.store(0, std::memory_order_release);
+    if (is_gone) level.planned.store(0, std::memory_order_release);  // else M9
     PENSTOCK_FAILPOINT("memory.unplanned");
     level.reset_position.store(end, std::memory_order_release);  // with acquire in is_clean()
     PENSTOCK_FAILPOINT("memory.clean");
     levels_.control().resets.fetch_add(1, std::memory_order_relaxed);
-    return true;
+    return Step::some;
   }
 
   // The slot that was found held is looked at first: a lease may hold it for long, and many may ask meanwhile.
@@ -342,6 +397,9 @@ class Upkeep {
   std::byte* base_;
   std::uint64_t fixed_bytes_;
   std::uint64_t max_bytes_;
+  static constexpr std::int64_t refusal_ns = 100'000'000;
+  std::atomic<int> refusal_{0};  // why the system last kept what was given back; both are for who asks again
+  std::atomic<std::int64_t> refused_ns_{0};
   std::uint64_t held_[steps_limit] = {};  // a hint for each level: a slot that was not released
 };
 

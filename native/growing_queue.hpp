@@ -3,7 +3,10 @@
 
 #include "bounded_recovery.hpp"
 #include "growing_flow.hpp"
+#include "growing_keeper.hpp"
+#include "growing_outside.hpp"
 #include "patience.hpp"
+#include "rest.hpp"
 
 namespace penstock {
 
@@ -58,8 +61,8 @@ class GrowingQueue {
                 &control().participants_used, identity),
         producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers, roster_),
         recovery_(GrowingRings(levels_), roster_, producers_, {&control().tombstones, &control().adopted}),
-        flow_(*this, levels_, upkeep_),
-        lock_(&control().upkeep),
+        keeper_(roster_, upkeep_, &control().upkeep),
+        flow_(keeper_, levels_, upkeep_),
         last_(last) {}
 
   [[nodiscard]] const Levels& levels() const noexcept { return levels_; }
@@ -68,17 +71,12 @@ class GrowingQueue {
   [[nodiscard]] Roster& roster() noexcept { return roster_; }
   [[nodiscard]] Producers& producers() noexcept { return producers_; }
   [[nodiscard]] GrowingRecovery& recovery() noexcept { return recovery_; }
-  [[nodiscard]] GrowingFlow<GrowingQueue>& flow() noexcept { return flow_; }
+  [[nodiscard]] GrowingFlow<GrowingKeeper>& flow() noexcept { return flow_; }
   [[nodiscard]] Event items() const noexcept { return Event(&control().items.word); }
   [[nodiscard]] Event room() const noexcept { return Event(&control().room.word); }
 
   // The calling thread's line. False: it has none yet, call join(); after a fork it must join again.
-  [[nodiscard]] bool find_ledger(SharedLedger& ledger) const noexcept {
-    const std::uint32_t line = roster_.mine_plus_one();
-    if (line == 0) [[unlikely]] return false;
-    ledger = {roster_.lines() + line - 1, line - 1};
-    return true;
-  }
+  [[nodiscard]] bool find_ledger(SharedLedger& ledger) const noexcept { return keeper_.find_ledger(ledger); }
   [[nodiscard]] std::uint64_t owner_word(SharedLedger ledger) const noexcept {
     return owner::word_of(roster_, ledger.number());
   }
@@ -159,32 +157,13 @@ class GrowingQueue {
     return capacity < Intent::count_limit ? capacity : Intent::count_limit;
   }
 
-  // The lock of upkeep. Before it is asked for, the line says that its owner is at it: no intent may be outstanding.
-  [[nodiscard]] bool enter(bool must) noexcept { return enter_within(must ? moment_ns : 0); }
-  [[nodiscard]] bool enter_within(std::int64_t limit_ns) noexcept {
-    SharedLedger ledger;
-    if (!find_ledger(ledger)) return false;
-    const std::uint32_t line = ledger.number();
-    roster_.lines()[line].intent.store(at_the_lock, std::memory_order_release);
-    PENSTOCK_FAILPOINT("upkeep.noted");
-    Locked locked = lock_.try_lock(line);
-    if (locked == Locked::no && (limit_ns != 0 || is_owner_dead()))
-      locked = lock_.lock(line, [this](std::uint32_t owner) { return is_alive(owner); }, limit_ns);
-    if (locked == Locked::no) {
-      ledger.clear();
-      return false;
-    }
-    PENSTOCK_FAILPOINT("upkeep.entered");
-    upkeep_.redo(file());
-    return true;
+  // Of the lock of upkeep, for those who look at its memory: see GrowingKeeper.
+  [[nodiscard]] int file() const noexcept { return keeper_.file(); }
+  [[nodiscard]] bool lock_names_a_bystander() const noexcept { return keeper_.names_a_bystander(); }
+  template <class Use>
+  void look_at_everything(Use use) noexcept {
+    keeper_.look_at_everything(use);
   }
-  void leave() noexcept {
-    lock_.unlock();
-    PENSTOCK_FAILPOINT("upkeep.left");
-    SharedLedger ledger;
-    if (find_ledger(ledger)) ledger.clear();
-  }
-  [[nodiscard]] int file() const noexcept { return roster_.descriptor(); }
 
   // When to look for the dead: see SharedQueue.
   [[nodiscard]] bool recovery_is_due(Outcome outcome) noexcept {
@@ -195,14 +174,17 @@ class GrowingQueue {
     return true;
   }
 
-  // One pass; somebody else may be at it, then nothing is found. What is adoptable is looked at until it is adopted.
+  // One pass; somebody else may be at it, then nothing is found, unless it is nobody: unclaimed. What is adoptable is looked at until it is adopted.
   [[nodiscard]] GrowingRecovery::Found recover() noexcept {
     GrowingRecovery::Found found;
-    if (!enter(false)) return found;
+    if (!keeper_.enter(false)) {
+      found.unclaimed = lock_names_a_bystander();
+      return found;
+    }
     found = recovery_.run();
     SharedLedger mine;
     if (found.adoptable && find_ledger(mine)) look_of(mine).announce_everything();  // V3
-    leave();
+    keeper_.leave();
     return found;
   }
   // Of what recover() found in this thread. False: somebody else was faster, or this thread has looked elsewhere since.
@@ -227,6 +209,25 @@ class GrowingQueue {
     copy_out(found.ring, found.peeked.span.position, to, found.peeked.bytes);
     PENSTOCK_FAILPOINT("recover.copied");
     look_while_held(ledger, [&] { GrowingRecovery::release_adopted(found.ring, ledger, found.peeked.span); });
+    wake_the_rest();
+  }
+
+  // As of a bounded queue. Who cannot look, since somebody has the lock, does not know that it is over.
+  [[nodiscard]] bool may_come_again() noexcept {
+    if (rest_.has_this_thread_any(roster_.generation())) return false;  // O3
+    if (!keeper_.enter_within(GrowingKeeper::moment_ns)) return true;
+    const bool is_out = recovery_.count_out(1) != 0;  // O1
+    keeper_.leave();
+    return is_out;
+  }
+  [[nodiscard]] std::uint64_t count_leased() noexcept {
+    std::uint64_t count = 0;
+    look_at_everything([&] { count = recovery_.count_out(~std::uint64_t{0}); });
+    return count;
+  }
+  [[nodiscard]] Rest& rest() noexcept { return rest_; }
+  void wake_the_rest() noexcept {
+    Rest::wake(items(), [this] { return levels_.stage().is_shut(); });
   }
   // What is left of a long item that was adopted may be freed by others as soon as its head is. keeps V3
   template <class Use>
@@ -252,8 +253,9 @@ class GrowingQueue {
   // given back since is all published or buried.
   [[nodiscard]] Outcome settle_producer(ProducerLine& line) noexcept {
     for (int look = 0;; ++look) {
-      const Outcome outcome = enter_within(lock_limit_ns) ? settle_entered(line) : Outcome::busy;
+      const Outcome outcome = keeper_.enter_within(lock_limit_ns) ? settle_entered(line) : Outcome::busy;
       if (outcome != Outcome::busy || look == settle_looks) return outcome;
+      if (lock_names_a_bystander()) return Outcome::corrupt;
       const GrowingRecovery::Found found = recover();
       if (found.unclaimed) return Outcome::corrupt;
       if (found.adoptable) leave_to_others();
@@ -281,6 +283,12 @@ class GrowingQueue {
       items = penstock::count_items(levels_, false);
     return items;
   }
+  // What of the dead's will be delivered again. A look at the lines says whether a look at the slots is needed.
+  [[nodiscard]] std::uint64_t count_left() noexcept {
+    std::uint64_t left = 0;
+    if (recovery_.may_have_left()) look_at_everything([&] { left = recovery_.count_left(); });
+    return left;
+  }
   [[nodiscard]] bool may_hold_gaps() const noexcept {
     return control().has_long_items.load(std::memory_order_relaxed) != 0 ||
            control().tombstones.load(std::memory_order_relaxed) != 0;
@@ -293,6 +301,8 @@ class GrowingQueue {
   }
 
   void wait_for_items(std::int64_t limit_ns) noexcept {
+    if (is_ended()) [[unlikely]] return rest_.wait(items(), [this] { return !may_come_again(); }, limit_ns);
+    flow_.calm_if_idle();
     while (!looks_gettable() && flow_.tidy()) {
     }
     wait_until(
@@ -304,38 +314,22 @@ class GrowingQueue {
     wait_until(
         room(), room_patience_, [=, this] { return looks_puttable(slots, resets); }, [] { return true; }, limit_ns);
   }
-  // Is it worth another try? Who waits has tried, so it has a line.
+  // Is it worth another try? Who waits for somebody else's sake may have no line.
   [[nodiscard]] bool looks_gettable() const noexcept {
     SharedLedger ledger;
-    return !find_ledger(ledger) || flow_.looks_gettable(look_of(ledger));
+    if (!find_ledger(ledger)) return OutsideLook(levels_, file()).looks_gettable();
+    return flow_.looks_gettable(look_of(ledger));
   }
   [[nodiscard]] bool looks_puttable(std::uint64_t slots, std::uint64_t resets) const noexcept {
     SharedLedger ledger;
-    return !find_ledger(ledger) || flow_.looks_puttable(look_of(ledger), slots, resets);
-  }
-
-  // Calls use() while nothing is given back, so that it can look at everything. If somebody has the lock for long, also
-  // without it: then what it sees is still true, but pages that were just given back may come again.
-  template <class Use>
-  void look_at_everything(Use use) noexcept {
-    SharedLedger ledger;
-    if (find_ledger(ledger)) {
-      const bool is_entered = enter_within(moment_ns);
-      use();
-      if (is_entered) leave();
-    } else if (!as_joiner(moment_ns, use)) {
-      use();
-    }
+    if (!find_ledger(ledger)) return OutsideLook(levels_, file()).looks_puttable(slots, resets);
+    return flow_.looks_puttable(look_of(ledger), slots, resets);
   }
 
  private:
   static constexpr int join_looks = 500;
   static constexpr int settle_looks = 50;
-  static constexpr std::uint32_t joiner = participants_limit;  // beyond every line
-  static constexpr std::int64_t moment_ns = 1'000'000;  // for who never waits, and has the GIL
   static constexpr std::int64_t lock_limit_ns = 100'000'000;
-  static constexpr std::uint64_t at_the_lock = Intent{Side::none, 1, 1}.packed();
-  static_assert(at_the_lock != 0 && !Intent::unpack(at_the_lock).covers(Side::push, 1));
 
   [[nodiscard]] LastRings& last_of(SharedLedger ledger) noexcept { return last_[ledger.number()]; }
   [[nodiscard]] Look look_of(SharedLedger ledger) const noexcept { return Look(roster_.lines()[ledger.number()]); }
@@ -344,15 +338,19 @@ class GrowingQueue {
     return find_ledger(mine) && look_of(mine).is_at_everything();
   }
 
+  // Shut down and empty, and not at once.
+  [[nodiscard]] bool is_ended() const noexcept {
+    const Stage now = levels_.stage();
+    if (!now.is_shut() || now.is_discarded() || now.read_level() != now.written_level()) return false;
+    const GrowingRing ring = levels_.ring(now.read_level(), now);
+    const std::uint64_t word = ring.push_position->load(std::memory_order_relaxed);
+    return (word & closed_bit) && FromOpening::position_of(word) == ring.pop_position->load(std::memory_order_relaxed);
+  }
+
   // A producer found what only a consumer may take.
   void leave_to_others() noexcept {
     look_away();
     items().wake_one();
-  }
-
-  [[nodiscard]] bool is_owner_dead() const noexcept {
-    std::uint32_t owner = 0;
-    return OwnerLock::names(control().upkeep.load(std::memory_order_relaxed), owner) && !is_alive(owner);
   }
 
   [[nodiscard]] Outcome settle_entered(ProducerLine& line) noexcept {
@@ -370,7 +368,7 @@ class GrowingQueue {
       outcome = settle(ring, line);
     });
     if (!is_there) outcome = position < GrowingRings(levels_).near(Side::push) ? settle_buried(line) : Outcome::corrupt;
-    leave();
+    keeper_.leave();
     return outcome;
   }
 
@@ -379,8 +377,8 @@ class GrowingQueue {
     fence_for_all::take_part();
     for (int look = 0;; ++look) {
       const Roster::Joined joined = join_once(join);
-      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_of_the_living()) return joined;
-      (void)as_joiner(0, [this] { (void)recovery_.run(); });
+      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_for_good(look)) return joined;
+      (void)keeper_.as_joiner(0, [this] { (void)recovery_.run(); });
       nap();
     }
   }
@@ -391,35 +389,12 @@ class GrowingQueue {
     Roster::Joined joined = Roster::Joined::table_full;
     const auto join_entered = [&](bool is_entered) {
       joined = join([=, this](std::uint32_t line) {
-        lock_.orphan(line);  // K4; a line is noted as soon as its owner is at the lock
+        keeper_.orphan(line);  // U3
         return is_entered ? recovery_.bequeath(line) : recovery_.names_nothing(line);
       });
     };
-    if (!as_joiner(0, [&] { join_entered(true); })) join_entered(false);
+    if (!keeper_.as_joiner(0, [&] { join_entered(true); })) join_entered(false);
     return joined;
-  }
-
-  // Who joins has no line of its own to enter with, so there is one number more for those, and a lock in the file
-  // that says whether its holder lives. False: somebody else has that, or the lock.
-  template <class Use>
-  [[nodiscard]] bool as_joiner(std::int64_t limit_ns, Use use) noexcept {
-    if (!roster_.hold(joiner)) return false;
-    lock_.orphan(joiner);  // K4: an earlier joiner's, who died
-    Locked locked = lock_.try_lock(joiner);
-    if (locked == Locked::no && limit_ns != 0)
-      locked = lock_.lock(joiner, [this](std::uint32_t owner) { return is_alive(owner); }, limit_ns);
-    const bool is_entered = locked != Locked::no;
-    if (is_entered) {
-      upkeep_.redo(file());
-      use();
-      lock_.unlock();
-    }
-    roster_.let_go(joiner);
-    return is_entered;
-  }
-
-  [[nodiscard]] bool is_alive(std::uint32_t owner) const noexcept {
-    return (owner < roster_.count() || owner == joiner) && roster_.is_alive(owner);
   }
 
   static void nap() noexcept {
@@ -432,11 +407,12 @@ class GrowingQueue {
   Roster roster_;
   Producers producers_;
   GrowingRecovery recovery_;
-  GrowingFlow<GrowingQueue> flow_;
-  OwnerLock lock_;
+  GrowingKeeper keeper_;
+  GrowingFlow<GrowingKeeper> flow_;
   LastRings* last_;  // a participant's each
   Patience item_patience_;
   Patience room_patience_;
+  Rest rest_;
   std::atomic<std::int64_t> last_recovery_ns_{0};
 };
 

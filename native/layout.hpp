@@ -22,7 +22,7 @@
 namespace penstock {
 
 inline constexpr char magic[8] = {'P', 'E', 'N', 'S', 'T', 'O', 'C', 'K'};
-inline constexpr std::uint32_t layout_version = 4;
+inline constexpr std::uint32_t layout_version = 5;
 inline constexpr std::uint32_t byte_order_mark = 0x01020304;
 
 enum class Kind : std::uint32_t { bounded = 1, growing = 2, overwriting = 3, slots = 4, events = 5 };
@@ -92,9 +92,10 @@ struct ParticipantLine {
   std::atomic<std::uint32_t> thread;
   std::atomic<std::uint64_t> start_ticks;  // of the process, /proc/<pid>/stat field 22: tells reused pids apart
   std::atomic<std::uint64_t> boot_id[2];
-  std::atomic<std::uint64_t> inherited;  // what dead owners of this line had taken, in the form of an intent
+  std::atomic<std::uint64_t> inherited;  // what dead owners of this line had taken, in the form of an intent, perhaps a wide one
   std::atomic<std::uint32_t> tenure;     // owners so far: tells the line's owner from those before
-  std::atomic<std::uint64_t> looking;    // of a growing queue: at which stage, see growing_looks.hpp; 0: at nothing
+  // of a growing queue: at which stage, see growing_looks.hpp; 0: at nothing. Of an overwriting one: calls, see its lock
+  std::atomic<std::uint64_t> looking;
 };
 static_assert(sizeof(ParticipantLine) == line_bytes);
 

@@ -2,6 +2,8 @@
 //
 // Shape      one word a participant, in a cache line that only its owner writes:
 //              | side : 2 | count : 22 | position (low bits) : 40 |      0: claims nothing
+//            what is named of several dead pops may be wider than a claim, and then is rounded up:
+//              |    3 : 2 | shift : 6 | count >> shift : 16 | position : 40 |
 // Roles      the owner declares and clears; anybody reads.
 // Invariants L1  declare() comes before the compare-and-swap that claims; that is a release, and who
 //                sees the moved position (acquire) sees this intent or a later one of the same owner.
@@ -29,21 +31,41 @@ struct Intent {
   static constexpr int position_bits = 40;
   static constexpr std::uint64_t position_mask = (std::uint64_t{1} << position_bits) - 1;
   static constexpr std::uint64_t count_limit = (std::uint64_t{1} << 22) - 1;
+  static constexpr std::uint64_t wide = 3;  // in the place of a side: a pop of more than count_limit
+  static constexpr int shifted_bits = 16;
 
   [[nodiscard]] constexpr std::uint64_t packed() const noexcept {
+    if (count > count_limit) [[unlikely]] return packed_wide();
     return static_cast<std::uint64_t>(side) << 62 | count << position_bits | (position & position_mask);
   }
 
   [[nodiscard]] static constexpr Intent unpack(std::uint64_t word) noexcept {
-    return {static_cast<Side>(word >> 62), word & position_mask, word >> position_bits & count_limit};
+    const std::uint64_t count = word >> position_bits & count_limit;
+    if (word >> 62 != wide) [[likely]] return {static_cast<Side>(word >> 62), word & position_mask, count};
+    const std::uint64_t shifted = count & ((1u << shifted_bits) - 1);
+    const std::uint64_t shift = count >> shifted_bits;
+    return {Side::pop, word & position_mask, shift < 24 ? shifted << shift : position_mask};
   }
 
   [[nodiscard]] constexpr bool covers(Side asked, std::uint64_t asked_position) const noexcept {
     return side == asked && ((asked_position - position) & position_mask) < count;
   }
+
+ private:
+  // At least as much: to name more of what the dead had does no harm (L3).
+  [[nodiscard]] constexpr std::uint64_t packed_wide() const noexcept {
+    const std::uint64_t rounded = count < position_mask / 2 ? count : position_mask / 2;
+    std::uint64_t shift = static_cast<std::uint64_t>(std::bit_width(rounded)) - shifted_bits;
+    std::uint64_t shifted = (rounded + (std::uint64_t{1} << shift) - 1) >> shift;
+    if (shifted >> shifted_bits != 0) shifted = std::uint64_t{1} << (shifted_bits - 1), ++shift;
+    return wide << 62 | shift << (position_bits + shifted_bits) | shifted << position_bits | (position & position_mask);
+  }
 };
 static_assert(Intent::unpack(Intent{Side::pop, 77, 5}.packed()).covers(Side::pop, 81));
 static_assert(!Intent::unpack(Intent{Side::pop, 77, 5}.packed()).covers(Side::pop, 82));
+static_assert(Intent::unpack(Intent{Side::pop, 77, Intent::count_limit}.packed()).count == Intent::count_limit);
+static_assert(Intent::unpack(Intent{Side::pop, 77, 5'000'001}.packed()).covers(Side::pop, 77 + 5'000'000));
+static_assert(Intent::unpack(Intent{Side::pop, 77, (std::uint64_t{1} << 32) - 1}.packed()).count == std::uint64_t{1} << 32);
 
 // A policy says how a range of positions is claimed, and what is known of the claim.
 

@@ -242,6 +242,11 @@ class OverwritingRing {
   [[nodiscard]] bool looks_empty() const noexcept {
     return places().length == 0 && control_->closed.load(std::memory_order_relaxed) == 0;
   }
+  // Shut down and empty, and not at once.
+  [[nodiscard]] bool looks_ended() const noexcept {
+    const std::uint32_t closed = control_->closed.load(std::memory_order_relaxed);
+    return closed != 0 && !(closed & closed_to_gets) && places().length == 0;
+  }
   [[nodiscard]] bool looks_gettable() const noexcept {
     const std::uint32_t closed = control_->closed.load(std::memory_order_relaxed);
     const Places at = places();

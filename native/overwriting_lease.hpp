@@ -11,12 +11,15 @@
 //                position. To give back is to die of one's own will, and needs no other mechanism.
 //            H3  messages are released in order: what was released never comes again, what was not always does.
 //            H4  after a fork a lease is the parent's: the child has none of its locks.
+//            H5  a get whose messages are converted by somebody else's code is a lease for as long as that takes. It
+//                claims with its thread's line, which is then set apart: that code may use the queue, with another line.
 // Progress   as a get, and one place on the shelf for each message: leases wait for others' if there is none.
 // Source     ours. Why not as with a dead reader, whose message is gone? A holder lives long between claim and release,
 //            it syncs a disk; and what it has appended elsewhere before it was killed must not be counted as lost.
 //            Killed at every step in tests/native/crash_overwriting.cpp.
 #pragma once
 
+#include "file_size.hpp"
 #include "overwriting_queue.hpp"
 
 namespace penstock {
@@ -36,16 +39,42 @@ class OverwritingLease {
     is_buried_ = false;
     return joined;
   }
+  // For a get (H5): claim with the calling thread's line instead. Again after whatever may have forked.
+  void borrow(std::uint32_t line) noexcept {
+    line_ = line;
+    is_joined_ = false;
+    generation_ = queue_->roster().generation();
+    is_buried_ = false;
+  }
+  // After such a claim: from here on it is a lease.
+  void set_apart() noexcept {
+    PENSTOCK_FAILPOINT("lease.before_set_apart");
+    std::uint32_t line = 0;
+    generation_ = queue_->roster().generation();
+    is_joined_ = queue_->roster().set_apart(line) && line == line_;
+    PENSTOCK_FAILPOINT("lease.set_apart");
+  }
+  // Release all of it: the line is the thread's again.
+  void finish(const Shelved* kept, std::uint64_t count) noexcept {
+    release(kept, count);
+    PENSTOCK_FAILPOINT("lease.before_take_back");
+    queue_->roster().take_back(line_);
+    is_joined_ = false;
+    forget_holder();
+  }
+
   // H4
   [[nodiscard]] bool is_ours() const noexcept { return is_joined_ && generation_ == queue_->roster().generation(); }
 
   // Memory for the shelf: 0, or what errno would say. Once it has some it costs a system call.
   [[nodiscard]] int furnish() noexcept {
     const OverwritingShelf& shelf = queue_->shelf();
-    int error;
+    const std::uint64_t bytes = round_up(shelf.data_bytes(), page_bytes);  // a touched page needs all of its blocks
+    int error = check_length(queue_->roster().descriptor(), shelf.data_offset() + bytes);
+    if (error != 0) return error;
     do {
       error = posix_fallocate(queue_->roster().descriptor(), static_cast<off_t>(shelf.data_offset()),
-                              static_cast<off_t>(shelf.data_bytes()));
+                              static_cast<off_t>(bytes));
     } while (error == EINTR);
     return error;
   }
@@ -61,6 +90,7 @@ class OverwritingLease {
       place = kept[count].place + 1;
     }
     if (count != 0) is_redelivered_ = false;
+    if (count != 0) note_holder();
     return claim;
   }
 
@@ -69,6 +99,7 @@ class OverwritingLease {
     bury_half();
     const std::uint64_t count = queue_->shelf().take_over(line_, kept, limit);
     if (count != 0) is_redelivered_ = true;
+    if (count != 0) note_holder();
     return count;
   }
 
@@ -85,6 +116,7 @@ class OverwritingLease {
     queue_->roster().let_go(line_);
     PENSTOCK_FAILPOINT("lease.let_go");
     is_joined_ = false;
+    forget_holder();
   }
 
   [[nodiscard]] bool is_redelivered() const noexcept { return is_redelivered_; }
@@ -93,6 +125,17 @@ class OverwritingLease {
  private:
   static constexpr int claim_tries = 16;
   static constexpr std::int64_t bury_limit_ns = 1'000'000;
+
+  void note_holder() noexcept {
+    noted_at_ = queue_->rest().note(generation_);
+    is_noted_ = true;
+  }
+  void forget_holder() noexcept {
+    if (!is_noted_) return;
+    is_noted_ = false;
+    queue_->rest().forget(noted_at_);
+    queue_->wake_the_rest();
+  }
 
   // `place`: where to look for a free one from.
   [[nodiscard]] Claim claim_one(Shelved& kept, std::uint64_t place, std::int64_t limit_ns) noexcept {
@@ -106,6 +149,7 @@ class OverwritingLease {
       Claimed claimed;
       const Claim claim = ring.claim_kept(line_, kept, claimed);
       queue_->leave();
+      if (claim != Claim::done) queue_->rest(line_);
       if (claim == Claim::full) continue;
       if (claim != Claim::done) {
         if (claimed.skipped != 0) queue_->room().notify();
@@ -113,6 +157,7 @@ class OverwritingLease {
       }
       ring.copy_out(claimed, shelf.data(kept.place), ring.message_bytes());
       const bool is_mine = ring.finish_kept(line_, claimed, kept);
+      queue_->rest(line_);
       queue_->room().notify();
       if (is_mine) return claim;
       end(kept);
@@ -135,6 +180,7 @@ class OverwritingLease {
     if (enter(bury_limit_ns) != Claim::done) return;
     queue_->ring().end_place(kept);
     queue_->leave();
+    queue_->rest(line_);
   }
 
   // Places whose filler is gone, or was overtaken, become free. keeps S4
@@ -146,6 +192,8 @@ class OverwritingLease {
   OverwritingShared* queue_;
   std::uint32_t line_ = 0;
   std::uint32_t generation_ = 0;
+  std::uint32_t noted_at_ = Rest::no_place;  // in the list of those who have leases
+  bool is_noted_ = false;
   bool is_joined_ = false;
   bool is_buried_ = false;
   bool is_redelivered_ = false;

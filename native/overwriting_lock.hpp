@@ -8,12 +8,17 @@
 // Invariants N1  a line has a new tenure with each owner, so a word stands for one participant for good. Whoever is
 //                dead never locks again: a compare-and-swap from its word takes nothing from anybody else.
 //            N2  the header's lock is set by compare-and-swap only, from 0 or from the word of somebody dead.
+//            N4  a participant's line counts its calls (`looking`): odd from before a call asks for the header until it has let
+//                go of header and message, even at rest. So a word that names somebody who was at rest while it stood
+//                there was written by nobody of us: of a message it is as a dead one's, of the header it is corrupt.
 //            N3  a stranger is never found dead, and its word is never changed: it may compare before it clears it.
 // Progress   blocking: a stopped owner stops the others, a dead one for less than one look (look_ns), a stranger as
 //            long as it likes.
 //
 // Memory orders: P1  unlock(): release   with acquire in take(): all that is written under the lock.
 //                    A dead owner stores nothing: the kernel orders its stores before the loss of its file lock.
+//                P7  begin(): release, before the lock's swap, which is a release too   with acquire of both in
+//                    is_bystander(): who is named is at work.  rest(): release   with acquire there: it has let go
 //                a line's new tenure: release in Roster   with the acquire fence in is_left(): what its last owner did.
 #pragma once
 
@@ -60,12 +65,34 @@ static_assert(participants_limit <= 1 << 14);
   return tenure_of(roster, line) == (word >> 32 & 0x7fff'ffffu);  // keeps N1
 }
 
-// Is whoever is named in `word`, which was read from `lock`, gone? Then `word` is what it left there: it may have let go
+// The owner of a line is at work, and at rest again. keeps N4
+inline void begin(const Roster& roster, std::uint32_t line) noexcept {
+  std::atomic<std::uint64_t>& calls = roster.lines()[line].looking;
+  calls.store(calls.load(std::memory_order_relaxed) | 1, std::memory_order_release);  // release P7
+  PENSTOCK_FAILPOINT("line.at_work");
+}
+inline void rest(const Roster& roster, std::uint32_t line) noexcept {
+  std::atomic<std::uint64_t>& calls = roster.lines()[line].looking;
+  calls.store((calls.load(std::memory_order_relaxed) | 1) + 1, std::memory_order_release);  // release P7
+  PENSTOCK_FAILPOINT("line.at_rest");
+}
+
+// Does `lock` have `word`, which names somebody alive who is at rest all the while? keeps N4
+[[nodiscard]] inline bool is_bystander(const Roster& roster, const std::atomic<std::uint64_t>& lock,
+                                       std::uint64_t word) noexcept {
+  const std::uint64_t line = word & line_mask;
+  if (!(word & ours) || line >= roster.count()) return false;
+  const std::uint64_t calls = roster.lines()[line].looking.load(std::memory_order_acquire);
+  if (calls & 1 || ((lock.load(std::memory_order_acquire) ^ word) & ~sleeping) != 0) return false;
+  return roster.lines()[line].looking.load(std::memory_order_acquire) == calls;
+}
+
+// Is whoever is named in `word`, which was read from `lock`, gone, or was never there? Then `word` is what it left there: it may have let go
 // of the lock, and died or ended, after we had read it.
 [[nodiscard]] inline bool is_left(const Roster& roster, const std::atomic<std::uint64_t>& lock,
                                   std::uint64_t& word) noexcept {
   PENSTOCK_FAILPOINT("message.before_question");
-  if (is_alive(roster, word)) return false;
+  if (is_alive(roster, word) && !is_bystander(roster, lock, word)) return false;
   std::atomic_thread_fence(std::memory_order_acquire);
   word = lock.load(std::memory_order_acquire);
   return true;
@@ -85,7 +112,7 @@ class HeaderLock {
     return seen == 0 && take(seen, me);
   }
 
-  // no: limit_ns has passed, or a signal came. corrupt: it names us, and we do not have it: it would never be free.
+  // no: limit_ns has passed, or a signal came. corrupt: it names us, or somebody at rest: it would never be free.
   [[nodiscard]] Locked lock(std::uint64_t me, const Roster& roster, std::int64_t limit_ns) noexcept {
     if (spin(me)) return Locked::yes;
     const std::int64_t end = monotonic_ns() + limit_ns;
@@ -98,6 +125,7 @@ class HeaderLock {
         if (take(seen, me | lock_word::sleeping)) return Locked::yes;
         continue;
       }
+      if (lock_word::is_bystander(roster, *word_, seen)) return Locked::corrupt;
       const std::int64_t left = end - monotonic_ns();
       if (left <= 0) return Locked::no;
       if (look < yields) {
@@ -139,8 +167,8 @@ class HeaderLock {
   static constexpr std::int64_t stranger_ns = 200'000;
 
   [[nodiscard]] bool take(std::uint64_t seen, std::uint64_t word) noexcept {
-    // acquire P1; keeps N2
-    if (!word_->compare_exchange_strong(seen, word, std::memory_order_acquire, std::memory_order_relaxed)) return false;
+    // acquire P1, release P7; keeps N2
+    if (!word_->compare_exchange_strong(seen, word, std::memory_order_acq_rel, std::memory_order_relaxed)) return false;
     PENSTOCK_FAILPOINT("header.taken");
     return true;
   }

@@ -4,6 +4,7 @@
 #include "buffer.hpp"
 #include "overwriting.hpp"
 #include "patience.hpp"
+#include "rest.hpp"
 
 namespace penstock {
 
@@ -44,6 +45,7 @@ class OverwritingShared {
     if (enter(line, join_limit_ns) != Claim::done) return joined;
     ring_.bury_reading(line);
     lock_.unlock();
+    lock_word::rest(roster_, line);
     return joined;
   }
 
@@ -52,17 +54,21 @@ class OverwritingShared {
     return patiently([&] { return roster_.join_apart([](std::uint32_t) { return true; }, line); });
   }
 
-  // done: the header is ours, and whatever its last owner had begun is made.
+  // done: the header is ours, and whatever its last owner had begun is made. Then the line is at work until rest().
   [[nodiscard]] Claim enter(std::uint32_t line, std::int64_t limit_ns) noexcept {
+    lock_word::begin(roster_, line);
     const std::uint64_t me = lock_word::of(roster_, line, LockRole::header);
     const HeaderLock::Locked locked = lock_.lock(me, roster_, limit_ns);
-    if (locked == HeaderLock::Locked::corrupt) return Claim::corrupt;
-    if (locked == HeaderLock::Locked::no) return Claim::locked;
-    if (ring_.settle()) [[likely]] return Claim::done;
-    lock_.unlock();
-    return Claim::corrupt;
+    if (locked == HeaderLock::Locked::yes) [[likely]] {
+      if (ring_.settle()) [[likely]] return Claim::done;
+      lock_.unlock();
+    }
+    lock_word::rest(roster_, line);
+    return locked == HeaderLock::Locked::no ? Claim::locked : Claim::corrupt;
   }
   void leave() noexcept { lock_.unlock(); }
+  // After leave(), and after what was claimed is let go.
+  void rest(std::uint32_t line) noexcept { lock_word::rest(roster_, line); }
 
   // What a call saw, and at which position: told to those who want to know.
   enum class Saw : std::uint8_t { put, taken, lost, nothing };
@@ -106,6 +112,7 @@ class OverwritingShared {
       const Claim claim = ring_.claim_get(line, claimed);
       lock_.unlock();
       if (claim != Claim::done) {
+        rest(line);
         if (claimed.skipped != 0) room().notify();
         if (claim != Claim::corrupt && get_left(line, to, bytes)) return Claim::done;
         if (claim == Claim::empty || claim == Claim::busy) tell(Saw::nothing, claimed.position);
@@ -114,6 +121,7 @@ class OverwritingShared {
       tell(Saw::taken, claimed.position);
       ring_.copy_out(claimed, to, bytes);
       const bool is_mine = ring_.finish_get(line, claimed);
+      rest(line);
       room().notify();
       if (is_mine) return claim;
       tell(Saw::lost, claimed.position);
@@ -142,6 +150,16 @@ class OverwritingShared {
     wake_everybody();
   }
 
+  // Of a queue that is shut down and empty: is anything on lease that may come back, and that the caller may wait for?
+  // A message is in the queue or on the shelf (S1), and stays in its place there until it is released (O1, O2).
+  [[nodiscard]] bool may_come_again() noexcept {
+    return !ring_.is_discarded() && !rest_.has_this_thread_any(roster_.generation()) && shelf_.count_kept(1) != 0;  // O3
+  }
+  [[nodiscard]] Rest& rest() noexcept { return rest_; }
+  void wake_the_rest() noexcept {
+    Rest::wake(items(), [this] { return control_->closed.load(std::memory_order_relaxed) != 0; });
+  }
+
   void wake_everybody() noexcept {
     items().wake_all();
     room().wake_all();
@@ -151,6 +169,8 @@ class OverwritingShared {
 
   void wait_for_items(std::int64_t limit_ns) noexcept {
     const auto near = [this] { return ring_.looks_gettable(); };
+    if (ring_.looks_ended()) [[unlikely]]
+      return rest_.wait(items(), [this] { return !may_come_again(); }, limit_ns);
     wait_until(items(), item_patience_, near, near, limit_ns);
   }
   void wait_for_room(std::int64_t limit_ns) noexcept {
@@ -196,10 +216,12 @@ class OverwritingShared {
     if (const Claim entered = enter(line, limit_ns); entered != Claim::done) return entered;
     const Claim claim = ring_.claim_put(line, may_overwrite, claimed);
     lock_.unlock();
-    if (claim != Claim::done) return claim;
-    tell(Saw::put, claimed.position);
-    ring_.copy_in(claimed, data, bytes);
-    ring_.publish(claimed);
+    if (claim == Claim::done) [[likely]] {
+      tell(Saw::put, claimed.position);
+      ring_.copy_in(claimed, data, bytes);
+      ring_.publish(claimed);
+    }
+    rest(line);
     return claim;
   }
 
@@ -226,6 +248,7 @@ class OverwritingShared {
     std::memcpy(to, shelf_.data(left.place), bytes);
     shelf_.release_place(left.place);
     shelved().notify_all();
+    wake_the_rest();
     return true;
   }
 
@@ -234,7 +257,7 @@ class OverwritingShared {
   [[nodiscard]] Roster::Joined patiently(Join join) noexcept {
     for (int look = 0;; ++look) {
       const Roster::Joined joined = join();
-      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_of_the_living()) return joined;
+      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_for_good(look)) return joined;
       const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
       nanosleep(&moment, nullptr);
     }
@@ -248,6 +271,7 @@ class OverwritingShared {
   Patience item_patience_;
   Patience room_patience_;
   Patience copy_patience_;
+  Rest rest_;
 };
 
 }  // namespace penstock

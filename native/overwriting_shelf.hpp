@@ -124,6 +124,20 @@ class OverwritingShelf {
     return count;
   }
 
+  // How many nobody keeps any more.
+  [[nodiscard]] std::uint64_t count_left() const noexcept {
+    std::uint64_t left = 0;
+    std::uint64_t asked = 0;  // few owners are asked for, as in list_left()
+    bool is_alive = false;
+    for (std::uint64_t place = 0, end = used(); place < end; ++place) {
+      const std::uint64_t owner = word(place);
+      if (!lock_word::has_role(owner, LockRole::keeper)) continue;
+      if (owner != asked) is_alive = lock_word::is_alive(*roster_, asked = owner);
+      left += !is_alive;
+    }
+    return left;
+  }
+
   // A place in which no message will be, from `place` on: its filler is gone, or was overtaken.
   [[nodiscard]] bool find_half(std::uint64_t& place, std::uint64_t& owner) const noexcept {
     for (const std::uint64_t end = used(); place < end; ++place) {
@@ -140,6 +154,17 @@ class OverwritingShelf {
   void count_half(std::uint64_t& lost, std::uint64_t& overwritten) const noexcept {
     std::uint64_t owner;
     for (std::uint64_t place = 0; find_half(place, owner); ++place) ++(is_overtaken(owner) ? overwritten : lost);
+  }
+
+  // How many messages are on lease, or were and are to come again; at most `limit`. Half a message never comes.
+  [[nodiscard]] std::uint64_t count_kept(std::uint64_t limit) const noexcept {
+    std::uint64_t count = 0;
+    for (std::uint64_t place = 0, end = used(); place < end && count < limit; ++place) {
+      const std::uint64_t owner = word(place);
+      count += lock_word::has_role(owner, LockRole::keeper) ||
+               (lock_word::has_role(owner, LockRole::filler) && lock_word::is_alive(*roster_, owner));
+    }
+    return count;
   }
 
   // Positions that somebody has claimed and nobody released, at most so many, in no order.

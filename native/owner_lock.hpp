@@ -9,10 +9,14 @@
 //            K3  who gets it from a dead owner is told, and repairs before anything else.
 //            K4  before a dead owner's line gets a new owner, orphan() has taken its name from the lock: the
 //                lock is then held by nobody, and whoever takes it repairs.
+//            K5  where an owner's line says that it is at the lock, from before it takes it until after it has let go, a
+//                word that names somebody alive who is not there was written by nobody of us: names_a_bystander().
 // Progress   blocking: a stopped owner stops the others, a dead one for less than one look (look_ns).
 // Source     ours. Robust mutexes are honoured for 2,048 entries only, and need the C library's own layout.
 //
 // Memory orders: P1  unlock(), orphan(): release   with acquire in lock(): all that is written under the lock
+//                P2  take(): release          with acquire in names_a_bystander(): that its owner is at the lock
+//                P3  the line's next word: release, after unlock()   with acquire there: that it was let go
 #pragma once
 
 #include <limits.h>
@@ -81,10 +85,26 @@ class OwnerLock {
     }
   }
 
+  // The caller knows that nobody who could hold it lives: of the machine's last boot, say.
+  void orphan_whoever() noexcept {
+    const std::uint64_t seen = word_->load(std::memory_order_relaxed);
+    if (owner_in(seen) != 0) word_->store((seen & ~owner_mask) | orphaned, std::memory_order_release);  // P1
+  }
+
   // Does that word name a participant, and which?
   [[nodiscard]] static bool names(std::uint64_t word, std::uint32_t& line) noexcept {
     line = owner_in(word) - 1;
     return owner_in(word) != 0 && owner_in(word) != orphaned;
+  }
+
+  // Somebody alive whom the lock names, and who is not at it: the lock would name that one for ever. The word changes with
+  // each who takes it (K2): the same one before and after means that it was held meanwhile. keeps K5
+  [[nodiscard]] bool names_a_bystander(const Roster& roster, std::uint64_t at_the_lock) const noexcept {
+    const std::uint64_t before = word_->load(std::memory_order_acquire);  // acquire P2
+    std::uint32_t line;
+    if (!names(before, line) || line >= roster.count() || !roster.is_alive(line)) return false;
+    const std::uint64_t where = roster.lines()[line].intent.load(std::memory_order_acquire);  // acquire P3
+    return where != at_the_lock && ((word_->load(std::memory_order_relaxed) ^ before) & ~sleeping) == 0;
   }
 
   [[nodiscard]] bool is_held_by(std::uint32_t line) const noexcept {
@@ -106,8 +126,8 @@ class OwnerLock {
 
   [[nodiscard]] Locked take(std::uint64_t seen, std::uint32_t line, std::uint64_t mark) noexcept {
     const std::uint64_t mine = ((seen & ~(owner_mask | sleeping)) + sequence_one) | mark | (line + 1);  // keeps K2
-    // acquire P1
-    if (!word_->compare_exchange_strong(seen, mine, std::memory_order_acquire, std::memory_order_relaxed))
+    // acquire P1, release P2
+    if (!word_->compare_exchange_strong(seen, mine, std::memory_order_acq_rel, std::memory_order_relaxed))
       return Locked::no;
     PENSTOCK_FAILPOINT("lock.taken");
     return owner_in(seen) == 0 ? Locked::yes : Locked::from_the_dead;

@@ -1,7 +1,7 @@
 // The roster: which line of the participant table is whose, and who is dead.
 //
-// Shape      a line a thread, or for what outlives a call, such as a lease. Its process holds an open-file-description
-//            (OFD) lock on the line's byte.
+// Shape      a line a thread, or for what outlives a call, such as a lease. Its process holds a lock on the line's byte
+//            (lock_file.hpp).
 // Roles      a process joins lines for its threads through one roster a handle; anybody asks is_alive().
 // Invariants R1  a line is written only under its lock: by its owner, who holds the write lock for life, or, to
 //                clear it after its owner's death, under a read lock, which keeps the next owner out and does
@@ -9,117 +9,29 @@
 //            R2  a line is taken over only when nothing that its dead owner declared is outstanding, or what
 //                is has been inherited by the line's next owner.
 //            R3  the kernel drops the lock when the process dies, however it dies, and not before.
-// Progress   joining takes a mutex of this process; a queue operation takes none.
-// Source     OFD locks, fcntl(2). kill(pid, 0) calls a zombie alive and pids are reused; POSIX locks are
-//            dropped by any close of the file; robust mutexes are honoured for 2,048 entries only.
+//            R4  a thread's line is let go when the thread ends: by its process, in the thread's last moments. What it was
+//                in the midst of is then a dead one's. Where a line names what its threads may go on using (keep_while), it
+//                is kept until nothing does.
+// Progress   joining, and the end of a thread, take a mutex of this process; a queue operation takes none.
 //
 // fork: parent and child share the open file description, and with it the locks. So the child opens the
-// file anew in a pthread_atfork handler and starts with no lines: what it inherited stays its parent's.
+// file anew in a pthread_atfork handler and starts with no lines: what it inherited stays its parent's. Whatever opens,
+// locks or closes a lock file holds a mutex that a fork waits for: no child has one that its handler does not know (F1).
+//
+// Mutexes, in the order in which they are taken: the registry's, each roster's, the thread numbers'.
 #pragma once
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstring>
 #include <mutex>
 #include <new>
 
-#include "failpoint.hpp"
-#include "layout.hpp"
+#include "lock_file.hpp"
+#include "thread_number.hpp"
 
 namespace penstock {
-
-// Small numbers for threads, given back at a thread's end, so that a queue's lines can be found by index.
-//
-// One thread has one number, whichever of our extension modules asks: else one of them would take another thread's line
-// for its own. Each module has its own copy of what an inline variable is in a header, unless the loader is told that
-// there is one in the process: that is what g++ does with those that are visible (STB_GNU_UNIQUE).
-namespace thread_number {
-
-#if !defined(__GNUC__) || defined(__clang__)
-#error "thread numbers must be one table in the process (STB_GNU_UNIQUE): build with g++"
-#endif
-
-struct Taken {
-  pthread_t thread;     // the same before and after a fork
-  std::uint32_t users;  // modules that have asked; 0: free
-};
-
-inline constexpr std::uint32_t limit = 1024;
-[[gnu::visibility("default")]] inline std::mutex mutex;
-[[gnu::visibility("default")]] inline Taken taken[limit];
-
-// What a module holds of the number of a thread.
-struct Holder {
-  std::uint32_t number = limit;
-  Holder() noexcept {
-    const std::lock_guard lock(mutex);
-    for (std::uint32_t i = limit; i-- > 0;) {
-      if (taken[i].users == 0) {
-        number = i;  // the lowest one that is free, if the thread has none
-      } else if (pthread_equal(taken[i].thread, pthread_self())) {
-        number = i;
-        break;
-      }
-    }
-    if (number != limit) taken[number] = {pthread_self(), taken[number].users + 1};
-  }
-  ~Holder() {
-    if (number == limit) return;
-    const std::lock_guard lock(mutex);
-    --taken[number].users;
-  }
-};
-
-[[gnu::tls_model("initial-exec")]] inline thread_local std::uint32_t cached_plus_one = 0;
-
-[[gnu::noinline]] inline std::uint32_t take() noexcept {
-  static thread_local Holder holder;
-  cached_plus_one = holder.number + 1;
-  return holder.number;
-}
-
-// `limit` when the process has more threads than that.
-[[nodiscard]] inline std::uint32_t mine() noexcept {
-  const std::uint32_t cached = cached_plus_one;
-  return cached != 0 ? cached - 1 : take();
-}
-
-}  // namespace thread_number
-
-namespace ofd {
-
-inline bool lock(int fd, std::uint32_t line, short type) noexcept {
-  struct flock request {};
-  request.l_type = type;
-  request.l_whence = SEEK_SET;
-  request.l_start = lock_byte(line);
-  request.l_len = 1;
-  return fcntl(fd, F_OFD_SETLK, &request) == 0;
-}
-
-// Does another open file description own it? Asked for a read lock, so that others who only look do not count.
-// When the kernel cannot say: yes, to be safe.
-inline bool is_owned_elsewhere(int fd, std::uint32_t line) noexcept {
-  struct flock request {};
-  request.l_type = F_RDLCK;
-  request.l_whence = SEEK_SET;
-  request.l_start = lock_byte(line);
-  request.l_len = 1;
-  return fcntl(fd, F_OFD_GETLK, &request) != 0 || request.l_type != F_UNLCK;
-}
-
-// The same file under a new open file description, even when it has no name any more.
-inline int reopen(int fd) noexcept {
-  char path[32];
-  std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-  return open(path, O_RDWR | O_CLOEXEC);
-}
-
-}  // namespace ofd
 
 struct Identity {
   std::uint64_t boot_id[2] = {};
@@ -128,21 +40,28 @@ struct Identity {
 
 class Roster {
  public:
-  enum class Joined : std::uint8_t { yes, table_full, too_many_threads, lost_by_fork };
+  enum class Joined : std::uint8_t {
+    yes,
+    table_full,
+    too_many_threads,
+    lost,       // the lock file could not be opened, or was closed behind our back
+    forked_off  // lives in one process, which is not this one
+  };
 
   // Where a file's descriptor would be: the queue lives in one process, and nobody else can hold anything.
   static constexpr int one_process = -2;
 
-  // The descriptor must be the only one of its open file description; the roster closes it.
+  // Of the descriptor only the file is wanted; the roster closes it.
   Roster(int fd, ParticipantLine* lines, std::uint32_t count, std::atomic<std::uint32_t>* used,
          Identity identity) noexcept
-      : fd_(fd), lines_(lines), count_(count), used_(used), identity_(identity) {
-    enlist();
+      : is_one_process_(fd == one_process), lines_(lines), count_(count), used_(used), identity_(identity) {
+    enlist(fd);
+    if (fd >= 0) close(fd);
   }
 
   ~Roster() {
+    leave();  // first: a fork in between finds it in the registry, and its file closed
     delist();
-    leave();
   }
 
   Roster(const Roster&) = delete;
@@ -174,10 +93,33 @@ class Roster {
     return take_line(is_settled, line);
   }
 
+  // The calling thread's line becomes one that is no thread's, as after join_apart(): what it names stays named,
+  // whatever the thread does here meanwhile, with another line. False: it has none.
+  [[nodiscard]] bool set_apart(std::uint32_t& line) noexcept {
+    const std::uint32_t thread = thread_number::mine();
+    if (thread == thread_number::limit) return false;
+    // relaxed: a thread's place in here is its own as long as it lives
+    const std::uint32_t mine = line_of_thread_[thread].exchange(0, std::memory_order_relaxed);
+    line = mine - 1;
+    return mine != 0;
+  }
+  // Such a line, which names nothing any more, is the thread's again, or nobody's if it has another one by now.
+  void take_back(std::uint32_t line) noexcept {
+    const std::uint32_t thread = thread_number::mine();
+    std::uint32_t none = 0;
+    if (thread == thread_number::limit ||
+        !line_of_thread_[thread].compare_exchange_strong(none, line + 1, std::memory_order_relaxed))
+      let_go(line);
+  }
+
   [[nodiscard]] bool is_alive(std::uint32_t line) const noexcept {
-    if (owned_[line].load(std::memory_order_acquire)) return true;  // the kernel hides our own locks from us
-    if (fd_ == one_process) return false;
-    return fd_ < 0 || ofd::is_owned_elsewhere(fd_, line);
+    if (is_owned(line)) return true;  // the kernel hides our own locks from us
+    return !is_one_process_ && file_.is_owned_elsewhere(line);
+  }
+
+  // The calling thread's line, if it has one: it joins again when it needs one.
+  void leave_line() noexcept {
+    if (const std::uint32_t thread = thread_number::mine(); thread != thread_number::limit) end_thread(thread);
   }
 
   // Clear a dead owner's line once nothing of it is outstanding, so that later scans are short.
@@ -187,7 +129,39 @@ class Roster {
     if (!is_lost() && look_if_settled(line, is_settled)) lock_byte_of(line, F_UNLCK);
   }
 
-  // Else a table in which nobody could join may have room in a moment.
+  // The same for all lines of the dead that are marked, with one look for all of them: recover(has_died) is called with
+  // their locks held, after which nothing of them is outstanding.
+  template <class Recover>
+  void tidy_all(Recover recover) noexcept {
+    std::uint64_t dead[participants_limit / 64] = {};
+    const auto has_died = [&dead](std::uint32_t line) { return line < participants_limit && (dead[line / 64] >> line % 64 & 1); };
+    bool is_any = false;
+    const std::lock_guard lock(mutex_);
+    if (is_lost()) return;
+    for (std::uint32_t line = 0, end = used(); line < end; ++line) {
+      if (lines_[line].intent.load(std::memory_order_acquire) == 0 || is_owned(line) || !lock_byte_of(line, F_RDLCK)) continue;
+      if (lines_[line].intent.load(std::memory_order_acquire) == 0) {  // somebody else was faster
+        lock_byte_of(line, F_UNLCK);
+        continue;
+      }
+      PENSTOCK_FAILPOINT("recover.found_dead");
+      dead[line / 64] |= std::uint64_t{1} << line % 64;
+      is_any = true;
+    }
+    if (!is_any) return;
+    recover(has_died);
+    for (std::uint32_t line = 0; line < count_; ++line) {
+      if (!has_died(line)) continue;
+      PENSTOCK_FAILPOINT("roster.before_tidy");
+      lines_[line].intent.store(0, std::memory_order_release);  // keeps R1
+      PENSTOCK_FAILPOINT("roster.tidied");
+      lock_byte_of(line, F_UNLCK);
+    }
+  }
+
+  // Else a table in which nobody could join may have room in a moment. So it may if the living have only just ended: a
+  // thread gives its line back in its last moments, and whoever waited for its end may be here before.
+  [[nodiscard]] bool is_full_for_good(int look) const noexcept { return look >= looks_at_the_living && is_full_of_the_living(); }
   [[nodiscard]] bool is_full_of_the_living() const noexcept {
     for (std::uint32_t i = 0; i < count_; ++i)
       if (!is_alive(i)) return false;
@@ -207,43 +181,91 @@ class Roster {
   // False: somebody has it, perhaps we.
   [[nodiscard]] bool hold(std::uint32_t number) noexcept {
     const std::lock_guard lock(mutex_);
-    if (is_lost() || owned_[number].load(std::memory_order_relaxed) || !lock_byte_of(number, F_WRLCK)) return false;
-    owned_[number].store(true, std::memory_order_release);
+    if (is_lost() || is_owned(number) || !lock_byte_of(number, F_WRLCK)) return false;
+    owned_[number].store(Owned::yes, std::memory_order_release);
     return true;
   }
-  [[nodiscard]] bool holds(std::uint32_t number) const noexcept {
-    return owned_[number].load(std::memory_order_acquire);
-  }
+  [[nodiscard]] bool holds(std::uint32_t number) const noexcept { return is_owned(number); }
   void let_go(std::uint32_t number) noexcept {
     const std::lock_guard lock(mutex_);
-    if (is_lost() || !owned_[number].load(std::memory_order_relaxed)) return;
-    owned_[number].store(false, std::memory_order_relaxed);
-    lock_byte_of(number, F_UNLCK);
+    if (is_owned(number)) disown(number);
+  }
+
+  // Lines may name what their threads leave to others of the process. has_nothing(context, line) is asked when the thread
+  // has ended, and by let_go_of_ended(); once it is true nothing names the line any more. Set before anybody joins.
+  void keep_while(bool (*has_nothing)(void* context, std::uint32_t line), void* context) noexcept {
+    has_nothing_ = has_nothing;
+    context_ = context;
+  }
+  // After something was given up that a line may have been kept for. keeps R4
+  void let_go_of_ended() noexcept {
+    if (ended_.load(std::memory_order_relaxed) == 0) [[likely]] return;
+    const std::lock_guard lock(mutex_);
+    for (std::uint32_t line = 0; line < count_ && ended_.load(std::memory_order_relaxed) != 0; ++line)
+      if (is_of_an_ended_thread(line) && has_nothing_(context_, line)) {
+        ended_.fetch_sub(1, std::memory_order_relaxed);
+        disown(line);
+      }
   }
 
   // Counts forks: what was held before one is the parent's.
   [[nodiscard]] std::uint32_t generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
-  [[nodiscard]] int descriptor() const noexcept { return fd_; }
+  // The segment's file; -1 where there is none, or none any more.
+  [[nodiscard]] int descriptor() const noexcept { return file_.descriptor(); }
+  [[nodiscard]] const LockFile& file() const noexcept { return file_; }
+  // Why it has none from the beginning, if so.
+  [[nodiscard]] int open_error() const noexcept { return file_.error(); }
+
+  // Was the descriptor closed behind our back, or never to be had? What is held stays so (F2), and nothing more can be.
+  [[nodiscard]] bool is_lost() const noexcept { return !is_one_process_ && file_.descriptor() < 0; }
+  // The same if somebody has noticed: free of charge. Whoever asks who is alive, or for a lock, notices.
+  [[nodiscard]] bool was_lost() const noexcept { return !is_one_process_ && file_.number() < 0; }
+  [[nodiscard]] bool is_one_process() const noexcept { return is_one_process_; }
+  // Is this the child of the process in which the queue lives?
+  [[nodiscard]] bool is_forked_off() const noexcept { return is_one_process_ && generation() != 0; }
 
   void leave() noexcept {
     const std::lock_guard lock(mutex_);
     PENSTOCK_FAILPOINT("roster.before_leave");
-    if (fd_ >= 0) close(fd_);  // drops every lock of this description
+    file_.close();  // drops every lock of this description
     PENSTOCK_FAILPOINT("roster.left");
-    fd_ = -1;
     forget_lines();
   }
 
  private:
-  [[nodiscard]] bool is_lost() const noexcept { return fd_ == -1; }
+#ifdef PENSTOCK_FAILPOINTS
+  static constexpr int looks_at_the_living = 2;  // every case of a kill campaign ends with a look at a full table
+#else
+  static constexpr int looks_at_the_living = 50;  // 200 us each
+#endif
+
+  enum class Owned : std::uint8_t { no, yes, by_an_ended_thread };
+
+  [[nodiscard]] bool is_owned(std::uint32_t number) const noexcept {
+    return owned_[number].load(std::memory_order_acquire) != Owned::no;
+  }
+
+  [[nodiscard]] bool is_of_an_ended_thread(std::uint32_t line) const noexcept {
+    return owned_[line].load(std::memory_order_relaxed) == Owned::by_an_ended_thread;
+  }
 
   bool lock_byte_of(std::uint32_t number, short type) const noexcept {
-    return fd_ == one_process || ofd::lock(fd_, number, type);
+    return is_one_process_ || file_.lock(number, type);
+  }
+
+  // A lock that is held beyond its descriptor (F2) can only be dropped with all the others: it stays, and is ours.
+  void disown(std::uint32_t number) noexcept {
+    if (is_lost()) return;
+    PENSTOCK_FAILPOINT("roster.before_let_go");
+    owned_[number].store(Owned::no, std::memory_order_relaxed);
+    lock_byte_of(number, F_UNLCK);
+    PENSTOCK_FAILPOINT("roster.let_go");
   }
 
   template <class IsSettled>
   [[nodiscard]] Joined take_line(IsSettled is_settled, std::uint32_t& line) noexcept {
-    if (is_lost()) return Joined::lost_by_fork;
+    if (is_forked_off()) return Joined::forked_off;
+    if (is_lost()) return Joined::lost;
     for (std::uint32_t i = 0; i < count_; ++i) {
       if (!look_if_settled(i, is_settled)) continue;
       if (!lock_byte_of(i, F_WRLCK)) {  // somebody else looks as well
@@ -255,32 +277,42 @@ class Roster {
       PENSTOCK_FAILPOINT("roster.identified");
       raise_used(i + 1);
       PENSTOCK_FAILPOINT("roster.joined");
-      owned_[i].store(true, std::memory_order_release);
+      owned_[i].store(Owned::yes, std::memory_order_release);
       line = i;
       return Joined::yes;
     }
-    return Joined::table_full;
+    return is_lost() ? Joined::lost : Joined::table_full;
   }
 
-  // The line of a thread of ours that has ended, if nobody has its number by now: whoever gets that later finds no line.
+  // The line of a thread of ours that has ended, and is kept for what it names.
   [[nodiscard]] bool take_from_ended(std::uint32_t thread) noexcept {
-    const std::lock_guard lock(thread_number::mutex);
-    for (std::uint32_t ended = 0; ended < thread_number::limit; ++ended) {
-      if (thread_number::taken[ended].users != 0) continue;
-      const std::uint32_t line_plus_one = line_of_thread_[ended].exchange(0, std::memory_order_relaxed);
-      if (line_plus_one == 0) continue;
+    for (std::uint32_t line = 0; line < count_; ++line) {
+      if (!is_of_an_ended_thread(line)) continue;
+      ended_.fetch_sub(1, std::memory_order_relaxed);
       // for people; to the others the line is still ours, and of the same tenure
-      lines_[line_plus_one - 1].thread.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
-      line_of_thread_[thread].store(line_plus_one, std::memory_order_relaxed);
+      lines_[line].thread.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
+      owned_[line].store(Owned::yes, std::memory_order_relaxed);
+      line_of_thread_[thread].store(line + 1, std::memory_order_relaxed);
       return true;
     }
     return false;
   }
 
+  // keeps R4
+  void end_thread(std::uint32_t thread) noexcept {
+    const std::lock_guard lock(mutex_);
+    const std::uint32_t line_plus_one = line_of_thread_[thread].exchange(0, std::memory_order_relaxed);
+    if (line_plus_one == 0) return;
+    const std::uint32_t line = line_plus_one - 1;
+    if (has_nothing_ == nullptr || has_nothing_(context_, line)) return disown(line);
+    owned_[line].store(Owned::by_an_ended_thread, std::memory_order_relaxed);
+    ended_.fetch_add(1, std::memory_order_relaxed);
+  }
+
   // R2: take the line's read lock, and keep it only if its last owner left nothing behind.
   template <class IsSettled>
   [[nodiscard]] bool look_if_settled(std::uint32_t i, IsSettled is_settled) noexcept {
-    if (owned_[i].load(std::memory_order_relaxed) || !lock_byte_of(i, F_RDLCK)) return false;
+    if (is_owned(i) || !lock_byte_of(i, F_RDLCK)) return false;
     PENSTOCK_FAILPOINT("roster.looking");
     if (lines_[i].intent.load(std::memory_order_acquire) != 0) {
       if (!is_settled(i)) {
@@ -315,7 +347,8 @@ class Roster {
 
   void forget_lines() noexcept {
     for (auto& line : line_of_thread_) line.store(0, std::memory_order_relaxed);
-    for (auto& owned : owned_) owned.store(false, std::memory_order_relaxed);
+    ended_.store(0, std::memory_order_relaxed);
+    for (auto& owned : owned_) owned.store(Owned::no, std::memory_order_relaxed);
   }
 
   // Every roster of this process, whichever module made it, for the fork handlers: see thread_number.
@@ -324,9 +357,11 @@ class Roster {
   [[gnu::visibility("default")]] static inline bool has_fork_handlers_ = false;
   Roster* next_ = nullptr;
 
-  void enlist() noexcept {
+  void enlist(int fd) noexcept {
     const std::lock_guard lock(registry_mutex_);
     if (!has_fork_handlers_) has_fork_handlers_ = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+    thread_number::at_end.store(end_of_a_thread, std::memory_order_release);
+    if (fd >= 0) (void)file_.open(fd);  // F1
     next_ = registry_;
     registry_ = this;
   }
@@ -339,6 +374,11 @@ class Roster {
         return;
       }
     }
+  }
+
+  static void end_of_a_thread(std::uint32_t thread) noexcept {
+    const std::lock_guard lock(registry_mutex_);
+    for (Roster* roster = registry_; roster != nullptr; roster = roster->next_) roster->end_thread(thread);
   }
 
   static void before_fork() noexcept {
@@ -368,20 +408,21 @@ class Roster {
   void start_anew() noexcept {
     forget_lines();
     generation_.fetch_add(1, std::memory_order_relaxed);
-    if (fd_ < 0) return;
-    const int fresh = ofd::reopen(fd_);
-    close(fd_);  // the parent's locks stay: it still has the description
-    fd_ = fresh;
+    file_.start_anew();
   }
 
-  int fd_;
+  LockFile file_;
+  bool is_one_process_;
   ParticipantLine* lines_;
   std::uint32_t count_;
   std::atomic<std::uint32_t>* used_;
   Identity identity_;
   std::mutex mutex_;
   std::atomic<std::uint32_t> line_of_thread_[thread_number::limit] = {};
-  std::atomic<bool> owned_[lock_numbers] = {};
+  std::atomic<Owned> owned_[lock_numbers] = {};
+  std::atomic<std::uint32_t> ended_{0};  // lines that are kept though their threads have ended
+  bool (*has_nothing_)(void* context, std::uint32_t line) = nullptr;
+  void* context_ = nullptr;
   std::atomic<std::uint32_t> generation_{0};
 };
 

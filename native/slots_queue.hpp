@@ -2,6 +2,7 @@
 #pragma once
 
 #include "patience.hpp"
+#include "rest.hpp"
 #include "slots_recovery.hpp"
 
 namespace penstock {
@@ -17,7 +18,10 @@ class SlotsQueue {
         roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
                 &control_->participants_used, identity),
         producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers, roster_),
-        recovery_(slots_, roster_, {producers_.lines(), producers_.count()}) {}
+        recovery_(slots_, roster_, {producers_.lines(), producers_.count()}) {
+    roster_.keep_while([](void* queue, std::uint32_t line) { return static_cast<SlotsQueue*>(queue)->has_nothing(line); },
+                       this);
+  }
 
   [[nodiscard]] Slots& slots() noexcept { return slots_; }
   [[nodiscard]] SlotsControl& control() const noexcept { return *control_; }
@@ -42,7 +46,7 @@ class SlotsQueue {
         roster_.lines()[me() - 1].intent.store(SlotsRecovery::present, std::memory_order_release);
         PENSTOCK_FAILPOINT("slots.joined");
       }
-      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_of_the_living()) return joined;
+      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_for_good(look)) return joined;
       const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
       nanosleep(&moment, nullptr);
     }
@@ -84,11 +88,30 @@ class SlotsQueue {
     return changed;
   }
 
-  // Puts are over: is there really nothing more to come? Called after a take that found nothing.
-  [[nodiscard]] bool is_drained() noexcept {
-    // P2: a publish that was not refused is ARRIVING since before this look, or done
-    if (is_any(slot_word::State::arriving) || is_any(slot_word::State::orphaned)) return false;
-    return !slots_.looks_takeable();
+  // Puts are over: is there really nothing more to come? Called after a take that found nothing; `me`: by whom. An item
+  // stays in its slot, whoever has it, so one look at each word is enough (O2): what was put back meanwhile was TAKEN
+  // before, and is seen as one or the other.
+  // Who has taken something itself does not wait for what others have (O3).
+  [[nodiscard]] bool is_drained(std::uint32_t me = 0) noexcept {
+    bool is_taken = false;
+    bool is_taken_by_me = false;
+    for (std::uint64_t slot = 0; slot < slots_.count(); ++slot) {
+      const std::uint64_t word = slots_.word_of(slot);
+      switch (slot_word::state_of(word)) {
+        case slot_word::State::arriving:  // P2: a publish that was not refused is ARRIVING since before this look, or done
+        case slot_word::State::queued:
+        case slot_word::State::orphaned: return false;
+        case slot_word::State::taken:
+          is_taken = true;
+          is_taken_by_me |= slot_word::owner_of(word) == me;
+          break;
+        default: break;
+      }
+    }
+    return (!is_taken || is_taken_by_me) && !slots_.looks_takeable();
+  }
+  void wake_the_rest() noexcept {
+    Rest::wake(items(), [this] { return slots_.closed() != 0; });
   }
 
   void shut_down(bool immediate) noexcept {
@@ -115,6 +138,8 @@ class SlotsQueue {
   }
 
   void wait_for_items(std::int64_t limit_ns) noexcept {
+    if (slots_.closed() == Slots::puts_closed) [[unlikely]]
+      return rest_.wait(items(), [this] { return slots_.looks_takeable() || is_drained(me()); }, limit_ns);
     const auto near = [this] { return slots_.looks_takeable() || slots_.closed() != 0; };
     wait_until(items(), item_patience_, near, near, limit_ns);
   }
@@ -141,6 +166,22 @@ class SlotsQueue {
   }
 
  private:
+  // A slot that a thread has taken may be left by another, and so outlives it: does none name this line any more? Asked
+  // again and again of the same line, so the look begins at the slot that was the answer last time.
+  [[nodiscard]] bool has_nothing(std::uint32_t line) noexcept {
+    std::atomic<std::uint32_t>& last = last_named_[line % last_named_count];
+    const std::uint64_t begin = last.load(std::memory_order_relaxed) % slots_.count();
+    for (std::uint64_t i = 0; i < slots_.count(); ++i) {
+      const std::uint64_t slot = begin + i < slots_.count() ? begin + i : begin + i - slots_.count();
+      if (slot_word::owner_of(slots_.word_of(slot)) != line + 1) continue;
+      last.store(static_cast<std::uint32_t>(slot), std::memory_order_relaxed);
+      return false;
+    }
+    roster_.lines()[line].intent.store(0, std::memory_order_release);  // keeps V5
+    return true;
+  }
+
+  static constexpr std::uint32_t last_named_count = 64;
   static constexpr std::int64_t recovery_interval_ns = 10'000'000;
   static constexpr int join_looks = 500;
   static constexpr int settle_looks = 500;  // one is enough, unless what the line says was never so
@@ -160,7 +201,9 @@ class SlotsQueue {
   SlotsRecovery recovery_;
   Patience item_patience_;
   Patience room_patience_;
+  Rest rest_;
   std::atomic<std::int64_t> last_recovery_ns_{0};
+  std::atomic<std::uint32_t> last_named_[last_named_count] = {};
 };
 
 }  // namespace penstock

@@ -15,7 +15,7 @@
 //            V4  before a slot becomes STRAY, whoever was about to put something there is told that it is not in (K2).
 //            V5  a line is used again only when nothing names it any more: its intent is set as long as it has an
 //                owner, and is cleared after this (R2).
-// Progress   lock-free; one pass over the slots for each line of somebody dead.
+// Progress   lock-free; one pass over the slots for all that have died.
 #pragma once
 
 #include "roster.hpp"
@@ -34,33 +34,31 @@ class SlotsRecovery {
   // Looks for the dead, and recovers what they had. Returns whether anything changed.
   [[nodiscard]] bool run() noexcept {
     bool changed = false;
-    const std::uint32_t used = roster_.used();
-    for (std::uint32_t line = 0; line < used; ++line) {
-      if (roster_.lines()[line].intent.load(std::memory_order_acquire) == 0 || roster_.is_alive(line)) continue;
-      PENSTOCK_FAILPOINT("recover.found_dead");
-      roster_.tidy(line, [&](std::uint32_t dead) {
-        changed |= recover_line(dead);
-        return true;
-      });
-    }
+    roster_.tidy_all([&](auto has_died) { changed = recover_all(has_died); });
     return changed;
   }
 
   // Everything that names this line. Called with its lock held: V1.
   bool recover_line(std::uint32_t line) noexcept {
+    return recover_all([line](std::uint32_t named) { return named == line; });
+  }
+
+ private:
+  using State = slot_word::State;
+
+  // The same for several lines.
+  template <class HasDied>
+  [[nodiscard]] bool recover_all(HasDied has_died) noexcept {
     bool changed = false;
     for (std::uint64_t slot = 0; slot < slots_.count(); ++slot) {
       std::uint64_t word = slots_.word_of(slot);
-      while (slot_word::owner_of(word) == line + 1) {
+      while (slot_word::owner_of(word) != 0 && has_died(static_cast<std::uint32_t>(slot_word::owner_of(word) - 1))) {
         if (recover_slot(slot, word)) changed = true;
         word = slots_.word_of(slot);  // nobody alive writes this line's name: it is gone, or another recoverer's turn
       }
     }
     return changed;
   }
-
- private:
-  using State = slot_word::State;
 
   [[nodiscard]] bool recover_slot(std::uint64_t slot, std::uint64_t word) noexcept {
     pass_heads(slot);

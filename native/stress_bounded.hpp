@@ -56,7 +56,7 @@ class StressedBounded {
       } else if (found.changed) {
         queue_.room().notify();
       } else {
-        return outcome == Outcome::closed ? Answer::closed : Answer::refused;
+        return outcome == Outcome::closed && !queue_.may_come_again() ? Answer::closed : Answer::refused;
       }
     }
   }

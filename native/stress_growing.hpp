@@ -57,7 +57,7 @@ class StressedGrowing {
       // busy: its put has not returned, so this is an answer, but others behind it may have
       seen = {Seen::unknown, 0, outcome == Outcome::busy};
       if (outcome != Outcome::closed && !queue_.recovery_is_due(outcome)) return Answer::refused;
-      queue_.flow().look_back();
+      queue_.flow().rest();
       const GrowingRecovery::Found found = queue_.recover();
       if (found.unclaimed) return Answer::corrupt;
       if (found.adoptable) {
@@ -65,7 +65,7 @@ class StressedGrowing {
       } else if (found.changed) {
         queue_.room().notify();
       } else {
-        return outcome == Outcome::closed ? Answer::closed : Answer::refused;
+        return outcome == Outcome::closed && !queue_.may_come_again() ? Answer::closed : Answer::refused;
       }
     }
   }

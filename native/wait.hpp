@@ -40,13 +40,13 @@ class Event {
 
   // After a publish. One fence, and usually one load of a line that nobody writes.
   void notify() noexcept {
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // W2, pairs with the fence in announce()
+    fence_after_publish();
     wake(1);
   }
 
   // The same where every sleeper waits for the same thing: all are woken, and none marks the word again.
   void notify_all() noexcept {
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // W2, pairs with the fence in announce()
+    fence_after_publish();
     wake(everybody);
   }
 
@@ -91,6 +91,16 @@ class Event {
  private:
   static constexpr std::uint32_t sleeping = 1;
   static constexpr int everybody = 0x7fffffff;
+
+  // W2, pairs with the fence in announce(). Without it the look at bit 0 may come before the publish is seen, while the
+  // sleeper's look comes before it, too: both go on, and one of them to sleep.
+  static void fence_after_publish() noexcept {
+#ifdef PENSTOCK_WITHOUT_NOTIFY_FENCE  // a build of tests/native/test_wakeups.cpp, which must notice
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+#else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+  }
 
   void wake(int sleepers) noexcept {
     std::uint32_t seen = word_->load(std::memory_order_relaxed);

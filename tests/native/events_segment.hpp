@@ -119,7 +119,7 @@ class EventsAttachment {
   EventsAttachment(const EventsSegment& segment, Identity identity, const EventsMap& map)
       : mapping_(segment.fd(), segment.base(), segment.offsets().total),
         queue_(mapping_.base(), offsets_to_use(segment), map, segment.settings().participants,
-               segment.settings().producers, open_again(segment.fd()), identity, false),
+               segment.settings().producers, open_again(segment.fd()), identity, false, witnesses_of(identity)),
         producers_(segment.offsets().producers == 0
                        ? nullptr
                        : reinterpret_cast<ProducersHead*>(mapping_.base() + segment.offsets().producers),
@@ -152,6 +152,13 @@ class EventsAttachment {
     EventsOffsets at = segment.offsets();
     if (hides_producers) at.producers = 0;
     return at;
+  }
+
+  // Of boots that are told apart by every witness: the lower the first number, the longer ago it began.
+  static BootWitnesses witnesses_of(Identity identity) noexcept {
+    const std::uint64_t number = identity.boot_id[0];
+    if (number == 0) return {};
+    return {{number, identity.boot_id[1]}, true, -1'000'000'000'000'000 / static_cast<std::int64_t>(number), true};
   }
 
   OwnMapping mapping_;

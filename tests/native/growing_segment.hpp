@@ -98,7 +98,7 @@ class GrowingAttachment {
   GrowingAttachment& operator=(const GrowingAttachment&) = delete;
 
   [[nodiscard]] GrowingQueue& queue() noexcept { return queue_; }
-  [[nodiscard]] GrowingFlow<GrowingQueue>& flow() noexcept { return queue_.flow(); }
+  [[nodiscard]] GrowingFlow<GrowingKeeper>& flow() noexcept { return queue_.flow(); }
 
   [[nodiscard]] SharedLedger ledger() {
     SharedLedger ledger;

@@ -87,9 +87,8 @@ class Attachment {
  public:
   explicit Attachment(const Segment& segment)
       : mapping_(segment.fd(), segment.base(), segment.offsets().total),
-        lock_fd_(open_again(segment.fd())),
         queue_(mapping_.base(), offsets_to_use(segment), segment.shape().capacity, segment.shape().slot_bytes,
-               segment.shape().participants, segment.shape().producers, lock_fd_, Identity{}),
+               segment.shape().participants, segment.shape().producers, open_again(segment.fd()), Identity{}),
         producers_(segment.offsets().producers == 0
                        ? nullptr
                        : reinterpret_cast<ProducersHead*>(mapping_.base() + segment.offsets().producers),
@@ -101,7 +100,7 @@ class Attachment {
   [[nodiscard]] SharedQueue& queue() noexcept { return queue_; }
   [[nodiscard]] const Ring& ring() const noexcept { return queue_.ring(); }
   [[nodiscard]] Producers& producers() noexcept { return producers_; }
-  [[nodiscard]] int lock_fd() const noexcept { return lock_fd_; }
+  [[nodiscard]] int lock_fd() const noexcept { return queue_.roster().descriptor(); }
 
   // The calling thread's line, joined at the first call.
   [[nodiscard]] SharedLedger ledger() {
@@ -123,7 +122,6 @@ class Attachment {
   }
 
   OwnMapping mapping_;
-  int lock_fd_;
   SharedQueue queue_;
   Producers producers_;  // as the queue has them, unless they are hidden from it
 };

@@ -16,39 +16,48 @@ constexpr std::uint64_t items_each = 40'000;
 constexpr std::uint64_t items_each = 400'000;
 #endif
 
-// Tides: fill up to a mark, then let everything pass one by one until the queue has gone back to level 0.
+// Tides: fill up to a mark, then let everything pass one by one until the queue has gone back to level 0. The highest
+// mark comes first, when nothing has been got yet: it is reached however the threads are scheduled.
 class Tides {
  public:
-  Tides(const GrowingSegment& segment, std::uint64_t highest) : levels_(segment.levels()), highest_(highest) {}
+  Tides(const GrowingSegment& segment, std::uint64_t highest)
+      : levels_(segment.levels()), highest_(highest), mark_(highest) {}
 
   [[nodiscard]] bool may_put() {
     if (is_ebb_.load(std::memory_order_relaxed)) return count_items(levels_, false) < 4;
-    if (count_items(levels_, false) >= mark_.load(std::memory_order_relaxed)) turn();
+    if (count_items(levels_, false) >= mark_.load(std::memory_order_relaxed)) turn(false);
     return true;
   }
   [[nodiscard]] bool may_get() {
     if (is_ebb_.load(std::memory_order_relaxed)) {
-      if (levels_.stage().written_level() == 0) turn();
+      if (levels_.stage().written_level() == 0) turn(true);
       return true;
     }
     return is_over.load(std::memory_order_relaxed);
   }
   [[nodiscard]] std::uint64_t tides() const noexcept { return turns_.load() / 2; }
+  [[nodiscard]] std::uint32_t highest_level() const noexcept { return highest_level_.load(); }
 
   std::atomic<bool> is_over{false};  // nothing more is put
 
  private:
-  void turn() {
+  // One of those who saw the tide's end turns it; `was_ebb` is what they saw.
+  void turn(bool was_ebb) {
+    const std::uint32_t level = levels_.stage().written_level();
+    if (!is_ebb_.compare_exchange_strong(was_ebb, !was_ebb)) return;
     turns_.fetch_add(1, std::memory_order_relaxed);
-    if (is_ebb_.exchange(!is_ebb_.load())) {
-      const std::uint64_t mark = mark_.load() * 4;
-      mark_.store(mark > highest_ ? 20 : mark);
+    if (was_ebb) {
+      const std::uint64_t mark = mark_.load() / 4;
+      mark_.store(mark < 20 ? highest_ : mark);
+    } else if (level > highest_level_.load()) {
+      highest_level_.store(level);
     }
   }
   Levels levels_;
   std::uint64_t highest_;
   std::atomic<bool> is_ebb_{false};
-  std::atomic<std::uint64_t> mark_{20};
+  std::atomic<std::uint64_t> mark_;
+  std::atomic<std::uint32_t> highest_level_{0};
   std::atomic<std::uint64_t> turns_{0};
 };
 
@@ -68,7 +77,6 @@ class Watch {
   }
   std::uint64_t unsound = 0;    // looks that found the read level beyond the written one
   std::uint64_t backwards = 0;  // and those that found a move undone, or a level skipped
-  std::uint32_t highest = 0;
 
  private:
   void look() {
@@ -80,7 +88,6 @@ class Watch {
       backwards += now.word >> 16 < last.word >> 16;
       const bool is_next_move = now.word >> 16 == (last.word >> 16) + 1;
       backwards += is_next_move && now.written_level() > last.written_level() + 1;
-      if (now.written_level() > highest) highest = now.written_level();
       last = now;
     }
   }
@@ -137,7 +144,7 @@ TEST(every_item_comes_out_once_and_in_order_through_all_levels) {
   constexpr std::uint64_t sides = 4;
   GrowingSizes sizes{.first_bytes = 128, .steps = 9, .slot_bytes = 16, .participants = 16};
   GrowingSegment segment(sizes);
-  Tides tides(segment, 8 << 2 * 7);
+  Tides tides(segment, 81'920);  // the levels up to the sixth hold 43,690
   Watch watch(segment);
   std::vector<Tally> tallies(sides);
   std::vector<std::unique_ptr<GrowingAttachment>> attached;
@@ -160,7 +167,7 @@ TEST(every_item_comes_out_once_and_in_order_through_all_levels) {
   }
   CHECK_EQUAL(watch.unsound, 0u);
   CHECK_EQUAL(watch.backwards, 0u);
-  CHECK(watch.highest >= 7);
+  CHECK(tides.highest_level() >= 7);
   CHECK_EQUAL(count, sides * items_each);
   std::printf("tides %llu, grown %llu, shrunk %llu\n", static_cast<unsigned long long>(tides.tides()),
               static_cast<unsigned long long>(segment.control().grown.load()),

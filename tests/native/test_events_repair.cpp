@@ -121,7 +121,7 @@ TEST(a_roll_back_keeps_what_was_synced) {
     CHECK(reader.commit());
     {
       const Inside inside(attached);
-      attached.log().repair().roll_back_to(synced);
+      CHECK_EQUAL(attached.log().repair().roll_back_to(synced), synced);
       CHECK(attached.log().repair().after_kill(attached.queue().backing()));
     }
     CHECK_EQUAL(segment.end().position(), synced);
@@ -146,7 +146,7 @@ TEST(a_roll_back_does_not_trust_lines_that_never_reached_the_disk) {
       if (!was_used) line.items = 0;
     }
     const Inside inside(attached);
-    attached.log().repair().roll_back_to(10);
+    CHECK_EQUAL(attached.log().repair().roll_back_to(10), 10u);
     CHECK(attached.log().repair().after_kill(attached.queue().backing()));
     CHECK_EQUAL(segment.end().position(), 10u);
     CHECK_EQUAL(segment.kept(), 3u);

@@ -70,7 +70,37 @@ TEST(each_thread_has_a_line_and_finds_it_again) {
   std::uint32_t third = mine;
   std::thread([&] { third = attached.ledger().number(); }).join();
   CHECK_EQUAL(third, other);  // the line of a thread that has ended goes to the next
-  CHECK_EQUAL(attached.queue().count_alive(), 2u);
+  CHECK_EQUAL(attached.queue().count_alive(), 1u);  // it is nobody's until then
+}
+
+TEST(a_thread_that_ends_in_the_midst_of_a_claim_is_dead) {
+  Segment segment({});
+  Attachment attached(segment);
+  std::thread([&] {
+    Span span;
+    REQUIRE(claim_one(attached, span) == Outcome::done);
+  }).join();
+  CHECK(attached.queue().recovery().run().changed);
+  CHECK_EQUAL(attached.ring().generation_of(0).load(), generation::tombstone(0));
+}
+
+TEST(a_process_without_its_descriptor_keeps_its_lines_and_gets_no_more) {
+  Segment segment({});
+  Attachment attached(segment);
+  Attachment observer(segment);
+  const std::uint32_t line = attached.ledger().number();
+  const int number = attached.lock_fd();
+  close(number);
+  CHECK_EQUAL(dup2(segment.fd(), number), number);  // the same file, and none of ours
+  CHECK(observer.queue().roster().is_alive(line));
+  CHECK(attached.queue().roster().is_lost());
+  SharedLedger apart;
+  CHECK(attached.queue().join_apart(apart) == Roster::Joined::lost);
+  CHECK(attached.queue().roster().is_alive(line + 1));  // it cannot say, and says so to be safe
+  attached.die();
+  CHECK(!observer.queue().roster().is_alive(line));
+  CHECK(fcntl(number, F_GETFD) >= 0);  // a stranger's is not closed
+  close(number);
 }
 
 TEST(a_line_is_alive_to_everybody_until_its_owner_is_gone) {

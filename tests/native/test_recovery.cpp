@@ -61,6 +61,51 @@ TEST(what_a_living_producer_claimed_is_left_alone) {
   CHECK_EQUAL(survivor.ring().generation_of(0).load(), generation::tombstone(0));
 }
 
+// Parts of a long stretch that living lines name, at its ends and at those of the pieces it is judged in.
+static constexpr Span named_by_the_living[] = {{0, 1}, {1023, 2}, {3000, 1500}, {8191, 1}};
+[[nodiscard]] static bool is_named_by_the_living(std::uint64_t p) {
+  for (const Span part : named_by_the_living)
+    if (p >= part.position && p < part.position + part.slots) return true;
+  return false;
+}
+static void name_them(Attachment& living, Side side) {
+  for (const Span part : named_by_the_living) {
+    SharedLedger line;
+    REQUIRE(living.queue().join_apart(line) == Roster::Joined::yes);
+    line.declare(side, part.position, part.slots);
+  }
+}
+
+TEST(a_long_claim_of_a_dead_producer_is_buried_without_what_the_living_name) {
+  Segment segment({.capacity = 8192});
+  Attachment doomed(segment);
+  Attachment living(segment);
+  Attachment survivor(segment);
+  Span span;
+  REQUIRE(claim_slots(doomed, 8192, span) == Outcome::done);
+  name_them(living, Side::push);
+  doomed.die();
+  CHECK(survivor.queue().recovery().run().changed);
+  for (std::uint64_t p = 0; p < 8192; ++p)
+    CHECK_EQUAL(survivor.ring().generation_of(p).load(), is_named_by_the_living(p) ? p : generation::tombstone(p));
+}
+
+TEST(long_items_of_a_dead_consumer_are_adopted_without_what_the_living_name) {
+  Segment segment({.capacity = 8192});
+  Attachment doomed(segment);
+  Attachment living(segment);
+  Attachment survivor(segment);
+  for (std::uint64_t i = 0; i < 8192; ++i) REQUIRE(put_number(survivor, i) == Outcome::done);
+  REQUIRE(claim_pop(doomed.ring(), doomed.ledger(), {0, 8192}));
+  name_them(living, Side::pop);
+  doomed.die();
+  std::uint64_t adopted = 0;
+  while (adopt_bytes(survivor).has_value()) ++adopted;
+  CHECK_EQUAL(adopted, 8192u - 1 - 2 - 1500 - 1);
+  for (const Span part : named_by_the_living)
+    CHECK_EQUAL(survivor.ring().generation_of(part.position).load(), generation::published(part.position));
+}
+
 TEST(what_a_dead_consumer_took_is_delivered_by_another) {
   Segment segment({});
   Attachment doomed(segment);

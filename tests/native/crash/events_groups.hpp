@@ -94,8 +94,9 @@ class EventsGroups {
     if (options_.may_match(name, names())) units_.push_back({std::move(name), std::move(body)});
   }
 
-  [[nodiscard]] static Closing closing(const Options& options, std::size_t turn) {
-    return {(turn + options.seed) % 2 == 0, (turn + options.seed) % 4 < 2};
+  // Of the machine's last boot nobody is left: whoever had the log open before would have settled it.
+  [[nodiscard]] static Closing closing(const Options& options, std::size_t turn, const EventsScene& scene) {
+    return {(turn + options.seed) % 2 == 0, !scene.occupancy.is_rebooted && (turn + options.seed) % 4 < 2};
   }
 
   // Who waits comes to the same point again and again: the first times and the last are enough.
@@ -120,7 +121,7 @@ class EventsGroups {
   static void run_one(EventsWorker& worker, OneOf one_of, std::size_t turn, EventsCase played) {
     const std::size_t many = worker.options().is_long ? one_of.in_long : one_of.in_short;
     if ((turn + worker.options().seed) % many != 0) return;
-    played.closing = closing(worker.options(), turn / many);
+    played.closing = closing(worker.options(), turn / many, played.scene);
     worker.run(played);
   }
 
@@ -133,7 +134,7 @@ class EventsGroups {
     add("single/" + scene.name() + "/" + name_of(op), [=](EventsWorker& worker) {
       std::size_t turn = 0;
       for (const Point& point : record(worker, scene, {}, op))
-        worker.run({"single", scene, {{op, Fire::kill, point}}, closing(worker.options(), turn++)});
+        worker.run({"single", scene, {{op, Fire::kill, point}}, closing(worker.options(), turn++, scene)});
     });
   }
 

@@ -65,6 +65,8 @@ enum class Planned : std::uint8_t {
   if (!enter(context)) return Planned::busy;
   const Producers::Taken taken =
       context.attached.producers().take(name_of_producer("planned"), owner_word(context), sequence, total, line);
+  if (taken == Producers::Taken::yes && context.queue().confirm_once(*line) != 0)
+    context.probe.complain("a sync failed");
   const Begun begun = taken == Producers::Taken::yes ? begin(*line, sequence, total) : Begun::yes;
   context.queue().leave();
   if (taken == Producers::Taken::in_use || taken == Producers::Taken::table_busy) return Planned::busy;

@@ -61,6 +61,22 @@ inline void lose_lock(EventsAttachment& attached, const EventsProbe& probe) noex
   return entered == Entered::yes;
 }
 
+// What every participant does that opens a log on a disk, before anything else.
+inline void open_log(EventsContext& context) {
+  EventsQueue& queue = context.queue();
+  const Settling settling = queue.begin_settling();
+  if (settling == Settling::busy) context.probe.complain("a dead one's settling lock is held");
+  if (settling != Settling::alone) return;
+  bool is_settled = true;
+  if (queue.must_settle()) {
+    if (!enter(context)) return context.probe.complain("the lock of the last boot is not to be had");
+    is_settled = queue.settle_boot();
+    queue.leave();
+  }
+  if (!is_settled) context.probe.complain("another boot could not be settled");
+  queue.end_settling(is_settled);
+}
+
 // Items of these lengths, by one append. How many went in.
 inline std::uint64_t put_items(EventsContext& context, const std::vector<std::uint16_t>& lengths) {
   EventsProbe& probe = context.probe;

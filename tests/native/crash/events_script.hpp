@@ -29,7 +29,7 @@ enum class EventsOp : std::uint8_t {
   rejoin,
   bury,
   sync,
-  boot,
+  boot,  // opens the log after a crash of the machine, and finds the mover again
   shutdown,
   join,
   leave,
@@ -79,6 +79,8 @@ inline constexpr EventsOccupancy events_dropped = {
     .name = "dropped", .items = EventsOccupancy::all, .has_dropped = true};
 inline constexpr EventsOccupancy events_rebooted = {"rebooted", 11, 5, true};
 inline constexpr std::uint64_t synced_before_boot = 7;
+inline constexpr std::uint64_t planned_before_boot = 6;  // the plan's first two items: the crash takes one of them
+inline constexpr std::uint64_t moved_before_boot = 9;    // the mover's place, beyond what is left
 inline constexpr Identity today{{3, 4}, 0};
 
 struct EventsScene {
@@ -142,9 +144,7 @@ inline void do_inside(EventsContext& context, EventsOp op, EventsSubscription& s
     case EventsOp::unsubscribe: queue.unsubscribe(subscription.line); break;
     case EventsOp::rejoin: (void)queue.rejoin(subscription.line, subscription.cursor); break;
     case EventsOp::bury: (void)queue.bury_readers(true); break;
-    case EventsOp::boot:
-      if (!queue.settle_boot()) context.probe.complain("another boot could not be settled");
-      break;
+    case EventsOp::boot: (void)subscribe(context, "mover", 0, subscription); break;
     case EventsOp::forget: forget_another(context.attached.producers(), owner_word(context)); break;
     case EventsOp::shutdown: queue.log().shut_down(); break;
     default: break;
@@ -184,6 +184,7 @@ inline void perform(EventsContext& context, const EventsScene& scene, EventsOp o
     default: break;
   }
   context.probe.begin_operation();
+  if (op == EventsOp::boot) open_log(context);
   if (op == EventsOp::commit && has_line) {
     commit(context, subscription);
   } else if (op == EventsOp::witness) {

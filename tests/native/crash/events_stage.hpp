@@ -25,9 +25,9 @@ class EventsPlay {
   void prepare(const Scene& scene) {
     history_->reset(segment_.end().position() + 1);
     segment_.reset();
+    make_plan(scene);
     fill(scene);
     if (scene.occupancy.is_rebooted) crash_machine();
-    make_plan(scene);
     // as if somebody slept on either side, so that wake-ups are places to die, too
     segment_.control().items.word.store(1);
     segment_.control().room.word.store(1);
@@ -129,10 +129,15 @@ class EventsPlay {
     (void)subscribe(context, "mover", 0, mover);
     attached.queue().leave();
     std::uint64_t put = 0;
-    while (put < scene.occupancy.items && put_items(context, {scene.short_length()}) == 1) ++put;
+    while (put < scene.occupancy.items && put_items(context, {scene.short_length()}) == 1) {
+      if (++put != planned_before_boot || !scene.occupancy.is_rebooted) continue;
+      if (put_sequence(context, 0) != Planned::done) throw std::runtime_error("a scene cannot be prepared");
+      put += history_->plan.counts[0];
+    }
     const std::uint64_t passed = std::min(put, scene.occupancy.passed);
     for (const std::uint32_t line : {witness.line, mover.line})
       (void)move_to(attached.map(), attached.map().readers[line], passed);
+    if (scene.occupancy.is_rebooted) (void)move_to(attached.map(), attached.map().readers[mover.line], moved_before_boot);
     history_->base = passed;
     if (scene.occupancy.has_mover) {
       history_->mover.place = passed;
@@ -151,6 +156,7 @@ class EventsPlay {
   // Only what was synced is believed: the rest is lost as soon as anybody comes.
   void crash_machine() {
     segment_.control().synced.store(synced_before_boot);
+    history_->mover.place = synced_before_boot;
     for (std::uint32_t id = 1; id < history_->next_id.load(); ++id)
       if (history_->items[id].position >= synced_before_boot) history_->items[id].position = nowhere;
   }

@@ -14,15 +14,16 @@ class EventsSurvivors {
  public:
   EventsSurvivors(const EventsSegment& segment, EventsHistory& history, const EventsScene& scene)
       : segment_(segment), history_(history), scene_(scene), reader_(segment, today), writer_(segment, today) {
-    join(reader_, probe_);
-    join(writer_, probe_);
+    for (EventsContext* context : {&reading_, &writing_}) {
+      if (scene.occupancy.is_rebooted) open_log(*context);
+      join(context->attached, probe_);
+    }
   }
 
   // The end of every case: the queue must be as good as new.
   void close(Closing closing) {
     if (closing.attached_before) raise(SIGSTOP);  // until the case has happened
     const std::int64_t begin = monotonic_ns();
-    if (!settle_boot()) return;
     if (closing.producer_first && !is_shut()) put_first();
     read_witness(true);
     if (!is_shut()) put_one();
@@ -30,6 +31,7 @@ class EventsSurvivors {
     read_witness(false);
     check_readers();
     check_blocks();
+    if (!is_shut()) put_several();
     if (!is_shut()) finish_plan();
     if (!is_shut()) fill_and_drain();
     check_lines();
@@ -64,20 +66,15 @@ class EventsSurvivors {
   [[nodiscard]] bool is_shut() const noexcept { return segment_.end().is_closed(); }
   [[nodiscard]] bool may_drop() const noexcept { return scene_.shape.settings.may_drop; }
 
-  [[nodiscard]] bool settle_boot() {
-    if (!scene_.occupancy.is_rebooted || !reader_.queue().is_of_another_boot()) return true;
-    if (!enter(reading_)) return false;
-    if (!reader_.queue().settle_boot()) probe_.complain("another boot could not be settled");
-    reader_.queue().leave();
-    return true;
-  }
-
   // A full budget stays so as long as the mover needs it.
   void put_one() {
     const bool may_be_full = history_.is_full || scene_.occupancy.items == EventsOccupancy::all;
     if (put_items(writing_, {scene_.short_length()}) == 0 && !may_be_full)
       probe_.complain("a put beside nobody did not go in");
   }
+
+  // Others put as many items as a publish of the plan has: an intent that nobody undid would now seem to have happened.
+  void put_several() { (void)put_items(writing_, scene_.several()); }
 
   // A producer that was killed is the first to come again.
   void put_first() {
@@ -151,6 +148,7 @@ class EventsSurvivors {
   void check_readers() {
     if (!enter(reading_)) return probe_.complain("the lock is not to be had");
     (void)reader_.queue().bury_readers(true);
+    check_told();
     check_durable("mover", history_.mover.place);
     check_durable("fresh", history_.fresh.place);
     const Readers& readers = reader_.log().readers();
@@ -158,6 +156,13 @@ class EventsSurvivors {
       if (readers.kind(i) == ReaderKind::ephemeral) probe_.complain("a dead reader stays");
     (void)reader_.log().reclaim(reader_.queue().backing());
     reader_.queue().leave();
+  }
+
+  // Until it says that it knows, the mover will be told that what it had committed is gone.
+  void check_told() {
+    const std::uint32_t line = reader_.log().readers().find("mover", 5);
+    if (!scene_.occupancy.is_rebooted || line == Readers::none) return;
+    if (reader_.map().readers[line].beyond != moved_before_boot) probe_.complain("a reader is not told of the cut");
   }
 
   void check_durable(const char* name, std::uint64_t place) {

@@ -74,6 +74,8 @@ class Groups {
         }
         for (const Op op : lease_ops) add_single(scene, op);
         add_stop(scene, Op::lease);
+        for (const Op op : {Op::convert, Op::convert_back}) add_single(scene, op);
+        add_stop(scene, Op::convert);
       }
     }
     for (const Shape& shape : shapes(options_.is_long))
@@ -134,6 +136,7 @@ class Groups {
         for (const Op first : lease_ops) add_pair("pair", scene, first, {Op::lease, Op::get, Op::put_one});
       } else if (occupancy == "wrap" && shape.varying) {
         add_pair("pair", scene, Op::lease_back, {Op::lease});
+        add_pair("pair", scene, Op::convert_back, {Op::convert});
       }
       if (occupancy != "wrap" && (!is_long || (occupancy != "one" && occupancy != "full"))) continue;
       for (const Op first : seconds) {

@@ -163,6 +163,33 @@ class User {
     return true;
   }
 
+  // The same as a get whose items somebody else's code converts: with the thread's line.
+  void convert(std::uint64_t limit, std::uint64_t released) {
+    GrowingLease lease(attached_.queue());
+    lease.borrow(attached_.ledger());
+    Adopted items[lease_limit];
+    std::uint64_t skipped = 0;
+    std::uint64_t count = lease.try_inherit(items, limit).count;
+    if (count == 0) (void)lease.try_claim(items, limit, count, skipped);
+    if (count == 0) return;
+    lease.set_apart();
+    std::vector<std::vector<unsigned char>> copies(count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      copies[i].resize(items[i].bytes);
+      lease.copy_out(items[i], copies[i].data(), items[i].bytes);
+    }
+    PENSTOCK_FAILPOINT("lease.held");
+    const std::uint64_t kept = released < count ? released : count;
+    account_.releases_begun.fetch_add(static_cast<std::uint32_t>(kept));
+    if (kept == count)
+      lease.finish(items, count);
+    else
+      lease.release(items, kept, false);
+    for (std::uint64_t i = 0; i < kept; ++i) note(copies[i].data(), copies[i].size(), !lease.is_adopted());
+    account_.releases_noted.fetch_add(static_cast<std::uint32_t>(kept));
+    if (kept != count) lease.let_go();
+  }
+
   // The plan of a named producer from its beginning, as a process does that was started again and knows nothing.
   // busy: somebody alive is at it.
   Outcome put_planned() {
@@ -344,6 +371,18 @@ inline const std::vector<Scene>& scenes() {
        [](User& user) {
          (void)user.lease(4, 2);
          (void)user.lease(9, 9);
+       }},
+      {"convert", [](User& user, GrowingSegment&) { put_many(user, 6); }, [](User& user) { user.convert(4, 4); }},
+      {"convert again",
+       [](User& user, GrowingSegment&) {
+         put_many(user, 12);
+         (void)user.put(long_bytes);
+         user.convert(5, 0);
+       },
+       [](User& user) {
+         user.convert(4, 2);
+         user.convert(9, 9);
+         (void)user.put(8);
        }},
       {"lease and shrink",
        [](User& user, GrowingSegment& segment) {

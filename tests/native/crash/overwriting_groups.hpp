@@ -20,7 +20,8 @@ inline const std::vector<OverwritingOp> every_overwriting_op = {
     OverwritingOp::put,       OverwritingOp::put_kept, OverwritingOp::put_many, OverwritingOp::get,
     OverwritingOp::get_many,  OverwritingOp::wait_put, OverwritingOp::wait_get, OverwritingOp::wait_copy,
     OverwritingOp::shutdown,  OverwritingOp::shutdown_now, OverwritingOp::join, OverwritingOp::leave,
-    OverwritingOp::lease,     OverwritingOp::lease_back, OverwritingOp::lease_late};
+    OverwritingOp::lease,     OverwritingOp::lease_back, OverwritingOp::lease_late,
+    OverwritingOp::convert};
 
 [[nodiscard]] inline std::vector<OverwritingScene> overwriting_scenes() {
   std::vector<OverwritingScene> scenes;

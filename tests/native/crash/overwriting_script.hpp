@@ -23,6 +23,7 @@ enum class OverwritingOp : std::uint8_t {
   lease,
   lease_back,  // of what it holds, one is released
   lease_late,  // once round while it copies
+  convert,     // a get whose messages somebody else's code converts
   resume,
   advance,
   slay,
@@ -31,7 +32,7 @@ enum class OverwritingOp : std::uint8_t {
 [[nodiscard]] inline const char* name_of(OverwritingOp op) noexcept {
   constexpr const char* names[] = {"put",      "put_kept",     "put_many", "get",   "get_many", "wait_put", "wait_copy",
                                    "wait_get", "shutdown",     "shutdown_now", "join", "leave",  "lease",    "lease_back",
-                                   "lease_late", "resume", "advance", "slay"};
+                                   "lease_late", "convert", "resume", "advance", "slay"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -196,18 +197,19 @@ inline Claim get_item(OverwritingContext& context, std::uint16_t length, int wai
   return claim;
 }
 
-// Up to three messages, what others have left first; so many are released, the rest is given back.
-inline void lease_items(OverwritingContext& context, std::uint64_t released) {
-  OverwritingProbe& probe = context.probe;
-  OverwritingLease lease(context.queue());
-  if (lease.join() != Roster::Joined::yes) return probe.complain("no line for a lease");
-  Shelved kept[3];
+// Up to three messages, what others have left first.
+[[nodiscard]] inline std::uint64_t hold(OverwritingContext& context, OverwritingLease& lease, Shelved* kept) {
   std::uint64_t count = lease.take_over(kept, 3);
   const bool is_closed = context.queue().control().closed.load() & closed_to_gets;
   if (count == 0 && !is_closed) {
     const Claim claim = lease.try_claim(kept, 3, lock_limit_ns, count);
-    if (claim == Claim::corrupt) probe.complain("a lease found the queue corrupt");
+    if (claim == Claim::corrupt) context.probe.complain("a lease found the queue corrupt");
   }
+  return count;
+}
+
+inline void note_held(OverwritingContext& context, const Shelved* kept, std::uint64_t count) {
+  OverwritingProbe& probe = context.probe;
   probe.kept = static_cast<std::uint32_t>(count);
   probe.released = 0;
   for (std::uint64_t i = 0; i < count; ++i)
@@ -215,9 +217,31 @@ inline void lease_items(OverwritingContext& context, std::uint64_t released) {
   PENSTOCK_FAILPOINT("lease.held");
   for (std::uint64_t i = 1; i < count; ++i)
     if (kept[i].position <= kept[i - 1].position) context.history.disordered.fetch_add(1);
+}
+
+// So many are released, the rest is given back.
+inline void lease_items(OverwritingContext& context, std::uint64_t released) {
+  OverwritingLease lease(context.queue());
+  if (lease.join() != Roster::Joined::yes) return context.probe.complain("no line for a lease");
+  Shelved kept[3];
+  const std::uint64_t count = hold(context, lease, kept);
+  note_held(context, kept, count);
   if (overwriting_sabotage == OverwritingSabotage::early_end) lease.let_go();
   lease.release(kept, released < count ? released : count);
   lease.let_go();
+  context.queue().items().notify();
+}
+
+// As a get of objects: with the thread's line, which is set apart while they are converted.
+inline void convert_items(OverwritingContext& context) {
+  OverwritingLease lease(context.queue());
+  lease.borrow(context.probe.line);
+  Shelved kept[3];
+  const std::uint64_t count = hold(context, lease, kept);
+  if (count == 0) return;
+  lease.set_apart();
+  note_held(context, kept, count);
+  lease.finish(kept, count);
   context.queue().items().notify();
 }
 
@@ -264,6 +288,7 @@ inline void perform(OverwritingContext& context, const OverwritingScene& scene, 
     case OverwritingOp::lease: lease_items(context, 3); break;
     case OverwritingOp::lease_back: lease_items(context, 1); break;
     case OverwritingOp::lease_late: lease_late(context, scene); break;
+    case OverwritingOp::convert: convert_items(context); break;
     case OverwritingOp::resume:
     case OverwritingOp::advance:
     case OverwritingOp::slay: break;  // the stage's, not ours

@@ -156,7 +156,7 @@ template <class Play, class Shifts>
   Totals& totals = *Totals::create();
   Report report(program.name, options, totals);
   const auto hear = [&](const std::string& line) { report.hear(line); };
-  const std::int64_t limit = (options.is_long ? 3'000'000 : 240'000) * millisecond;
+  const std::int64_t limit = (options.is_long ? 3'000'000 : 500'000) * millisecond;
   const std::vector<Shift<Play>> all = shifts(options);
   for (const Shift<Play>& shift : all)
     if (!play_units<Play>(shift.units, options, totals, shift.workers, limit, hear))

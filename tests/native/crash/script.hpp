@@ -24,6 +24,8 @@ enum class Op : std::uint8_t {
   forget,
   lease,
   lease_back,
+  convert,
+  convert_back,
   // not operations, but what happens to those who are stopped in one
   resume,   // goes on to its end
   advance,  // goes on for so many points
@@ -33,7 +35,8 @@ enum class Op : std::uint8_t {
 [[nodiscard]] inline const char* name_of(Op op) noexcept {
   constexpr const char* names[] = {"put_one",  "put_long",  "put_many", "get",          "get_many", "wait_put",
                                    "wait_get", "make_room", "shutdown", "shutdown_now", "join",     "leave",
-                                   "put_once", "forget",    "lease",    "lease_back",   "resume",   "advance",      "slay"};
+                                   "put_once", "forget",    "lease",    "lease_back",   "convert",  "convert_back",
+                                   "resume",   "advance",   "slay"};
   return names[static_cast<std::size_t>(op)];
 }
 
@@ -98,6 +101,8 @@ inline void perform(Context& context, const Scene& scene, Op op) {
     case Op::forget: forget_another(context.attached.producers(), owner_word(context)); break;
     case Op::lease: (void)lease_items(context, 4, 4); break;
     case Op::lease_back: (void)lease_items(context, 4, 1); break;
+    case Op::convert: (void)convert_items(context, 4, 4); break;
+    case Op::convert_back: (void)convert_items(context, 4, 1); break;
     case Op::resume:
     case Op::advance:
     case Op::slay: break;  // the stage's, not ours
