@@ -19,12 +19,14 @@ from penstock.errors import (
     QueueClosed,
     QueueExists,
     QueueNotFound,
+    QueueNotShared,
     QueueReplaced,
     ReaderInUse,
     ShutDown,
     TooManyParticipants,
     TooManyProducers,
     TooManyReaders,
+    UnfitItem,
 )
 from penstock.lease import Lease
 from penstock.opening import open
@@ -63,6 +65,7 @@ __all__ = [
     "QueueExists",
     "QueueInfo",
     "QueueNotFound",
+    "QueueNotShared",
     "QueueReplaced",
     "Reader",
     "ReaderInUse",
@@ -74,6 +77,7 @@ __all__ = [
     "TooManyParticipants",
     "TooManyProducers",
     "TooManyReaders",
+    "UnfitItem",
     "__version__",
     "open",
     "queues",

@@ -2,13 +2,16 @@
 
 A queue's futex cannot be watched by an event loop. So a thread waits until there may be something,
 and tells the loop; the coroutine itself then tries again. The thread takes nothing, so a cancelled
-``aget`` loses nothing. It runs only while somebody waits.
+``aget`` loses nothing. It runs only while somebody waits. It is not there in a forked child, and neither are those
+who wait: a child's first ``aget`` starts one of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+import weakref
 from collections import deque
 from typing import Any, NamedTuple, Protocol
 
@@ -35,31 +38,43 @@ class Bridge:
         self._queue = queue
         self._items = Side(queue, for_items=True)
         self._room = Side(queue, for_items=False)
+        _bridges[id(self)] = self
+
+    def start_anew(self) -> None:
+        """In a forked child."""
+        self._items.start_anew()
+        self._room.start_anew()
 
     async def get(self, timeout: float | None = None) -> Any:
         _check(timeout)
-        try:
-            async with asyncio.timeout(timeout):
-                while True:
-                    try:
-                        return self._queue.get_nowait()
-                    except Empty:
-                        await self._items.changed()
-        except TimeoutError:
-            raise Empty from None
+        until = None
+        while True:
+            try:
+                return self._queue.get_nowait()  # outside of the timeout, whose end runs code: who has an item is done
+            except Empty:
+                pass
+            if until is None and timeout is not None:
+                until = asyncio.get_running_loop().time() + timeout
+            try:
+                async with asyncio.timeout_at(until):
+                    await self._items.changed()
+            except TimeoutError:
+                raise Empty from None
 
     async def put(self, item: Any, timeout: float | None = None, **options: Any) -> None:
         """``options`` are those of the queue's own put."""
         _check(timeout)
+        told: tuple[object, ...] = ()
         try:
             async with asyncio.timeout(timeout):
                 while True:
                     try:
                         return self._queue.put_nowait(item, **options)
-                    except Full:
+                    except Full as error:
+                        told = error.args
                         await self._room.changed(self._queue._slots_for(item))
         except TimeoutError:
-            raise Full from None
+            raise Full(*told) from None
 
 
 class Waiter(NamedTuple):
@@ -76,6 +91,10 @@ class Side:
     def __init__(self, queue: Waitable, *, for_items: bool) -> None:
         self._queue = queue
         self._for_items = for_items
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """With nobody in line. After a fork the thread is the parent's, and so are the loops of those who were."""
         self._mutex = threading.Lock()
         self._line: deque[Waiter] = deque()
         self._is_served = False
@@ -124,6 +143,17 @@ class Side:
         with self._mutex:
             while self._line:
                 _tell(self._line.popleft())
+
+
+_bridges: weakref.WeakValueDictionary[int, Bridge] = weakref.WeakValueDictionary()
+
+
+def _start_anew_in_child() -> None:
+    for bridge in list(_bridges.values()):
+        bridge.start_anew()
+
+
+os.register_at_fork(after_in_child=_start_anew_in_child)
 
 
 def _check(timeout: float | None) -> None:

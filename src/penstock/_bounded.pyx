@@ -6,9 +6,9 @@ from libc.stdint cimport uint64_t
 from penstock._bounded_local cimport LocalBody
 from penstock._bounded_shared cimport SharedBody
 from penstock._native cimport LocalQueue, Ring, closed_bit, slots_in_use
-from penstock._queue cimport Body, Queue, checked_int, computed_deadline
+from penstock._queue cimport Body, Queue, checked_int, computed_deadline, held, install, is_made, sound
 
-from penstock import _bounded_lease, _bounded_once, items, segment
+from penstock import _bounded_lease, _bounded_once, creating, items, segment
 from penstock.bounded_geometry import BoundedGeometry
 from penstock.stats import BoundedStats
 
@@ -22,10 +22,11 @@ cdef class BoundedQueue(Queue):
     """
 
     def __init__(self, capacity=1024):
-        if not self.body.is_closing or self.segment is not None:
+        if is_made(self):
             raise TypeError("a queue is initialised once")
         BoundedGeometry(1, 0, checked_int("capacity", capacity), sizeof(void*)).check()
-        self.body = LocalBody(capacity)
+        install(self, LocalBody(capacity))
+        self.stay_in_process()
 
     @classmethod
     def create(
@@ -45,7 +46,7 @@ cdef class BoundedQueue(Queue):
             checked_int("capacity", capacity),
             item_type.slot_bytes(None if slot_bytes is None else checked_int("slot_bytes", slot_bytes)),
         )
-        return cls._attach(segment.create(name, geometry, item_type, exist_ok=exist_ok), True)
+        return creating.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
 
     @classmethod
     def open(cls, name, *, allow_pickle=True):
@@ -53,11 +54,11 @@ cdef class BoundedQueue(Queue):
         return cls._attach(segment.open_segment(name, kind="bounded"), allow_pickle)
 
     @classmethod
-    def _attach(cls, opened, allow_pickle):
+    def _attach(cls, opened, allow_pickle=True):
         cdef BoundedQueue self = cls.__new__(cls)
         try:
             opened.item.check_pickle(opened.name, allow_pickle)
-            self.body = SharedBody(opened)
+            install(self, SharedBody(opened))
         except BaseException:
             opened.close()
             raise
@@ -72,15 +73,26 @@ cdef class BoundedQueue(Queue):
         bytes of UTF-8, used by one at a time; its sequences only rise, gaps are fine. Raises Full when the time is
         up (what is in stays counted), ShutDown, ProducerInUse, TooManyProducers.
         """
-        return _bounded_once.put_once(shared_body(self.body), items, producer, sequence, computed_deadline(block, timeout))
+        cdef Body body = shared_body(held(self))
+        try:
+            return sound(body, _bounded_once.put_once(body, items, producer, sequence, computed_deadline(block, timeout)))
+        except Exception:
+            body.check_sound()  # then that is the news
+            raise
 
     def producers(self):
         """What put_once keeps of each producer: a list of (name, sequence, done, total)."""
-        return _bounded_once.producers(shared_body(self.body))
+        cdef Body body = shared_body(held(self))
+        return sound(body, _bounded_once.producers(body))
 
     def forget_producer(self, name):
         """Make room for another name in the table of producers. A sequence repeated afterwards is put again."""
-        _bounded_once.forget_producer(shared_body(self.body), name)
+        cdef Body body = shared_body(held(self))
+        try:
+            sound(body, _bounded_once.forget_producer(body, name))
+        except Exception:
+            body.check_sound()  # then that is the news
+            raise
 
     def lease(self, max_items, block=True, timeout=None):
         """Claim at least one item and at most ``max_items``, and keep them in the queue until they are released.
@@ -90,33 +102,34 @@ cdef class BoundedQueue(Queue):
         ShutDown, as a get.
         """
         return _bounded_lease.lease(
-            shared_body(self.body, "leases"), self.name, max_items, computed_deadline(block, timeout)
+            shared_body(held(self), "leases"), self.name, max_items, computed_deadline(block, timeout)
         )
 
     def unreleased(self, positions):
         """Those of the positions that somebody has claimed to get, and nobody has given back yet."""
-        return _bounded_lease.unreleased(shared_body(self.body, "leases"), positions)
+        cdef Body body = shared_body(held(self), "leases")
+        return sound(body, _bounded_lease.unreleased(body, positions))
 
     @property
     def capacity(self):
         """Slots: with items of one slot, how many fit."""
-        cdef Body body = self.body
+        cdef Body body = held(self)
         return ring_of(body).capacity
 
     def full(self):
         """Is there no free slot? A hint, as with every queue that others use."""
-        cdef Body body = self.body
+        cdef Body body = held(self)
         cdef const Ring* ring = ring_of(body)
-        return slots_in_use(ring[0]) >= ring.capacity
+        return sound(body, slots_in_use(ring[0]) >= ring.capacity)
 
     def stats(self):
         """One look at the queue's counters."""
-        cdef Body body = self.body
+        cdef Body body = held(self)
         cdef const Ring* ring = ring_of(body)
         cdef uint64_t pushed = ring.push_position.load()
         cdef uint64_t popped = ring.pop_position.load()
         cdef SharedBody shared = body if isinstance(body, SharedBody) else None
-        return BoundedStats(
+        return sound(body, BoundedStats(
             capacity=ring.capacity,
             size=body.size(),
             slots_pushed=pushed & ~closed_bit,
@@ -128,7 +141,8 @@ cdef class BoundedQueue(Queue):
             participants_limit=shared.participants if shared is not None else 0,
             tombstones=shared.queue.control().tombstones.load() if shared is not None else 0,
             adopted=shared.queue.control().adopted.load() if shared is not None else 0,
-        )
+            leased=shared.queue.count_leased() if shared is not None else 0,
+        ))
 
 
 cdef Body shared_body(Body body, what="producers"):

@@ -43,7 +43,9 @@ cdef class RingHolding:
             self.body.notify_items()
 
     cdef int join(self) except -1:
-        cdef Joined joined = self.lease.join()
+        cdef Joined joined
+        with nogil:
+            joined = self.lease.join()
         return 0 if joined == Joined.yes else self.body.raise_not_joined(joined)
 
     def release(self, uint64_t count):
@@ -60,6 +62,8 @@ cdef class RingHolding:
             self.body.notify_room()
         if not is_all:
             self.body.notify_items()
+            self.body.check_held()  # else what was given back waits for the end of this handle
+        self.body.check_sound()  # to give back touches nothing before this
 
 
 def lease(ClaimingBody body, name, max_items, int64_t deadline):
@@ -75,7 +79,8 @@ def lease(ClaimingBody body, name, max_items, int64_t deadline):
     cdef bint waited = False
     holding.join()
     holding.items.resize(most)
-    count = adopt(holding, most)  # a pass over the table is little beside what a lease is for
+    if not body.is_discarded():
+        count = adopt(holding, most)  # a pass over the table is little beside what a lease is for
     while count == 0:
         outcome = holding.lease.try_claim(holding.items.data(), most, count, skipped)
         if skipped:
@@ -109,6 +114,7 @@ cdef uint64_t adopt(RingHolding holding, uint64_t limit) except? 0:
     cdef Inherited found
     with nogil:
         found = holding.lease.try_inherit(holding.items.data(), limit)
+    body.check_open()
     if found.unclaimed:
         body.raise_corrupt()
     if found.changed:
@@ -127,7 +133,7 @@ cdef uint64_t look_for_the_dead(RingHolding holding, Outcome outcome, uint64_t l
     if outcome != Outcome.closed and not body.recovery_is_due(outcome):
         return 0
     count = adopt(holding, limit)
-    if count == 0 and outcome == Outcome.closed and not body.has_more_to_recover():
+    if count == 0 and outcome == Outcome.closed and not body.has_more_to_recover() and not body.may_come_again():
         body.raise_shut_down()
     return count
 

@@ -8,6 +8,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
+from libcpp.vector cimport vector
 
 from penstock._native cimport *
 from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
@@ -36,9 +37,10 @@ cdef class LocalBody(Body):
     cdef void _drop_references(self) noexcept:
         """Forget what the queue still holds. Nobody else gets from it any more."""
         cdef void* reference = NULL
-        cdef list held = []  # a list's end does not nest: queues in queues in queues take no stack frame each
+        cdef vector[void*] held
         while try_drain_reference(self.queue.ring(), reference):
-            held.append(owned(reference))
+            held.push_back(reference)
+        drop_held(held.data(), held.size())
 
     cdef int put(self, object item, int64_t deadline) except -1:
         cdef Outcome outcome
@@ -56,16 +58,24 @@ cdef class LocalBody(Body):
 
     cdef object put_many(self, object given, int64_t deadline):
         cdef Outcome outcome
-        # Under the GIL a list stands still while we are at it, and is looked at anew after each wait.
-        cdef object items = given if has_gil and type(given) in (list, tuple) else tuple(given)
+        # A list is looked at anew after each wait. Under the GIL it stands still while we are at it; without one we
+        # take a part of it, which is one step, and is ours.
+        cdef object items = given if type(given) in (list, tuple) else tuple(given)
+        cdef object part
+        cdef uint64_t done
+        cdef uint64_t most = self.queue.ring().capacity
         cdef void** references
         cdef uint64_t total = 0
         cdef uint64_t put = 0
         cdef uint64_t wanted
         cdef bint waited = False
         while total < <uint64_t>len(items):
-            references = references_of(items) + total
-            wanted = min(<uint64_t>len(items) - total, self.queue.ring().capacity)
+            part = items if has_gil else items[total:total + most]
+            done = total if has_gil else 0
+            references = references_of(part) + done
+            wanted = min(<uint64_t>len(part) - done, most)
+            if not has_gil and wanted == 0:  # it has just become shorter
+                break
             count_each(references, wanted)
             outcome = try_put_references(self.queue.ring(), Local(), references, wanted, put)
             drop_each(references + put, wanted - put)

@@ -6,11 +6,13 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint64_t
 
-from penstock._buffers cimport Held, as_records, borrow
+from penstock._buffers cimport Held, as_records, borrow, scalar_of
+from penstock._guard cimport watch
 from penstock._kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from penstock._mapped cimport own_identity
 from penstock._native cimport *
 from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
+from penstock._ring_objects cimport get_object, get_objects
 
 import numpy
 
@@ -24,7 +26,9 @@ cdef enum:
 
 cdef object RETRY = object()
 cdef object encode_object = items.encode_object
-cdef object decode_object = items.decode_object
+
+cdef extern from "_handover.hpp" namespace "penstock":
+    void count_for_all_threads(object)  # what goes with the body goes with whoever gives that up
 
 
 @cython.final
@@ -34,7 +38,9 @@ cdef class SharedBody(ClaimingBody):
         cdef BoundedOffsets at
         cdef dict offsets = opened.offsets
         cdef Held mapped
+        cdef Identity identity
         self.memory = opened.take_memory()
+        count_for_all_threads(self.memory)
         mapped = Held(self.memory)
         at.control = offsets["control_offset"]
         at.participants = offsets["participants_offset"]
@@ -43,16 +49,19 @@ cdef class SharedBody(ClaimingBody):
         at.lengths = offsets["lengths_offset"]
         at.payload = offsets["payload_offset"]
         self.guard = watch(mapped.view.buf, mapped.view.len)
+        identity = own_identity()  # before the descriptor is taken: from there on nothing raises
         self.queue = new SharedQueue(
             <byte*>mapped.view.buf, at, opened.geometry.capacity, opened.geometry.slot_bytes,
-            opened.geometry.participants, opened.geometry.producers, opened.take_lock_fd(), own_identity(),
+            opened.geometry.participants, opened.geometry.producers, opened.take_lock_fd(), identity,
         )
+        self.roster = &self.queue.roster()
         self.ring = &self.queue.ring()
         self.label = repr(opened.name)
         self.dtype = opened.item.dtype
         self.form = opened.item.kind
         self.participants = opened.geometry.participants
         self.slot_bytes = opened.geometry.slot_bytes
+        self.check_attached()
 
     def __dealloc__(self):
         del self.queue
@@ -69,7 +78,8 @@ cdef class SharedBody(ClaimingBody):
         cdef Joined joined
         if self.queue.find_ledger(ledger[0]):
             return 0
-        joined = self.queue.join()
+        with nogil:
+            joined = self.queue.join()
         if joined == Joined.yes and self.queue.find_ledger(ledger[0]):
             return 0
         return self.raise_not_joined(joined)
@@ -163,12 +173,10 @@ cdef class SharedBody(ClaimingBody):
 
     cdef object get(self, int64_t deadline):
         cdef object item
-        if self.deferred:
-            self.raise_deferred()
+        if self.form == OBJECT:
+            return get_object(self, deadline)
         item = self._get_bytes(deadline)
-        if self.form == BYTES or item is NOTHING:
-            return item
-        return decode_object(item) if self.form == OBJECT else item[()]
+        return item if self.form == BYTES or item is NOTHING else scalar_of(item)
 
     cdef object _room_for(self, uint64_t length):
         """Memory of our own for one item, made before the item is claimed: a MemoryError loses nothing."""
@@ -231,7 +239,11 @@ cdef class SharedBody(ClaimingBody):
                 self.raise_shut_down()
         elif not self.queue.recovery_is_due(outcome):
             return NOTHING
-        found = self.queue.recovery().run()
+        with nogil:  # what a dead batch had claimed may be millions of slots
+            found = self.queue.recovery().run()
+            if found.changed:
+                self.queue.skip_buried(ledger)
+        self.check_open()
         if found.unclaimed:
             self.raise_corrupt()
         if found.adoptable:
@@ -244,7 +256,7 @@ cdef class SharedBody(ClaimingBody):
         if found.changed:
             self.queue.room().notify()
             return RETRY
-        if outcome == Outcome.closed:
+        if outcome == Outcome.closed and not self.queue.may_come_again():
             self.raise_shut_down()
         return NOTHING
 
@@ -256,7 +268,7 @@ cdef class SharedBody(ClaimingBody):
         cdef list spare = []
         cdef bint waited = False
         if self.form == OBJECT:
-            return self.get_one_by_one(min(limit, BATCH_LIMIT), deadline) or NOTHING
+            return get_objects(self, limit, deadline)
         self.find_ledger(&ledger)
         while True:
             outcome = peek(self.ring[0], ledger, peeked)
@@ -318,12 +330,17 @@ cdef class SharedBody(ClaimingBody):
 
     cdef bint wait_for_room(self, Outcome outcome, uint64_t slots, int64_t deadline, SharedLedger* ledger) except -1:
         cdef int64_t left
+        cdef bint is_room
         if outcome == Outcome.closed:
             self.raise_shut_down()
         if outcome == Outcome.corrupt or is_broken(self.guard):
             self.raise_corrupt()
-        if self.queue.recovery_is_due(outcome) and self.queue.make_room(ledger[0]):
-            return True
+        if self.queue.recovery_is_due(outcome):
+            with nogil:
+                is_room = self.queue.make_room(ledger[0])
+            self.check_open()
+            if is_room:
+                return True
         if deadline == AT_ONCE:
             return False
         left = remaining_ns(deadline)
@@ -348,6 +365,9 @@ cdef class SharedBody(ClaimingBody):
     cdef bint looks_gettable(self) noexcept:
         return looks_poppable(self.ring[0])
 
+    cdef uint64_t count_left(self) noexcept:
+        return 0 if self.is_discarded() else self.queue.recovery().count_left()
+
     cdef bint is_discarded(self) noexcept:
         return is_discarded(self.ring[0])
 
@@ -362,6 +382,9 @@ cdef class SharedBody(ClaimingBody):
     cdef bint recovery_is_due(self, Outcome outcome) noexcept:
         return self.queue.recovery_is_due(outcome)
 
+    cdef bint may_come_again(self) noexcept:
+        return self.queue.may_come_again()
+
     cdef bint has_more_to_recover(self) noexcept:
         return self.queue.recovery().has_more()
 
@@ -374,7 +397,7 @@ cdef class SharedBody(ClaimingBody):
     # -- the rest ---------------------------------------------------------------------------------------
 
     cdef object size(self):
-        return count_items(self.ring[0], self.queue.may_hold_gaps())
+        return count_items(self.ring[0], self.queue.may_hold_gaps()) + self.count_left()
 
     cdef int end(self, bint immediate) except -1:
         shut_down(self.ring[0], self.queue.items(), self.queue.room(), immediate)

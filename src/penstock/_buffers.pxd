@@ -7,3 +7,4 @@ cdef class Held:
 
 cdef Held borrow(object item)
 cdef object as_records(object dtype, object given, bint one)
+cdef object scalar_of(object record)

@@ -4,7 +4,14 @@
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 
+from penstock._exact cimport NONE, Rule, converted, rule_of
+
 import numpy
+
+from penstock.errors import UnfitItem
+
+cdef object asarray = numpy.asarray
+cdef object ndarray = numpy.ndarray
 
 
 @cython.final
@@ -32,41 +39,6 @@ cdef Held borrow(object item):
         ) from error
 
 
-cdef bint has_fields_of(object theirs, object ours) except -1:
-    """By their names, also further in: numpy would go by their places, and swap those that stand elsewhere."""
-    if theirs.subdtype is not None and ours.subdtype is not None:
-        return has_fields_of(theirs.base, ours.base)
-    if theirs.names is None:
-        return True
-    return theirs.names == ours.names and all([has_fields_of(theirs[name], ours[name]) for name in theirs.names])
-
-
-cdef bint is_unchanged(object before, object after) except -1:
-    """Is every value the same? Floats may be rounded, as Python's own are, but not to infinity."""
-    if after.dtype.names is not None:
-        return all([is_unchanged(before[name], after[name]) for name in after.dtype.names])
-    if after.dtype.kind in "fc":
-        return (numpy.isfinite(before) == numpy.isfinite(after)).all()
-    if after.dtype.kind == "V":
-        return False
-    return ((before == after) | ((before != before) & (after != after))).all()  # what is no time equals nothing
-
-
-cdef object converted(object given, object base):
-    """An array or a scalar of another dtype, if that means the same in ours."""
-    cdef object array
-    if not (has_fields_of(given.dtype, base) and numpy.can_cast(given.dtype, base, "same_kind")):
-        raise TypeError(f"cannot put items of dtype {given.dtype} as {base}: convert them with astype first")
-    with numpy.errstate(over="ignore"):
-        array = numpy.asarray(given, dtype=base)
-    if not numpy.can_cast(given.dtype, base, "safe") and not is_unchanged(given, array):
-        raise ValueError(
-            f"values of dtype {given.dtype} must come through unchanged as {base}, and some do not; "
-            "convert them with astype first"
-        )
-    return array
-
-
 cdef int check_shape(tuple given, tuple ours, bint one) except -1:
     """Nothing is reshaped: as many numbers in another order would be another item."""
     if one and given != ours:
@@ -82,20 +54,75 @@ cdef int check_shape(tuple given, tuple ours, bint one) except -1:
     return 0
 
 
-cdef object as_records(object dtype, object given, bint one):
-    """One record or several as a contiguous array in that dtype and of that shape.
+cdef int check_mask(object given) except -1:
+    """What is masked is no value: numpy would take what lies behind the mask."""
+    if isinstance(given, numpy.ma.MaskedArray) and any(numpy.ma.getmaskarray(given).tobytes()):
+        raise ValueError("a masked value cannot be put: fill it with filled(), or leave it out with compressed()")
+    return 0
 
-    What numpy made is put if its values stay the same, but for the rounding of floats; what Python made becomes what
-    numpy makes of it.
+
+cdef object as_records(object dtype, object given, bint one):
+    """One record or several as a contiguous array in that dtype and of that shape: every value as it was, or an error.
+
+    What that means is in _exact.pyx.
     """
     cdef object base = dtype.base
     cdef object array
-    if isinstance(given, (numpy.ndarray, numpy.generic)):
-        if given.dtype != base:
-            given = converted(given, base)
-    elif not one and not isinstance(given, list) and not hasattr(given, "__array__") \
-            and not PyObject_CheckBuffer(given):
+    if type(given) is not tuple and type(given) is not list:
+        if not isinstance(given, (ndarray, numpy.generic)) and not isinstance(given, (bytes, str)) \
+                and (PyObject_CheckBuffer(given) or hasattr(given, "__array__")):
+            given = numpy.asarray(given)
+        if isinstance(given, (ndarray, numpy.generic)):
+            if type(given) is not ndarray:
+                check_mask(given)
+            if given.dtype != base:
+                given = converted(given, base)
+            array = asarray(given, dtype=base, order="C")
+            check_shape(array.shape, dtype.shape, one)
+            return array
+    if not one and not isinstance(given, (list, bytes, str)):
         given = list(given)  # a tuple too: to numpy it would be one record
-    array = numpy.asarray(given, dtype=base, order="C")
+    return made(dtype, base, given, one)
+
+
+cdef object made(object dtype, object base, object given, bint one):
+    """The same of what Python made."""
+    cdef Rule rule = rule_of(dtype)
+    cdef object array, stored
+    cdef Py_ssize_t i
+    try:
+        array = asarray(given, dtype=base, order="C")
+    except MemoryError:
+        raise
+    except Exception as error:
+        find_unfit(rule, given, one)
+        raise UnfitItem(f"what is put must come through unchanged as {dtype}: {error}; convert it first") from error
     check_shape(array.shape, dtype.shape, one)
+    stored = array.tolist()
+    if rule.is_equal(given, stored):
+        return array
+    if one:
+        rule.check(given, stored, None)
+    else:
+        for i in range(len(stored)):
+            rule.check(given[i], stored[i], i)
     return array
+
+
+cdef object scalar_of(object record):
+    """Of an array without dimensions, which is the next best thing where there is no memory for it: it is out already."""
+    try:
+        return record[()]
+    except MemoryError:
+        return record
+
+
+cdef int find_unfit(Rule rule, object given, bint one) except -1:
+    """numpy has refused it, without saying which field."""
+    cdef Py_ssize_t i
+    if one:
+        rule.check(given, NONE, None)
+    elif isinstance(given, list):
+        for i in range(len(given)):
+            rule.check(given[i], NONE, i)
+    return 0

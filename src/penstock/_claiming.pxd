@@ -34,9 +34,11 @@ cdef class ClaimingBody(MappedBody):
     cdef int raise_corrupt(self) except -1
     cdef RingLease* new_lease(self) except NULL
     cdef bint is_unreleased(self, uint64_t position) noexcept nogil
+    cdef uint64_t count_left(self) noexcept
     cdef bint is_discarded(self) noexcept
     cdef bint looks_gettable(self) noexcept
     cdef bint recovery_is_due(self, Outcome outcome) noexcept
+    cdef bint may_come_again(self) noexcept
     cdef bint has_more_to_recover(self) noexcept
     cdef void notify_items(self) noexcept
     cdef void notify_room(self) noexcept

@@ -79,6 +79,10 @@ cdef class ClaimingBody(MappedBody):
     cdef bint is_unreleased(self, uint64_t position) noexcept nogil:
         return False
 
+    cdef uint64_t count_left(self) noexcept:
+        """Items that nobody has any more who had taken them."""
+        return 0
+
     cdef bint is_discarded(self) noexcept:
         """Have gets ended, whatever is left?"""
         return False
@@ -87,6 +91,10 @@ cdef class ClaimingBody(MappedBody):
         return False
 
     cdef bint recovery_is_due(self, Outcome outcome) noexcept:
+        return False
+
+    cdef bint may_come_again(self) noexcept:
+        """Shut down and empty: is anything out that may come back?"""
         return False
 
     cdef bint has_more_to_recover(self) noexcept:
@@ -113,7 +121,7 @@ cdef class ClaimingBody(MappedBody):
 
     cdef Gathered gather(self, object items):
         """A batch of items that vary in length, each of which can fit."""
-        cdef Gathered batch = gather([encode_object(item) for item in items] if self.form == OBJECT else items)
+        cdef Gathered batch = gather(list(map(encode_object, items)) if self.form == OBJECT else items)
         if batch.longest > self.slot_bytes or batch.longest > item_bytes_limit:
             self.check_length(batch.longest)
         return batch

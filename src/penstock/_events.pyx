@@ -4,34 +4,29 @@
 import os
 
 from libc.stdint cimport uint32_t, uint64_t
-from libc.string cimport memcpy
-from libcpp.vector cimport vector
 
 from penstock._events_body cimport EventsBody
+from penstock._events_boot cimport check_epoch, durable_end, settle_boot
 from penstock._events_fetch cimport decoded, fetch_list, fetch_records
+from penstock._events_held cimport list_readers, raise_full
 from penstock._events_native cimport *
 from penstock._events_once cimport forget_producer, list_producers, put_once
 from penstock._events_reader cimport make_reader
-from penstock._kinds cimport RECORD
-from penstock._native cimport array_data
-from penstock._queue cimport FOREVER, Body, Queue, checked_int, computed_deadline
+from penstock._kinds cimport RECORD, REFERENCE
+from penstock._native cimport array_data, has_gil
+from penstock._queue cimport (
+    AT_ONCE, FOREVER, Body, Queue, checked_int, computed_deadline, deadline_of, held, install, is_made, sound,
+)
 
 import numpy
 
-from penstock import items, keeper, segment
+from penstock import creating, items, keeper, segment
 from penstock.errors import DataLost, ReaderInUse
 from penstock.events_geometry import EventsGeometry
-from penstock.stats import EventStats, ReaderInfo
+from penstock.stats import EventStats
 
 cdef int ONE_PROCESS = -2    # Roster::one_process
-
-cdef struct SeenReader:
-    uint64_t place
-    uint32_t name_length
-    bint is_durable
-    bint is_attached
-    char name[96]  # reader_name_bytes
-
+cdef uint64_t RUN_UNDER_LOCK = 4096    # references that are read at a time where that needs the lock
 
 cdef class EventQueue(Queue):
     """A log that everybody reads: every reader sees every item, memory is freed when all have read it.
@@ -42,7 +37,7 @@ cdef class EventQueue(Queue):
     """
 
     def __init__(self, *, max_bytes=256 << 20, on_full="wait", first_items=4, chunk_bytes=None, readers=64):
-        if not self.body.is_closing or self.segment is not None:
+        if is_made(self):
             raise TypeError("a queue is initialised once")
         references = items.ItemType.of(numpy.dtype("u8"))
         geometry = geometry_of(
@@ -50,10 +45,11 @@ cdef class EventQueue(Queue):
         )
         geometry.check()
         offsets = geometry.layout(references)
-        self.body = EventsBody(
+        install(self, EventsBody(
             geometry, offsets, segment.private_memory(offsets["total_bytes"]), None,
-            lock_fd=ONE_PROCESS, label="without a name", on_disk=False,
-        )
+            take_lock_fd=lambda: ONE_PROCESS, label="without a name", on_disk=False,
+        ))
+        self.stay_in_process()
 
     @classmethod
     def create(
@@ -76,7 +72,7 @@ cdef class EventQueue(Queue):
             item_type, max_bytes, on_full, first_items, item_bytes, chunk_bytes, readers, producers, participants,
             sync, sync_interval,
         )
-        return cls._attach(segment.create(name, geometry, item_type, exist_ok=exist_ok), True)
+        return creating.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
 
     @classmethod
     def open(cls, name, *, allow_pickle=True):
@@ -84,7 +80,7 @@ cdef class EventQueue(Queue):
         return cls._attach(segment.open_segment(name, kind="events"), allow_pickle)
 
     @classmethod
-    def _attach(cls, opened, allow_pickle):
+    def _attach(cls, opened, allow_pickle=True):
         cdef EventQueue self = cls.__new__(cls)
         cdef EventsBody body
         try:
@@ -92,19 +88,43 @@ cdef class EventQueue(Queue):
             on_disk = segment.is_on_disk(opened.path.parent)
             body = EventsBody(
                 opened.geometry, opened.offsets, opened.take_memory(), opened.item,
-                lock_fd=opened.take_lock_fd(), label=repr(opened.name), on_disk=on_disk,
+                take_lock_fd=opened.take_lock_fd, label=repr(opened.name), on_disk=on_disk,
             )
             settle_boot(body)
+            body.queue.roster().leave_line()  # who only opens a queue is no participant yet
+            install(self, body)
+            if body.is_durable and not body.syncs_always:
+                keeper.keep(body, opened.geometry.sync_interval_ns / 1e9)
         except BaseException:
             opened.close()
             raise
-        self.body = body
         self.segment = opened
-        if body.is_durable and not body.syncs_always:
-            keeper.keep(body, opened.geometry.sync_interval_ns / 1e9)
         return self
 
     # -- put --------------------------------------------------------------------------------------------
+
+    def put(self, item, block=True, timeout=None):
+        """Put an item; wait for room if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown."""
+        cdef Body body = held(self)
+        if not body.put(item, deadline_of(block, timeout)):
+            raise_full(<EventsBody>body)
+
+    def put_nowait(self, item):
+        """``put(item, block=False)``."""
+        cdef Body body = held(self)
+        if not body.put(item, AT_ONCE):
+            raise_full(<EventsBody>body)
+
+    def put_many(self, items, block=True, timeout=None):
+        """Put items in order; returns how many are in.
+
+        Waits until all are in, at most ``timeout`` seconds. Raises Full, or ShutDown, only if none is in.
+        """
+        cdef Body body = held(self)
+        put = body.put_many(items, deadline_of(block, timeout))
+        if put is None:
+            raise_full(<EventsBody>body)
+        return put
 
     def put_once(self, items, producer, sequence, *, block=True, timeout=None):
         """Put all of ``items`` exactly once for this producer and sequence; returns how many this call has put.
@@ -112,32 +132,53 @@ cdef class EventQueue(Queue):
         Sequences of a producer rise. A call that was killed, or ran out of time (Full), is repeated with the
         same items and goes on where it stopped; one that is complete puts nothing.
         """
-        return put_once(body_of(self), items, producer, sequence, computed_deadline(block, timeout))
+        cdef EventsBody body = body_of(self)
+        try:
+            return sound(body, put_once(body, items, producer, sequence, computed_deadline(block, timeout)))
+        except Exception:
+            body.check_sound()  # then that is the news
+            raise
 
     def producers(self):
         """What put_once keeps of each producer."""
-        return list_producers(body_of(self))
+        cdef EventsBody body = body_of(self)
+        return sound(body, list_producers(body))
 
     def forget_producer(self, producer):
         """Make room in the table of producers. What it put stays; what it repeats would be put again."""
-        forget_producer(body_of(self), producer)
+        cdef EventsBody body = body_of(self)
+        try:
+            forget_producer(body, producer)
+        except Exception:
+            body.check_sound()  # then that is the news
+            raise
+        body.check_sound()
 
     # -- read -------------------------------------------------------------------------------------------
 
-    def subscribe(self, name=None, start="latest"):
+    def subscribe(self, name=None, start="latest", *, epoch=None):
         """A reader from ``start`` on: ``"latest"``, ``"earliest"``, or a position (the earliest kept, if it is gone).
 
         With a name it is durable: it keeps its committed place while nobody holds it, and is found again by
-        its name, wherever ``start`` would be. Without, it goes with its process.
+        its name, wherever ``start`` would be. Without, it goes with its process. A position that was kept elsewhere
+        comes with the ``epoch`` that the queue had then: DataLost if the log was cut before it since.
         """
+        cdef uint64_t first = 0
+        cdef EventsBody body = body_of(self)
         if name is not None and (not isinstance(name, str) or not name):
             raise ValueError(f"a reader's name must be a str that is not empty: name={name!r}")
-        if start not in ("latest", "earliest"):
-            if isinstance(start, bool) or not hasattr(type(start), "__index__"):
+        if isinstance(start, str):
+            if str(start) not in ("latest", "earliest"):
                 raise TypeError(f"start must be 'latest', 'earliest' or a position: start={start!r}")
-            if not 0 <= start < 1 << 52:
-                raise ValueError(f"start must be 'latest', 'earliest' or a position: start={start!r}")
-        return make_reader(self, body_of(self), name, start)
+            return make_reader(self, body, None if name is None else str(name), str(start), 0)
+        if isinstance(start, bool) or not hasattr(type(start), "__index__"):
+            raise TypeError(f"start must be 'latest', 'earliest' or a position: start={start!r}")
+        wanted = checked_int("start", start)
+        if not 0 <= wanted < 1 << 52:
+            raise ValueError(f"start must be 'latest', 'earliest' or a position: start={start!r}")
+        first = wanted
+        check_epoch(body, first, epoch)
+        return make_reader(self, body, None if name is None else str(name), None, first)
 
     def unsubscribe(self, name):
         """Forget a durable reader; what it held back may be freed. ValueError if there is none."""
@@ -153,6 +194,7 @@ cdef class EventQueue(Queue):
         if line != no_reader:
             is_forgotten = body.queue.forget_reader(line)
         body.leave()
+        body.check_sound()
         if line == no_reader:
             raise ValueError(f"{body.label} has no durable reader {name!r}")
         if not is_forgotten:
@@ -160,44 +202,21 @@ cdef class EventQueue(Queue):
 
     def readers(self):
         """Everybody who is registered, attached or not."""
-        cdef EventsBody body = body_of(self)
-        cdef list found = []
-        cdef vector[SeenReader] seen
-        cdef SeenReader each
-        cdef uint32_t i
-        cdef Readers* table = &body.log.readers()
-        cdef EventsWord end
-        body.enter(FOREVER)
-        if body.queue.bury_readers(True):
-            body.log.reclaim(body.queue.backing())
-        end.word = body.map.control.end.load()
-        for i in range(table.used()):  # no Python objects here: a collection could end a reader, which needs the lock
-            if table.kind(i) == ReaderKind.none:
-                continue
-            each.is_durable = table.kind(i) == ReaderKind.durable
-            each.is_attached = body.queue.roster().is_alive(reader_lock_number(i))
-            each.place = table.line(i).place.load()
-            each.name_length = min(<uint32_t>table.line(i).name_length.load(), reader_name_bytes)
-            memcpy(each.name, table.line(i).name, sizeof(each.name))
-            seen.push_back(each)
-        body.leave()
-        for each in seen:
-            position = each.place & ~dropped_bit
-            found.append(ReaderInfo(
-                each.name[:each.name_length].decode(errors="replace") if each.is_durable else None,
-                position, max(0, end.position() - position), each.is_attached, bool(each.place & dropped_bit),
-            ))
-        return found
+        return list_readers(body_of(self))
 
-    def read(self, start, stop):
+    def read(self, start, stop, *, epoch=None):
         """The items of positions ``start`` to ``stop``, the same each time while they are kept.
 
-        One array, or a list. Raises DataLost if some are no longer kept, ValueError beyond the end.
+        One array, or a list. Raises DataLost if some are no longer kept, ValueError beyond the end. Positions that
+        were kept elsewhere come with the ``epoch`` that the queue had then: DataLost if the log was cut before them.
         """
         cdef EventsBody body = body_of(self)
         cdef EventsWord end
         end.word = body.map.control.end.load()
+        body.check_sound()
         first, last = checked_int("start", start), checked_int("stop", stop)
+        if epoch is not None and 0 <= last < 1 << 52:
+            check_epoch(body, last, epoch)
         if not 0 <= first <= last <= end.position():
             raise ValueError(
                 f"start and stop must be positions up to the end, {end.position()}: start={start}, stop={stop}"
@@ -209,14 +228,38 @@ cdef class EventQueue(Queue):
     @property
     def end(self):
         """Where the next item goes."""
+        cdef EventsBody body = body_of(self)
         cdef EventsWord end
-        end.word = body_of(self).map.control.end.load()
-        return end.position()
+        end.word = body.map.control.end.load()
+        return sound(body, end.position())
+
+    @property
+    def epoch(self):
+        """How often the log was cut after a crash of the machine. A position that is kept elsewhere needs it."""
+        return body_of(self).queue.epoch()
+
+    def valid_until(self, epoch):
+        """Positions noted in that epoch stand for the same items up to here: the lowest cut since, or the end."""
+        cdef EventsBody body = body_of(self)
+        cdef EventsWord end
+        noted = checked_int("epoch", epoch)
+        check_epoch(body, 0, noted)
+        end.word = body.map.control.end.load()
+        return min(<uint64_t>end.position(), <uint64_t>valid_until(body.map.control[0], noted))
+
+    def durable_end(self, sync=True):
+        """Where what outlives the machine ends: what is kept elsewhere, or shown elsewhere, ends here.
+
+        In memory that is ``end``: nothing outlives the machine, and nothing of it comes back. On a disk it is what is
+        on it for certain; with ``sync`` everything is written first, at most once in 20 ms.
+        """
+        return durable_end(body_of(self), sync)
 
     @property
     def earliest(self):
         """The oldest position that is kept."""
-        return earliest_position(body_of(self).map[0])
+        cdef EventsBody body = body_of(self)
+        return sound(body, earliest_position(body.map[0]))
 
     # -- forget -----------------------------------------------------------------------------------------
 
@@ -226,6 +269,7 @@ cdef class EventQueue(Queue):
         body.enter(FOREVER)
         body.queue.keep_last(0)
         body.leave()
+        body.check_sound()
         body.queue.room().notify_all()
 
     def keep_last(self, n):
@@ -239,6 +283,7 @@ cdef class EventQueue(Queue):
         body.enter(FOREVER)
         body.queue.keep_last(kept)
         body.leave()
+        body.check_sound()
         body.queue.room().notify_all()
 
     def sync(self):
@@ -246,17 +291,18 @@ cdef class EventQueue(Queue):
         cdef EventsBody body = body_of(self)
         if self.segment is not None:
             body.write_to_disk()
+        body.check_sound()
 
     def close(self):
         """Give up this handle and its readers. The queue stays, on a disk with all that it has."""
-        cdef EventsBody body
-        if self.body.is_closing or not isinstance(self.body, EventsBody):
+        cdef Body body = held(self)
+        if body.is_closing or not isinstance(body, EventsBody):
             return
-        body = self.body
         try:
-            body.sync_if_needed()
+            (<EventsBody>body).sync_if_needed()
         finally:
-            body.release_readers()
+            body.is_closing = True  # before its readers hold nothing any more: who copies out looks at it afterwards
+            (<EventsBody>body).release_readers()
             Queue.close(self)
 
     # -- looks ------------------------------------------------------------------------------------------
@@ -270,8 +316,9 @@ cdef class EventQueue(Queue):
     def is_shut_down(self):
         """Was it shut down? Then nothing more is put."""
         cdef EventsWord end
-        end.word = body_of(self).map.control.end.load()
-        return end.is_closed()
+        cdef EventsBody body = body_of(self)
+        end.word = body.map.control.end.load()
+        return sound(body, end.is_closed())
 
     @property
     def capacity(self):
@@ -281,7 +328,7 @@ cdef class EventQueue(Queue):
     def full(self):
         """Are max_bytes in use? A hint, as with every queue that others use."""
         cdef EventsBody body = body_of(self)
-        return body.map.control.used_bytes.load() >= body.map.max_bytes
+        return sound(body, body.map.control.used_bytes.load() >= body.map.max_bytes)
 
     def stats(self):
         """One look at the queue."""
@@ -295,7 +342,7 @@ cdef class EventQueue(Queue):
             sizes.append(body.map.chunk(number).items.load())
             if len(sizes) >= <int64_t>body.map.chunk_lines:
                 break
-        return EventStats(
+        return sound(body, EventStats(
             end=end.position(),
             earliest=earliest_position(body.map[0]),
             chunk_items=tuple(sizes),
@@ -308,8 +355,9 @@ cdef class EventQueue(Queue):
             is_shut_down=end.is_closed(),
             dropped=control.dropped.load(),
             repairs=control.repairs.load(),
-            synced=control.synced.load(),
-        )
+            synced=control.confirmed.load(),
+            epoch=control.cuts.load(),
+        ))
 
 
 cdef uint32_t count_readers(EventsBody body) noexcept:
@@ -325,7 +373,7 @@ cdef uint32_t count_readers(EventsBody body) noexcept:
 
 
 cdef EventsBody body_of(EventQueue queue):
-    cdef Body body = queue.body
+    cdef Body body = held(queue)
     body.check_open()
     return <EventsBody>body
 
@@ -349,19 +397,6 @@ cdef object geometry_of(
     )
 
 
-cdef int settle_boot(EventsBody body) except -1:
-    """After a new start of the machine: only what was synced is there."""
-    cdef bint is_settled
-    if not body.queue.is_of_another_boot():
-        return 0
-    body.enter(FOREVER)
-    is_settled = body.queue.settle_boot()
-    body.leave()
-    if not is_settled:
-        body.raise_corrupt()
-    return 0
-
-
 cdef int raise_lost(EventsBody body, wanted) except -1:
     earliest = earliest_position(body.map[0])
     if wanted >= earliest:
@@ -374,18 +409,33 @@ cdef int raise_lost(EventsBody body, wanted) except -1:
 cdef object read_records(EventsBody body, uint64_t start, uint64_t stop):
     cdef Run run
     cdef uint64_t at = start
+    cdef bint is_read
     body.check_count(stop - start)
     array = numpy.empty(stop - start, dtype=body.dtype)
     cdef char* data = <char*>array_data(array)
     while at < stop:
         if run_at(body.map[0], at, stop, stop - at, run) != Found.items:
             raise_lost(body, at)
-        fetch_records(body, run, data + (at - start) * body.map.item_bytes)
+        is_read = fetch_records(body, run, data + (at - start) * body.map.item_bytes)
         if not is_still_kept(body.map[0], run.chunk.number):
             raise_lost(body, at)
+        if not is_read:
+            body.raise_unreadable()
         at += run.items
     body.check_found(Found.items)
     return array
+
+
+cdef list read_references(EventsBody body, uint64_t at, uint64_t stop, Run* run):
+    """A run of references, read under the log's lock: nobody drops them meanwhile. None: they are gone."""
+    cdef list part = None
+    body.enter(FOREVER)
+    try:
+        if run_at(body.map[0], at, stop, min(stop - at, RUN_UNDER_LOCK), run[0]) == Found.items:
+            part = fetch_list(body, run[0])
+    finally:
+        body.leave()
+    return part
 
 
 cdef object read_items(EventsBody body, uint64_t start, uint64_t stop):
@@ -394,13 +444,20 @@ cdef object read_items(EventsBody body, uint64_t start, uint64_t stop):
     cdef list fetched = []
     cdef list part
     while at < stop:
+        if not has_gil and body.form == REFERENCE:
+            part = read_references(body, at, stop, &run)
+            if part is None:
+                raise_lost(body, at)
+            fetched += part
+            at += run.items
+            continue
         if run_at(body.map[0], at, stop, stop - at, run) != Found.items:
             raise_lost(body, at)
         part = fetch_list(body, run)
         if not is_still_kept(body.map[0], run.chunk.number):
             raise_lost(body, at)
         if part is None:
-            body.raise_corrupt()
+            body.raise_unreadable()
         fetched += part
         at += run.items
     body.check_found(Found.items)

@@ -1,9 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""The writing side of an event queue: lock, append, wait for room. The algorithm is in native/.
-
-Within a process the log carries references, and whatever it lets go is dropped after the lock: a finalizer may
-do anything, even put into the same queue.
-"""
+"""The writing side of an event queue: append, wait for room, write to the disk. The algorithm is in native/."""
 
 import os
 
@@ -16,178 +12,16 @@ from penstock._batches cimport Gathered, gather
 from penstock._buffers cimport Held, as_records, borrow
 from penstock._events_native cimport *
 from penstock._kinds cimport LONG_COPY, OBJECT, RECORD, REFERENCE
-from penstock._mapped cimport own_identity
-from penstock._native cimport (
-    PyTypeObject, array_data, count_each, drop_each, is_broken, references_of, traverseproc, visitproc, watch,
-)
-from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
+from penstock._native cimport array_data, count_each, drop_each, is_broken, references_of
+from penstock._queue cimport AT_ONCE, FOREVER, remaining_ns
 
 from penstock import items
-from penstock.errors import CorruptSegment, Full, TooManyParticipants
-
-cdef enum:
-    BRIEFLY_NS = 100000000  # what even a call that never waits grants the holder of the lock
+from penstock.errors import ProducerInUse
 
 cdef object encode_object = items.encode_object
 
 
-cdef extern from "_references.hpp" namespace "penstock":
-    int visit_events(const EventsMap&, visitproc, void*) noexcept
-    void collect_events(const EventsMap&, vector[void*]&) noexcept
-
-
-cdef void keep_for_later(void* context, void** references, uint64_t count) noexcept nogil:
-    cdef vector[void*]* forgotten = <vector[void*]*>context
-    cdef uint64_t i
-    for i in range(count):
-        forgotten.push_back(references[i])
-
-
-cdef class EventsBody(MappedBody):
-
-    def __cinit__(self, geometry, offsets, memory, item, *, lock_fd, label, on_disk):
-        cdef EventsOffsets at
-        cdef EventsMap shape
-        cdef Held mapped
-        self.memory = memory
-        self.label = label
-        mapped = Held(memory)
-        at.control = offsets["control_offset"]
-        at.participants = offsets["participants_offset"]
-        at.readers = offsets["readers_offset"]
-        at.producers = offsets["producers_offset"]
-        at.chunks = offsets["chunks_offset"]
-        at.blocks = offsets["blocks_offset"]
-        at.arena = self.arena_offset = offsets["arena_offset"]
-        shape.block_count = geometry.block_count
-        shape.block_bytes = geometry.block_bytes
-        shape.chunk_lines = geometry.chunk_lines
-        shape.max_bytes = geometry.max_bytes
-        shape.first_items = geometry.first_items
-        shape.item_bytes = geometry.item_bytes
-        shape.reader_lines = geometry.readers
-        shape.varies = item is not None and item.varies
-        shape.may_drop = geometry.on_full == 3
-        self.form = REFERENCE if item is None else item.kind
-        self.dtype = None if item is None else item.dtype
-        self.participants = geometry.participants
-        self.raises_when_full = geometry.on_full == 2
-        self.is_on_disk = on_disk
-        self.is_durable = on_disk and geometry.sync != 3
-        self.syncs_always = on_disk and geometry.sync == 1
-        self.guard = watch(mapped.view.buf, mapped.view.len) if item is not None else NULL
-        self.queue = new EventsQueue(
-            <byte*>mapped.view.buf, at, shape, geometry.participants, geometry.producers, lock_fd,
-            own_identity(), self.is_durable,
-        )
-        self.log = &self.queue.log()
-        self.map = &self.log.map()
-        if item is None:
-            self.log.on_forget(keep_for_later, &self.forgotten)
-
-    def __dealloc__(self):
-        if self.queue is not NULL and self.form == REFERENCE:
-            collect_events(self.map[0], self.forgotten)
-            drop_each(self.forgotten.data(), self.forgotten.size())
-        del self.queue
-
-    cdef int raise_corrupt(self) except -1:
-        self.raise_if_truncated()
-        raise CorruptSegment(
-            f"the chunks of {self.label} contradict each other: end={self.map.control.end.load():#x}, "
-            f"head_chunk={self.map.control.head_chunk.load()}, chunks_made={self.map.control.chunks_made.load()}; "
-            "recreate the queue"
-        )
-
-    cdef int check_found(self, Found found) except -1:
-        if found == Found.corrupt or is_broken(self.guard):
-            self.raise_corrupt()
-        return 0
-
-    cdef int check_count(self, uint64_t records) except -1:
-        """Before memory for them is asked for: can so many be there?"""
-        if records > self.map.block_count * self.map.block_bytes // self.map.item_bytes:
-            self.raise_corrupt()
-        return 0
-
-    # -- the lock ---------------------------------------------------------------------------------------
-
-    cdef uint32_t line(self) except? 0xFFFFFFFF:
-        """This thread's line in the participant table; a thread joins when it first needs the lock."""
-        cdef uint32_t line = 0
-        cdef Joined joined
-        if self.queue.find_line(line):
-            return line
-        joined = self.queue.join()
-        if joined == Joined.yes and self.queue.find_line(line):
-            return line
-        self.raise_not_joined(joined)
-
-    cdef int enter(self, int64_t deadline) except -1:
-        """1: this thread has the lock, and leaves before anything can raise. 0: the time is up."""
-        cdef uint32_t line
-        cdef Entered entered
-        cdef int64_t left = 0
-        self.check_open()
-        line = self.line()
-        entered = self.queue.try_enter(line)
-        while entered == Entered.no:
-            left = BRIEFLY_NS if deadline == AT_ONCE else remaining_ns(deadline)
-            if left <= 0:
-                return 0
-            with nogil:
-                entered = self.queue.enter(line, min(left, <int64_t>BRIEFLY_NS))
-            if entered != Entered.no:
-                break
-            PyErr_CheckSignals()
-            self.check_open()
-            if deadline == AT_ONCE:
-                return 0
-            line = self.line()
-        if entered == Entered.corrupt:
-            self.raise_corrupt()
-        return 1
-
-    cdef int leave(self) except -1:
-        cdef vector[void*] forgotten
-        self.queue.leave()
-        if not self.forgotten.empty():
-            forgotten.swap(self.forgotten)
-            drop_each(forgotten.data(), forgotten.size())
-        return 0
-
-    cdef void abandon_reader(self, uint32_t number) noexcept:
-        """Without waiting: where the lock cannot be had, whoever needs room next sees that nobody holds the line."""
-        cdef uint32_t line = 0
-        if self.queue.find_line(line) and not self.queue.is_within(line) and \
-                self.queue.try_enter(line) == Entered.yes:
-            self.queue.leave_reader(number)
-            self.leave()
-        else:
-            self.queue.abandon_reader(number)
-
-    def release_readers(self):
-        """At the end of the handle: all that it holds can be held by others."""
-        cdef bint is_entered = False
-        cdef uint32_t i
-        cdef bint is_any = False
-        for i in range(self.map.reader_lines):
-            is_any |= self.queue.roster().holds(reader_lock_number(i))
-        if not is_any:
-            return
-        try:
-            is_entered = self.enter(AT_ONCE)
-        except (CorruptSegment, TooManyParticipants):
-            pass
-        for i in range(self.map.reader_lines):
-            if not self.queue.roster().holds(reader_lock_number(i)):
-                continue
-            if is_entered:
-                self.queue.leave_reader(i)
-            else:
-                self.queue.abandon_reader(i)
-        if is_entered:
-            self.leave()
+cdef class EventsBody(LogBody):
 
     # -- put --------------------------------------------------------------------------------------------
 
@@ -214,6 +48,7 @@ cdef class EventsBody(MappedBody):
         return self.append(NULL, &one, 1, one.bytes, deadline, NULL) == 1
 
     cdef object put_many(self, object given, int64_t deadline):
+        """How many are in; None: there was no room for any."""
         cdef Gathered batch
         cdef uint64_t total
         cdef object held
@@ -231,14 +66,12 @@ cdef class EventsBody(MappedBody):
                 array_data(held), NULL, <uint64_t>held.nbytes // self.map.item_bytes, held.nbytes, deadline, NULL
             )
         else:
-            batch = gather([encode_object(item) for item in given] if self.form == OBJECT else given)
+            batch = gather(list(map(encode_object, given)) if self.form == OBJECT else given)
             if batch.count == 0:
                 return 0
             self.check_length(batch.longest)
             total = self.append(NULL, batch.buffers, batch.count, batch.in_all, deadline, NULL)
-        if total == 0:
-            raise Full
-        return total
+        return None if total == 0 else total
 
     cdef int check_length(self, uint64_t length) except -1:
         cdef uint64_t needed = self.log.chunk_bytes(self.map.first_items, length)
@@ -260,17 +93,25 @@ cdef class EventsBody(MappedBody):
         cdef uint32_t ticket = 0
         cdef bint is_announced = False
         cdef Appended outcome = Appended.done
+        cdef int error = 0
+        cdef uint32_t generation = self.queue.roster().generation()
         if self.form == REFERENCE:
             count_each(<void**>records, count)
         try:
             while total < count:
                 if not self.enter(deadline):
                     break
-                if in_all < LONG_COPY or self.form == REFERENCE:
+                if once is not NULL and generation != self.queue.roster().generation():
+                    self.leave()
+                    raise ProducerInUse(
+                        f"this process was forked in the middle of a put_once of {self.label}, which its parent goes on with"
+                    )
+                if (in_all < LONG_COPY and once is NULL) or self.form == REFERENCE:  # for a producer it may sync
                     outcome = self._append_locked(records, items, total, count, once, &put)
                 else:
                     with nogil:
                         outcome = self._append_locked(records, items, total, count, once, &put)
+                error = self.queue.error()
                 self.leave()
                 if outcome == Appended.done:
                     total += put
@@ -278,7 +119,7 @@ cdef class EventsBody(MappedBody):
                     self.after_put()
                 elif total > 0 and (outcome == Appended.closed or outcome == Appended.no_memory):
                     break
-                elif not self.wait_for_room(outcome, not is_announced, deadline, &ticket):
+                elif not self.wait_for_room(outcome, error, not is_announced, deadline, &ticket):
                     break
                 else:
                     is_announced = not is_announced
@@ -309,21 +150,40 @@ cdef class EventsBody(MappedBody):
 
     cdef int write_to_disk(self) except -1:
         cdef int error
+        cdef uint64_t failures = self.queue.failures()
+        if failures != 0:  # then the kernel may call pages clean that never reached the disk
+            self.enter(FOREVER)
+            with nogil:
+                write_again(self.map[0])
+            self.leave()
         with nogil:
-            error = self.queue.sync()
+            error = self.queue.sync(failures)
         if error != 0:
-            raise OSError(error, f"the queue {self.label} could not be written to its disk: {os.strerror(error)}")
+            self.check_open()
+            self.raise_not_written(error)
         return 0
 
-    cdef bint wait_for_room(self, Appended outcome, bint is_first, int64_t deadline, uint32_t* ticket) except -1:
+    cdef int raise_not_written(self, int error) except -1:
+        raise OSError(
+            error, f"the queue {self.label} could not be written to its disk: {os.strerror(error)}; everything up to "
+            f"position {self.map.control.confirmed.load()} is there, and the rest is written when the disk takes it again"
+        )
+
+    cdef bint wait_for_room(
+        self, Appended outcome, int error, bint is_first, int64_t deadline, uint32_t* ticket
+    ) except -1:
         """After an append that did not succeed: True to try again, False when the time is up."""
         cdef int64_t left
         if outcome == Appended.closed:
             self.raise_shut_down()
         if outcome == Appended.corrupt or is_broken(self.guard):
             self.raise_corrupt()
+        if outcome == Appended.no_disk:
+            self.queue.items().notify()  # for a producer something may be in, though it is not counted
+            self.raise_not_written(error)
         if outcome == Appended.no_memory:
-            error = self.log.error()
+            self.check_open()
+            self.raise_if_cut()
             raise OSError(
                 error, f"no memory for another chunk of {self.label}: {os.strerror(error)}; "
                 "nothing of this item was put. Free some, or let readers go on"
@@ -350,7 +210,7 @@ cdef class EventsBody(MappedBody):
         if self.is_closing:
             return False
         end.word = self.map.control.end.load()
-        if self.is_on_disk and end.position() > self.map.control.synced.load():
+        if self.is_on_disk and end.position() > self.map.control.confirmed.load():
             self.write_to_disk()
         return True
 
@@ -358,6 +218,7 @@ cdef class EventsBody(MappedBody):
         """What the queue takes of memory or disk, as the kernel counts it."""
         if self.form == REFERENCE:
             return self.map.control.used_bytes.load() + self.map.control.spare_bytes.load()
+        self.check_held()
         return os.fstat(self.queue.roster().descriptor()).st_blocks * 512
 
     cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
@@ -392,28 +253,3 @@ cdef class EventsBody(MappedBody):
     cdef void wake_everybody(self) noexcept:
         self.queue.items().wake_all()
         self.queue.room().wake_all()
-
-
-# For the cycle collector: what the log holds is reachable from the queue.
-
-cdef int traverse(PyObject* body, visitproc visit, void* arg) noexcept:
-    cdef EventsBody self = <EventsBody>body
-    cdef int stop = original_traverse(body, visit, arg) if original_traverse is not NULL else 0
-    if stop or self.queue is NULL or self.form != REFERENCE:
-        return stop
-    return visit_events(self.map[0], visit, arg)
-
-
-cdef int clear(PyObject* body) noexcept:
-    """Only what the log holds can be part of a cycle. The memory stays: readers, and our own end, still need it."""
-    cdef EventsBody self = <EventsBody>body
-    cdef vector[void*] forgotten
-    if self.queue is not NULL and self.form == REFERENCE:
-        collect_events(self.map[0], forgotten)
-        drop_each(forgotten.data(), forgotten.size())
-    return 0
-
-
-cdef traverseproc original_traverse = (<PyTypeObject*>EventsBody).tp_traverse
-(<PyTypeObject*>EventsBody).tp_traverse = traverse
-(<PyTypeObject*>EventsBody).tp_clear = clear

@@ -2,10 +2,11 @@ from libc.stdint cimport uint64_t
 
 from penstock._events_body cimport EventsBody
 from penstock._events_native cimport Run
+from penstock._guard cimport Window
 
 cdef object fetch_one(EventsBody body, const Run& run)
 cdef list fetch_list(EventsBody body, const Run& run)
-cdef int fetch_records(EventsBody body, const Run& run, char* to) except -1
+cdef bint fetch_records(EventsBody body, const Run& run, char* to) except -1
 cdef object decoded(EventsBody body, object fetched)
-cdef list readable(EventsBody body, list fetched)
-cdef object array_on(EventsBody body, const Run& run)
+cdef Window window_on(EventsBody body, const Run& run, Window before)
+cdef object array_on(EventsBody body, const Run& run, Window window)

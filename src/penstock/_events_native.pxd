@@ -3,7 +3,7 @@
 from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from penstock._native cimport Buffer, Event, Identity, Joined, Range, atomic, byte, visitproc
+from penstock._native cimport Buffer, Event, Identity, Joined, Range, Roster, atomic, byte, visitproc
 
 cdef extern from "events_queue.hpp" namespace "penstock" nogil:
     const uint64_t block_bytes_limit
@@ -30,6 +30,8 @@ cdef extern from "events_queue.hpp" namespace "penstock" nogil:
         atomic[uint64_t] repairs
         atomic[uint64_t] dropped
         atomic[uint64_t] synced
+        atomic[uint64_t] confirmed
+        atomic[uint64_t] cuts
 
     cdef cppclass ChunkLine:
         atomic[uint64_t] items
@@ -41,6 +43,7 @@ cdef extern from "events_queue.hpp" namespace "penstock" nogil:
         atomic[uint64_t] place
         atomic[uint32_t] name_length
         atomic[uint32_t] pid
+        atomic[uint64_t] beyond
         char* name
 
     cdef cppclass EventsMap:
@@ -70,13 +73,26 @@ cdef extern from "events_queue.hpp" namespace "penstock" nogil:
         items, nothing, ended, lost, corrupt
 
     cdef enum class Appended:
-        done, full, no_memory, closed, corrupt
+        done, full, no_memory, no_disk, closed, corrupt
 
     cdef enum class Entered:
         yes, no, corrupt
 
     cdef enum class Subscribed:
         yes, table_full, busy, beyond
+
+    cdef enum class Settling:
+        alone, done, busy
+
+    cdef cppclass BootWitnesses:
+        BootWitnesses()
+        uint64_t boot_id[2]
+        bint has_clock
+        int64_t clock_offset_ns
+        bint is_on_disk
+
+    uint64_t valid_until(const EventsControl&, uint64_t)
+    void write_again(const EventsMap&)
 
     cdef cppclass Backing:
         Backing()
@@ -100,15 +116,8 @@ cdef extern from "events_queue.hpp" namespace "penstock" nogil:
         uint64_t reclaim(const Backing&)
         uint64_t chunk_bytes(uint64_t, uint64_t) const
 
-    cdef cppclass Roster:
-        bint is_alive(uint32_t) const
-        bint holds(uint32_t) const
-        void let_go(uint32_t)
-        uint32_t generation() const
-        int descriptor() const
-
     cdef cppclass EventsQueue:
-        EventsQueue(byte*, const EventsOffsets&, EventsMap, uint32_t, uint32_t, int, Identity, bint)
+        EventsQueue(byte*, const EventsOffsets&, EventsMap, uint32_t, uint32_t, int, Identity, bint, BootWitnesses)
         EventLog& log()
         Roster& roster()
         Backing backing() const
@@ -134,9 +143,16 @@ cdef extern from "events_queue.hpp" namespace "penstock" nogil:
         Event room() const
         void wait_for_items(uint64_t, int64_t)
         void wait_for_room(uint32_t, int64_t)
-        int sync()
-        bint is_of_another_boot() const
+        uint64_t failures() const
+        int sync(uint64_t)
+        Settling begin_settling()
+        bint must_settle() const
         bint settle_boot()
+        void end_settling(bint)
+        int boot_error() const
+        uint64_t epoch() const
+        int error() const
+        int confirm_once(ProducerLine&)
         uint32_t count_alive() const
         Producers& producers()
         @staticmethod

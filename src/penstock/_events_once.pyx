@@ -1,18 +1,19 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
 """put_once of an event queue: a producer's batch, each item once, however often the call is cut short."""
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from penstock._batches cimport Gathered, gather
 from penstock._buffers cimport as_records
 from penstock._events_body cimport EventsBody
+from penstock._events_held cimport raise_full
 from penstock._events_native cimport *
 from penstock._kinds cimport OBJECT, RECORD, REFERENCE
 from penstock._native cimport array_data
 from penstock._queue cimport FOREVER, checked_int
 
 from penstock import items as item_types
-from penstock.errors import Full, ProducerInUse, TooManyProducers
+from penstock.errors import ProducerInUse, TooManyProducers
 from penstock.stats import ProducerInfo
 
 cdef object COUNT_LIMIT = (1 << 30) - 1
@@ -37,6 +38,9 @@ cdef object put_once(EventsBody body, object items, object producer, object sequ
     cdef uint64_t number
     cdef uint64_t count
     cdef uint64_t done
+    cdef uint32_t me = 0
+    cdef uint32_t generation
+    cdef int error = 0
     cdef object array = None
     number_given = checked_int("sequence", sequence)
     if not 0 <= number_given < 1 << 63:
@@ -54,15 +58,20 @@ cdef object put_once(EventsBody body, object items, object producer, object sequ
     if count > COUNT_LIMIT:
         raise ValueError(f"put_once takes at most {COUNT_LIMIT} items a sequence: {count}; use several sequences")
     if not body.enter(deadline):
-        raise Full
-    taken = body.queue.producers().take(
-        name, owner_word(body.queue.roster(), body.line()), number, count, line
-    )
-    if taken == Taken.yes:
-        begun = begin(line[0], number, count)
+        raise_full(body)
+    body.queue.find_line(me)
+    generation = body.queue.roster().generation()
+    with nogil:
+        taken = body.queue.producers().take(name, owner_word(body.queue.roster(), me), number, count, line)
+        if taken == Taken.yes:
+            error = body.queue.confirm_once(line[0])
+            if error == 0:
+                begun = begin(line[0], number, count)
     body.leave()
     check_taken(body, taken, producer)
     try:
+        if error != 0:
+            body.raise_not_written(error)
         if begun == Begun.complete:
             return 0
         if begun == Begun.other_total:
@@ -84,10 +93,11 @@ cdef object put_once(EventsBody body, object items, object producer, object sequ
         else:
             put = body.append(NULL, batch.buffers + done, count - done, batch.in_all, deadline, line)
         if put < count - done:
-            raise Full
+            raise_full(body)
         return put
     finally:
-        Producers.leave(line[0])
+        if generation == body.queue.roster().generation():  # else we are a forked child, and the line is our parent's
+            Producers.leave(line[0])
 
 
 cdef int check_taken(EventsBody body, Taken taken, object producer) except -1:
@@ -115,8 +125,10 @@ cdef list list_producers(EventsBody body):
 cdef int forget_producer(EventsBody body, object producer) except -1:
     cdef ProducerName name = name_of(producer)
     cdef Taken taken
+    cdef uint32_t me = 0
     body.enter(FOREVER)
-    taken = body.queue.producers().forget(name, owner_word(body.queue.roster(), body.line()))
+    body.queue.find_line(me)
+    taken = body.queue.producers().forget(name, owner_word(body.queue.roster(), me))
     body.leave()
     check_taken(body, taken, producer)
     if taken == Taken.unknown:

@@ -6,9 +6,9 @@ from libc.stdint cimport uint32_t, uint64_t
 from penstock._growing_local cimport GrowingLocalBody
 from penstock._growing_native cimport GrowingRing, Levels, Stage
 from penstock._growing_shared cimport GrowingBody
-from penstock._queue cimport Body, Queue, checked_int, computed_deadline
+from penstock._queue cimport Body, Queue, checked_int, computed_deadline, held, install, is_made, sound
 
-from penstock import _bounded_lease, _bounded_once, items, segment
+from penstock import _bounded_lease, _bounded_once, creating, items, segment
 from penstock.growing_geometry import GrowingGeometry
 from penstock.stats import GrowingStats
 
@@ -22,9 +22,10 @@ cdef class GrowingQueue(Queue):
     """
 
     def __init__(self):
-        if not self.body.is_closing or self.segment is not None:
+        if is_made(self):
             raise TypeError("a queue is initialised once")
-        self.body = GrowingLocalBody()
+        install(self, GrowingLocalBody())
+        self.stay_in_process()
 
     @classmethod
     def create(
@@ -52,7 +53,7 @@ cdef class GrowingQueue(Queue):
         )
         geometry.check()
         geometry.check_item(item_type)
-        return cls._attach(segment.create(name, geometry, item_type, exist_ok=exist_ok), True)
+        return creating.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
 
     @classmethod
     def open(cls, name, *, allow_pickle=True):
@@ -60,11 +61,11 @@ cdef class GrowingQueue(Queue):
         return cls._attach(segment.open_segment(name, kind="growing"), allow_pickle)
 
     @classmethod
-    def _attach(cls, opened, allow_pickle):
+    def _attach(cls, opened, allow_pickle=True):
         cdef GrowingQueue self = cls.__new__(cls)
         try:
             opened.item.check_pickle(opened.name, allow_pickle)
-            self.body = GrowingBody(opened)
+            install(self, GrowingBody(opened))
         except BaseException:
             opened.close()
             raise
@@ -76,15 +77,26 @@ cdef class GrowingQueue(Queue):
 
         As BoundedQueue.put_once.
         """
-        return _bounded_once.put_once(shared_body(self.body), items, producer, sequence, computed_deadline(block, timeout))
+        cdef Body body = shared_body(held(self))
+        try:
+            return sound(body, _bounded_once.put_once(body, items, producer, sequence, computed_deadline(block, timeout)))
+        except Exception:
+            body.check_sound()  # then that is the news
+            raise
 
     def producers(self):
         """What put_once keeps of each producer: a list of (name, sequence, done, total)."""
-        return _bounded_once.producers(shared_body(self.body))
+        cdef Body body = shared_body(held(self))
+        return sound(body, _bounded_once.producers(body))
 
     def forget_producer(self, name):
         """Make room for another name in the table of producers. A sequence repeated afterwards is put again."""
-        _bounded_once.forget_producer(shared_body(self.body), name)
+        cdef Body body = shared_body(held(self))
+        try:
+            sound(body, _bounded_once.forget_producer(body, name))
+        except Exception:
+            body.check_sound()  # then that is the news
+            raise
 
     def lease(self, max_items, block=True, timeout=None):
         """Claim at least one item and at most ``max_items``, and keep them in the queue until they are released.
@@ -92,38 +104,41 @@ cdef class GrowingQueue(Queue):
         As BoundedQueue.lease. What one lease has is of one sub-queue, which is not given back before it is released.
         """
         return _bounded_lease.lease(
-            shared_body(self.body, "leases"), self.name, max_items, computed_deadline(block, timeout)
+            shared_body(held(self), "leases"), self.name, max_items, computed_deadline(block, timeout)
         )
 
     def unreleased(self, positions):
         """Those of the positions that somebody has claimed to get, and nobody has given back yet."""
-        return _bounded_lease.unreleased(shared_body(self.body, "leases"), positions)
+        cdef Body body = shared_body(held(self), "leases")
+        return sound(body, _bounded_lease.unreleased(body, positions))
 
     @property
     def capacity(self):
         """Slots of all sub-queues together: how many items of one slot fit at the very most."""
-        cdef const Levels* levels = levels_of(self.body)
+        cdef Body body = held(self)  # it keeps the levels
+        cdef const Levels* levels = levels_of(body)
         cdef uint32_t i
         return sum([levels[0][i].capacity for i in range(levels.steps())])
 
     def full(self):
         """Is the last sub-queue written, and has no free slot? A hint, as with every queue that others use."""
-        cdef const Levels* levels = levels_of(self.body)
+        cdef Body body = held(self)  # it keeps the levels
+        cdef const Levels* levels = levels_of(body)
         cdef Stage now = levels.stage()
         cdef GrowingRing ring = levels.ring(now.written_level(), now)
         cdef uint64_t pushed = GrowingRing.position_of(ring.push_position.load())
         cdef uint64_t popped = GrowingRing.position_of(ring.pop_position.load())
-        return now.written_level() + 1 == levels.steps() and pushed - popped >= ring.capacity
+        return sound(body, now.written_level() + 1 == levels.steps() and pushed - popped >= ring.capacity)
 
     def stats(self):
         """One look at the queue's counters."""
-        cdef Body body = self.body
+        cdef Body body = held(self)
         cdef const Levels* levels = levels_of(body)
         cdef Stage now = levels.stage()
         cdef GrowingRing ring = levels.ring(now.written_level(), now)
         cdef GrowingBody shared = body if isinstance(body, GrowingBody) else None
         cdef uint32_t i
-        return GrowingStats(
+        return sound(body, GrowingStats(
             level_slots=tuple([levels[0][i].capacity for i in range(levels.steps())]),
             read_level=now.read_level(),
             written_level=now.written_level(),
@@ -140,7 +155,8 @@ cdef class GrowingQueue(Queue):
             participants_limit=shared.participants if shared is not None else 0,
             tombstones=levels.control().tombstones.load(),
             adopted=levels.control().adopted.load(),
-        )
+            leased=shared.queue.count_leased() if shared is not None else 0,
+        ))
 
 
 cdef Body shared_body(Body body, what="producers"):

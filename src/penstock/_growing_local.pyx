@@ -6,11 +6,12 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.list cimport PyList_New
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libcpp.vector cimport vector
 
 from penstock._buffers cimport Held
 from penstock._growing_native cimport *
 from penstock._native cimport (
-    Event, Local, Outcome, Peeked, PyTypeObject, byte, count_each, drop_each, has_gil, notify_local, owned,
+    Event, Local, Outcome, Peeked, PyTypeObject, byte, count_each, drop_each, drop_held, has_gil, notify_local, owned,
     park_limit_ns, references_of, traverseproc, visitproc,
 )
 from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
@@ -21,6 +22,9 @@ from penstock.errors import Full, ShutDown
 cdef enum:
     LONGEST_CLAIM = 65536   # references that one claim puts
 
+cdef extern from "_handover.hpp" namespace "penstock":
+    void count_for_all_threads(object)  # what goes with the body goes with whoever gives that up
+
 
 @cython.final
 cdef class GrowingLocalBody(Body):
@@ -28,6 +32,8 @@ cdef class GrowingLocalBody(Body):
     def __cinit__(self):
         self.memory = segment.private_memory(LocalGrowing.offsets().total)
         self.mapped = Held(self.memory)
+        count_for_all_threads(self.memory)
+        count_for_all_threads(self.mapped)
         self.queue = new LocalGrowing(<byte*>self.mapped.view.buf)
 
     def __dealloc__(self):
@@ -38,9 +44,10 @@ cdef class GrowingLocalBody(Body):
     cdef void _drop_references(self) noexcept:
         """Forget what the queue still holds. Nobody else gets from it any more."""
         cdef void* reference = NULL
-        cdef list held = []  # a list's end does not nest: queues in queues in queues take no stack frame each
+        cdef vector[void*] held
         while self.queue.try_drain_reference(reference):
-            held.append(owned(reference))
+            held.push_back(reference)
+        drop_held(held.data(), held.size())
 
     cdef int put(self, object item, int64_t deadline) except -1:
         cdef Outcome outcome
@@ -58,16 +65,24 @@ cdef class GrowingLocalBody(Body):
 
     cdef object put_many(self, object given, int64_t deadline):
         cdef Outcome outcome
-        # Under the GIL a list stands still while we are at it, and is looked at anew after each wait.
-        cdef object items = given if has_gil and type(given) in (list, tuple) else tuple(given)
+        # A list is looked at anew after each wait. Under the GIL it stands still while we are at it; without one we
+        # take a part of it, which is one step, and is ours.
+        cdef object items = given if type(given) in (list, tuple) else tuple(given)
+        cdef object part
+        cdef uint64_t done
+        cdef uint64_t most = LONGEST_CLAIM
         cdef void** references
         cdef uint64_t total = 0
         cdef uint64_t put = 0
         cdef uint64_t wanted
         cdef bint waited = False
         while total < <uint64_t>len(items):
-            references = references_of(items) + total
-            wanted = min(<uint64_t>len(items) - total, LONGEST_CLAIM)
+            part = items if has_gil else items[total:total + most]
+            done = total if has_gil else 0
+            references = references_of(part) + done
+            wanted = min(<uint64_t>len(part) - done, most)
+            if not has_gil and wanted == 0:  # it has just become shorter
+                break
             count_each(references, wanted)
             outcome = self.queue.try_put_references(Local(), references, wanted, put)
             drop_each(references + put, wanted - put)
@@ -131,12 +146,17 @@ cdef class GrowingLocalBody(Body):
         """After a put that did not succeed: True to try again, False when the time is up."""
         if outcome == Outcome.closed:
             raise ShutDown("the queue is shut down")
+        if deadline == AT_ONCE and self.queue.flow().is_worth_a_try(outcome):
+            with nogil:
+                self.queue.wait_a_moment()
+            return True
         return self._park(self.queue.room(), deadline, for_items=False)
 
     cdef bint _wait_for_items(self, Outcome outcome, int64_t deadline) except -1:
         """The same after a get."""
         if outcome == Outcome.closed:
             raise ShutDown("the queue is shut down")
+        self.queue.rest()
         return self._park(self.queue.items(), deadline, for_items=True)
 
     cdef bint _park(self, Event event, int64_t deadline, bint for_items) except -1:

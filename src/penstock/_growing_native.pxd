@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from penstock._native cimport (
-    Buffer, Event, Identity, Joined, Local, Outcome, Peeked, ProducerLine, Producers, RingLease, SharedLedger, Span,
+    Buffer, Event, Identity, Joined, Local, Outcome, Peeked, ProducerLine, Producers, RingLease, Roster, SharedLedger, Span,
     atomic, byte, visitproc,
 )
 
@@ -52,10 +52,11 @@ cdef extern from "growing_queue.hpp" namespace "penstock" nogil:
     cdef cppclass GrowingRecovery:
         bint has_more() const
 
-    cdef cppclass Flow "penstock::GrowingFlow<penstock::GrowingQueue>":
+    cdef cppclass Flow "penstock::GrowingFlow<penstock::GrowingKeeper>":
         void after_get(const GrowingRing&)
-        void look_back()
+        void rest()
         bint tidy()
+        bint is_worth_a_try(Outcome)
         int error() const
 
     cdef cppclass Upkeep:
@@ -69,6 +70,7 @@ cdef extern from "growing_queue.hpp" namespace "penstock" nogil:
         const Levels& levels() const
         const Upkeep& upkeep() const
         GrowingControl& control() const
+        Roster& roster()
         Producers& producers()
         Flow& flow()
         GrowingRecovery& recovery()
@@ -91,6 +93,7 @@ cdef extern from "growing_queue.hpp" namespace "penstock" nogil:
         uint64_t slots_for(uint64_t) const
         uint64_t item_slots_limit() const
         bint recovery_is_due(Outcome)
+        bint lock_names_a_bystander() const
         GrowingFound recover()
         bint try_adopt(SharedLedger, const GrowingFound&)
         void look_away()
@@ -100,10 +103,13 @@ cdef extern from "growing_queue.hpp" namespace "penstock" nogil:
         void shut_down(bint)
         void note_long_items()
         uint64_t count_items()
+        uint64_t count_left()
         bint looks_gettable() const
         bint looks_puttable(uint64_t, uint64_t) const
         uint32_t count_alive() const
         void wait_for_items(int64_t)
+        bint may_come_again()
+        uint64_t count_leased()
         void wait_for_room(uint64_t, uint64_t, int64_t)
         void wait_a_moment()
 
@@ -124,6 +130,8 @@ cdef extern from "growing_lease.hpp" namespace "penstock" nogil:
 cdef extern from "growing_local.hpp" namespace "penstock" nogil:
     cdef cppclass LocalFlow "penstock::GrowingFlow<penstock::LocalGrowingQueue>":
         void after_get(const GrowingRing&)
+        void rest()
+        bint is_worth_a_try(Outcome)
 
     cdef cppclass LocalGrowing "penstock::LocalGrowingQueue":
         LocalGrowing(byte*)
@@ -141,6 +149,8 @@ cdef extern from "growing_local.hpp" namespace "penstock" nogil:
         Outcome try_get_reference(Local, void*&)
         bint shut_down(bint)
         bint try_drain_reference(void*&)
+        void rest()
+        void wait_a_moment()
 
 cdef extern from "_growing_references.hpp" namespace "penstock":
     int visit_growing(const LocalGrowing&, visitproc, void*) noexcept

@@ -6,15 +6,17 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint64_t
 
-from penstock._buffers cimport Held, as_records, borrow
+from penstock._buffers cimport Held, as_records, borrow, scalar_of
 from penstock._growing_native cimport *
+from penstock._guard cimport watch
 from penstock._kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from penstock._mapped cimport own_identity
 from penstock._native cimport (
     Buffer, Event, Identity, Joined, Outcome, Peeked, ProducerLine, Producers, RingLease, SharedLedger, array_data,
-    byte, import_array, is_broken, item_bytes_limit, watch,
+    byte, import_array, is_broken, item_bytes_limit,
 )
 from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
+from penstock._ring_objects cimport get_object, get_objects
 
 import os
 
@@ -30,7 +32,9 @@ cdef enum:
 
 cdef object RETRY = object()
 cdef object encode_object = items.encode_object
-cdef object decode_object = items.decode_object
+
+cdef extern from "_handover.hpp" namespace "penstock":
+    void count_for_all_threads(object)  # what goes with the body goes with whoever gives that up
 
 
 @cython.final
@@ -40,8 +44,10 @@ cdef class GrowingBody(ClaimingBody):
         cdef GrowingOffsets at
         cdef dict offsets = opened.offsets
         cdef Held mapped
+        cdef Identity identity
         geometry = opened.geometry
         self.memory = opened.take_memory()
+        count_for_all_threads(self.memory)
         mapped = Held(self.memory)
         at.control = offsets["control_offset"]
         at.levels = offsets["levels_offset"]
@@ -49,20 +55,23 @@ cdef class GrowingBody(ClaimingBody):
         at.producers = offsets["producers_offset"]
         at.regions = offsets["regions_offset"]
         self.guard = watch(mapped.view.buf, mapped.view.len)
+        identity = own_identity()  # before the descriptor is taken: from there on nothing raises
         self.last = <LastRings*>PyMem_Calloc(geometry.participants, sizeof(LastRings))
         if self.last is NULL:
             raise MemoryError()
         self.queue = new NativeGrowing(
             <byte*>mapped.view.buf, at, geometry.first_bytes, geometry.steps, geometry.slot_bytes, opened.item.varies,
-            geometry.max_bytes, geometry.participants, geometry.producers, opened.take_lock_fd(), own_identity(),
+            geometry.max_bytes, geometry.participants, geometry.producers, opened.take_lock_fd(), identity,
             self.last,
         )
+        self.roster = &self.queue.roster()
         self.item_slots_limit = self.queue.item_slots_limit()
         self.label = repr(opened.name)
         self.dtype = opened.item.dtype
         self.form = opened.item.kind
         self.participants = geometry.participants
         self.slot_bytes = geometry.slot_bytes
+        self.check_attached()
 
     def __dealloc__(self):
         del self.queue
@@ -71,6 +80,11 @@ cdef class GrowingBody(ClaimingBody):
     cdef int raise_corrupt(self) except -1:
         cdef Stage now = self.queue.levels().stage()
         self.raise_if_truncated()
+        if self.queue.lock_names_a_bystander():
+            raise CorruptSegment(
+                f"the lock of {self.label}, under which memory is given and taken, names a participant that lives and "
+                "does not have it: somebody else has written there; recreate the queue"
+            )
         raise CorruptSegment(
             f"the stage, the positions and the generations of {self.label} contradict each other: "
             f"stage={self.queue.control().stage.load():#x}, levels {now.read_level()} to {now.written_level()} "
@@ -81,7 +95,8 @@ cdef class GrowingBody(ClaimingBody):
         cdef Joined joined
         if self.queue.find_ledger(ledger[0]):
             return 0
-        joined = self.queue.join()
+        with nogil:
+            joined = self.queue.join()
         if joined == Joined.yes and self.queue.find_ledger(ledger[0]):
             return 0
         return self.raise_not_joined(joined)
@@ -174,12 +189,10 @@ cdef class GrowingBody(ClaimingBody):
 
     cdef object get(self, int64_t deadline):
         cdef object item
-        if self.deferred:
-            self.raise_deferred()
+        if self.form == OBJECT:
+            return get_object(self, deadline)
         item = self._get_bytes(deadline)
-        if self.form == BYTES or item is NOTHING:
-            return item
-        return decode_object(item) if self.form == OBJECT else item[()]
+        return item if self.form == BYTES or item is NOTHING else scalar_of(item)
 
     cdef object _room_for(self, uint64_t length):
         """Memory of our own for one item, made before the item is claimed: a MemoryError loses nothing."""
@@ -247,8 +260,10 @@ cdef class GrowingBody(ClaimingBody):
                 self.raise_shut_down()
         elif not self.queue.recovery_is_due(outcome):
             return NOTHING
-        self.queue.flow().look_back()
-        found = self.queue.recover()
+        self.queue.flow().rest()
+        with nogil:
+            found = self.queue.recover()
+        self.check_open()
         if found.unclaimed:
             self.raise_corrupt()
         if found.adoptable:
@@ -266,7 +281,7 @@ cdef class GrowingBody(ClaimingBody):
         if found.changed:
             self.queue.room().notify()
             return RETRY
-        if outcome == Outcome.closed:
+        if outcome == Outcome.closed and not self.queue.may_come_again():
             self.raise_shut_down()
         return NOTHING
 
@@ -279,7 +294,7 @@ cdef class GrowingBody(ClaimingBody):
         cdef list spare = []
         cdef bint waited = False
         if self.form == OBJECT:
-            return self.get_one_by_one(min(limit, BATCH_LIMIT), deadline) or NOTHING
+            return get_objects(self, limit, deadline)
         self.find_ledger(&ledger)
         while True:
             outcome = self.queue.peek(ledger, peeked, ring)
@@ -344,22 +359,35 @@ cdef class GrowingBody(ClaimingBody):
     cdef bint wait_for_room(self, Outcome outcome, uint64_t slots, int64_t deadline, SharedLedger* ledger) except -1:
         cdef int64_t left
         cdef uint64_t resets
+        cdef bint is_room
         if outcome == Outcome.closed:
             self.raise_shut_down()
         if outcome == Outcome.corrupt or is_broken(self.guard):
             self.raise_corrupt()
         if outcome == Outcome.unbacked:
+            self.check_open()
+            self.raise_if_cut()
             error = self.queue.flow().error()
             raise OSError(
                 error,
                 f"no memory for the next part of {self.label}: {os.strerror(error)}; "
                 "get items out of it, or create it with a max_bytes that there is room for",
             )
+        if outcome == Outcome.busy and self.queue.lock_names_a_bystander():
+            self.raise_corrupt()
         resets = self.queue.control().resets.load()
-        if self.queue.recovery_is_due(outcome) and self.queue.make_room(ledger[0]):
-            return True
+        if self.queue.recovery_is_due(outcome):
+            with nogil:
+                is_room = self.queue.make_room(ledger[0])
+            self.check_open()
+            if is_room:
+                return True
         if deadline == AT_ONCE:
-            return False
+            if not self.queue.flow().is_worth_a_try(outcome):
+                return False
+            with nogil:
+                self.queue.wait_a_moment()
+            return self.after_wait(ledger)
         left = remaining_ns(deadline)
         if left <= 0:
             return False
@@ -386,6 +414,9 @@ cdef class GrowingBody(ClaimingBody):
     cdef bint looks_gettable(self) noexcept:
         return self.queue.looks_gettable()
 
+    cdef uint64_t count_left(self) noexcept:
+        return 0 if self.is_discarded() else self.queue.count_left()
+
     cdef bint is_discarded(self) noexcept:
         return self.queue.levels().stage().is_discarded()
 
@@ -398,7 +429,13 @@ cdef class GrowingBody(ClaimingBody):
         return is_unreleased(self.queue[0], position)
 
     cdef bint recovery_is_due(self, Outcome outcome) noexcept:
-        return self.queue.recovery_is_due(outcome)
+        if not self.queue.recovery_is_due(outcome):
+            return False
+        self.queue.flow().rest()
+        return True
+
+    cdef bint may_come_again(self) noexcept:
+        return self.queue.may_come_again()
 
     cdef bint has_more_to_recover(self) noexcept:
         return self.queue.recovery().has_more()
@@ -412,10 +449,11 @@ cdef class GrowingBody(ClaimingBody):
     # -- the rest ---------------------------------------------------------------------------------------
 
     cdef object resident_bytes(self):
+        self.check_held()
         return os.fstat(self.queue.file()).st_blocks * 512
 
     cdef object size(self):
-        return self.queue.count_items()
+        return self.queue.count_items() + self.count_left()
 
     cdef int end(self, bint immediate) except -1:
         self.queue.shut_down(immediate)

@@ -25,7 +25,7 @@ cdef extern from "<sys/mman.h>" nogil:
     int madvise(void*, size_t, int)
 
 cdef enum:
-    PAGE_BYTES = 4096
+    PAGE_BYTES = 65536               # the largest page of a kernel: what is advised begins with one
     POPULATE_WRITE = 23              # MADV_POPULATE_WRITE, since Linux 5.14
 
 cdef uint64_t RESERVED = <uint64_t>1 << 36    # of address space

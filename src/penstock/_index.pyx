@@ -6,6 +6,7 @@ from libc.stdlib cimport free as release_memory
 from libc.string cimport memset
 
 from penstock._native cimport aligned_alloc, atomic
+from penstock._queue cimport forks, refuse_in_child
 from penstock._slots_native cimport CyclicIndices, IndexEnds, NativeIndexQueue, Seen
 
 cdef extern from "<atomic>" namespace "std" nogil:
@@ -33,6 +34,7 @@ cdef class IndexQueue:
     cdef NativeIndexQueue* queue
     cdef void* memory
     cdef byte_flag* outside          # which indices are in nobody's queue: those that can be pushed
+    cdef uint64_t born               # after so many forks
     cdef readonly uint64_t n
     """How many indices there are."""
 
@@ -47,6 +49,7 @@ cdef class IndexQueue:
         if not 1 <= n <= LARGEST:
             raise ValueError(f"n must be between 1 and {LARGEST}: n={n}")
         self.n = n
+        self.born = forks
         cells_at = sizeof(IndexEnds)
         flags_at = cells_at + self.n * sizeof(uint64_t)
         size = (flags_at + self.n + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
@@ -74,6 +77,7 @@ cdef class IndexQueue:
     def push(self, index):
         """Put in an index that is not in: one never pushed, or popped since. ValueError for one that is."""
         cdef uint64_t pushed
+        refuse_in_child(IndexQueue, self.born)
         check_int("index", index)
         if not 0 <= index < self.n:
             raise ValueError(f"index must be between 0 and {self.n - 1}: index={index}")
@@ -86,19 +90,24 @@ cdef class IndexQueue:
     def pop(self):
         """The oldest index, or None if there is none."""
         cdef uint64_t index = 0
-        cdef Seen seen = self.queue.pop(index)
+        cdef Seen seen
+        refuse_in_child(IndexQueue, self.born)
+        seen = self.queue.pop(index)
         return self._popped(seen, index)
 
     def pop_if_full(self):
         """The oldest index if all of them are in, else None."""
         cdef uint64_t index = 0
-        cdef Seen seen = self.queue.pop_if_full(index)
+        cdef Seen seen
+        refuse_in_child(IndexQueue, self.born)
+        seen = self.queue.pop_if_full(index)
         return self._popped(seen, index)
 
     def pop_if_size_at_least(self, k):
         """The oldest index if at least ``k`` are in, else None."""
         cdef uint64_t index = 0
         cdef Seen seen
+        refuse_in_child(IndexQueue, self.born)
         check_int("k", k)
         if k < 0:
             raise ValueError(f"k must not be negative: k={k}")
@@ -115,18 +124,19 @@ cdef class IndexQueue:
 
     def qsize(self):
         """How many indices are in: exact when nobody is at work on it."""
+        refuse_in_child(IndexQueue, self.born)
         return self.queue.size()
 
     def empty(self):
         """Is none in?"""
-        return self.queue.size() == 0
+        return self.qsize() == 0
 
     def full(self):
         """Are all in?"""
-        return self.queue.size() == self.n
+        return self.qsize() == self.n
 
     def __len__(self):
-        return self.queue.size()
+        return self.qsize()
 
     def __bool__(self):
         return True

@@ -1,11 +1,15 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
 """What every body that works on a mapped segment needs: who we are in it, and the errors it can always give."""
 
-from penstock._native cimport forget, is_broken, thread_limit
-from penstock._queue cimport AT_ONCE, NOTHING
+cimport cython
+
+import os
+
+from penstock._guard cimport forget
+from penstock._native cimport check_length, is_broken, mark_broken, thread_limit
 
 from penstock import segment
-from penstock.errors import CorruptSegment, QueueClosed, ShutDown, TooManyParticipants
+from penstock.errors import CorruptSegment, QueueClosed, QueueNotShared, ShutDown, TooManyParticipants
 
 
 cdef Identity own_identity() except *:
@@ -18,18 +22,60 @@ cdef Identity own_identity() except *:
     return identity
 
 
+@cython.no_gc_clear  # leases, slots and readers that go with it need its memory; no cycle consists of bodies alone
 cdef class MappedBody(Body):
-
-    def __cinit__(self, *args, **kwargs):
-        self.deferred = []
 
     def __dealloc__(self):
         forget(self.guard)
 
-    cdef int raise_if_truncated(self) except -1:
-        if is_broken(self.guard):
-            raise CorruptSegment(f"the segment of {self.label} was truncated while it was in use; recreate the queue")
+    cdef int check_open(self) except -1:
+        if self.is_closing:
+            return Body.check_open(self)
+        if self.roster is not NULL and self.roster.was_lost():
+            self.raise_lost()
         return 0
+
+    cdef int check_attached(self) except -1:
+        """As soon as there is a roster: could it open its file?"""
+        cdef int error = self.roster.open_error()
+        if error != 0:
+            raise OSError(
+                error,
+                f"the queue {self.label} needs a file descriptor of its own for its locks: {os.strerror(error)}; "
+                "close files that are not needed, or raise the limit (ulimit -n)",
+            )
+        return 0
+
+    cdef int check_held(self) except -1:
+        """Before something that needs the file itself."""
+        if self.roster is not NULL and self.roster.is_lost():
+            self.raise_lost()
+        return 0
+
+    cdef int check_sound(self) except -1:
+        """After an access to the mapping: was it one to pages that are there?"""
+        return self.raise_if_truncated() if is_broken(self.guard) else 0
+
+    cdef bint is_cut(self):
+        """Is the file shorter than what is mapped of it? Who cannot know takes it for cut."""
+        cdef int fd = -1 if self.roster is NULL else self.roster.descriptor()
+        return fd < 0 or check_length(fd, len(self.memory)) != 0
+
+    cdef int raise_if_truncated(self) except -1:
+        if not is_broken(self.guard):
+            return 0
+        if self.is_cut():
+            raise CorruptSegment(f"the segment of {self.label} was truncated while it was in use; recreate the queue")
+        raise CorruptSegment(
+            f"a page of the segment of {self.label} could not be had, although its file is as long as it was: it has a "
+            "hole where none may be, or its disk fails; close this handle and open the queue again"
+        )
+
+    cdef int raise_if_cut(self) except -1:
+        """After a copy that was given up: if the file is cut, nothing of this handle is to be believed from now on."""
+        if self.guard is not NULL and self.is_cut():
+            mark_broken(self.guard)
+        return self.raise_if_truncated()
 
     cdef int raise_not_joined(self, Joined joined) except -1:
         """A thread has no line in the participant table, and this is why."""
@@ -41,31 +87,18 @@ cdef class MappedBody(Body):
             )
         if joined == Joined.too_many_threads:
             raise TooManyParticipants(f"more than {thread_limit} threads of this process use penstock at once")
-        raise CorruptSegment(f"the queue {self.label} could not be opened again after a fork; open it by name")
+        if joined == Joined.forked_off:
+            raise QueueNotShared(f"the queue {self.label} lives in the process that we were forked from: give it a name")
+        self.raise_lost()
+
+    cdef int raise_lost(self) except -1:
+        """The handle has no descriptor to hold locks with: nobody else would see what it does."""
+        raise QueueClosed(
+            f"this handle of the queue {self.label} has no file descriptor any more: either this process has closed it, "
+            "as os.closerange() and daemons do, or it could not be had: too many files were open, or there is no /proc; "
+            "open the queue again by its name"
+        )
 
     cdef int raise_shut_down(self) except -1:
+        self.check_sound()
         raise ShutDown(f"the queue {self.label} is shut down")
-
-    cdef int raise_deferred(self) except -1:
-        try:
-            error = self.deferred.pop(0)
-        except IndexError:  # another thread has raised it
-            return 0
-        raise error
-
-    cdef list get_one_by_one(self, uint64_t limit, int64_t deadline):
-        """A batch whose items may fail each for itself. Such a one ends it, and its error comes at its turn."""
-        cdef list found = []
-        cdef object item = self.get(deadline)
-        while item is not NOTHING:
-            found.append(item)
-            if <uint64_t>len(found) == limit:
-                break
-            try:
-                item = self.get(AT_ONCE)
-            except (ShutDown, QueueClosed):  # comes again
-                break
-            except Exception as error:
-                self.deferred.append(error)
-                break
-        return found

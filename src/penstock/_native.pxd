@@ -36,8 +36,20 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
         done, full, empty, busy, closed, corrupt, moved, unbacked
 
     cdef enum class Joined "penstock::Roster::Joined":
-        yes, table_full, too_many_threads, lost_by_fork
+        yes, table_full, too_many_threads, lost, forked_off
     const uint32_t thread_limit "penstock::thread_number::limit"
+
+    cdef cppclass Roster:
+        bint is_alive(uint32_t) const
+        bint holds(uint32_t) const
+        void let_go(uint32_t)
+        void let_go_of_ended()
+        void leave_line()
+        uint32_t generation() const
+        int descriptor() const
+        int open_error() const
+        bint is_lost() const
+        bint was_lost() const
 
     cdef struct BoundedOffsets:
         uint64_t item_text, control, participants, producers, generations, lengths, payload, total
@@ -86,6 +98,7 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
         Found run()
         bint has_more() const
         bint try_adopt(SharedLedger, const Found&)
+        uint64_t count_left()
 
     const uint64_t count_limit "penstock::Progress::count_limit"
     const size_t producer_name_bytes
@@ -141,6 +154,7 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
         SharedQueue(byte*, const BoundedOffsets&, uint64_t, uint64_t, uint32_t, uint32_t, int, Identity)
         const Ring& ring() const
         BoundedControl& control() const
+        Roster& roster()
         Producers& producers()
         Recovery& recovery()
         Event items() const
@@ -151,11 +165,14 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
         Joined join()
         bint recovery_is_due(Outcome)
         bint make_room(SharedLedger)
+        void skip_buried(SharedLedger)
         void finish_adopted(SharedLedger, const Peeked&, void*)
         void note_long_items()
         bint may_hold_gaps()
         uint32_t count_alive()
         void wait_for_items(int64_t)
+        bint may_come_again()
+        uint64_t count_leased()
         void wait_for_room(uint64_t, int64_t)
 
     cdef struct Adopted:
@@ -203,6 +220,9 @@ cdef extern from "bounded_lease.hpp" namespace "penstock" nogil:
     cdef cppclass RingLease:
         Joined join()
         bint is_ours() const
+        void borrow(SharedLedger)
+        void set_apart()
+        void finish(const Adopted*, uint64_t)
         bint is_adopted() const
         Outcome try_claim(Adopted*, uint64_t, uint64_t&, uint64_t&)
         Inherited try_inherit(Adopted*, uint64_t)
@@ -215,19 +235,23 @@ cdef extern from "bounded_lease.hpp" namespace "penstock" nogil:
 
     bint is_unreleased(const Ring&, uint64_t)
 
+cdef extern from "file_size.hpp" namespace "penstock" nogil:
+    int check_length(int, uint64_t)
+
 cdef extern from "fault_guard.hpp" namespace "penstock::fault_guard" nogil:
     cdef cppclass Range:
         pass
-    Range* watch(void*, size_t)
-    void forget(Range*)
 
 cdef extern from "numpy/arrayobject.h":
     int import_array "_import_array"() except -1
 
 cdef extern from "_python.hpp" namespace "penstock" nogil:
     const bint has_gil
+    ctypedef bint Flag              # a bint that threads may read and write at the same time
+    bint lower(Flag&)               # was it up? It is down now
     void notify_local(Event)
     bint is_broken(const Range*)
+    void mark_broken(Range*)
 
 cdef extern from "_python.hpp" namespace "penstock":
     void* array_data(object)
@@ -235,4 +259,5 @@ cdef extern from "_python.hpp" namespace "penstock":
     void** references_of(object)
     void count_each(void**, uint64_t)
     void drop_each(void**, uint64_t)
+    void drop_held(void**, uint64_t)
     int visit_references(const Ring&, visitproc, void*) noexcept

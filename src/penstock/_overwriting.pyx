@@ -5,9 +5,9 @@ from libc.stdint cimport int64_t
 
 from penstock._overwriting_body cimport OverwritingBody
 from penstock._overwriting_native cimport Fates
-from penstock._queue cimport AT_ONCE, Body, Queue, checked_int, computed_deadline
+from penstock._queue cimport AT_ONCE, Body, Queue, checked_int, computed_deadline, held, install, sound
 
-from penstock import _overwriting_lease, adopting, items, segment
+from penstock import _overwriting_lease, adopting, creating, items, segment
 from penstock.errors import Empty, Full
 from penstock.overwriting_geometry import OverwritingGeometry
 from penstock.stats import OverwritingStats
@@ -43,7 +43,7 @@ cdef class OverwritingQueue(Queue):
             message_bytes=None if message_bytes is None else checked_int("message_bytes", message_bytes),
             participants=checked_int("participants", participants),
         )
-        return cls._attach(segment.create(name, geometry, item_type, exist_ok=exist_ok), True)
+        return creating.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
 
     @classmethod
     def open(cls, name, *, allow_pickle=True):
@@ -58,15 +58,14 @@ cdef class OverwritingQueue(Queue):
         what a message is. A file that has been adopted already is just opened.
         """
         item_type = items.ItemType.of(item)
-        opened = adopting.adopt(name, "overwriting", item_type, checked_int("participants", participants))
-        return cls._attach(opened, True)
+        return adopting.adopt(name, "overwriting", item_type, checked_int("participants", participants), cls._attach)
 
     @classmethod
-    def _attach(cls, opened, allow_pickle):
+    def _attach(cls, opened, allow_pickle=True):
         cdef OverwritingQueue self = cls.__new__(cls)
         try:
             opened.item.check_pickle(opened.name, allow_pickle)
-            self.body = OverwritingBody(opened)
+            install(self, OverwritingBody(opened))
         except BaseException:
             opened.close()
             raise
@@ -79,19 +78,19 @@ cdef class OverwritingQueue(Queue):
         With ``overwrite=False`` it waits for room if ``block``, at most ``timeout`` seconds, or raises Full.
         A wrong size is a ValueError before any lock is taken. Raises ShutDown.
         """
-        cdef Body body = self.body
+        cdef Body body = held(self)
         if not put_into(body, item, overwrite, computed_deadline(block, timeout)):
             raise Full
 
     def put_nowait(self, item, *, overwrite=True):
         """``put(item, block=False)``."""
-        cdef Body body = self.body
+        cdef Body body = held(self)
         if not put_into(body, item, overwrite, AT_ONCE):
             raise Full
 
     def try_put(self, item, *, overwrite=True):
         """Put an item; with ``overwrite=False`` only if there is room now. True if it is in; never waits for room."""
-        cdef Body body = self.body
+        cdef Body body = held(self)
         return put_into(body, item, overwrite, AT_ONCE) == 1
 
     def put_many(self, items, block=True, timeout=None, *, overwrite=True):
@@ -100,7 +99,7 @@ cdef class OverwritingQueue(Queue):
         With ``overwrite=False`` it waits until all are in, at most ``timeout`` seconds, and raises Full only if none
         is. Raises ShutDown only if none is in.
         """
-        cdef Body body = self.body
+        cdef Body body = held(self)
         body.check_open()
         return (<OverwritingBody>body).put_many_as(items, overwrite, computed_deadline(block, timeout))
 
@@ -115,7 +114,7 @@ cdef class OverwritingQueue(Queue):
         put can overwrite them. If it ends by an exception, or its process dies, they go to somebody else, at the same
         positions. A position is how many messages were put before. Raises Empty or ShutDown, as a get.
         """
-        cdef Body body = open_body(self.body)
+        cdef Body body = open_body(held(self))
         cdef object limit = checked_int("max_items", max_items)
         if limit < 1:
             raise ValueError(f"max_items must be at least 1: max_items={max_items}")
@@ -126,33 +125,34 @@ cdef class OverwritingQueue(Queue):
 
     def unreleased(self, positions):
         """Those of the positions that somebody has on lease, or died with, and nobody has released yet."""
-        return _overwriting_lease.unreleased(open_body(self.body), positions)
+        cdef Body body = open_body(held(self))
+        return sound(body, _overwriting_lease.unreleased(body, positions))
 
     @property
     def capacity(self):
         """How many messages fit."""
-        return open_body(self.body).ring.capacity()
+        return open_body(held(self)).ring.capacity()
 
     @property
     def message_bytes(self):
         """Bytes of a message: whole words, in which a record or a pickled object is filled up with zeros."""
-        return open_body(self.body).ring.message_bytes()
+        return open_body(held(self)).ring.message_bytes()
 
     def full(self):
         """Will the next put overwrite? A hint, as with every queue that others use."""
-        cdef OverwritingBody body = open_body(self.body)
-        return body.ring.length() >= body.ring.capacity()
+        cdef OverwritingBody body = open_body(held(self))
+        return sound(body, body.ring.length() >= body.ring.capacity())
 
     def stats(self):
         """One look at the queue's counters."""
-        cdef OverwritingBody body = open_body(self.body)
+        cdef OverwritingBody body = open_body(held(self))
         cdef Fates fates = body.ring.fates()
-        return OverwritingStats(
+        return sound(body, OverwritingStats(
             capacity=body.ring.capacity(),
             size=body.size(),
             message_bytes=body.ring.message_bytes(),
             puts=fates.puts,
-            gets=fates.delivered,
+            gets=fates.delivered - body.count_left(),
             overwritten=fates.overwritten,
             torn=fates.torn,
             lost_with_reader=fates.lost_with_reader,
@@ -162,7 +162,8 @@ cdef class OverwritingQueue(Queue):
             is_shut_down=body.queue.control().closed.load() != 0,
             participants=body.queue.count_alive(),
             participants_limit=body.participants,
-        )
+            leased=body.queue.shelf().count_kept(1 << 62),
+        ))
 
 
 cdef int put_into(Body body, object item, bint overwrite, int64_t deadline) except -1:

@@ -7,32 +7,45 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from penstock._batches cimport Gathered, gather
-from penstock._buffers cimport Held, as_records, borrow
+from penstock._buffers cimport Held, as_records, borrow, scalar_of
+from penstock._guard cimport watch
 from penstock._kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from penstock._mapped cimport own_identity
-from penstock._native cimport Buffer, Joined, array_data, byte, import_array, is_broken, monotonic_ns, watch
+from penstock._native cimport (
+    Buffer, Identity, Joined, array_data, byte, import_array, is_broken, monotonic_ns,
+)
+from penstock._objects cimport unpickle_all
 from penstock._overwriting_native cimport *
+from penstock._overwriting_objects cimport Kept
 from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
 
 import numpy
 
 from penstock import items
-from penstock.errors import CorruptSegment, Full, QueueClosed, ShutDown
+from penstock.errors import CorruptSegment, Full
 
 import_array()
 
 cdef object encode_object = items.encode_object
-cdef object decode_object = items.decode_object
+
+cdef enum:
+    OBJECTS_LIMIT = 1024   # that one get_many takes to the shelf
+
+cdef extern from "_handover.hpp" namespace "penstock":
+    void count_for_all_threads(object)  # what goes with the body goes with whoever gives that up
 
 
 @cython.final
 cdef class OverwritingBody(MappedBody):
 
     def __cinit__(self, opened):
+        self.unread = []
         cdef OverwritingOffsets at
         cdef Held mapped
+        cdef Identity identity
         cdef uint64_t words = opened.geometry.message_bytes // 8
         self.memory = opened.take_memory()
+        count_for_all_threads(self.memory)
         mapped = Held(self.memory)
         self.label = repr(opened.name)
         self.dtype = opened.item.dtype
@@ -41,11 +54,14 @@ cdef class OverwritingBody(MappedBody):
         at = overwriting_offsets(opened.geometry.capacity, words, self.participants, len(opened.item.text))
         self.item_bytes = opened.geometry.message_bytes if self.dtype is None else self.dtype.itemsize
         self.guard = watch(mapped.view.buf, mapped.view.len)
+        identity = own_identity()  # before the descriptor is taken: from there on nothing raises
         self.queue = new OverwritingShared(
             <byte*>mapped.view.buf, at, opened.geometry.capacity, words, self.participants, opened.take_lock_fd(),
-            own_identity(),
+            identity,
         )
+        self.roster = &self.queue.roster()
         self.ring = &self.queue.ring()
+        self.check_attached()
 
     def __dealloc__(self):
         del self.queue
@@ -103,7 +119,7 @@ cdef class OverwritingBody(MappedBody):
             given = as_records(self.dtype, given, one=False)
             count = <uint64_t>given.nbytes // self.item_bytes
             return self._put_messages(<const char*>array_data(given), NULL, count, overwrite, deadline)
-        batch = gather([encode_object(item) for item in given] if self.form == OBJECT else given)
+        batch = gather(list(map(encode_object, given)) if self.form == OBJECT else given)
         for i in range(batch.count):
             self._check_length(batch.buffers[i].bytes)
         return self._put_messages(NULL, batch.buffers, batch.count, overwrite, deadline)
@@ -204,23 +220,24 @@ cdef class OverwritingBody(MappedBody):
 
     cdef object get(self, int64_t deadline):
         cdef object target
-        if self.deferred:
-            self.raise_deferred()
+        if self.form == OBJECT:
+            target = self._get_objects(1, deadline)
+            return target if target is NOTHING else target[0]
         if deadline == AT_ONCE and not self._may_have_some():
             return NOTHING
         target = self._new_target()
         if not self._get_message(self._data_of(target), deadline):
             return NOTHING
-        if self.form == BYTES:
-            return target
-        return decode_object(target) if self.form == OBJECT else target[()]
+        return target if self.form == BYTES else scalar_of(target)
 
     cdef bint _may_have_some(self) except -1:
         """Without a lock: False if it is empty just now, and not shut down."""
+        cdef bint has_some
         self.check_open()
+        has_some = not self.queue.looks_empty()
         if is_broken(self.guard):
             self._raise_corrupt()
-        return not self.queue.looks_empty()
+        return has_some
 
     cdef object _new_target(self):
         """Memory of our own for one item, made before the item is claimed: a MemoryError loses nothing."""
@@ -231,10 +248,70 @@ cdef class OverwritingBody(MappedBody):
     cdef object get_many(self, uint64_t limit, int64_t deadline):
         """The first may be waited for; the rest is what is there."""
         if self.form == OBJECT:
-            return self.get_one_by_one(limit, deadline) or NOTHING
+            return self._get_objects(min(limit, OBJECTS_LIMIT), deadline)
         if deadline == AT_ONCE and not self._may_have_some():
             return NOTHING
         return self._get_records(limit, deadline) if self.form == RECORD else self._get_bytes(limit, deadline)
+
+    cdef object _get_objects(self, uint64_t limit, int64_t deadline):
+        """A list of them, or NOTHING."""
+        cdef Claim claim
+        cdef Kept kept
+        cdef object found
+        cdef int64_t limit_ns = 0
+        cdef int64_t end = deadline
+        cdef bint waited = False
+        while True:
+            if self.unread:
+                return self._get_unkept(AT_ONCE)
+            if deadline == AT_ONCE and not self._may_have_some():
+                return NOTHING
+            kept = Kept()
+            kept.begin(self, self.queue, limit)
+            if not self.is_furnished:
+                self.is_furnished = kept.furnish() == 0
+            claim = kept.claim(self._line(), limit_ns) if self.is_furnished else Claim.full
+            if claim == Claim.done:
+                if waited and self.ring.looks_gettable():
+                    self.queue.items().notify()
+                found = kept.converted(self.item_bytes)
+                self.raise_if_truncated()
+                if found is not None:
+                    return found
+                continue  # unpickling has forked, and we are the child: what it had is its parent's
+            if claim == Claim.full:
+                return self._get_unkept(deadline)
+            if deadline == AT_ONCE and (
+                claim == Claim.empty or claim == Claim.busy or (claim == Claim.closed and self.queue.may_come_again())
+            ):
+                self.raise_if_truncated()
+                return NOTHING
+            if end == AT_ONCE:
+                end = monotonic_ns() + BRIEFLY_NS
+            if not self._wait(claim, True, end):
+                return NOTHING
+            limit_ns = min(remaining_ns(end), <int64_t>BRIEFLY_NS) if claim == Claim.locked else 0
+            waited = True
+
+    cdef object _get_unkept(self, int64_t deadline):
+        """One object when the shelf is full, or has no memory: until it is unpickled it is this handle's alone."""
+        cdef uint64_t over = 0
+        cdef object data
+        cdef list batch
+        try:
+            data = self.unread.pop(0)
+            batch = [data]
+        except IndexError:
+            data = self._new_target()
+            batch = [data]
+            if not self._get_message(PyBytes_AS_STRING(data), deadline):
+                return NOTHING
+        try:
+            unpickle_all(batch, &over)
+        finally:
+            if not over:
+                self.unread.insert(0, data)
+        return batch
 
     cdef object _get_records(self, uint64_t limit, int64_t deadline):
         cdef uint64_t most = min(limit, max(<uint64_t>self.ring.places().length, 1), self.ring.capacity())
@@ -253,31 +330,42 @@ cdef class OverwritingBody(MappedBody):
                 self.queue.try_get_records(line, data, self.item_bytes, most - 1, 0, got)
         if is_broken(self.guard):
             self._raise_corrupt()
-        return batch[:1 + got]
+        try:
+            return batch[:1 + got]
+        except MemoryError:  # they are out of the queue
+            batch.resize((1 + got, *batch.shape[1:]), refcheck=False)
+            return batch
 
     cdef object _get_bytes(self, uint64_t limit, int64_t deadline):
         cdef object target = self._new_target()
         cdef list batch = [target]
+        cdef uint32_t line = 0
         if not self._get_message(PyBytes_AS_STRING(target), deadline):
             return NOTHING
+        if not self.queue.find_line(line):
+            return batch
         while <uint64_t>len(batch) < limit:
             try:
                 target = self._new_target()
+                batch.append(target)
             except MemoryError:
                 break
-            if not self._get_another(PyBytes_AS_STRING(target)):
+            if not self._get_another(line, PyBytes_AS_STRING(target)):
+                batch.pop()
                 break
-            batch.append(target)
         return batch
 
-    cdef bint _get_another(self, void* to) except -1:
-        """Of a batch that has one already: whatever ends the queue, those are delivered first."""
+    cdef bint _get_another(self, uint32_t line, void* to) noexcept:
+        """Of a batch that has one already: whatever is in the way of another, those are delivered first."""
+        cdef Claim claim
         if self.ring.places().length == 0:
             return False
-        try:
-            return self._get_message(to, AT_ONCE)
-        except (ShutDown, QueueClosed):
-            return False
+        if self.item_bytes < LONG_COPY:
+            claim = self.queue.try_get(line, to, self.item_bytes, 0)
+        else:
+            with nogil:
+                claim = self.queue.try_get(line, to, self.item_bytes, 0)
+        return claim == Claim.done
 
     cdef void* _data_of(self, object target) noexcept:
         return array_data(target) if self.form == RECORD else <void*>PyBytes_AS_STRING(target)
@@ -301,7 +389,9 @@ cdef class OverwritingBody(MappedBody):
                 if waited and self.ring.looks_gettable():
                     self.queue.items().notify()
                 return True
-            if deadline == AT_ONCE and (claim == Claim.empty or claim == Claim.busy):
+            if deadline == AT_ONCE and (
+                claim == Claim.empty or claim == Claim.busy or (claim == Claim.closed and self.queue.may_come_again())
+            ):
                 if is_broken(self.guard):
                     self._raise_corrupt()
                 return False
@@ -318,7 +408,7 @@ cdef class OverwritingBody(MappedBody):
     cdef bint _wait(self, Claim claim, bint for_items, int64_t end) except -1:
         """After a try that did not succeed: True to try again, False when the time is up."""
         cdef int64_t left
-        if claim == Claim.closed:
+        if claim == Claim.closed and not (for_items and self.queue.may_come_again()):
             self.raise_shut_down()
         if claim == Claim.corrupt or is_broken(self.guard):
             self._raise_corrupt()
@@ -362,7 +452,11 @@ cdef class OverwritingBody(MappedBody):
     # -- the rest ---------------------------------------------------------------------------------------
 
     cdef object size(self):
-        return self.ring.length()
+        return self.ring.length() + self.count_left() + len(self.unread)
+
+    cdef uint64_t count_left(self) noexcept:
+        """Messages that nobody has any more who had taken them."""
+        return 0 if self.ring.is_discarded() else self.queue.shelf().count_left()
 
     cdef int end(self, bint immediate) except -1:
         self.queue.shut_down(immediate)

@@ -43,7 +43,9 @@ cdef class OverwritingHolding:
             self.body.queue.items().notify()
 
     cdef int join(self) except -1:
-        cdef Joined joined = self.lease.join()
+        cdef Joined joined
+        with nogil:
+            joined = self.lease.join()
         return 0 if joined == Joined.yes else self.body.raise_not_joined(joined)
 
     cdef int furnish(self) except -1:
@@ -54,6 +56,7 @@ cdef class OverwritingHolding:
         with nogil:
             error = self.lease.furnish()
         if error:
+            self.body.raise_if_cut()
             raise OSError(
                 error,
                 f"no room for the leases of {self.body.label}: {os.strerror(error)}; "
@@ -74,6 +77,8 @@ cdef class OverwritingHolding:
             self.body._raise_corrupt()
         if not is_all:
             self.body.queue.items().notify()
+            self.body.check_held()  # else what was given back waits for the end of this handle
+        self.body.check_sound()
 
 
 def lease(OverwritingBody body, name, limit, int64_t deadline):
@@ -96,7 +101,9 @@ def lease(OverwritingBody body, name, limit, int64_t deadline):
                 claim = holding.lease.try_claim(holding.kept.data(), most, wait_ns, count)
         if count != 0:
             break
-        if deadline == AT_ONCE and claim != Claim.locked and claim != Claim.closed and claim != Claim.corrupt:
+        if deadline == AT_ONCE and claim == Claim.closed and body.queue.may_come_again():
+            end = 0  # others have it
+        elif deadline == AT_ONCE and claim != Claim.locked and claim != Claim.closed and claim != Claim.corrupt:
             end = 0  # nothing is there, or its writer is at work, or the shelf is full
         elif end == AT_ONCE:
             end = monotonic_ns() + BRIEFLY_NS

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from penstock._native cimport Buffer, Event, Identity, Joined, atomic, byte
+from penstock._native cimport Buffer, Event, Identity, Joined, Roster, atomic, byte
 
 cdef extern from "overwriting_queue.hpp" namespace "penstock" nogil:
     const uint32_t closed_to_puts
@@ -41,6 +41,8 @@ cdef extern from "overwriting_queue.hpp" namespace "penstock" nogil:
         uint64_t data_bytes() const
         byte* data(uint64_t) const
         uint64_t list(int64_t*, uint64_t) const
+        uint64_t count_left() const
+        uint64_t count_kept(uint64_t) const
 
     cdef cppclass OverwritingControl:
         atomic[uint32_t] closed
@@ -51,6 +53,7 @@ cdef extern from "overwriting_queue.hpp" namespace "penstock" nogil:
         OverwritingRing& ring()
         OverwritingControl& control() const
         OverwritingShelf& shelf()
+        Roster& roster()
         Event items() const
         Event room() const
         bint find_line(uint32_t&) const
@@ -64,6 +67,7 @@ cdef extern from "overwriting_queue.hpp" namespace "penstock" nogil:
         void shut_down(bint)
         void wake_everybody()
         void wait_for_items(int64_t)
+        bint may_come_again()
         void wait_for_room(int64_t)
         void wait_for_copy(int64_t)
         void wait_for_shelf(int64_t)
@@ -74,6 +78,9 @@ cdef extern from "overwriting_lease.hpp" namespace "penstock" nogil:
         OverwritingLease(OverwritingShared&)
         Joined join()
         bint is_ours() const
+        void borrow(uint32_t)
+        void set_apart()
+        void finish(const Shelved*, uint64_t)
         int furnish()
         Claim try_claim(Shelved*, uint64_t, int64_t, uint64_t&)
         uint64_t take_over(Shelved*, uint64_t)

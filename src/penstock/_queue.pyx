@@ -7,17 +7,22 @@ A closed handle has a body that refuses everything.
 
 from libc.stdint cimport int64_t, uint64_t
 
-from penstock._native cimport has_gil, monotonic_ns, park_limit_ns
+import os
+import weakref
+
+cimport cython
+
+from penstock._native cimport monotonic_ns, park_limit_ns
 
 from penstock import _aio, segment
-from penstock.errors import Empty, Full, QueueClosed, ShutDown
+from penstock.errors import CorruptSegment, Empty, Full, QueueClosed, QueueNotShared, ShutDown
 
 NOTHING = object()
 FOREVER = 0x7FFFFFFFFFFFFFFF
 AT_ONCE = 1
 
 
-cdef inline int64_t deadline_of(object block, object timeout) except -1:
+cdef int64_t deadline_of(object block, object timeout) except -1:
     """When to give up, on the monotonic clock."""
     return FOREVER if block is True and timeout is None else computed_deadline(block, timeout)
 
@@ -61,7 +66,13 @@ cdef class Body:
 
     cdef int check_open(self) except -1:
         if self.is_closing:
+            if self.refusal is not None:
+                raise QueueNotShared(self.refusal)
             raise QueueClosed(f"this handle of the queue {self.label} is closed; open it again")
+        return 0
+
+    cdef int check_sound(self) except -1:
+        """After an access to memory that somebody may truncate: raises CorruptSegment if that has happened."""
         return 0
 
     cdef int put(self, object item, int64_t deadline) except -1:
@@ -108,34 +119,100 @@ cdef Body closed_body(object label):
     return body
 
 
+# Queues without a name, by id: a forked child has only copies of them, which nobody else would ever see.
+cdef object unnamed = weakref.WeakValueDictionary()
+
+
+cdef object refusal_of(object kind):
+    return (
+        f"a {kind.__name__} without a name lives in the process that made it, and this is a forked child of that: "
+        f"use {kind.__name__}.create(name, ...), which parent and child share"
+    )
+
+
+cdef int refuse_in_child(object kind, uint64_t born) except -1:
+    """For what has no body: ``born`` is how many forks there were before it was made."""
+    if born != forks:
+        raise QueueNotShared(
+            f"an {kind.__name__} lives in the process that made it, and this is a forked child of that: "
+            "let one process hand out the indices, through a named queue"
+        )
+    return 0
+
+
+def leave_to_parent():
+    """In a forked child, which has one thread as yet."""
+    global forks
+    forks += 1
+    for queue in list(unnamed.values()):
+        (<Queue>queue).refuse()
+    unnamed.clear()
+
+
+os.register_at_fork(after_in_child=leave_to_parent)
+
+
+cdef Body UNMADE = closed_body("that was never made")  # of a handle that no kind has made a queue
+
+
+cdef bint is_made(Queue queue) except -1:
+    return held(queue) is not UNMADE
+
+
+cdef int install(Queue queue, Body body) except -1:
+    """Make the handle a queue, once. The body is new: nobody else knows it."""
+    if not install_body(queue, UNMADE, body):
+        raise TypeError("a queue is initialised once")
+    return 0
+
+
 cdef class Queue:
     """What all queues have in common."""
 
     def __cinit__(self, *args, **kwargs):
-        self.body = closed_body("that was never made")  # until a kind has made it a queue
+        self.body = UNMADE
+
+    cdef int stay_in_process(self) except -1:
+        """Of a queue without a name, as soon as it has a body."""
+        unnamed[id(self)] = self
+        return 0
+
+    cdef int refuse(self) except -1:
+        """In a forked child: everything raises from now on, also for who is in a call, or reads."""
+        cdef Body body = held(self)
+        cdef Body refusing
+        if body.is_closing:
+            return 0
+        body.refusal = refusal_of(type(self))
+        body.is_closing = True
+        refusing = closed_body(body.label)
+        refusing.refusal = body.refusal
+        self.retired = body  # what is in it ends with the child, and not at the fork
+        replace_body(self, body, refusing)
+        return 0
 
     # -- put and get ------------------------------------------------------------------------------------
 
     def put(self, item, block=True, timeout=None):
         """Put an item; wait for room if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown."""
-        cdef Body body = self.body
+        cdef Body body = held(self)
         if not body.put(item, deadline_of(block, timeout)):
             raise Full
 
     def put_nowait(self, item):
         """``put(item, block=False)``."""
-        cdef Body body = self.body
+        cdef Body body = held(self)
         if not body.put(item, AT_ONCE):
             raise Full
 
     def try_put(self, item):
         """Put an item if there is room now. True if it is in; never waits."""
-        cdef Body body = self.body
+        cdef Body body = held(self)
         return body.put(item, AT_ONCE) == 1
 
     def get(self, block=True, timeout=None):
         """Get an item; wait for one if ``block``, at most ``timeout`` seconds. Raises Empty or ShutDown."""
-        cdef Body body = self.body
+        cdef Body body = held(self)
         cdef object item = body.get(deadline_of(block, timeout))
         if item is NOTHING:
             raise Empty
@@ -143,7 +220,7 @@ cdef class Queue:
 
     def get_nowait(self):
         """``get(block=False)``."""
-        cdef Body body = self.body
+        cdef Body body = held(self)
         cdef object item = body.get(AT_ONCE)
         if item is NOTHING:
             raise Empty
@@ -151,7 +228,7 @@ cdef class Queue:
 
     def try_get(self, default=None):
         """Get an item if there is one now, else ``default``; never waits."""
-        cdef Body body = self.body
+        cdef Body body = held(self)
         cdef object item = body.get(AT_ONCE)
         return default if item is NOTHING else item
 
@@ -160,7 +237,7 @@ cdef class Queue:
 
         Waits until all are in, at most ``timeout`` seconds. Raises Full, or ShutDown, only if none is in.
         """
-        cdef Body body = self.body
+        cdef Body body = held(self)
         return body.put_many(items, deadline_of(block, timeout))
 
     def get_many(self, max_items, block=True, timeout=None):
@@ -168,7 +245,7 @@ cdef class Queue:
 
         A list, or for records one array. Raises Empty or ShutDown.
         """
-        cdef Body body = self.body
+        cdef Body body = held(self)
         cdef object found
         limit = checked_int("max_items", max_items)
         if limit < 1:
@@ -198,19 +275,21 @@ cdef class Queue:
         """``await q.aget()``: get without blocking the event loop. A cancelled aget takes no item."""
         return self._bridge().get(timeout)
 
+    @cython.critical_section
     def _bridge(self):
         if self.waiters is None:
             self.waiters = _aio.Bridge(self)
         return self.waiters
 
     def _slots_for(self, item):
-        cdef Body body = self.body
+        cdef Body body = held(self)
         return body.slots_for(item)
 
     def _wait_ready(self, for_items, slots, seconds):
         """Until there may be an item, or so many free slots, or the time is up. Takes nothing."""
-        cdef Body body = self.body
+        cdef Body body = held(self)
         body.wait(for_items, slots, computed_deadline(True, seconds))
+        body.check_sound()
 
     # -- looks ------------------------------------------------------------------------------------------
 
@@ -232,12 +311,12 @@ cdef class Queue:
     @property
     def closed(self):
         """Was this handle closed?"""
-        return self.body.is_closing
+        return True if held(self).is_closing else False
 
     def qsize(self):
         """How many items there are: exact when nobody is at work on it."""
-        cdef Body body = self.body
-        return body.size()
+        cdef Body body = held(self)
+        return sound(body, body.size())
 
     def empty(self):
         """Is there nothing to get? A hint, as with every queue that others use."""
@@ -250,8 +329,13 @@ cdef class Queue:
         return True
 
     def __repr__(self):
-        cdef str state = "closed" if self.body.is_closing else f"capacity={self.capacity}, size={self.qsize()}"
-        return f"<penstock.{type(self).__name__} {self.body.label} {state}>"
+        cdef Body body = held(self)
+        cdef str state
+        try:
+            state = "closed" if body.is_closing else f"capacity={self.capacity}, size={self.qsize()}"
+        except CorruptSegment:
+            state = "corrupt"
+        return f"<penstock.{type(self).__name__} {body.label} {state}>"
 
     # -- the end ----------------------------------------------------------------------------------------
 
@@ -260,19 +344,21 @@ cdef class Queue:
 
         As queue.Queue.shutdown of Python 3.13. Everybody who waits is woken.
         """
-        cdef Body body = self.body
+        cdef Body body = held(self)
         body.end(immediate)
+        body.check_sound()
 
     def close(self):
-        """Give up this handle. The queue stays, for others and by its name; waiting threads get QueueClosed."""
-        cdef Body body = self.body
-        if body.is_closing:
+        """Give up this handle. The queue stays, for others and by its name; waiting threads get QueueClosed.
+
+        Its memory and its descriptor go with the last call that is still in progress.
+        """
+        cdef Body body = held(self)
+        if type(body) is Body:  # it refuses everything already
             return
         body.is_closing = True
-        self.body = closed_body(body.label)
-        if not has_gil:
-            self.retired = body
-        body.wake_everybody()
+        if replace_body(self, body, closed_body(body.label)):
+            body.wake_everybody()
 
     def unlink(self):
         """Remove the queue's name; see penstock.unlink."""

@@ -3,12 +3,13 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from penstock._queue cimport Body, NOTHING, Queue, checked_int, computed_deadline
+from penstock._queue cimport NOTHING, Body, Queue, checked_int, computed_deadline, held, install, sound
 from penstock._slots_body cimport SlotsBody
+from penstock._slots_evicting cimport evict_surplus, put_evicting
 from penstock._slots_lease cimport loan_slot, take_slot
 from penstock._slots_native cimport State, puts_closed
 
-from penstock import _slots_leasing, _slots_once, items, segment
+from penstock import _slots_leasing, _slots_once, creating, items, segment
 from penstock.errors import Empty, Full
 from penstock.slots_geometry import SlotsGeometry
 from penstock.stats import SlotStats
@@ -44,7 +45,7 @@ cdef class SlotQueue(Queue):
             checked_int("capacity", capacity),
             item_type.slot_bytes(None if slot_bytes is None else checked_int("slot_bytes", slot_bytes)),
         )
-        return cls._attach(segment.create(name, geometry, item_type, exist_ok=exist_ok), True)
+        return creating.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
 
     @classmethod
     def open(cls, name, *, allow_pickle=True):
@@ -52,11 +53,11 @@ cdef class SlotQueue(Queue):
         return cls._attach(segment.open_segment(name, kind="slots"), allow_pickle)
 
     @classmethod
-    def _attach(cls, opened, allow_pickle):
+    def _attach(cls, opened, allow_pickle=True):
         cdef SlotQueue self = cls.__new__(cls)
         try:
             opened.item.check_pickle(opened.name, allow_pickle)
-            self.body = SlotsBody(opened)
+            install(self, SlotsBody(opened))
         except BaseException:
             opened.close()
             raise
@@ -71,8 +72,12 @@ cdef class SlotQueue(Queue):
         Leaving the ``with`` publishes it, an exception gives it back unpublished. Of a queue of bytes the item has
         ``length`` bytes; all of the slot if it is not given.
         """
-        cdef Body body = self.body
-        return loan_slot(slots_body(body), length, computed_deadline(True, timeout))
+        cdef Body body = held(self)
+        try:
+            return sound(body, loan_slot(slots_body(body), length, computed_deadline(True, timeout)))
+        except Exception:
+            body.check_sound()  # then that is the news
+            raise
 
     def take(self, timeout=None):
         """The oldest item where it lies: ``with q.take() as slot: use(slot.array)``. Raises Empty or ShutDown.
@@ -80,8 +85,12 @@ cdef class SlotQueue(Queue):
         It is read-only. Leaving the ``with`` frees the slot; after an exception, or if this process dies before, the
         item is delivered again, to whoever takes next, and says so: ``slot.redelivered``.
         """
-        cdef Body body = self.body
-        return take_slot(slots_body(body), computed_deadline(True, timeout))
+        cdef Body body = held(self)
+        try:
+            return sound(body, take_slot(slots_body(body), computed_deadline(True, timeout)))
+        except Exception:
+            body.check_sound()  # then that is the news
+            raise
 
     # -- with one ---------------------------------------------------------------------------------------
 
@@ -91,8 +100,15 @@ cdef class SlotQueue(Queue):
         With ``overwrite`` the oldest item makes room, and is returned; None if that was not needed. Only when every
         slot is in somebody's hands does that wait.
         """
-        cdef Body body = self.body
-        cdef object evicted = slots_body(body).put_one(item, overwrite, computed_deadline(block, timeout))
+        cdef Body body = held(self)
+        cdef SlotsBody slots = slots_body(body)
+        cdef bint evicts = overwrite
+        cdef int64_t deadline = computed_deadline(block, timeout)
+        cdef object evicted = None
+        if evicts:
+            evicted = put_evicting(slots, item, deadline)
+        elif not slots.put(item, deadline):
+            evicted = NOTHING
         if evicted is NOTHING:
             raise Full
         return evicted
@@ -105,18 +121,28 @@ cdef class SlotQueue(Queue):
         bytes of UTF-8, used by one at a time; its sequences only rise, gaps are fine. Raises Full when the time is
         up (what is in stays counted), ShutDown, ProducerInUse, TooManyProducers.
         """
-        cdef Body body = self.body
-        return _slots_once.put_once(slots_body(body), items, producer, sequence, computed_deadline(block, timeout))
+        cdef Body body = held(self)
+        try:
+            return sound(
+                body, _slots_once.put_once(slots_body(body), items, producer, sequence, computed_deadline(block, timeout))
+            )
+        except Exception:
+            body.check_sound()  # then that is the news
+            raise
 
     def producers(self):
         """What put_once keeps of each producer: a list of (name, sequence, done, total)."""
-        cdef Body body = self.body
-        return _slots_once.producers(slots_body(body))
+        cdef Body body = held(self)
+        return sound(body, _slots_once.producers(slots_body(body)))
 
     def forget_producer(self, name):
         """Make room for another name in the table of producers. A sequence repeated afterwards is put again."""
-        cdef Body body = self.body
-        _slots_once.forget_producer(slots_body(body), name)
+        cdef Body body = held(self)
+        try:
+            sound(body, _slots_once.forget_producer(slots_body(body), name))
+        except Exception:
+            body.check_sound()  # then that is the news
+            raise
 
     # -- several at a time, until they are released -----------------------------------------------------
 
@@ -127,7 +153,7 @@ cdef class SlotQueue(Queue):
         ends by an exception, or its process dies, they go to somebody else, at the same positions. Raises Empty or
         ShutDown, as a get.
         """
-        cdef Body body = self.body
+        cdef Body body = held(self)
         cdef object limit = checked_int("max_items", max_items)
         if limit < 1:
             raise ValueError(f"max_items must be at least 1: max_items={max_items}")
@@ -140,22 +166,22 @@ cdef class SlotQueue(Queue):
 
     def unreleased(self, positions):
         """Those of the positions that somebody has taken, and nobody has given back for good."""
-        cdef Body body = self.body
-        return _slots_leasing.unreleased(slots_body(body), positions)
+        cdef Body body = held(self)
+        return sound(body, _slots_leasing.unreleased(slots_body(body), positions))
 
     # -- capacity ---------------------------------------------------------------------------------------
 
     @property
     def capacity(self):
         """How many slots may be in use at a time: see set_capacity."""
-        cdef Body body = self.body
-        return slots_body(body).slots.capacity()
+        cdef Body body = held(self)
+        return sound(body, slots_body(body).slots.capacity())
 
     @property
     def slots(self):
         """How many slots there are: what the queue was created with."""
-        cdef Body body = self.body
-        return slots_body(body).slots.count()
+        cdef Body body = held(self)
+        return sound(body, slots_body(body).slots.count())
 
     def set_capacity(self, capacity, on_evict=None):
         """Let at most so many slots be in use, 1 to ``slots``, from now on and for everybody.
@@ -163,7 +189,7 @@ cdef class SlotQueue(Queue):
         What is too much then is evicted, the oldest first: ``on_evict(item)`` is called with each. Slots in
         somebody's hands stay there; they count when they come back.
         """
-        cdef Body body = self.body
+        cdef Body body = held(self)
         cdef SlotsBody slots = slots_body(body)
         cdef object asked = checked_int("capacity", capacity)
         cdef object item
@@ -174,8 +200,9 @@ cdef class SlotQueue(Queue):
         slots.queue.recover_if_due(slots._me(), True)  # slots of the dead would count as used
         slots.queue.set_capacity(asked)
         while True:
-            item = slots.evict_surplus()
+            item = evict_surplus(slots)
             if item is NOTHING:
+                slots.check_sound()
                 return
             if on_evict is not None:
                 on_evict(item)
@@ -184,14 +211,14 @@ cdef class SlotQueue(Queue):
 
     def full(self):
         """Is there no slot to loan? A hint, as with every queue that others use."""
-        cdef Body body = self.body
-        return not slots_body(body).slots.looks_holdable()
+        cdef Body body = held(self)
+        return sound(body, not slots_body(body).slots.looks_holdable())
 
     def stats(self):
         """One look at the queue: where its slots are, and what happened to some."""
-        cdef Body body = self.body
+        cdef Body body = held(self)
         cdef SlotsBody slots = slots_body(body)
-        return SlotStats(
+        return sound(body, SlotStats(
             capacity=slots.slots.capacity(),
             slots=slots.slots.count(),
             size=slots.size(),
@@ -209,7 +236,8 @@ cdef class SlotQueue(Queue):
             evicted=slots.queue.control().evicted.load(),
             recovered=slots.queue.control().recovered.load(),
             redelivered=slots.queue.control().redelivered.load(),
-        )
+            leased=slots.queue.count_in(State.taken),
+        ))
 
 
 cdef SlotsBody slots_body(Body body):

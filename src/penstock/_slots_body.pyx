@@ -4,15 +4,17 @@
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
-from posix.time cimport nanosleep, timespec
 
 from penstock._batches cimport Gathered, gather
 from penstock._buffers cimport Held, as_records, borrow
-from penstock._kinds cimport LONG_COPY, OBJECT, RECORD
+from penstock._guard cimport watch
+from penstock._kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from penstock._mapped cimport own_identity
-from penstock._native cimport Joined, array_data, byte, import_array, is_broken, watch
+from penstock._native cimport Buffer, Identity, Joined, array_data, byte, import_array, is_broken
+from penstock._objects cimport unpickle_all
 from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
 from penstock._slots_native cimport *
 
@@ -25,9 +27,14 @@ import_array()
 
 cdef enum:
     TAKES_BETWEEN_LOOKS = 1024   # a power of two
+    BATCH_LIMIT = 4096           # items that one get_many takes
 
 cdef object encode_object = items.encode_object
 cdef object decode_object = items.decode_object
+cdef object is_its_own = items.is_its_own
+
+cdef extern from "_handover.hpp" namespace "penstock":
+    void count_for_all_threads(object)  # what goes with the body goes with whoever gives that up
 
 
 @cython.final
@@ -37,7 +44,9 @@ cdef class SlotsBody(MappedBody):
         cdef SlotsOffsets at
         cdef dict offsets = opened.offsets
         cdef Held mapped
+        cdef Identity identity
         self.memory = opened.take_memory()
+        count_for_all_threads(self.memory)
         mapped = Held(self.memory)
         at.control = offsets["control_offset"]
         at.participants = offsets["participants_offset"]
@@ -48,16 +57,19 @@ cdef class SlotsBody(MappedBody):
         at.payload = offsets["payload_offset"]
         at.stride = offsets["slot_stride"]
         self.guard = watch(mapped.view.buf, mapped.view.len)
+        identity = own_identity()  # before the descriptor is taken: from there on nothing raises
         self.queue = new SlotsQueue(
             <byte*>mapped.view.buf, at, opened.geometry.capacity, opened.geometry.slot_bytes,
-            opened.geometry.participants, opened.geometry.producers, opened.take_lock_fd(), own_identity(),
+            opened.geometry.participants, opened.geometry.producers, opened.take_lock_fd(), identity,
         )
+        self.roster = &self.queue.roster()
         self.slots = &self.queue.slots()
         self.slot_bytes = opened.geometry.slot_bytes
         self.label = repr(opened.name)
         self.dtype = opened.item.dtype
         self.form = opened.item.kind
         self.participants = opened.geometry.participants
+        self.check_attached()
 
     def __dealloc__(self):
         del self.queue
@@ -78,25 +90,20 @@ cdef class SlotsBody(MappedBody):
         if me != 0:
             return me
         self.check_open()
-        joined = self.queue.join()
+        with nogil:
+            joined = self.queue.join()
         if joined != Joined.yes:
             self.raise_not_joined(joined)
         return self.queue.me()
 
     # -- slots ------------------------------------------------------------------------------------------
 
-    cdef int hold(self, Lease* lease, bint overwrite, int64_t deadline) except -1:
-        """1: a slot to fill. 2: the same after a wait. 3: the oldest item's, which is still in it. 0: the time is up."""
+    cdef int hold(self, Lease* lease, int64_t deadline) except -1:
+        """1: a slot to fill. 2: the same after a wait. 0: the time is up."""
         cdef SlotOutcome outcome
         cdef int waited = 1
         while True:
             outcome = self.slots.try_hold(self._me(), lease[0])
-            if outcome == SlotOutcome.full and overwrite:
-                outcome = self.slots.try_evict(self._me(), lease[0])
-                if outcome == SlotOutcome.done:
-                    return 3
-                if outcome == SlotOutcome.empty:
-                    outcome = SlotOutcome.full
             if outcome == SlotOutcome.done:
                 return waited
             if not self._go_on(outcome, False, deadline):
@@ -113,6 +120,7 @@ cdef class SlotsBody(MappedBody):
             self.raise_shut_down()
         if outcome != SlotOutcome.done or is_broken(self.guard):
             self._raise_corrupt()
+        self.queue.roster().let_go_of_ended()
         self.queue.items().notify()
         if waited and self.slots.looks_holdable():
             self.queue.room().notify()
@@ -124,7 +132,9 @@ cdef class SlotsBody(MappedBody):
         cdef int waited = 1
         self.takes += 1
         if self.takes % TAKES_BETWEEN_LOOKS == 0:
-            self.queue.recover_if_due(self._me(), False)  # under a steady flow nobody else would
+            self._me()
+            with nogil:
+                self.queue.recover_if_due(self.queue.me(), False)  # under a steady flow nobody else would
         while True:
             outcome = self.slots.try_take(self._me(), lease[0])
             if outcome == SlotOutcome.done:
@@ -136,14 +146,16 @@ cdef class SlotsBody(MappedBody):
     cdef int leave(self, Lease* lease, bint waited) except -1:
         if not self.slots.leave(lease[0]) or is_broken(self.guard):
             self._raise_corrupt()
+        self.queue.roster().let_go_of_ended()
         self.queue.room().notify()
         if waited and self.slots.looks_takeable():
             self.queue.items().notify()
         return 0
 
     cdef int put_back(self, Lease* lease) except -1:
-        if not self.slots.put_back(lease[0]):
+        if not self.slots.put_back(lease[0]) or is_broken(self.guard):
             self._raise_corrupt()
+        self.queue.roster().let_go_of_ended()
         self.queue.items().notify()
         return 0
 
@@ -158,38 +170,40 @@ cdef class SlotsBody(MappedBody):
         return 0
 
     cdef int put(self, object item, int64_t deadline) except -1:
-        return self.put_one(item, False, deadline) is not NOTHING
+        cdef Buffer one
+        cdef object lent = self.lend(item, &one)
+        return self._put_bytes(one.data, one.bytes, deadline)
 
-    cdef object put_one(self, object item, bint overwrite, int64_t deadline):
-        """The evicted item, or None; NOTHING when the time is up."""
+    cdef object lend(self, object item, Buffer* one):
+        """Where the item's bytes are, as long as the caller keeps what is returned."""
         cdef Held lent
         if self.form == RECORD:
             item = as_records(self.dtype, item, one=True)
-            return self._put_bytes(array_data(item), self.slot_bytes, overwrite, deadline)
+            one.data = array_data(item)
+            one.bytes = self.slot_bytes
+            return item
         if self.form == OBJECT:
             item = encode_object(item)
         elif type(item) is not bytes:
             lent = borrow(item)
-            return self._put_bytes(lent.view.buf, lent.view.len, overwrite, deadline)
-        return self._put_bytes(PyBytes_AS_STRING(item), PyBytes_GET_SIZE(item), overwrite, deadline)
+            one.data = lent.view.buf
+            one.bytes = lent.view.len
+            return lent
+        one.data = PyBytes_AS_STRING(item)
+        one.bytes = PyBytes_GET_SIZE(item)
+        return item
 
-    cdef object _put_bytes(self, const void* data, uint64_t length, bint overwrite, int64_t deadline):
+    cdef int _put_bytes(self, const void* data, uint64_t length, int64_t deadline) except -1:
+        """1: they are in. 0: the time is up."""
         cdef Lease lease
-        cdef object evicted = NOTHING
         cdef int held
         self.check_length(length)
-        held = self.hold(&lease, overwrite, deadline)
+        held = self.hold(&lease, deadline)
         if held == 0:
-            return NOTHING
-        if held == 3:
-            try:
-                evicted = self.copy_out(&lease)
-            except BaseException:
-                self.put_back(&lease)
-                raise
+            return 0
         self._fill(&lease, data, length)
         self.publish(&lease, length, held == 2)
-        return None if evicted is NOTHING else self.as_evicted(evicted)
+        return 1
 
     cdef int _fill(self, Lease* lease, const void* data, uint64_t length) except -1:
         if length < LONG_COPY:
@@ -204,25 +218,26 @@ cdef class SlotsBody(MappedBody):
         cdef object array
         cdef const char* data = NULL
         cdef uint64_t i, count
+        cdef int done
         if self.form == RECORD:
             array = as_records(self.dtype, items, one=False)
             data = <const char*>array_data(array)
             count = <uint64_t>array.nbytes // self.slot_bytes
         else:
-            batch = gather([encode_object(item) for item in items] if self.form == OBJECT else items)
+            batch = gather(list(map(encode_object, items)) if self.form == OBJECT else items)
             self.check_length(batch.longest)
             count = batch.count
         for i in range(count):
             try:
                 if self.form == RECORD:
-                    done = self._put_bytes(data + i * self.slot_bytes, self.slot_bytes, False, deadline)
+                    done = self._put_bytes(data + i * self.slot_bytes, self.slot_bytes, deadline)
                 else:
-                    done = self._put_bytes(batch.buffers[i].data, batch.buffers[i].bytes, False, deadline)
+                    done = self._put_bytes(batch.buffers[i].data, batch.buffers[i].bytes, deadline)
             except ShutDown:
                 if i == 0:
                     raise
                 return i
-            if done is NOTHING:
+            if not done:
                 if i == 0:
                     raise Full
                 return i
@@ -257,81 +272,149 @@ cdef class SlotsBody(MappedBody):
     cdef object get(self, int64_t deadline):
         cdef Lease lease
         cdef object copied
+        cdef object item
         cdef int taken
-        if self.deferred:
-            self.raise_deferred()
-        taken = self.take(&lease, deadline)
-        if taken == 0:
-            return NOTHING
+        cdef uint32_t forks
+        while True:
+            taken = self.take(&lease, deadline)
+            if taken == 0:
+                return NOTHING
+            forks = self.queue.roster().generation()
+            copied = None
+            try:
+                copied = self.copy_out(&lease)
+                item = copied if self.form == BYTES else self.decoded(copied)
+            except BaseException as error:
+                self.end_one(&lease, forks, copied, error)
+                raise
+            if self.form != OBJECT or forks == self.queue.roster().generation():
+                self.leave(&lease, taken == 2)
+                return item
+            # unpickling has forked, and we are the child: the item is its parent's
+
+    cdef int end_one(self, Lease* lease, uint32_t forks, object copied, object error) except -1:
+        """After an error: an item that is its cause is done with, any other one is somebody else's or comes again."""
+        cdef bint is_over = False
         try:
-            copied = self.copy_out(&lease)
-        except BaseException:
-            self.put_back(&lease)
-            raise
-        self.leave(&lease, taken == 2)
-        return self.decoded(copied)
+            is_over = self.form == OBJECT and copied is not None and is_its_own(error, copied)
+        finally:
+            if forks != self.queue.roster().generation():
+                pass
+            elif is_over:
+                self.leave(lease, False)
+            else:
+                self.put_back(lease)
+        return 0
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
-        cdef list found = self.get_one_by_one(limit, deadline)
-        if not found:
-            return NOTHING
+        """All are converted before the first of them is done with."""
+        cdef uint64_t most = min(limit, BATCH_LIMIT, self.slots.count())
+        cdef Lease* leases = <Lease*>PyMem_Malloc(most * sizeof(Lease))
+        cdef uint64_t count = 0
+        cdef uint64_t over = 0
+        cdef uint32_t forks
+        cdef object found
+        cdef int taken
+        if leases is NULL:
+            raise MemoryError()
+        try:
+            while True:
+                taken = self._take_some(leases, most, &count, deadline)
+                if taken == 0:
+                    return NOTHING
+                forks = self.queue.roster().generation()
+                over = 0
+                try:
+                    found = self._converted(leases, count, &over)
+                finally:
+                    if forks == self.queue.roster().generation():
+                        self._end_some(leases, count, over, taken == 2)
+                if forks == self.queue.roster().generation():
+                    return found
+        finally:
+            PyMem_Free(leases)
+
+    cdef int _take_some(self, Lease* leases, uint64_t limit, uint64_t* count, int64_t deadline) except -1:
+        """As take()."""
+        cdef SlotOutcome outcome
+        cdef int waited = 1
+        self.takes += 1
+        if self.takes % TAKES_BETWEEN_LOOKS == 0:
+            self.queue.recover_if_due(self._me(), False)
+        while True:
+            outcome = try_lease(self.slots[0], self._me(), leases, limit, count[0])
+            if outcome == SlotOutcome.done:
+                break
+            if not self._go_on(outcome, True, deadline):
+                return 0
+            waited = 2
+        while count[0] < limit and self.slots.try_take_new(self._me(), leases[count[0]]) == SlotOutcome.done:
+            count[0] += 1  # after those of the dead
+        return waited
+
+    cdef object _converted(self, Lease* leases, uint64_t count, uint64_t* over):
+        """As they are returned, as far as one that cannot be unpickled; `over` of them are done with."""
+        cdef uint64_t i
+        cdef char* to
+        cdef object batch
         if self.form == RECORD:
-            return numpy.array(found, dtype=self.dtype if self.dtype.subdtype is None else self.dtype.base)
-        return found
-
-    cdef object evict_surplus(self):
-        """The oldest item while more slots are out than the capacity allows, else NOTHING."""
-        cdef Lease lease
-        cdef object copied
-        cdef SlotOutcome outcome = self.slots.try_evict_surplus(self._me(), lease)
-        if outcome == SlotOutcome.corrupt:
+            batch = numpy.empty(count, dtype=self.dtype)
+            to = <char*>array_data(batch)
+            for i in range(count):
+                memcpy(to + i * self.slot_bytes, leases[i].data, self.slot_bytes)
+        else:
+            batch = []
+            for i in range(count):
+                (<list>batch).append(self.copy_out(&leases[i]))
+        if is_broken(self.guard):
             self._raise_corrupt()
-        if outcome != SlotOutcome.done:
-            return NOTHING
-        try:
-            copied = self.copy_out(&lease)
-        except BaseException:
-            self.put_back(&lease)
-            raise
-        self.leave(&lease, False)
-        return self.as_evicted(copied)
+        if self.form == OBJECT:
+            unpickle_all(batch, over)
+        else:
+            over[0] = count
+        return batch
 
-    cdef object as_evicted(self, object copied):
-        """Who evicts has done what it came for: an item that cannot be unpickled is its error, and raises none."""
-        try:
-            return self.decoded(copied)
-        except Exception as error:
-            return error
+    cdef int _end_some(self, Lease* leases, uint64_t count, uint64_t released, bint waited) except -1:
+        if not end_lease(self.slots[0], leases, count, released) or is_broken(self.guard):
+            self._raise_corrupt()
+        if released:
+            self.queue.room().notify_all()
+        if released < count:
+            self.queue.items().notify_all()
+        elif waited and self.slots.looks_takeable():
+            self.queue.items().notify()
+        return 0
 
     # -- waiting ----------------------------------------------------------------------------------------
 
     cdef bint _go_on(self, SlotOutcome outcome, bint for_items, int64_t deadline) except -1:
         """After a try that did not succeed: True to try again, False when the time is up."""
         cdef bint is_closed = self.slots.closed() != 0
+        cdef bint is_recovered
+        cdef uint32_t me
         if outcome == SlotOutcome.corrupt or is_broken(self.guard):
             self._raise_corrupt()
         if outcome == SlotOutcome.closed:
             self.raise_shut_down()
-        if self.queue.recover_if_due(self._me(), for_items and is_closed):
+        me = self._me()
+        with nogil:
+            is_recovered = self.queue.recover_if_due(me, for_items and is_closed)
+        self.check_open()
+        if is_recovered:
             return True
-        if for_items and is_closed and self.queue.is_drained():
+        if for_items and is_closed and self.queue.is_drained(self._me()):
             self.raise_shut_down()
         return self._wait(for_items, deadline)
 
     cdef bint _wait(self, bint for_items, int64_t deadline) except -1:
         cdef int64_t left
-        cdef timespec moment
         if deadline == AT_ONCE:
             return False
         left = remaining_ns(deadline)
         if left <= 0:
             return False
         with nogil:
-            if self.slots.closed() != 0:  # somebody publishes just now, or is stopped while it does
-                moment.tv_sec = 0
-                moment.tv_nsec = 200_000
-                nanosleep(&moment, NULL)
-            elif for_items:
+            if for_items:
                 self.queue.wait_for_items(left)
             else:
                 self.queue.wait_for_room(left)

@@ -1,8 +1,14 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from penstock._native cimport Flag
 from penstock._slots_body cimport SlotsBody
 from penstock._slots_native cimport Lease
+
+cdef extern from "<atomic>" namespace "std" nogil:
+    cdef cppclass atomic_int:
+        int load()
+        int fetch_add(int)
 
 
 @cython.final
@@ -11,11 +17,11 @@ cdef class SlotMemory:
     cdef SlotsBody body
     cdef Lease lease
     cdef uint32_t forks              # of the process, when we got it
-    cdef bint is_open
+    cdef Flag is_open
     cdef bint is_loan
     cdef bint has_waited
     cdef uint64_t length             # bytes that views see
-    cdef int exports                 # memoryviews, and what was made from them
+    cdef atomic_int exports          # memoryviews, and what was made from them
 
 
 cdef class Slot:

@@ -5,6 +5,7 @@ cimport cython
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
 
 from penstock._kinds cimport OBJECT, RECORD
+from penstock._native cimport lower
 from penstock._queue cimport NOTHING, checked_int
 
 import numpy
@@ -27,11 +28,19 @@ cdef class SlotMemory:
     def __getbuffer__(self, Py_buffer* view, int flags):
         if not self.is_loan and flags & PyBUF_WRITABLE:
             raise BufferError("a taken slot is read-only: copy it to change it")
-        PyBuffer_FillInfo(view, self, <void*>self.lease.data, self.length, not self.is_loan, flags)
-        self.exports += 1
+        # counted, then looked: who ends the slot lowers the flag, then looks at the count
+        self.exports.fetch_add(1)
+        if not self.is_open:
+            self.exports.fetch_add(-1)
+            raise BufferError(OVER)
+        try:
+            PyBuffer_FillInfo(view, self, <void*>self.lease.data, self.length, not self.is_loan, flags)
+        except BaseException:
+            self.exports.fetch_add(-1)
+            raise
 
     def __releasebuffer__(self, Py_buffer* view):
-        self.exports -= 1
+        self.exports.fetch_add(-1)
 
     def __dealloc__(self):
         # dropped without a word: a loan is not published, a taken item goes to somebody else
@@ -42,10 +51,13 @@ cdef class SlotMemory:
                 self.body.queue.room().notify()
         elif self.body.slots.put_back(self.lease):
             self.body.queue.items().notify()
+            self.body.queue.wake_the_rest()
+        self.body.queue.roster().let_go_of_ended()
 
 
 cdef class Slot:
     """A slot in one's hands."""
+    # Every call is a critical section: see Reader.
 
     def __init__(self, *args, **kwargs):
         raise TypeError("a slot is lent by SlotQueue.loan() or SlotQueue.take()")
@@ -68,12 +80,14 @@ cdef class Slot:
                 raise BufferError(KEPT) from None
             self.lent_view = None
             view = None
-        if memory.exports > 0:
+        if not lower(memory.is_open):  # another thread has just ended it
+            raise ValueError(OVER)
+        if memory.exports.load() > 0:
+            memory.is_open = True
             raise BufferError(KEPT)
         if self.session is not None:
             self.session.is_over = True
             self.lent_array = None
-        memory.is_open = False
         return 0
 
     cdef int _let_go(self):
@@ -87,6 +101,7 @@ cdef class Slot:
         return 0
 
     @property
+    @cython.critical_section
     def view(self):
         """The slot itself as a memoryview of bytes; released with the slot."""
         cdef SlotMemory memory = self._mine()
@@ -95,6 +110,7 @@ cdef class Slot:
         return self.lent_view
 
     @property
+    @cython.critical_section
     def array(self):
         """The slot itself as an array: of the queue's dtype, or of uint8. After the slot its every use raises."""
         cdef SlotMemory memory = self._mine()
@@ -112,14 +128,16 @@ cdef class Slot:
         return self.lent_array
 
     @property
+    @cython.critical_section
     def index(self):
         """Which of the queue's slots it is."""
         return self.memory.lease.slot
 
     @property
+    @cython.critical_section
     def closed(self):
         """Was it given back?"""
-        return not self.memory.is_open
+        return False if self.memory.is_open else True
 
     def __len__(self):
         return self.memory.length
@@ -136,6 +154,7 @@ cdef class Slot:
 cdef class LoanedSlot(Slot):
     """A slot to fill. Leaving its ``with`` publishes it; an exception inside gives it back unpublished."""
 
+    @cython.critical_section
     def publish(self, length=None):
         """Let the others have it; of bytes, the first ``length``. Its views are over."""
         cdef SlotMemory memory = self._mine()
@@ -153,12 +172,14 @@ cdef class LoanedSlot(Slot):
             memory.body.check_open()
         memory.body.publish(&memory.lease, size, memory.has_waited)
 
+    @cython.critical_section
     def cancel(self):
         """Give it back unpublished. Its views are over."""
         cdef SlotMemory memory = self._mine()
         self._end_views(memory)
         memory.body.leave(&memory.lease, False)
 
+    @cython.critical_section
     def __exit__(self, kind, error, trace):
         if not self.memory.is_open:
             return
@@ -176,32 +197,42 @@ cdef class TakenSlot(Slot):
     """An item to read where it lies. Leaving its ``with`` releases it; an exception inside gives it to another."""
 
     @property
+    @cython.critical_section
     def position(self):
         """How many items were published before this one. The same when it is delivered again."""
         return self.memory.lease.position
 
     @property
+    @cython.critical_section
     def redelivered(self):
         """Did somebody have it before, who died or gave it back?"""
         return bool(self.memory.lease.redelivered)
 
+    @cython.critical_section
     def copy(self):
         """The item as ``get`` would have returned it."""
         cdef SlotMemory memory = self._mine()
-        return memory.body.decoded(memory.body.copy_out(&memory.lease))
+        copied = memory.body.copy_out(&memory.lease)
+        memory.body.check_sound()
+        return memory.body.decoded(copied)
 
+    @cython.critical_section
     def release(self):
         """The item is done with: its slot is free. Its views are over."""
         cdef SlotMemory memory = self._mine()
         self._end_views(memory)
         memory.body.leave(&memory.lease, memory.has_waited)
+        memory.body.queue.wake_the_rest()
 
+    @cython.critical_section
     def put_back(self):
         """The item goes to somebody else, who is told that it is ``redelivered``. Its views are over."""
         cdef SlotMemory memory = self._mine()
         self._end_views(memory)
         memory.body.put_back(&memory.lease)
+        memory.body.queue.wake_the_rest()
 
+    @cython.critical_section
     def __exit__(self, kind, error, trace):
         if not self.memory.is_open:
             return
@@ -239,7 +270,7 @@ cdef object loan_slot(SlotsBody body, object length, int64_t deadline):
             raise ValueError(f"length must not be negative: length={asked}")
         body.check_length(min(asked, 1 << 62))
         memory.length = asked
-    held = body.hold(&memory.lease, False, deadline)
+    held = body.hold(&memory.lease, deadline)
     if held == 0:
         raise Full
     memory.has_waited = held == 2

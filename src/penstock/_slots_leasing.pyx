@@ -28,34 +28,40 @@ cdef enum:
 cdef class SlotsHolding:
     """What one lease holds. Dropped before it is released, it gives everything back."""
     cdef SlotsBody body
-    cdef vector[Lease] leases
+    cdef vector[Lease] leases        # first `held` of them
+    cdef uint64_t held
     cdef uint32_t forks              # of the process, when we got it
 
     def __cinit__(self, SlotsBody body):
         self.body = body
 
     def __dealloc__(self):
-        if self.leases.size() != 0 and self._is_ours():
-            end_lease(self.body.slots[0], self.leases.data(), self.leases.size(), 0)
+        if self.held != 0 and self._is_ours():
+            end_lease(self.body.slots[0], self.leases.data(), self.held, 0)
+            self.body.queue.roster().let_go_of_ended()
             self.body.queue.items().notify_all()
+            self.body.queue.wake_the_rest()
 
     cdef bint _is_ours(self) noexcept:
         return self.forks == self.body.queue.roster().generation()
 
     def release(self, uint64_t count):
-        cdef uint64_t held = self.leases.size()
+        cdef uint64_t held = self.held
         cdef bint is_sound
         if not self._is_ours():
             raise QueueClosed(f"this lease of {self.body.label} is another process's: a fork does not share it")
         with nogil:
             is_sound = end_lease(self.body.slots[0], self.leases.data(), held, count)
-            self.leases.clear()
+            self.held = 0
+            self.body.queue.roster().let_go_of_ended()
         if not is_sound or is_broken(self.body.guard):
             self.body._raise_corrupt()
         if count:
             self.body.queue.room().notify_all()
         if count < held:
             self.body.queue.items().notify_all()
+        self.body.queue.wake_the_rest()
+        self.body.check_sound()
 
 
 def lease(SlotsBody body, name, limit, int64_t deadline):
@@ -67,18 +73,18 @@ def lease(SlotsBody body, name, limit, int64_t deadline):
     cdef SlotOutcome outcome
     cdef bint waited = False
     holding.leases.resize(most)
-    body.queue.recover_if_due(me, True)  # a pass over the table is little beside what a lease is for
+    with nogil:
+        body.queue.recover_if_due(me, True)  # a pass over the table is little beside what a lease is for
     while True:
         with nogil:
             outcome = try_lease(body.slots[0], me, holding.leases.data(), most, count)
         if outcome == SlotOutcome.done:
             break
         if not body._go_on(outcome, True, deadline):
-            holding.leases.clear()
             return None
         me = body._me()  # a handler may have forked
         waited = True
-    holding.leases.resize(count)
+    holding.held = count
     holding.forks = body.queue.roster().generation()
     if waited and body.slots.looks_takeable():
         body.queue.items().notify()
@@ -103,9 +109,10 @@ cdef object copied(SlotsHolding holding):
     """The items as memory of our own. An error here gives them back."""
     cdef SlotsBody body = holding.body
     cdef uint64_t i
-    cdef uint64_t count = holding.leases.size()
+    cdef uint64_t count = holding.held
     cdef char* to
     cdef object target
+    cdef list found
     if body.form == RECORD:
         target = numpy.empty(count, dtype=body.dtype)
         to = <char*>array_data(target)
@@ -113,13 +120,16 @@ cdef object copied(SlotsHolding holding):
             for i in range(count):
                 memcpy(to + i * body.slot_bytes, holding.leases[i].data, body.slot_bytes)
         return target
-    return [body.decoded(body.copy_out(&holding.leases[i])) for i in range(count)]
+    found = []
+    for i in range(count):
+        found.append(body.decoded(body.copy_out(&holding.leases[i])))
+    return found
 
 
 cdef object positions_of(SlotsHolding holding):
     cdef uint64_t i
-    cdef object positions = numpy.empty(holding.leases.size(), dtype=numpy.int64)
+    cdef object positions = numpy.empty(holding.held, dtype=numpy.int64)
     cdef int64_t* to = <int64_t*>array_data(positions)
-    for i in range(holding.leases.size()):
+    for i in range(holding.held):
         to[i] = holding.leases[i].position
     return positions

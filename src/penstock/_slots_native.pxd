@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp cimport bool as boolean
 
-from penstock._native cimport Event, Identity, Joined, ProducerLine, Producers, atomic, byte
+from penstock._native cimport Event, Identity, Joined, ProducerLine, Producers, Roster, atomic, byte
 
 cdef extern from "index_queue.hpp" namespace "penstock" nogil:
     cdef cppclass CyclicIndices:
@@ -65,15 +65,13 @@ cdef extern from "slots_queue.hpp" namespace "penstock" nogil:
         SlotOutcome try_hold(uint32_t, Lease&)
         SlotOutcome publish(Lease&, uint64_t)
         SlotOutcome try_take(uint32_t, Lease&)
+        SlotOutcome try_take_new(uint32_t, Lease&)
         SlotOutcome try_evict(uint32_t, Lease&)
         SlotOutcome try_evict_surplus(uint32_t, Lease&)
         bint leave(Lease&)
         bint put_back(Lease&)
         bint looks_holdable()
         bint looks_takeable()
-
-    cdef cppclass Roster:
-        uint32_t generation() const
 
     cdef cppclass SlotsQueue:
         SlotsQueue(byte*, const SlotsOffsets&, uint64_t, uint64_t, uint32_t, uint32_t, int, Identity)
@@ -88,7 +86,8 @@ cdef extern from "slots_queue.hpp" namespace "penstock" nogil:
         uint32_t me() const
         Joined join()
         bint recover_if_due(uint32_t, bint)
-        bint is_drained()
+        bint is_drained(uint32_t)
+        void wake_the_rest()
         void shut_down(bint)
         void set_capacity(uint64_t)
         void wake_everybody()

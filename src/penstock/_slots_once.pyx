@@ -185,7 +185,7 @@ cdef class Call:
         """False: the time is up."""
         cdef SlotsBody body = self.body
         cdef Lease lease
-        cdef int held = body.hold(&lease, False, self.deadline)
+        cdef int held = body.hold(&lease, self.deadline)
         if not self.is_ours():  # a signal handler has forked while we waited
             if held:
                 body.leave(&lease, False)

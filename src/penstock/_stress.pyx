@@ -19,7 +19,7 @@ from penstock._history_native cimport HistoryWriter, MonotonicClock
 from penstock._mapped cimport MappedBody
 from penstock._native cimport SharedLedger
 from penstock._overwriting_body cimport OverwritingBody
-from penstock._queue cimport Queue
+from penstock._queue cimport Queue, held
 from penstock._slots_body cimport SlotsBody
 from penstock._stress_native cimport *
 
@@ -106,7 +106,7 @@ def work(Queue queue, str kind, object plan, Board board, int number, RowFile ro
     """Put or get until the plan is done, the queue has ended or the board says stop. How it ended, as a word."""
     cdef StressPlan native
     cdef AnyWorker* worker
-    cdef MappedBody body = <MappedBody?>queue.body
+    cdef MappedBody body = <MappedBody?>held(queue)
     cdef bint puts = plan.puts
     cdef Turn turn = Turn.again
     cdef int64_t began = processor_ns()

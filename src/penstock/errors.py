@@ -7,17 +7,19 @@
     ├── queue.Full                  no room (the standard library's own)
     ├── ShutDown                    queue.ShutDown from Python 3.13, the same thing below
     └── PenstockError
-        ├── DataLost                what a reader wants is no longer kept; it can go on from the earliest
+        ├── DataLost                what a reader wants is no longer kept, or was lost with the machine; it can go on
         ├── CorruptSegment          the shared memory is not what it should be: recreate the queue
         ├── QueueExists             a queue of that name is there (also a FileExistsError)
         ├── QueueNotFound           no queue of that name (also a FileNotFoundError)
         ├── QueueClosed             this handle was closed (also a ValueError)
+        ├── QueueNotShared          a queue without a name, in a child of its process (also a RuntimeError)
         ├── QueueReplaced           the name now belongs to another queue than the one that was pickled
         ├── ProducerInUse           somebody alive is just putting for this producer
         ├── ReaderInUse             somebody alive holds the reader of that name
         ├── TooManyParticipants     every line of the participant table is taken
         ├── TooManyProducers        every line of the table of producers is taken
-        └── TooManyReaders          every line of the table of readers is taken
+        ├── TooManyReaders          every line of the table of readers is taken
+        └── UnfitItem               the queue's dtype cannot hold a value unchanged (also what numpy would raise)
 """
 
 import queue
@@ -34,12 +36,14 @@ __all__ = [
     "QueueClosed",
     "QueueExists",
     "QueueNotFound",
+    "QueueNotShared",
     "QueueReplaced",
     "ReaderInUse",
     "ShutDown",
     "TooManyParticipants",
     "TooManyProducers",
     "TooManyReaders",
+    "UnfitItem",
 ]
 
 if sys.version_info >= (3, 13):
@@ -70,6 +74,10 @@ class QueueClosed(PenstockError, ValueError):
     """This handle was closed."""
 
 
+class QueueNotShared(PenstockError, RuntimeError):
+    """A queue without a name lives in the process that made it; this is a forked child of that."""
+
+
 class QueueReplaced(PenstockError):
     """The name now belongs to another queue."""
 
@@ -90,12 +98,19 @@ class TooManyReaders(PenstockError):
     """Every line of the table of readers is taken."""
 
 
+class UnfitItem(PenstockError, ValueError, TypeError, OverflowError):
+    """The queue's dtype cannot hold a value unchanged; the message names the field. Any error that numpy raises."""
+
+
 class ReaderInUse(PenstockError):
     """The reader of that name is held by somebody alive."""
 
 
 class DataLost(PenstockError):
-    """What a reader wants is no longer kept: everything before ``earliest`` is gone."""
+    """What a reader wants is gone: everything before ``earliest``, or, if ``wanted`` is the later one, all beyond it.
+
+    The latter after a crash of the machine: the log was cut at ``earliest``, and ``wanted`` is another item now.
+    """
 
     def __init__(self, message: str, wanted: int, earliest: int) -> None:
         super().__init__(message, wanted, earliest)

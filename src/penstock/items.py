@@ -17,7 +17,7 @@ import numpy as np
 from penstock import _layout
 from penstock.errors import CorruptSegment
 
-__all__ = ["ItemType", "decode_object", "encode_object"]
+__all__ = ["ItemType", "decode_object", "encode_object", "is_its_own"]
 
 BYTES, RECORD, OBJECT = 1, 2, 3
 DEFAULT_SLOT_BYTES = {BYTES: 64, OBJECT: 256}
@@ -170,3 +170,30 @@ def encode_object(item: object) -> bytes:
 def decode_object(data: bytes) -> Any:
     """The object that encode_object() was given."""
     return pickle.loads(data)
+
+
+def is_its_own(error: BaseException, data: bytes) -> bool:
+    """Has decode_object() failed because of the item? Else something has interrupted it, and the item is whole.
+
+    An item's own error comes each time. What a signal's handler raises does not, nor what another thread sends; and
+    for want of memory or stack another time is worth a try.
+    """
+    if not isinstance(error, Exception) or isinstance(error, (MemoryError, RecursionError)) or is_from_handler(error):
+        return False
+    try:
+        decode_object(data)
+    except Exception as again:
+        return not is_from_handler(again)
+    return False
+
+
+def is_from_handler(error: BaseException) -> bool:
+    """Has a signal's handler raised it, or what it called? A handler is given the frame that it interrupts."""
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        given = [part for value in frame.f_locals.values() for part in (value if type(value) is tuple else (value,))]
+        if frame.f_back is not None and any(part is frame.f_back for part in given):
+            return True
+        trace = trace.tb_next
+    return False

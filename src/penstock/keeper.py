@@ -36,15 +36,16 @@ class Keeper:
     def _start(self) -> None:
         if self._is_running or not self._kept:
             return
-        self._is_running = True
         threading.Thread(target=self._run, name="penstock-sync", daemon=True).start()
+        self._is_running = True  # only now: where no thread can be started, the next one to ask tries again
 
     def start_in_child(self) -> None:
         """After a fork: the thread is the parent's."""
         self._mutex = threading.Lock()
         self._changed = threading.Event()
         self._is_running = False
-        self._start()
+        with self._mutex:
+            self._start()
 
     def _run(self) -> None:
         while True:

@@ -28,13 +28,15 @@ class Lease:
     twice remembers positions.
     """
 
+    _holding: Holding | None = None  # when it is over: who ends it takes its own out, in one step
+
     def __init__(
         self, items: Any, positions: NDArray[np.int64], holding: Holding, name: str, *, is_redelivered: bool
     ) -> None:
         self.items = items
         self.positions = positions
         self.is_redelivered = is_redelivered
-        self._holding: Holding | None = holding
+        self._holding = holding
         self._name = name
 
     def __len__(self) -> int:
@@ -52,20 +54,21 @@ class Lease:
         chosen = len(self) if count is None else count
         if not 0 <= chosen <= len(self):
             raise ValueError(f"count must be between 0 and the lease's {len(self)} items: count={count}")
-        holding, self._holding = self._checked(), None
+        holding: Holding | None = self.__dict__.pop("_holding", None)
+        if holding is None:
+            self._raise_over()
         holding.release(chosen)
 
     def give_back(self) -> None:
         """All of them go to somebody else, or to whoever asks next."""
         self.release(0)
 
-    def _checked(self) -> Holding:
-        if self._holding is None:
-            raise ValueError(f"this lease of the queue {self._name!r} is over: take another one")
-        return self._holding
+    def _raise_over(self) -> NoReturn:
+        raise ValueError(f"this lease of the queue {self._name!r} is over: take another one")
 
     def __enter__(self) -> Self:
-        self._checked()
+        if self._holding is None:
+            self._raise_over()
         return self
 
     def __exit__(

@@ -1,4 +1,4 @@
-"""Named memory: create, open, validate, list and unlink segments. The only place that maps memory.
+"""Named memory: open, validate, list and unlink segments; creating.py makes them. The only place that maps memory.
 
 A segment is a file in ``$PENSTOCK_DIR`` (default ``/dev/shm/penstock-<uid>``). Any directory works:
 on tmpfs a queue is memory, on a disk it outlives a reboot. A segment gets its name only when it is
@@ -11,26 +11,31 @@ import contextlib
 import errno
 import mmap
 import os
-import secrets
 import stat
 import time
 import zlib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from penstock import _layout
-from penstock.errors import CorruptSegment, QueueExists, QueueNotFound, QueueReplaced
+from penstock._mapping import Mapping
+from penstock.errors import CorruptSegment, QueueNotFound, QueueReplaced
 from penstock.geometries import GEOMETRIES
 from penstock.geometry import Geometry
 from penstock.items import ItemType
 from penstock.stats import QueueInfo
 
-__all__ = ["Segment", "create", "directory", "open_segment", "private_memory", "queues", "unlink"]
+__all__ = ["Segment", "directory", "open_segment", "private_memory", "queues", "unlink"]
 
 KINDS = {1: "bounded", 2: "growing", 3: "overwriting", 4: "slots", 5: "events"}
 KIND_NUMBERS = {name: number for number, name in KINDS.items()}
+LESS = {  # address space
+    "bounded": "a smaller capacity",
+    "growing": "fewer steps",
+    "overwriting": "a smaller capacity",
+    "slots": "a smaller capacity",
+    "events": "a smaller max_bytes",
+}
 POPULATE_LIMIT_BYTES = 256 << 20
 NAME_LIMIT_BYTES = 255
 
@@ -89,16 +94,36 @@ def process_start_ticks() -> int:
         return 0
 
 
-class Segment:
-    """An open, validated, mapped segment.
+class Descriptor:
+    """An open file's number, closed with its last user: also where an interrupt comes between two lines."""
 
-    The lock descriptor is the only one of its open file description: its locks tell the others that
-    this process lives, so it is shared with nobody, and whoever takes it closes it.
+    def __init__(self, path: Path, flags: int, mode: int = 0o600) -> None:
+        self.number = os.open(path, flags | os.O_CLOEXEC, mode)
+
+    def close(self) -> None:
+        if "number" in self.__dict__:
+            os.close(self.__dict__.pop("number"))
+
+    def __enter__(self) -> int:
+        return self.number
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    __del__ = close
+
+
+class Segment:
+    """An open, validated, mapped segment, in a file that need not have its name yet.
+
+    The lock descriptor says which file to lock: whoever takes it opens that file anew, where no fork can come
+    between, and closes this one. So it has no locks itself, and a child that inherits it keeps nobody alive.
     """
 
-    def __init__(
-        self, path: Path, geometry: Geometry, item: ItemType, segment_id: bytes, fd: int, lock_fd: int
-    ) -> None:
+    _lock_fd = -1
+    _memory: Mapping | None = None
+
+    def __init__(self, path: Path, geometry: Geometry, item: ItemType, segment_id: bytes, fd: int) -> None:
         self.path = path
         self.name = path.name
         self.geometry = geometry
@@ -106,18 +131,33 @@ class Segment:
         self.segment_id = segment_id
         self.offsets = geometry.layout(item)
         self.total_bytes = self.offsets["total_bytes"]
-        self._lock_fd = lock_fd
-        flags = mmap.MAP_SHARED
-        if geometry.needed_bytes(item) == self.total_bytes <= POPULATE_LIMIT_BYTES:
-            flags |= mmap.MAP_POPULATE  # no page fault in a put
-        self._memory: mmap.mmap | None = mmap.mmap(fd, self.total_bytes, flags=flags)
+        try:
+            self._lock_fd = os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
+            self._memory = self._map(fd)
+        except BaseException:
+            self.close()
+            raise
+
+    def _map(self, fd: int) -> Mapping:
+        # populated: no page fault in a put
+        is_small = self.geometry.needed_bytes(self.item) == self.total_bytes <= POPULATE_LIMIT_BYTES
+        try:
+            return Mapping(fd, self.total_bytes, populate=is_small)
+        except OSError as error:
+            if error.errno != errno.ENOMEM:
+                raise
+            raise OSError(
+                error.errno,
+                f"no address space for the {self.total_bytes} bytes of {self.name!r}, most of which take no memory "
+                "before they are used: raise the limit (ulimit -v), or create the queue with "
+                f"{LESS[self.geometry.kind]}",
+            ) from error
 
     def take_lock_fd(self) -> int:
         """Hand the lock's descriptor to whoever will close it."""
-        taken, self._lock_fd = self._lock_fd, -1
-        return taken
+        return int(self.__dict__.pop("_lock_fd", -1))  # one line: an interrupt comes before it or behind it
 
-    def take_memory(self) -> mmap.mmap:
+    def take_memory(self) -> Mapping:
         """Hand the mapping over: it is unmapped when its last user drops it."""
         taken = self._memory
         if taken is None:
@@ -127,10 +167,15 @@ class Segment:
 
     def close(self) -> None:
         """Give up what nobody has taken; the file stays."""
-        if self._lock_fd >= 0:
-            os.close(self.take_lock_fd())
+        if "_lock_fd" in self.__dict__:
+            os.close(self.__dict__.pop("_lock_fd"))
         if self._memory is not None:
             self._memory.close()
+
+    def __del__(self) -> None:
+        """An interrupt may come between any two lines: then nobody else is left to do it."""
+        if "_lock_fd" in self.__dict__:
+            os.close(self.__dict__.pop("_lock_fd"))
 
 
 def header_of(geometry: Geometry, item: ItemType, segment_id: bytes) -> bytearray:
@@ -170,113 +215,25 @@ def checksum(head: bytes | bytearray, end: int) -> int:
     return zlib.crc32(head[offset + size : end], zlib.crc32(bytes(size), zlib.crc32(head[:offset])))
 
 
-def create(name: str, geometry: Geometry, item: ItemType, *, exist_ok: bool = False) -> Segment:
-    """A new segment; with ``exist_ok`` the one that is there, if it is of the same shape."""
-    try:
-        return create_new(name, geometry, item)
-    except QueueExists:
-        if not exist_ok:
-            raise
-    found = open_segment(name, kind=geometry.kind)
-    if found.geometry == geometry and found.item == item:
-        return found
-    found.close()
-    raise QueueExists(
-        f"a queue named {name!r} exists and is of another shape: {found.geometry}, item={found.item.spec!r}; "
-        f"asked for {geometry}, item={item.spec!r}"
-    )
-
-
-def create_new(name: str, geometry: Geometry, item: ItemType) -> Segment:
-    """A new segment, complete before it has a name."""
-    check_name(name)
-    geometry.check()
-    folder = directory()
-    needed_bytes = geometry.needed_bytes(item)
-    with unnamed_file(folder) as (fd, link):
-        try:
-            os.posix_fallocate(fd, 0, needed_bytes)
-            os.truncate(fd, geometry.layout(item)["total_bytes"])
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EFBIG, errno.ENOMEM):
-                raise
-            free = os.statvfs(folder)
-            raise OSError(
-                error.errno,
-                f"no room for a segment of {needed_bytes} bytes in {folder}: {free.f_bavail * free.f_frsize} bytes "
-                "are free; use a smaller capacity, or set PENSTOCK_DIR to another directory",
-            ) from error
-        segment_id = secrets.token_bytes(16)
-        os.pwrite(fd, header_of(geometry, item, segment_id), geometry.header_offset)
-        geometry.initialise(fd, item)
-        try:
-            link(folder / name)
-        except FileExistsError:
-            raise QueueExists(f"a queue named {name!r} exists in {folder}; open it, or unlink it first") from None
-    return open_segment(name, folder=folder, kind=geometry.kind, segment_id=segment_id)
-
-
-@contextlib.contextmanager
-def unnamed_file(folder: Path) -> Iterator[tuple[int, Any]]:
-    """A file with no name, and the function that gives it one; a kill on the way leaves nothing behind."""
-    try:
-        fd = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
-            raise
-        with temporary_file(folder) as made:
-            yield made
-        return
-    try:
-        # A directory descriptor makes Python call linkat(AT_SYMLINK_FOLLOW), which resolves /proc's link.
-        folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            yield fd, lambda path: os.link(f"/proc/self/fd/{fd}", path, src_dir_fd=folder_fd)
-        finally:
-            os.close(folder_fd)
-    finally:
-        os.close(fd)
-
-
-@contextlib.contextmanager
-def temporary_file(folder: Path) -> Iterator[tuple[int, Any]]:
-    """For file systems without unnamed files: a hidden name first."""
-    temporary = folder / f".new-{os.getpid()}-{secrets.token_hex(8)}"
-    fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        yield fd, lambda path: os.link(temporary, path)
-    finally:
-        os.unlink(temporary)
-        os.close(fd)
-
-
 def open_segment(
     name: str, *, folder: Path | None = None, kind: str | None = None, segment_id: bytes | None = None
 ) -> Segment:
     """Open by name and check every field; a bad file is left as it was."""
     path = (folder or directory()) / check_name(name)
-    fd = open_regular(path)
-    try:
+    with open_regular(path) as fd:
         geometry, item, found_id = validate(path, fd)
         if kind is not None and geometry.kind != kind:
             raise TypeError(f"{name!r} is a queue of kind {geometry.kind!r}, not {kind!r}: use penstock.open({name!r})")
         if segment_id is not None and found_id != segment_id:
             raise QueueReplaced(f"the queue {name!r} in {path.parent} is not the one that was meant: it was recreated")
-        lock_fd = os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
-        try:
-            return Segment(path, geometry, item, found_id, fd, lock_fd)
-        except BaseException:
-            os.close(lock_fd)
-            raise
-    finally:
-        os.close(fd)
+        return Segment(path, geometry, item, found_id, fd)
 
 
-def open_regular(path: Path) -> int:
+def open_regular(path: Path) -> Descriptor:
     """A descriptor of a file that can be trusted to be a segment's: regular, ours, and the only link."""
     try:
         # O_NONBLOCK: a FIFO must not make us wait; it means nothing for a regular file
-        fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        opened = Descriptor(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         raise QueueNotFound(f"there is no queue named {path.name!r} in {path.parent}") from None
     except OSError as error:
@@ -288,17 +245,17 @@ def open_regular(path: Path) -> int:
             raise CorruptSegment(f"{path} is a socket or a device, not a segment") from error
         raise
     try:
-        status = os.fstat(fd)
+        status = os.fstat(opened.number)
         if not stat.S_ISREG(status.st_mode):
             raise CorruptSegment(f"{path} is not a regular file: mode={status.st_mode:o}")
         if status.st_uid != os.geteuid():
             raise CorruptSegment(f"{path} belongs to another user: owner={status.st_uid}, we are {os.geteuid()}")
-        if status.st_nlink > 1 and not settles_to_one_link(fd):
-            raise CorruptSegment(f"{path} has other hard links: links={os.fstat(fd).st_nlink}")
+        if status.st_nlink > 1 and not settles_to_one_link(opened.number):
+            raise CorruptSegment(f"{path} has other hard links: links={os.fstat(opened.number).st_nlink}")
     except BaseException:
-        os.close(fd)
+        opened.close()
         raise
-    return fd
+    return opened
 
 
 def settles_to_one_link(fd: int) -> bool:
@@ -400,11 +357,10 @@ def private_memory(total_bytes: int) -> mmap.mmap:
 def is_on_disk(path: Path) -> bool:
     """Can what is there outlive the machine? tmpfs cannot."""
     device = os.stat(path).st_dev
-    with open("/proc/self/mountinfo") as mounts:
-        for line in mounts:
-            fields, _, rest = line.partition(" - ")
-            if fields.split()[2] == f"{os.major(device)}:{os.minor(device)}":
-                return rest.split()[0] not in ("tmpfs", "ramfs", "devtmpfs")
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, _, rest = line.partition(" - ")
+        if fields.split()[2] == f"{os.major(device)}:{os.minor(device)}":
+            return rest.split()[0] not in ("tmpfs", "ramfs", "devtmpfs")
     return True
 
 
@@ -415,12 +371,8 @@ def queues() -> list[QueueInfo]:
     for entry in sorted(os.listdir(folder)):
         if entry.startswith("."):
             continue
-        with contextlib.suppress(CorruptSegment, QueueNotFound, PermissionError):
-            fd = open_regular(folder / entry)
-            try:
-                found.append(QueueInfo(entry, validate(folder / entry, fd)[0].kind))
-            finally:
-                os.close(fd)
+        with contextlib.suppress(CorruptSegment, QueueNotFound, PermissionError), open_regular(folder / entry) as fd:
+            found.append(QueueInfo(entry, validate(folder / entry, fd)[0].kind))
     return found
 
 

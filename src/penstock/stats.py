@@ -56,6 +56,8 @@ class BoundedStats(NamedTuple):
     """Slots whose producer was killed before it published; never delivered."""
     adopted: int
     """Items whose consumer was killed before it had them; delivered to another."""
+    leased: int
+    """Items that somebody has claimed and not released: on lease, just being got, or left by the dead for another."""
 
 
 class EventStats(NamedTuple):
@@ -84,6 +86,8 @@ class EventStats(NamedTuple):
     """Times that a writer died with the lock, and another put things right."""
     synced: int
     """Everything before this position outlives the machine; 0 where nothing was asked to."""
+    epoch: int = 0
+    """How often the log was cut after a crash of the machine."""
 
 
 class ReaderInfo(NamedTuple):
@@ -131,6 +135,8 @@ class OverwritingStats(NamedTuple):
     participants: int
     """Threads with a line in the participant table, in any process."""
     participants_limit: int
+    leased: int
+    """Messages on lease, or left by a lease for another."""
 
 
 class SlotStats(NamedTuple):
@@ -165,6 +171,8 @@ class SlotStats(NamedTuple):
     """Slots whose holder was killed, and that came back."""
     redelivered: int
     """Items that were delivered again, since their taker was killed or gave them back."""
+    leased: int
+    """Items that somebody has taken and not released, by take, get or lease: the same as taken."""
 
 
 class GrowingStats(NamedTuple):
@@ -200,3 +208,5 @@ class GrowingStats(NamedTuple):
     """Slots whose producer was killed before it published; never delivered."""
     adopted: int
     """Items whose consumer was killed before it had them; delivered to another."""
+    leased: int
+    """Items that somebody has claimed and not released: on lease, just being got, or left by the dead for another."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -14,8 +15,8 @@ __all__ = ["ChunkView", "Session", "SlotView", "ViewSession", "slot_view"]
 class Viewed(Protocol):
     """What a view needs of a reader."""
 
-    def _begin_view(self, limit: int) -> NDArray[Any]: ...
-    def _end_view(self, count: int) -> None: ...
+    def _begin_view(self, limit: int, viewer: int) -> NDArray[Any]: ...
+    def _end_view(self, count: int, viewer: int) -> None: ...
 
 
 class Session:
@@ -140,18 +141,19 @@ def _plain(value: Any) -> Any:
 class ViewSession:
     """``with reader.view() as array``."""
 
+    _is_entered = False
+
     def __init__(self, reader: Viewed, limit: int) -> None:
         self._reader = reader
         self._limit = limit
         self._session = Session()
         self._count = 0
-        self._is_entered = False
 
     def __enter__(self) -> ChunkView:
         if self._is_entered:
             raise RuntimeError("a view is entered once: call view() again")
-        array = self._reader._begin_view(self._limit)
         self._is_entered = True
+        array = self._reader._begin_view(self._limit, id(self))
         self._count = len(array)
         view = array.view(ChunkView)
         view._session = self._session
@@ -161,4 +163,14 @@ class ViewSession:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._session.is_over = True
-        self._reader._end_view(0 if kind is not None else self._count)
+        try:
+            self._reader._end_view(0 if kind is not None else self._count, id(self))
+        except Exception:
+            # What was seen was not there: the news, unless somebody interrupts us.
+            if kind is None or issubclass(kind, Exception):
+                raise
+
+    def __del__(self) -> None:
+        if self._is_entered:  # by somebody who was interrupted, perhaps before the with had begun
+            with contextlib.suppress(Exception):  # the next call says it again
+                self._reader._end_view(0, id(self))

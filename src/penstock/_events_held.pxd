@@ -1,0 +1,5 @@
+from penstock._events_body cimport EventsBody
+
+cdef list list_readers(EventsBody body)
+cdef str held_back(EventsBody body)
+cdef int raise_full(EventsBody body) except -1

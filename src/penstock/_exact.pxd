@@ -1,0 +1,26 @@
+cimport cython
+
+
+cdef class Rule:
+    cdef object dtype                # of one value of it
+    cdef str path                    # its field: a.b; empty for a queue of plain numbers
+    cdef Py_UCS4 kind                # numpy's letter
+    cdef tuple shape                 # of a field that is an array
+    cdef tuple fields                # Rules
+    cdef bint has_arrays
+    cdef bint has_times
+
+    cdef bint is_equal(self, object given, object stored) except -1
+    cdef int check(self, object given, object stored, object index) except -1
+    cdef int _check_one(self, object given, object stored, object index) except -1
+    cdef int _check_field(self, object given, object stored, object index) except -1
+    cdef int _check_array(self, object given, object stored, tuple shape, object index) except -1
+    cdef int _check_record(self, object given, object stored, object index) except -1
+    cdef int _check_time(self, object given, object stored, object index) except -1
+    cdef bint _is_same(self, object given, object stored) except -1
+    cdef int _check_leaf(self, object given, object stored, object index) except -1
+    cdef int _refuse(self, object given, str why, object index) except -1
+
+cdef object converted(object given, object base)
+cdef Rule rule_of(object dtype)
+cdef object NONE

@@ -1,0 +1,49 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""A file as memory. Without a descriptor of its own, unlike mmap.mmap: that one is closed at the end, whoever has its number."""
+
+cimport cython
+from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.exc cimport PyErr_SetFromErrno
+from posix.mman cimport MAP_FAILED, MAP_POPULATE, MAP_SHARED, PROT_READ, PROT_WRITE, mmap, munmap
+
+
+@cython.final
+cdef class Mapping:
+    """The first so many bytes of a file, shared with all who map it. Unmapped when the last user of its memory is gone."""
+    cdef void* memory
+    cdef Py_ssize_t size
+    cdef int users
+
+    def __cinit__(self, int descriptor, Py_ssize_t size, *, bint populate=False):
+        cdef int flags = MAP_SHARED | (MAP_POPULATE if populate else 0)
+        cdef void* memory
+        with nogil:
+            memory = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, descriptor, 0)
+        if memory is MAP_FAILED:
+            PyErr_SetFromErrno(OSError)
+        self.memory = memory
+        self.size = size
+
+    def __dealloc__(self):
+        if self.memory is not NULL:
+            munmap(self.memory, self.size)
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        if self.memory is NULL:
+            raise ValueError("this memory was unmapped")
+        PyBuffer_FillInfo(view, self, self.memory, self.size, False, flags)
+        self.users += 1
+
+    def __releasebuffer__(self, Py_buffer* view):
+        self.users -= 1
+
+    def __len__(self):
+        return self.size
+
+    def close(self):
+        """Unmap it now."""
+        if self.users != 0:
+            raise BufferError(f"this memory is still in use: {self.users} users")
+        if self.memory is not NULL:
+            munmap(self.memory, self.size)
+            self.memory = NULL

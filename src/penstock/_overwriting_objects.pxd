@@ -1,0 +1,22 @@
+cimport cython
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from penstock._mapped cimport MappedBody
+from penstock._overwriting_native cimport Claim, OverwritingLease, OverwritingShared, Shelved
+
+
+@cython.final
+cdef class Kept:
+    """Messages of one get, on the shelf until they are unpickled. Dropped before that, it gives them back."""
+    cdef MappedBody body
+    cdef OverwritingShared* queue
+    cdef OverwritingLease* lease
+    cdef Shelved* kept
+    cdef uint64_t limit
+    cdef uint64_t count
+
+    cdef int begin(self, MappedBody body, OverwritingShared* queue, uint64_t limit) except -1
+    cdef int furnish(self)
+    cdef Claim claim(self, uint32_t line, int64_t limit_ns) noexcept
+    cdef list converted(self, uint64_t item_bytes)
+    cdef void give_back(self, uint64_t released) noexcept

@@ -1,0 +1,70 @@
+"""Which boot of the machine this is: what the kernel itself says of it, and not what a container was given instead.
+
+A container may have a boot id of its own, mounted over the kernel's (systemd-nspawn, LXC), none at all (a service with
+ProcSubset=pid), and a clock of its own (a time namespace). What is not the machine's counts as unknown.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Witnesses", "kernel_boot_id", "witnesses"]
+
+PROC = Path("/proc")
+INSIDE_PROC = "/sys/kernel/random/boot_id"
+UNKNOWN_ID = bytes(16)
+
+
+class Witnesses(NamedTuple):
+    """Of the boot that this process runs in."""
+
+    boot_id: bytes
+    """16 bytes; zeros: unknown."""
+    clock_offset_ns: int | None
+    """By how much the clock of the time since the boot is ahead of the machine's; None: unknown."""
+
+
+def witnesses() -> Witnesses:
+    return Witnesses(kernel_boot_id(), clock_offset_ns())
+
+
+@cache
+def kernel_boot_id() -> bytes:
+    """The kernel's name for this boot; zeros where it cannot be read, or is covered by something else."""
+    try:
+        if not is_kernels_own(PROC / INSIDE_PROC[1:], (PROC / "self/mountinfo").read_text()):
+            return UNKNOWN_ID
+        return bytes.fromhex((PROC / INSIDE_PROC[1:]).read_text().strip().replace("-", ""))
+    except (OSError, ValueError):
+        return UNKNOWN_ID
+
+
+def is_kernels_own(path: Path, mounts: str) -> bool:
+    """Does that path lead to proc's own file? The last mount at it, or above it, says what is there."""
+    found = ("", "", "")
+    for line in mounts.splitlines():
+        fields, _, rest = line.partition(" - ")
+        root, point = fields.split()[3:5]
+        if (point == str(path) or str(path).startswith(point.rstrip("/") + "/")) and len(point) >= len(found[1]):
+            found = (root, point, rest.split()[0])
+    root, point, kind = found
+    return kind == "proc" and root.rstrip("/") + str(path)[len(point.rstrip("/")) :] == INSIDE_PROC
+
+
+def clock_offset_ns() -> int | None:
+    """What a time namespace adds to CLOCK_BOOTTIME; 0 in the machine's own."""
+    try:
+        if os.readlink(PROC / "self/ns/time") != os.readlink(PROC / "self/ns/time_for_children"):
+            return None  # what can be read is the offset of the children
+        lines = (PROC / "self/timens_offsets").read_text().splitlines()
+    except FileNotFoundError:
+        return 0 if (PROC / "self/ns/pid").exists() else None  # a kernel without time namespaces, or no /proc
+    except OSError:
+        return None
+    for name, seconds, nanoseconds in map(str.split, lines):
+        if name in ("boottime", "7"):  # the clock's number, in the form that can be written
+            return int(seconds) * 1_000_000_000 + int(nanoseconds)
+    return None
