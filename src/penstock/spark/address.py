@@ -16,7 +16,13 @@ from typing import Any
 import penstock
 from penstock.errors import QueueNotFound, QueueReplaced
 
-__all__ = ["Address", "queue_directory"]
+__all__ = ["ANEW", "ELSEWHERE", "Address", "queue_directory"]
+
+ELSEWHERE = (
+    "and a query that writes files into a new directory, too, since Spark's file sink leaves out the batches of a new "
+    "checkpoint where those of an old one are (penstock archive: another --to)"
+)
+ANEW = f"start with a new checkpoint, {ELSEWHERE}"
 
 OPEN_HANDLES = 8  # that a worker process keeps from task to task
 
@@ -44,7 +50,7 @@ class Address:
             queue.close()
             raise QueueReplaced(
                 f"the queue {self.name!r} is not the one that this query reads: it was created anew, or another one "
-                f"has its name; wanted id {self.segment}, found {found}; start the query with a new checkpoint"
+                f"has its name; wanted id {self.segment}, found {found}; {ANEW}"
             )
         return queue
 

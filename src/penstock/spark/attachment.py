@@ -1,7 +1,25 @@
 """A query's hold on its queue: the durable reader, which keeps every item from the last committed position on.
 
-A query whose reader has no name of its own gets one that its checkpoint keeps. Until the checkpoint has it, that is
-until the first batch is planned, an ephemeral reader does the holding: if the query dies before, nothing stays behind.
+A durable reader stays until somebody removes it, so it must stand for a query that comes back:
+
+::
+
+    begun      an ephemeral reader     goes with the process: a query that never planned a batch leaves nothing
+    planned    a durable reader        the checkpoint has the batch, and a restart will ask for its items again
+    committed  the same                and whoever restarts the query goes on with it
+
+Spark writes a batch to its log of offsets and then asks for its partitions; from that moment the items must stay, and
+the hold becomes durable. A query that fails there, or is stopped, has never committed: Spark ends this process with
+SIGTERM, and the reader goes with it. Nobody has been promised anything yet, and of a log without readers nothing is
+freed; if other readers have let go of the first batch meanwhile, a restart says DataLost. A driver that is killed there
+sends no SIGTERM: it is going to be restarted, and might not find its items again. Its reader stays, and if nobody comes
+back for it within an hour, the next query of the queue removes it; its name has the time, and the position at which it
+stands as long as nothing was committed.
+
+That a batch is committed shows when Spark asks for what comes after it. A query that is stopped between the two is one
+that may not be known to have committed, unless the source is told where the checkpoint is: then it looks there.
+
+A reader that the user has named, and that was there before, is his: it always stays.
 
 A query is known by the token that it began with. Whoever begins may be a new query, or an old one that Spark asks for
 its start once more: only the first batch tells, by its token.
@@ -9,19 +27,31 @@ its start once more: only the first batch tells, by its token.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
 import secrets
+import signal
+import sys
+import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from penstock import EventQueue, ReaderInUse
+from penstock import DataLost, EventQueue, PenstockError, ReaderInUse, TooManyReaders
 from penstock.spark.address import Address
 from penstock.spark.options import SourceOptions, Start
 from penstock.spark.spans import check_retained
 
-__all__ = ["Attachment"]
+__all__ = ["Attachment", "when_the_query_ends"]
 
 BUSY_SECONDS = 10.0  # that the process of a killed query may take to end and let go of its reader
 CHECK_SECONDS = 1.0
+COMING_BACK_SECONDS = 3600.0  # that a query which was killed in its first batch has to be started again
+CROWDED_SECONDS = 60.0  # the same when all lines for readers are taken
+TOKEN = re.compile(r"spark-(?P<born>[0-9a-f]{8})[0-9a-f]{6}-(?P<at>\d+)")
+RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"  # the process of a stream reader
 
 
 class Attachment:
@@ -31,14 +61,18 @@ class Attachment:
         self.address = address
         self.options = options
         self.queue: EventQueue = address.open() if queue is None else queue
-        self.token = secrets.token_hex(6)
+        self.token = f"{int(time.time()):08x}{secrets.token_hex(3)}"
         self.durable: Any = None
         self.ephemeral: Any = None
+        self.is_removable = False
+        """Is the durable reader one that a query has made for itself?"""
+        self.has_committed = False
         self.checked = time.monotonic()
 
     @property
     def end(self) -> int:
-        return self.queue.end
+        """Where what a checkpoint may name ends: a checkpoint outlives the machine, so what it names must, too."""
+        return self.queue.durable_end()
 
     @property
     def read_address(self) -> Address:
@@ -48,7 +82,30 @@ class Attachment:
     @property
     def target(self) -> int:
         """Where what is there now ends."""
-        return self.queue.end
+        return self.all_written()
+
+    def all_written(self) -> int:
+        """Where the queue ends, with everything before it on its disk, if it has one."""
+        end = self.queue.end
+        if self.queue.durable_end() < end:  # it was asked a moment ago
+            self.queue.sync()
+        return end
+
+    def check_epoch(self, position: int, epoch: int) -> int:
+        """The position, if it still stands for the same item; else the cut that it lies beyond, if that may be."""
+        valid = self.queue.valid_until(epoch)
+        if position <= valid or epoch == self.queue.epoch:
+            return position
+        if not self.options.fail_on_data_loss:
+            return valid
+        raise DataLost(
+            f"the machine went down since the checkpoint was written, and the queue {self.address.name!r} was cut back "
+            f"to what was on its disk: the checkpoint is at position {position} of epoch {epoch}, the log was cut at "
+            f"{valid}, and is in epoch {self.queue.epoch} now; positions beyond the cut belong to other items; "
+            "failOnDataLoss=false goes on from the cut",
+            position,
+            valid,
+        )
 
     def refill(self, stop: int | None) -> None:
         """See to it that what there is can be read, as far as position ``stop`` if there is one: here it can."""
@@ -60,15 +117,21 @@ class Attachment:
     def begin(self) -> tuple[int, str, str]:
         """Where a query without a checkpoint starts, its reader's name and its token; nothing is freed from here on."""
         name, starting = self.options.reader, self.options.starting
-        if name is not None and starting is None:
+        self.all_written()
+        if name is not None and starting is None and self.has_reader(name):
             self.durable = self.subscribe(name, "earliest")
             return int(self.durable.committed), name, self.token
-        self.ephemeral = self.queue.subscribe(start=self.checked_start(starting))
-        return int(self.ephemeral.position), name or f"spark-{self.token}", self.token
+        start = self.checked_start(starting)
+        self.ephemeral = self.with_a_line(lambda: self.queue.subscribe(start=start))
+        at = int(self.ephemeral.position)
+        return at, name or f"spark-{self.token}-{at}", self.token
+
+    def has_reader(self, name: str) -> bool:
+        return any(known.name == name for known in self.queue.readers())
 
     def checked_start(self, starting: Start | None) -> Start:
         if not isinstance(starting, int):
-            return starting or "earliest"
+            return self.end if starting == "latest" else "earliest"
         earliest, end = self.queue.earliest, self.queue.end
         if starting > end:
             raise ValueError(f"startingOffsets must not be beyond the queue's end: {starting}, end={end}")
@@ -77,8 +140,10 @@ class Attachment:
     def hold(self, reader: str, token: str, position: int) -> int:
         """Make sure that the durable reader is ours; the earliest position that it can still give."""
         if self.durable is None:
-            if token == self.token:
+            if token == self.token and self.options.starting is not None:
                 self.forget(reader)  # a new query that was told where to start: the reader's old place is given up
+            self.forget_those_who_stay_away(COMING_BACK_SECONDS, but=reader)
+            self.is_removable = TOKEN.fullmatch(reader) is not None or not self.has_reader(reader)
             self.durable = self.subscribe(reader, max(position, self.queue.earliest))
             if self.ephemeral is not None:
                 self.ephemeral.close()
@@ -86,7 +151,7 @@ class Attachment:
         return self.queue.earliest
 
     def forget(self, reader: str) -> None:
-        if any(known.name == reader for known in self.queue.readers()):
+        if self.has_reader(reader):
             self.subscribe(reader, "earliest").close()  # waits until nobody holds it
             self.queue.unsubscribe(reader)
 
@@ -98,11 +163,40 @@ class Attachment:
         if position > self.durable.committed:
             self.durable.commit(position)
 
+    def note_done(self, position: int, began: int) -> None:
+        """Spark is done with everything before the position, in a query that began there."""
+        self.has_committed = self.has_committed or position > began
+
+    def forget_those_who_stay_away(self, seconds: float, but: str | None = None) -> bool:
+        """Remove what queries have left that were killed in their first batch, so long ago; was there any?
+
+        Not the one that comes back just now, however late.
+        """
+        found = False
+        for known in self.queue.readers():
+            name = known.name or ""
+            token = TOKEN.fullmatch(name)
+            if token is None or name == but or known.is_attached or known.position != int(token["at"]):
+                continue
+            if time.time() - int(token["born"], 16) > seconds:
+                with contextlib.suppress(PenstockError, ValueError):  # it came back, or somebody else was quicker
+                    self.queue.unsubscribe(name)
+                    found = True
+        return found
+
+    def with_a_line(self, subscribe: Callable[[], Any], but: str | None = None) -> Any:
+        try:
+            return subscribe()
+        except TooManyReaders:
+            if not self.forget_those_who_stay_away(CROWDED_SECONDS, but):
+                raise
+            return subscribe()
+
     def subscribe(self, name: str, start: Start) -> Any:
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
-                return self.queue.subscribe(name, start=start)
+                return self.with_a_line(lambda: self.queue.subscribe(name, start=start), but=name)
             except ReaderInUse as error:
                 if time.monotonic() > deadline:
                     raise ReaderInUse(
@@ -133,3 +227,32 @@ class Attachment:
         for held in (self.durable, self.ephemeral, self.queue):
             if held is not None:
                 held.close()
+
+    def leave(self) -> None:
+        """The query is over, by an error or because somebody stopped it: a reader that stands for nothing goes too."""
+        name = self.durable.name if self.durable is not None and self.is_removable else None
+        if name is None or self.has_committed or has_commits(self.options.checkpoint):
+            return
+        self.durable.close()
+        with contextlib.suppress(PenstockError, ValueError):  # a restart was quicker, and holds it
+            self.queue.unsubscribe(name)
+
+
+def has_commits(checkpoint: str | None) -> bool:
+    """Has a query with this checkpoint committed a batch?"""
+    folder = Path(checkpoint.removeprefix("file:"), "commits") if checkpoint else None
+    return folder is not None and folder.is_dir() and any(path.name.isdecimal() for path in folder.iterdir())
+
+
+def when_the_query_ends(leave: Callable[[], None]) -> None:
+    """Have this called when Spark ends the process of a stream reader, and only there: it does so by SIGTERM."""
+    program = getattr(sys.modules["__main__"], "__spec__", None)
+    if program is None or program.name != RUNNER or threading.current_thread() is not threading.main_thread():
+        return
+
+    def end(number: int, frame: object) -> None:
+        with contextlib.suppress(Exception):
+            leave()
+        os._exit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)

@@ -28,7 +28,8 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         queue = self.address.open()
         try:
-            start, stop = self.range(queue.earliest, queue.end)
+            queue.sync()  # what a batch writes outlives the machine: so must what it has read
+            start, stop = self.range(queue.earliest, queue.durable_end())
         finally:
             queue.close()
         return cut(self.address, start, stop, self.options.partitions)

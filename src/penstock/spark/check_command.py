@@ -16,6 +16,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from penstock.spark.ending import interruptible
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -48,7 +50,7 @@ def check(directory: Path, master: str, report: Path | None, as_json: bool) -> N
     docs/verification.md says what a history is, and what a pass proves.
     """
     console = Console(stderr=True, quiet=as_json)
-    with clear_errors():
+    with interruptible(), clear_errors():
         from penstock.spark.pipelines.check import check as decide
         from penstock.spark.pipelines.check import needs_spark, write_report
         from penstock.spark.pipelines.checking.record import read_history

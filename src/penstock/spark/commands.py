@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 
 from penstock.spark.check_command import check
+from penstock.spark.ending import interruptible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,8 +28,10 @@ def shared_options(command: Command) -> Command:
     """What every pipeline takes."""
     for option in (
         click.option("--master", default="local[*]", show_default=True, help="Where Spark runs."),
-        click.option("--checkpoint", type=click.Path(path_type=Path), help="What a restart goes on from."),
-        click.option("--available-now", is_flag=True, help="Do what is there, and end."),
+        click.option(
+            "--checkpoint", type=click.Path(path_type=Path), help="What a restart goes on from; one for each query."
+        ),
+        click.option("--available-now", is_flag=True, help="Do what is there, and end; an error if some is left."),
         click.option("--every", help="Time between batches, as in '10 seconds'; by default there is none."),
         click.option("--max-rows", type=click.IntRange(min=1), help="Rows a batch, at most."),
         click.option("--start", help="Where a new query starts: earliest (default), latest or a position."),
@@ -53,7 +56,8 @@ def archive(queue: str, to: Path, partition_by: tuple[str, ...], **shared: Any) 
     """Write every item of QUEUE to Parquet files, exactly once.
 
     Goes on until the queue is shut down or Ctrl-C; started again, it goes on where it stopped.
-    The checkpoint is by default the directory _checkpoint in the archive.
+    The checkpoint is by default the directory _checkpoint in the archive, and an archive needs the one that it was
+    begun with: for a queue that was created anew, or a checkpoint that is lost, archive into a new directory.
     """
 
     def start(spark: SparkSession) -> StreamingQuery:
@@ -135,7 +139,7 @@ def run(
     import penstock
 
     console = Console(stderr=True, quiet=shared["as_json"])
-    with clear_errors():
+    with interruptible(), clear_errors():
         penstock.open(queue).close()
         from penstock.spark.address import Address
         from penstock.spark.pipelines import running
@@ -143,16 +147,29 @@ def run(
 
         spool_dir = beside(checkpoint).get("spoolDir")
         with running.started_spark(shared["master"], console) as spark:
-            summary = running.run(spark, lambda: start(spark), Address(queue), title, console, spool_dir)
+            summary = running.run(
+                spark, lambda: start(spark), Address(queue), title, console, spool_dir, checkpoint=checkpoint
+            )
     if shared["as_json"]:
         click.echo(json.dumps(summary.as_dict(), indent=2))
-        return
-    click.echo(
-        f"{summary.rows:,} rows in {summary.batches} batches, {summary.seconds:.1f} s: "
-        f"{summary.rows_per_second:,.0f} a second; {summary.ended}"
-    )
-    if summary.lag:
-        click.echo(f"{summary.lag:,} items wait for the next run")
+    else:
+        click.echo(
+            f"{summary.rows:,} rows in {summary.batches} batches, {summary.seconds:.1f} s: "
+            f"{summary.rows_per_second:,.0f} a second; {summary.ended}"
+        )
+        if summary.lag:
+            click.echo(f"{summary.lag:,} items wait for the next run")
+    if summary.passed_over:
+        raise click.ClickException(
+            f"every item must come to its target, and {summary.passed_over:,} of {queue!r} were left out: it has other "
+            f"batches of the same numbers; start again with a new checkpoint and a new target, and --start "
+            f"{summary.position - summary.passed_over - summary.rows}"
+        )
+    if summary.left:
+        raise click.ClickException(
+            f"--available-now must do everything that is there, and has left {summary.left:,} items of {queue!r}; "
+            "start it again: it goes on where it stopped"
+        )
 
 
 @click.command(
@@ -175,7 +192,7 @@ def demo(seconds: float, rate: float, out: Path, as_json: bool) -> None:
 
     Takes about a minute. The exit code is 1 if a tick is missing or doubled, or a candle is wrong.
     """
-    with clear_errors():
+    with interruptible(), clear_errors():
         from penstock.spark import demo as demonstration
 
         account = demonstration.run(seconds, rate, out, Console(quiet=as_json))

@@ -27,6 +27,7 @@ SOURCE_NAMES = [
     "failOnDataLoss",
     "spoolDir",
     "spoolMaxBytes",
+    "checkpointLocation",
 ]
 SINK_NAMES = ["queue", "directory", "positionColumn", "timeout", "stagingDir", "producer", "sequence"]
 
@@ -49,6 +50,7 @@ class SourceOptions:
     fail_on_data_loss: bool
     spool_dir: str | None
     spool_max_bytes: int | None
+    checkpoint: str | None
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> SourceOptions:
@@ -68,6 +70,7 @@ class SourceOptions:
             fail_on_data_loss=values.one_of("failOnDataLoss", "true", "false") == "true",
             spool_dir=values.get("spoolDir"),
             spool_max_bytes=values.number("spoolMaxBytes", least=1 << 16),
+            checkpoint=values.get("checkpointLocation"),
         )
 
 
@@ -89,6 +92,11 @@ class SinkOptions:
         sequence = values.number("sequence", least=0)
         if sequence is not None and values.get("producer") is None:
             raise ValueError(f"sequence numbers the writes of a producer: sequence={sequence}; give producer too")
+        if sequence is None and values.get("producer") is not None:
+            raise ValueError(
+                f"a producer's writes are known by their numbers, and a second one without would be left out: "
+                f"producer={values.get('producer')!r}; give sequence too, a higher one for each new write"
+            )
         return cls(
             queue=values.queue(),
             directory=values.get("directory"),

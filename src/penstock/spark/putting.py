@@ -33,6 +33,11 @@ class Putter:
             return
         self.patiently(lambda seconds: self.queue.put_once(items, producer, sequence, timeout=seconds))
 
+    def last_sequence(self, producer: str) -> int:
+        """The last one that this producer has begun; -1 if there is none, or if the kind keeps none."""
+        known = self.queue.producers() if self.kind.puts_once else ()
+        return next((int(one.sequence) for one in known if one.name == producer), -1)
+
     def put(self, items: Any) -> None:
         """Once, for a write that nobody repeats."""
         done = 0

@@ -65,20 +65,26 @@ class Plan:
         name, rows = folder.write(batch, partition, parts)
         return Staged(str(folder.path), name, rows, partition, producer)
 
-    def put(self, folder: Folder, batch: int, messages: Sequence[Staged]) -> None:
+    def put(self, folder: Folder, batch: int, messages: Sequence[Staged], *, is_stream: bool = False) -> None:
         """All files of the batch; those of a named producer so that no row of it is ever put twice."""
         names = [message.file for message in sorted(messages, key=lambda message: message.partition)]
-        producer = messages[0].producer
+        producer, rows = messages[0].producer, 0
         with self.address.open() as queue:
             putter = Putter(queue, self.options.timeout)
+            if is_stream:
+                last = putter.last_sequence(producer)
+                check_same_batch(str(queue.name), last, batch, sum(message.rows for message in messages), folder)
             for partition, name in enumerate(folder.begin(batch, names)):
                 items = folder.read(name, self.item)
+                rows += len(items)
                 if not producer:
                     putter.put(items)
                 elif len(items):
                     putter.put_once(items, producer, batch << BATCH_SHIFT | partition)
             if producer:
                 putter.put_once([], producer, batch << BATCH_SHIFT | LAST)
+        if is_stream:
+            folder.note_done(batch, rows)
         folder.finish(batch)
 
 
@@ -97,7 +103,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         staged = [message for message in messages if isinstance(message, Staged)]
         if staged:
-            self.plan.put(Folder(Path(staged[0].folder)), batchId, staged)
+            self.plan.put(Folder(Path(staged[0].folder)), batchId, staged, is_stream=True)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Files that a commit has begun with stay: the batch comes again, and is ended with them."""
@@ -129,6 +135,29 @@ class BatchWriter(DataSourceArrowWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if not self.producer:
             self.folder.remove()
+
+
+def check_same_batch(queue: str, last: int, batch: int, rows: int, folder: Folder) -> None:
+    """A batch that is in is left out, which is right only if it is the same one.
+
+    Spark repeats the last batch alone, with the same rows. A checkpoint that was put back from a copy numbers other
+    rows the same.
+    """
+    remedy = (
+        "go on with the newest checkpoint, or start with a new one from where that batch ended: option startingOffsets"
+    )
+    if last >> BATCH_SHIFT > batch:
+        raise RuntimeError(
+            f"the checkpoint is older than what the query has put: it comes with batch {batch}, and the queue "
+            f"{queue!r} has its batches up to {last >> BATCH_SHIFT}; {remedy}"
+        )
+    done = folder.rows_done(batch) if last == batch << BATCH_SHIFT | LAST else None
+    if done is not None and done != rows:
+        raise RuntimeError(
+            f"a batch that comes again must have the rows that it had: batch {batch} was put into the queue {queue!r} "
+            f"with {done} rows, and comes with {rows}: the checkpoint is older than that; {remedy}; if it is the "
+            f"query whose rows differ from run to run, remove {folder.done_note(batch)}, and those that were put stay"
+        )
 
 
 def task() -> TaskContext:

@@ -78,6 +78,12 @@ class PenstockSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         if overwrite:
             raise ValueError("a queue takes rows once and for good: outputMode='complete'; use append or update")
+        given = {name: value for name, value in self.options.items() if name.lower() in ("producer", "sequence")}
+        if given:
+            raise ValueError(
+                f"the producer of a stream is its query, by the id in its checkpoint, and a name would take a new "
+                f"query's batches for the old one's: {given}; leave it out"
+            )
         return StreamWriter(Plan.of(SinkOptions.of(self.options), schema.fieldNames()))
 
 

@@ -33,6 +33,7 @@ import numpy as np
 from penstock import CorruptSegment, EventQueue, QueueNotFound, QueueReplaced
 from penstock.spark.address import Address, queue_directory
 from penstock.spark.kinds import kind_of
+from penstock.spark.private import make_private
 
 __all__ = ["READER", "Spool", "backlog_of", "beside", "spool_directory", "spool_item", "unpacked"]
 
@@ -74,7 +75,7 @@ def spool_directory(chosen: str | None, address: Address) -> Path:
     if chosen:
         return Path(chosen).absolute()
     base = Path("/var/tmp", f"penstock-spool-{os.geteuid()}")  # which outlives a reboot
-    make_private(base)
+    make_private(base, "spoolDir")
     return base / str(address.segment)[:16]
 
 
@@ -113,7 +114,7 @@ class Spool:
     @classmethod
     def open(cls, address: Address, directory: Path, item: object, max_bytes: int | None) -> Spool:
         """The one that is there, if it is this queue's, or a new one."""
-        make_private(directory)
+        make_private(directory, "spoolDir")
         spool = cls.find(address, directory)
         if spool is None:
             with queue_directory(str(directory)):
@@ -214,9 +215,3 @@ def forget_gone_queues(directory: Path) -> None:
                 Address(name, str(directory), folder.name.removeprefix(NOTES)).open().close()
             except (QueueNotFound, QueueReplaced, CorruptSegment):
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def make_private(directory: Path) -> None:
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if directory.is_symlink() or directory.stat().st_uid != os.geteuid():
-        raise PermissionError(f"{directory} belongs to another user; name a directory with the option spoolDir")

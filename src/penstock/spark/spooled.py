@@ -15,7 +15,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
 from penstock import ReaderInUse
-from penstock.spark.address import Address
+from penstock.spark.address import ANEW, Address
 from penstock.spark.attachment import Attachment
 from penstock.spark.drainer import LEASE_ROWS, Drainer
 from penstock.spark.kinds import kind_of
@@ -71,10 +71,13 @@ class SpooledAttachment(Attachment):
         if self.durable.committed > position:
             raise ValueError(
                 f"the spool in {self.spool.directory} has been read by another query since: this checkpoint is at "
-                f"position {position}, the spool at {self.durable.committed}; start with a new checkpoint, and give "
-                "each query a spoolDir of its own"
+                f"position {position}, the spool at {self.durable.committed}; give each query a spoolDir of its own, "
+                f"and for this one {ANEW}"
             )
         return earliest
+
+    def leave(self) -> None:
+        """The readers are the spool's, and what they hold is nowhere else any more: they stay."""
 
     def close(self) -> None:
         self.drainer.reader.close()
@@ -116,7 +119,7 @@ class SpooledStreamReader(StreamReader):
             raise ValueError(
                 f"the checkpoint's spool of the queue {self.address.name!r} is not in "
                 f"{self.attached().read_address.directory}: wanted id {offset.get('spool')}, found {self.spool_id()}; "
-                "give the spoolDir that the query was started with, or, if it is lost, start with a new checkpoint"
+                f"give the spoolDir that the query was started with, or, if it is lost, {ANEW}"
             )
         return super().position(offset)
 

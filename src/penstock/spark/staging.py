@@ -6,6 +6,7 @@
         stream-<query id>/            one query; or producer-<name>/; or batch-<driver>-<number>/, one unnamed write
             <batch>-<partition>-<random>.rows
             <batch>.files             which of them are being put; written before the first is
+            <batch>.done              how many rows the last batch had that was put
         batch-….done                  an unnamed write that is over: what a task still writes is removed
 
 A batch that Spark repeats after a crash may come in another order, or in other partitions. What was begun must be
@@ -26,6 +27,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.spark.private import make_private
 from penstock.spark.types import dtype_of
 
 __all__ = ["Folder", "clean_up", "staging_root", "unnamed_folder"]
@@ -34,12 +36,9 @@ BYTES_SCHEMA = pa.schema([pa.field("value", pa.binary(), nullable=False)])
 
 
 def staging_root(chosen: str | None, queue: str, segment: str) -> Path:
-    """Where all writes to this queue are staged; private to this user where it is made by default."""
+    """Where all writes to this queue are staged; private to this user."""
     base = Path(chosen) if chosen else Path(tempfile.gettempdir(), f"penstock-staging-{os.geteuid()}")
-    base.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not chosen and (base.is_symlink() or base.stat().st_uid != os.geteuid()):
-        raise PermissionError(f"{base} belongs to another user; name a directory with the option stagingDir")
-    root = base / f"{queue}-{segment[:12]}"
+    root = make_private(base, "stagingDir") / f"{queue}-{segment[:12]}"
     root.mkdir(mode=0o700, exist_ok=True)
     return root
 
@@ -86,6 +85,26 @@ class Folder:
             if int(path.name.split("-")[0].split(".")[0]) <= batch:
                 path.unlink(missing_ok=True)
 
+    def note_done(self, batch: int, rows: int) -> None:
+        """Before the files go: what of this batch comes again is known by its number and by how many rows it has."""
+        note = self.done_note(batch)
+        temporary = note.with_suffix(f".{secrets.token_hex(4)}")
+        temporary.write_text(str(rows))
+        temporary.replace(note)
+        for older in self.path.glob("*.done"):
+            if int(older.stem) < batch:
+                older.unlink(missing_ok=True)
+
+    def done_note(self, batch: int) -> Path:
+        return self.path / f"{batch}.done"
+
+    def rows_done(self, batch: int) -> int | None:
+        """Of a batch that was put; None if nobody knows any more."""
+        try:
+            return int(self.done_note(batch).read_text())
+        except FileNotFoundError:
+            return None
+
     def discard(self, names: Iterable[str]) -> None:
         for name in names:
             (self.path / name).unlink(missing_ok=True)
@@ -99,7 +118,7 @@ class Folder:
         return self.path.with_suffix(".done").exists()
 
     def entries(self) -> Iterator[Path]:
-        yield from self.path.iterdir()
+        yield from (path for path in self.path.iterdir() if path.suffix != ".done")
 
 
 def write_rows(path: Path, parts: Iterable[Any]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from penstock.spark.ending import whenever_it_ends
 from penstock.spark.java import find_java, write_shim
 
 __all__ = ["session"]
@@ -73,7 +73,7 @@ def workers_are_ours(master: str, given: dict[str, str]) -> bool:
 def prepare_environment(log_level: str) -> None:
     """What Spark reads before any setting. What the user has set stays, but for JAVA_HOME, which is wrapped."""
     folder = Path(tempfile.mkdtemp(prefix="penstock-spark-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    whenever_it_ends(lambda: shutil.rmtree(folder, ignore_errors=True))
     write_shim(folder / "java", find_java())
     os.environ["JAVA_HOME"] = str(folder / "java")
     (folder / "log4j2.properties").write_text(LOGGING.format(level=log_level))

@@ -1,11 +1,13 @@
 """The stream reader: micro-batches by position, under a durable reader that frees what Spark has committed.
 
-An offset is {position, queue, reader, began}: the next position to read, the id of the very queue, the name of the
-durable reader, and where and as what the query began. Offsets are all the state there is, and Spark's checkpoint
-keeps them:
+An offset is {position, queue, reader, began, epoch}: the next position to read, the id of the very queue, the name of
+the durable reader, where and as what the query began, and how often the log had been cut after a crash of the machine.
+Offsets are all the state there is, and Spark's checkpoint keeps them:
 
  - a replayed batch has the same two positions, and the queue gives the same items for them until they are committed;
  - the checkpoint of another queue, or of one that was created anew, is found out by the id;
+ - a position that a crash of the machine has given to other items is found out by the epoch, and none is named that
+   could be: offsets end at what is on the queue's disk;
  - a query finds its reader again without being told its name.
 
 The start of the very first batch is the one offset that no checkpoint keeps: Spark asks for the initial offset again
@@ -33,8 +35,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from penstock.spark.address import Address
-from penstock.spark.attachment import Attachment
+from penstock.spark.address import ANEW, ELSEWHERE, Address
+from penstock.spark.attachment import Attachment, when_the_query_ends
 from penstock.spark.options import SourceOptions
 from penstock.spark.spans import Span, check_retained, cut, read_span
 
@@ -61,6 +63,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def attached(self) -> Attachment:
         if self.attachment is None:
             self.attachment = self.attach()
+            when_the_query_ends(self.attachment.leave)
         return self.attachment
 
     def attach(self) -> Attachment:
@@ -70,7 +73,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.initial is None:  # Spark asks twice, and "latest" must not move in between
             position, reader, token = self.attached().begin()
             began = {"at": position, "as": token}
-            self.initial = {"position": position, "queue": self.address.segment, "reader": reader, "began": began}
+            self.initial = {
+                "position": position,
+                "queue": self.address.segment,
+                "reader": reader,
+                "began": began,
+                "epoch": self.attached().queue.epoch,
+            }
         return self.initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -86,13 +95,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         position = self.position(start)
+        self.attached().note_done(position, int(start["began"]["at"]))
         self.attached().refill(self.furthest(position, limit))
         end, furthest = self.attached().end, self.furthest(position, limit)
         end = end if furthest is None else min(end, furthest)
         if end <= position:
             self.attached().settle(start["reader"], start["began"]["as"], position)
             self.attached().check_still_there()
-        self.latest = {**start, "position": max(position, end)}
+        # Spark compares offsets as text: where nothing has come, it is the same one
+        is_new = end > position or position != int(start["position"])
+        self.latest = (
+            {**start, "position": max(position, end), "epoch": self.attached().queue.epoch} if is_new else start
+        )
         return self.latest
 
     def furthest(self, position: int, limit: ReadLimit) -> int | None:
@@ -109,8 +123,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         is_first_again = start["began"] != end["began"]
-        first = int(end["began"]["at"]) if is_first_again else self.position(start)
+        first = self.position({**end, "position": end["began"]["at"]}) if is_first_again else self.position(start)
         stop = self.position(end)
+        self.attached().note_done(first, int(end["began"]["at"]))
         earliest = self.attached().hold(end["reader"], end["began"]["as"], first)
         first = check_retained(self.address, first, stop, earliest, may_skip=not self.options.fail_on_data_loss)
         return cut(self.attached().read_address, first, stop, self.options.partitions)
@@ -121,6 +136,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_span(partition, self.schema, may_skip=not self.options.fail_on_data_loss)
 
     def commit(self, end: Offset) -> None:
+        self.attached().note_done(self.position(end), int(end["began"]["at"]))
         self.attached().settle(end["reader"], end["began"]["as"], self.position(end))
 
     def stop(self) -> None:
@@ -134,12 +150,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise ValueError(
                 f"the checkpoint belongs to another queue than {self.address.name!r}, or to one that was created anew "
                 f"since: the checkpoint's id is {offset['queue']}, the queue's {self.address.segment}; "
-                "use the checkpoint with its own queue, or start with a new one"
+                f"use the checkpoint with its own queue, or start with a new one, {ELSEWHERE}"
             )
-        position = int(offset["position"])
-        if position > self.attached().end:
+        position = self.attached().check_epoch(int(offset["position"]), int(offset.get("epoch", 0)))
+        if position > self.attached().queue.end:
             raise ValueError(
                 f"the checkpoint is ahead of the queue {self.address.name!r}: position={position}, "
-                f"end={self.attached().end}; items were lost with the machine; start with a new checkpoint"
+                f"end={self.attached().queue.end}; the queue's file is older than the checkpoint; {ANEW}"
             )
         return position

@@ -20,10 +20,10 @@ from penstock.spark.demo.check import Account, settle
 from penstock.spark.demo.picture import Picture, report
 from penstock.spark.demo.plot import draw
 from penstock.spark.demo.ticks import TICK, Producers
+from penstock.spark.ending import at_the_end
 from penstock.spark.pipelines import aggregate, archive
-from penstock.spark.pipelines.running import noted_interrupts
+from penstock.spark.pipelines.running import noted_interrupts, started_spark
 from penstock.spark.progress import Progress, has_ended
-from penstock.spark.starting import session
 
 __all__ = ["run"]
 
@@ -45,13 +45,11 @@ def run(seconds: float, rate: float, out: Path, console: Console) -> Account:
     out.mkdir(parents=True, exist_ok=True)
     for part in ("archive", "state"):
         shutil.rmtree(out / part, ignore_errors=True)
-    with queues() as (ticks, candles):
-        with console.status("starting Spark: about ten seconds"):
-            spark = session("local[2]", spark__sql__shuffle__partitions="2")
-        try:
-            account = Demonstration(spark, ticks, candles, out, console).run(seconds, rate)
-        finally:
-            spark.stop()
+    with (
+        queues() as (ticks, candles),
+        started_spark("local[2]", console, spark__sql__shuffle__partitions="2") as spark,
+    ):
+        account = Demonstration(spark, ticks, candles, out, console).run(seconds, rate)
     (out / "summary.json").write_text(json.dumps(account.as_dict(), indent=2) + "\n")
     with console.status("drawing the plot"):
         draw(account, out / "plot.png")
@@ -64,13 +62,14 @@ def queues() -> Iterator[tuple[EventQueue, str]]:
     """The queue of ticks, and the name of the one of candles, which the aggregate creates."""
     name = f"demo-{os.getpid()}"
     candles = f"{name}-candles"
-    with EventQueue.create(f"{name}-ticks", item=TICK, max_bytes=QUEUE_BYTES) as ticks:
-        try:
-            yield ticks, candles
-        finally:
-            ticks.unlink()
-            with contextlib.suppress(FileNotFoundError):
-                EventQueue.open(candles).unlink()
+
+    def remove() -> None:
+        ticks.unlink()
+        with contextlib.suppress(FileNotFoundError):
+            EventQueue.open(candles).unlink()
+
+    with EventQueue.create(f"{name}-ticks", item=TICK, max_bytes=QUEUE_BYTES) as ticks, at_the_end(remove):
+        yield ticks, candles
 
 
 class Demonstration:

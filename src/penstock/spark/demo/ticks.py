@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
+from multiprocessing import resource_tracker
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,6 @@ def batch_of(producer: int, first: int, count: int, generator: np.random.Generat
 
 def produce(queue: EventQueue, producer: int, rate: float, counts: Any, is_open: Any, is_over: Any) -> None:
     """Put a few ticks, wait for the opening, then put ``rate`` a second; a queue that is full makes it slower."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when it is over
     generator = np.random.default_rng(producer)
     counts[producer] = sequence = queue.put_many(batch_of(producer, 0, FIRST, generator))
     while not is_open.value and not is_over.value:
@@ -80,8 +80,14 @@ class Producers:
         return sum(self.counts)
 
     def start(self) -> None:
-        for process in self.processes:
-            process.start()
+        """With Ctrl-C blocked, which they inherit: the parent decides when it is over."""
+        resource_tracker.ensure_running()  # else the first start does that, and unblocks Ctrl-C
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            for process in self.processes:
+                process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def stop(self) -> None:
         """Let each end its put, and wait for that."""

@@ -47,7 +47,7 @@ def aggregate(
     given = dict(options or {})
     directory = str(given["directory"]) if "directory" in given else None
     item = record_of(Address(queue, directory))
-    spooled = {**beside(checkpoint), **given}
+    spooled = {**beside(checkpoint), "checkpointLocation": str(checkpoint), **given}
     rows = spark.readStream.format("penstock").options(**spooled).option("queue", queue).load()
     windows = windowed(rows, event_time(item, time), duration(window), duration(watermark), by, aggregates)
     with queue_directory(directory):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pyspark.errors import StreamingQueryException
@@ -19,6 +21,9 @@ from rich.table import Table
 
 from penstock import PenstockError
 from penstock.spark.address import Address
+from penstock.spark.checkpoint import Checkpoint
+from penstock.spark.ending import in_a_thread
+from penstock.spark.kinds import kind_of
 from penstock.spark.progress import Batch, Progress, has_ended
 from penstock.spark.spool import backlog_of
 from penstock.spark.starting import session
@@ -28,6 +33,7 @@ __all__ = ["QueryFailed", "Summary", "cause", "noted_interrupts", "run", "starte
 Result = TypeVar("Result")
 
 LOOK_SECONDS = 0.25
+ALL_DONE = "everything that was there is done"
 SAY_SECONDS = 5.0  # between lines where there is no terminal
 
 
@@ -47,7 +53,11 @@ class Summary:
     position: int
     """Up to here everything is done."""
     lag: int
-    """Items that were put since."""
+    """Items that are not done, those that were put since among them."""
+    left: int
+    """Of those that were there at the start, how many are not done; told of a query that does what is there."""
+    passed_over: int
+    """Items that are taken for done, and that Spark has not read: its sink took their batches for older ones."""
     reader: str
     ended: str
     """Why: the queue was shut down, everything was done, or somebody stopped it."""
@@ -57,14 +67,21 @@ class Summary:
 
 
 @contextlib.contextmanager
-def started_spark(master: str, console: Console) -> Iterator[SparkSession]:
+def started_spark(master: str, console: Console, **settings: str) -> Iterator[SparkSession]:
     """A session, with something to look at while it starts."""
     with console.status("starting Spark: about ten seconds"):
-        spark = session(master)
+        spark = in_a_thread(lambda: session(master, **settings))
+        make_active(spark)
     try:
         yield spark
     finally:
         spark.stop()
+
+
+def make_active(spark: SparkSession) -> None:
+    """For this thread: in Java a session is active in the thread that made it, and sources are looked up in that."""
+    classic: Any = spark
+    classic._get_j_spark_session_class(classic._jvm).setActiveSession(classic._jsparkSession)
 
 
 def run(
@@ -74,22 +91,72 @@ def run(
     title: str,
     console: Console,
     spool_dir: str | None = None,
+    *,
+    checkpoint: str | Path | None = None,
 ) -> Summary:
-    """Start the query and stay until its end."""
+    """Start the query and stay until its end. With its checkpoint it is known how far it was before."""
     progress = Progress(spark)
     with address.open() as queue:
         backlog = backlog_of(queue, address, spool_dir)
+        look = functools.partial(looked_at, spark, checkpoint)
+        before = look()
+        there = There(int(queue.end) if kind_of(queue).is_read_in_place else None, backlog(before.done), before)
         with console.status("planning the query"):
             query = failing_clearly(start)
         began = time.monotonic()
+        view = View(query, queue, progress, backlog, before.done)
         try:
-            ended = failing_clearly(lambda: watch(View(query, queue, progress, backlog), title, console))
+            ended = failing_clearly(lambda: watch(view, title, console))
         finally:
             query.stop()
-        view = View(query, queue, progress, backlog)
         progress.settled(query)
         progress.close()
-        return summed_up(view, time.monotonic() - began, ended)
+        after = look()
+        view = view._replace(known=after.done, began=after.began)
+        return summed_up(view, time.monotonic() - began, ended, there)
+
+
+class Looked(NamedTuple):
+    """What a checkpoint says, if there is one."""
+
+    done: int | None = None
+    """Up to where everything is done."""
+    planned: int | None = None
+    """Up to where batches are planned, the one among them that Spark does again."""
+    began: int | None = None
+    """Where the query began."""
+
+
+def looked_at(spark: SparkSession, checkpoint: str | Path | None) -> Looked:
+    if checkpoint is None:
+        return Looked()
+    found = Checkpoint(spark, checkpoint)
+    return Looked(found.position(), found.position_planned(), found.began())
+
+
+class There(NamedTuple):
+    """What there was to do at the start."""
+
+    end: int | None
+    """Of a queue that is read in place."""
+    items: int
+    before: Looked
+
+    def left(self, view: View) -> int:
+        """How much of it is not done. Of a queue that gives items away, others may have taken some."""
+        if self.end is None:
+            return min(view.lag, max(0, self.items - view.rows))
+        return 0 if view.done is None else max(0, self.end - view.done)
+
+    def passed_over(self, view: View) -> int:
+        """Positions that are behind the query, and nothing was read there.
+
+        A batch that was planned before may have been written before, too, and then it is not read again.
+        """
+        began = view.began if self.before.planned is None else self.before.planned
+        if self.end is None or began is None or view.done is None:
+            return 0
+        return max(0, view.done - began - view.rows)
 
 
 class View(NamedTuple):
@@ -99,6 +166,16 @@ class View(NamedTuple):
     queue: Any
     progress: Progress
     backlog: Callable[[int | None], int]
+    known: int | None
+    """Up to where everything is done by the checkpoint, as it was looked at last."""
+    began: int | None = None
+    """Where the query once began."""
+
+    @property
+    def done(self) -> int | None:
+        """Up to where everything is done."""
+        known = [place for place in (self.known, self.batches[-1].stop if self.batches else None) if place is not None]
+        return max(known, default=None)
 
     @property
     def batches(self) -> list[Batch]:
@@ -110,7 +187,7 @@ class View(NamedTuple):
 
     @property
     def lag(self) -> int:
-        return self.backlog(self.batches[-1].stop if self.batches else None)
+        return self.backlog(self.done)
 
     @property
     def is_done(self) -> bool:
@@ -135,21 +212,32 @@ def watch(view: View, title: str, console: Console) -> str:
                 return "stopped"
             if view.queue.stats().is_shut_down and view.is_done:
                 return "the queue was shut down, and everything in it is done"
-    return "everything that was there is done"
+    return ALL_DONE
 
 
 @contextlib.contextmanager
 def noted_interrupts() -> Iterator[threading.Event]:
-    """Ctrl-C only sets the event: Spark's own handler would speak to Java in the middle of another talk with it."""
+    """The first Ctrl-C or SIGTERM only sets the event: what runs is ended in order. The next is as before again."""
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted
         return
-    before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def note(number: int, frame: object) -> None:
+        interrupted.set()
+        restore()
+
+    for number in before:
+        signal.signal(number, note)
     try:
         yield interrupted
     finally:
-        signal.signal(signal.SIGINT, before)
+        restore()
 
 
 def picture(view: View, title: str, elapsed: float) -> Table:
@@ -164,18 +252,21 @@ def picture(view: View, title: str, elapsed: float) -> Table:
     return table
 
 
-def summed_up(view: View, seconds: float, ended: str) -> Summary:
+def summed_up(view: View, seconds: float, ended: str, there: There) -> Summary:
     last = view.batches[-1] if view.batches else None
+    left, passed_over = (there.left(view), there.passed_over(view)) if ended == ALL_DONE else (0, 0)
     return Summary(
         queue=str(view.queue.name),
         rows=view.rows,
         batches=len(view.batches),
         seconds=round(seconds, 3),
         rows_per_second=round(view.rows / max(seconds, 1e-9), 1),
-        position=last.stop if last else 0,
+        position=view.done or 0,
         lag=view.lag,
+        left=left,
+        passed_over=passed_over,
         reader=last.reader if last else "",
-        ended=ended,
+        ended="it ended before everything that was there was done" if left else ended,
     )
 
 

@@ -1,0 +1,168 @@
+"""Ctrl-C at any moment ends everything that a command has started, and says so in one line.
+
+A command starts a Java, which starts Pythons, which start more; a Java that is only about to start hears of nothing. So
+a command takes itself for the parent of all that are orphaned below it (``PR_SET_CHILD_SUBREAPER``): whoever is started
+by anybody here is found below this process until it has ended. The signal's handler ends them and then this process,
+on the spot: no exception travels through Spark's code, which would answer with the stacks of two languages. Queues,
+checkpoints and archives are made for processes that end at any instruction.
+
+Who reads a stream is asked to end, since it may have a reader to give back. Other Pythons are killed: asked, they would
+print what they had been doing. Java is asked, to remove its files, and killed if it takes its time, or if the signal
+comes again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+__all__ = ["at_the_end", "in_a_thread", "interruptible", "whenever_it_ends"]
+
+Result = TypeVar("Result")
+
+SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "its terminal's end"}
+PATIENCE_SECONDS = 4.0  # for Java to remove its files
+LOOK_SECONDS = 0.02
+STREAM_READER = b"python_streaming_source_runner"
+SET_CHILD_SUBREAPER = 36  # of prctl
+
+works: list[Callable[[], object]] = []
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Around all that a command does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    adopt_orphans(True)
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:  # by nohup, or by a shell for what runs in its background
+            signal.signal(number, end_everything)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        adopt_orphans(False)
+
+
+@contextlib.contextmanager
+def at_the_end(work: Callable[[], object]) -> Iterator[None]:
+    """Have this done at the end of the block, also when that is the end of everything."""
+    works.append(work)
+    try:
+        yield
+    finally:
+        works.remove(work)
+        work()
+
+
+def whenever_it_ends(work: Callable[[], object]) -> None:
+    """Have this done when the process ends, one way or the other."""
+    atexit.register(work)
+    works.append(work)
+
+
+def in_a_thread(work: Callable[[], Result]) -> Result:
+    """What this returns or raises. Signals are ours meanwhile: Spark takes them over in the main thread only."""
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def end_everything(number: int, frame: object) -> None:
+    """The handler; pressed again while it waits, it does not wait."""
+    for each in SIGNALS:
+        signal.signal(each, lambda *_: end_at_once(number))
+    asked: set[int] = set()
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (found := descendants()) and time.monotonic() < deadline:
+        for pid in found:
+            if pid not in asked:
+                asked.add(pid)
+                send(pid, signal.SIGTERM if may_be_asked(pid) else signal.SIGKILL)
+        reap()
+        time.sleep(LOOK_SECONDS)
+    end_at_once(number)
+
+
+def end_at_once(number: int) -> None:
+    while found := descendants():
+        for pid in found:
+            send(pid, signal.SIGKILL)
+        reap()
+        time.sleep(LOOK_SECONDS)
+    for work in works:
+        with contextlib.suppress(Exception):
+            work()
+    clean_line = "\r\x1b[2K\x1b[?25h" if sys.stderr.isatty() else ""  # of a spinner, which hides the cursor
+    with contextlib.suppress(OSError):
+        os.write(
+            2, f"{clean_line}stopped by {SIGNALS[signal.Signals(number)]}: all that it had started has ended\n".encode()
+        )
+    os._exit(128 + number)
+
+
+def may_be_asked(pid: int) -> bool:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return True
+    return STREAM_READER in command or b"python" not in command.split(b"\0")[0]
+
+
+def descendants() -> list[int]:
+    """All that were started from here and have not ended, or ended without anybody's having looked."""
+    found, parents = [], [os.getpid()]
+    while parents:
+        children = children_of(parents.pop())
+        found += children
+        parents += children
+    return found
+
+
+def children_of(pid: int) -> list[int]:
+    found = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                found += [int(child) for child in (task / "children").read_text().split()]
+    return found
+
+
+def send(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+
+
+def adopt_orphans(is_wanted: bool) -> None:
+    ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, int(is_wanted), 0, 0, 0)

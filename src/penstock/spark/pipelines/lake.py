@@ -1,0 +1,93 @@
+"""An archive and the checkpoint that fills it belong together, and must not be parted in silence.
+
+Spark's file sink keeps a log of the batches it has, ``_spark_metadata/N``, and leaves out a batch that is in it. The
+numbers are those of the checkpoint. With another checkpoint, say a new one that begins at batch 0, what the sink leaves
+out are batches that it never had: they are gone, and the query knows nothing of it.
+
+So an archive and its checkpoint name each other by a random id, in a file of each: ``_penstock_archive`` here, where
+whoever reads Parquet passes it over, and ``penstock_archive`` there. The checkpoint's is written first. Killed between
+the two, the next start finds the id in the checkpoint, and an archive that has none, in the very place that the
+checkpoint's file names: it goes on. Each file is made whole, by the first who makes it: of two queries that begin one
+archive at the same time, one is refused.
+
+The numbers have the last word, with ids or without, since earlier versions wrote none and a directory can be copied.
+A batch is planned, then written, then noted as done; so the archive's last batch is the last that is done, or the one
+after it, if that is planned. Anything else is an archive that has batches which this checkpoint never wrote, or that
+lacks some which it did.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from penstock.spark.checkpoint import NONE, Checkpoint, Place, last_batch
+
+__all__ = ["NotThisArchive", "claim"]
+
+METADATA = "_spark_metadata"
+IN_LAKE, IN_CHECKPOINT = "_penstock_archive", "penstock_archive"
+
+
+class NotThisArchive(ValueError):
+    """The directory is another checkpoint's archive; what Spark would leave out there would be lost."""
+
+
+def claim(spark: SparkSession, to: str | Path, checkpoint: str | Path) -> None:
+    """Make sure that this checkpoint may fill this directory, and note that it does."""
+    lake, state = Place(spark, to), Checkpoint(spark, checkpoint)
+    theirs, mine = mark_of(lake, IN_LAKE), mark_of(state.place, IN_CHECKPOINT)
+    refuse = Refusal(lake, state)
+    if theirs is not None and (mine is None or mine["id"] != theirs["id"]):
+        made_with = theirs["checkpoint"]
+        which = "one that is no longer there" if made_with == state.place.name else made_with
+        raise refuse.because(f"its checkpoint is {which}")
+    written = last_batch(lake.names(METADATA))
+    if written != state.done and not (written == state.done + 1 <= state.planned):
+        raise refuse.because(f"it has {told(written)}, and the checkpoint has done {told(state.done)}")
+    if theirs is not None:
+        return
+    if mine is not None and mine["archive"] != lake.name and state.planned != NONE:
+        raise refuse.because(f"the checkpoint belongs to the archive {mine['archive']}")
+    if state.planned == written == NONE and (others := data_in(lake)):
+        raise refuse.because(f"it has files that no archive has written, {others[0]} among them, and would hide them")
+    fresh = {"id": secrets.token_hex(16), "archive": lake.name}
+    made = json.loads(state.place.write_first(IN_CHECKPOINT, json.dumps(fresh)))
+    noted = {"id": made["id"], "checkpoint": state.place.name}
+    if json.loads(lake.write_first(IN_LAKE, json.dumps(noted)))["id"] != made["id"]:
+        raise refuse.because("another query has just begun it")
+
+
+def mark_of(place: Place, name: str) -> dict[str, Any] | None:
+    text = place.text(name)
+    return None if text is None else json.loads(text)
+
+
+def data_in(lake: Place) -> list[str]:
+    """What a reader of Parquet finds there."""
+    return sorted(name for name in lake.names() if name[0] not in "._" and (name.endswith(".parquet") or "=" in name))
+
+
+def told(batch: int) -> str:
+    return "no batch" if batch == NONE else f"batches up to {batch}"
+
+
+class Refusal:
+    """What is wrong, and what to do instead."""
+
+    def __init__(self, lake: Place, state: Checkpoint) -> None:
+        self.lake = lake.name
+        self.checkpoint = state.place.name
+        self.position = state.position()
+
+    def because(self, why: str) -> NotThisArchive:
+        on = "" if not self.position else f"; with --start {self.position} that goes on where {self.checkpoint} is"
+        return NotThisArchive(
+            f"an archive takes only the checkpoint that it was begun with, or Spark leaves out batches in silence: "
+            f"{self.lake} is not that of {self.checkpoint}: {why}; archive into a new directory, as in --to "
+            f"{self.lake.rstrip('/')}-2 (with another --checkpoint, if you name one), and read both{on}"
+        )
