@@ -135,10 +135,17 @@ CONTROL_WORDS = {
     "synced": 4 * LINE_BYTES + 24,
     "freed_unsynced": 4 * LINE_BYTES + 32,
     "boot_id": 4 * LINE_BYTES + 40,
+    "booted_ns": 4 * LINE_BYTES + 56,
+    "uptime_ns": 4 * LINE_BYTES + 64,
+    "confirmed": 4 * LINE_BYTES + 72,
+    "sync_failures": 4 * LINE_BYTES + 80,
+    "cuts": 4 * LINE_BYTES + 88,
+    "lowest_cut": 4 * LINE_BYTES + 96,
+    "cut_positions": 5 * LINE_BYTES,
 }
 CHUNK_WORDS = {"first_position": 0, "end_position": 8, "items": 16, "bytes": 24, "block": 32}
 """block and blocks are 32 bits each: one word here."""
-READER_WORDS = {"place": 0, "kind": 8, "name_length": 16}
+READER_WORDS = {"place": 0, "kind": 8, "name_length": 16, "epoch": 116, "beyond": 120}
 
 
 class RawEvents(RawSegment):
@@ -152,6 +159,12 @@ class RawEvents(RawSegment):
 
     def set_control(self, name: str, value: int) -> None:
         self.set_word(self.field("control_offset") + CONTROL_WORDS[name], value)
+
+    def start_anew(self) -> None:
+        """What a new start of the machine is to a log: every witness of the boot that it was used in says another."""
+        self.set_control("boot_id", self.get_control("boot_id") ^ 0x5A5A)
+        self.set_control("booted_ns", max(1, self.get_control("booted_ns") - 3600 * 10**9))
+        self.set_control("uptime_ns", self.get_control("uptime_ns") + 3600 * 10**9)
 
     def chunk_offset(self, number: int, name: str) -> int:
         return self.field("chunks_offset") + number % self.field("chunk_lines") * 64 + CHUNK_WORDS[name]

@@ -152,18 +152,6 @@ def test_readers_of_a_process_that_dies_go_or_stay_as_they_should(q, children, n
     os.close(write_end)
 
 
-def test_a_log_without_a_name_is_the_childs_own_after_a_fork(children):
-    q = EventQueue()
-    q.put("parent")
-
-    def work():
-        q.put("child")
-        assert q.read(0, 2) == ["parent", "child"]
-
-    assert children.wait(children.fork(work)) == 0
-    assert q.read(q.earliest, q.end) == ["parent"]
-
-
 def test_handles_and_readers_leave_no_descriptor(queue_dir):
     def use():
         with EventQueue.create("q", exist_ok=True) as q, EventQueue.open("q") as other:

@@ -178,7 +178,7 @@ def test_a_handle_closed_with_waiters_inside_gives_its_descriptors_up(q):
     q.close()
     for thread in threads:
         thread.join(30)
-    assert open_descriptors() == before - (2 if q.name else 0)  # the mapping's, and the locks'
+    assert open_descriptors() == before - (1 if q.name else 0)  # the locks'
 
 
 def test_opening_and_closing_leaks_no_descriptor_and_no_mapping():

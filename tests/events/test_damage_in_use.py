@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 
 import pytest
 
 import penstock
+from deadline import until
 from penstock import CorruptSegment, EventQueue
 from raw import RawEvents
 from ticks import FORMS, numbers
@@ -59,6 +61,12 @@ CONTROL_FAULTS = [
     ("synced", [2**64 - 1]),
     ("freed_unsynced", [1, 2**64 - 1]),
     ("boot_id", [0, 7, 2**64 - 1]),
+    ("booted_ns", [0, 7, 2**64 - 1]),
+    ("uptime_ns", [0, 7, 2**64 - 1]),
+    ("confirmed", [2**64 - 1]),
+    ("sync_failures", [1, 2**64 - 1]),
+    ("cuts", [1, 300, 2**64 - 1]),
+    ("lowest_cut", [7, 2**64 - 1]),
 ]
 
 
@@ -74,6 +82,58 @@ def test_a_word_of_the_control_block_that_cannot_be(form, word, value):
     with RawEvents("q") as raw:
         raw.set_control(word, value)
     use_everything(q, reader, item(1))
+
+
+@pytest.mark.parametrize("on_full", ["wait", "raise", "drop_slowest"])
+@pytest.mark.parametrize("has_reader", [False, True])
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("chunks_made", 1 << 40),
+        ("chunks_made", 2**64 - 1),
+        ("head_chunk", 0),
+        ("head_chunk", 1 << 40),
+        ("used_bytes", 2**64 - 1),
+        ("used_bytes", 0),
+        ("spare_bytes", 2**64 - 1),
+        ("blocks_used", 2**64 - 1),
+        ("start", 2**52 - 1),
+        ("end", 2**52 - 1),
+    ],
+)
+def test_one_write_into_the_directory_while_a_batch_is_put_keeps_nobody_in_an_endless_loop(
+    on_full, has_reader, word, value
+):
+    """The put that is under way holds the lock: it comes back, and so does everybody else."""
+    q = EventQueue.create("q", item="<u8", max_bytes=1 << 20, on_full=on_full)
+    reader = q.subscribe("d", start="earliest") if has_reader else None
+    batch, ends = numbers(200_000), []
+
+    def put() -> None:
+        with contextlib.suppress(*ALLOWED):
+            while True:
+                q.put_many(batch, timeout=0.05)
+                q.keep_last(0)
+        ends.append("told")
+
+    writer = threading.Thread(target=put, daemon=True)
+    with RawEvents("q") as raw:
+        writer.start()
+        until(lambda: raw.get_control("chunks_made") > 10 or ends, "the first chunks")
+        raw.set_control(word, value)
+        q.close()  # the writer is told when its batch is in, or cannot be
+        writer.join(10)
+        assert not writer.is_alive()
+        assert raw.get_control("lock") & 0xFFFF in (0, 0xFFFF)
+    assert reader is None or reader.name == "d"
+
+
+def test_a_log_that_says_it_is_full_and_keeps_nothing_is_corrupt():
+    with EventQueue.create("q", item="<u8", max_bytes=4096) as q:
+        with RawEvents("q") as raw:
+            raw.set_control("used_bytes", 2**63)
+        with pytest.raises(CorruptSegment):
+            q.put(1, timeout=5)
 
 
 CHUNK_FAULTS = [
@@ -121,6 +181,7 @@ READER_FAULTS = [
     ("place", [51, 2**52, 2**63, 2**63 | 5, 2**64 - 1]),
     ("kind", [0, 1, 3, 2**32 - 1]),
     ("name_length", [0, 97, 2**32 - 1]),
+    ("beyond", [1, 2**52, 2**64 - 1]),
 ]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import penstock
 from deadline import until
-from penstock import EventQueue
+from penstock import DataLost, EventQueue
 from raw import RawEvents
 from ticks import drain, numbers
 
@@ -26,9 +26,9 @@ def disk(tmp_path, monkeypatch):
 
 
 def start_anew():
-    """What a new boot of the machine is to a queue: another boot id than the one it was last used in."""
+    """What a new boot of the machine is to a queue: other witnesses than those of the boot it was last used in."""
     with RawEvents("q") as raw:
-        raw.set_control("boot_id", 1234567)
+        raw.start_anew()
 
 
 CRASHING = """
@@ -186,6 +186,8 @@ q.put_many(range(20)); q.sync()
         places = {each.name: each.position for each in q.readers()}
         assert places == {"late": 20, "early": 7}
         with q.subscribe("late") as late, q.subscribe("early") as early:
+            with pytest.raises(DataLost, match="had committed position 110, the log was cut at 20"):
+                late.try_get()
             assert late.try_get() is None
             assert list(early.get_many(100)) == list(range(7, 20))
             q.put(99)
@@ -193,44 +195,36 @@ q.put_many(range(20)); q.sync()
 
 
 @pytest.mark.parametrize("synced", [0, 1, 3, 4, 5, 8, 23, 24, 25, 99, 100])
-def test_a_new_boot_leaves_exactly_what_was_synced_wherever_the_chunks_end(synced):
-    with EventQueue.create("q", item="<u8", sync="never") as q:
-        q.put_many(numbers(synced))
-        q.sync()
-        q.put_many(numbers(100 - synced, synced))
-        raw = RawEvents("q")
-        raw.set_control("boot_id", 1234567)
-        with EventQueue.open("q") as again:
-            assert (again.earliest, again.end) == (0, synced)
-            assert list(again.read(0, synced)) == list(range(synced))
-            again.put_many(numbers(200, 1000))
-            assert list(again.read(synced, synced + 200)) == list(range(1000, 1200))
-        raw.__exit__()
+def test_a_new_boot_leaves_exactly_what_was_synced_wherever_the_chunks_end(children, synced):
+    crash(children, "never", 100, after=f"q.sync() if {synced} == 100 else None", before=BETWEEN.format(synced=synced))
+    start_anew()
+    with EventQueue.open("q") as again:
+        assert (again.earliest, again.end) == (0, synced)
+        assert list(again.read(0, synced)) == list(range(synced))
+        again.put_many(numbers(200, 1000))
+        assert list(again.read(synced, synced + 200)) == list(range(1000, 1200))
 
 
-def test_a_new_boot_is_settled_once():
-    with EventQueue.create("q", item="<u8", sync="never") as q:
-        q.put_many(numbers(10))
-        q.sync()
-        start_anew()
-        with EventQueue.open("q") as again:
-            again.put_many(numbers(10))
-            with EventQueue.open("q") as third:
-                assert third.end == 20
-
-
-def test_a_boot_id_that_is_patched_in_a_child_is_a_new_boot(children):
-    """The same by the other end: a process that is told of another boot."""
-    crash(children, "never", 50, before="q.put_many(range(30)); q.sync()")
-    out = children.run(
-        """
-import penstock, penstock.segment
-penstock.segment.boot_id = lambda: b"0123456789abcdef"
-q = penstock.open("q")
-print(q.end, q.stats().participants_limit)
+BETWEEN = """
+put = q.put
+def put_and_sync(i):
+    q.sync() if i == {synced} else None
+    put(i)
+class Syncing:
+    put = staticmethod(put_and_sync)
+    sync = q.sync
+kept, q = q, Syncing
 """
-    )
-    assert out == "30 256\n"
+
+
+def test_a_new_boot_is_settled_once(children):
+    crash(children, "never", 5, before="q.put_many(range(10)); q.sync()")
+    start_anew()
+    with EventQueue.open("q") as again:
+        assert (again.end, again.epoch) == (10, 1)
+        again.put_many(numbers(10))
+        with EventQueue.open("q") as third:
+            assert (third.end, third.epoch) == (20, 1)
 
 
 def test_what_was_freed_before_the_machine_went_down_does_not_come_back():

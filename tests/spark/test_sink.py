@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import threading
 import time
@@ -311,3 +312,42 @@ def test_a_batch_that_was_begun_is_ended_with_the_files_it_was_begun_with(tmp_pa
     assert folder.read(first, TICK)["number"].tolist() == [0, 1, 2, 3, 4]
     folder.finish(7)
     assert folder.begin(7, [again]) == [again]
+
+
+def test_a_checkpoint_that_is_older_than_what_was_put_is_an_error_and_no_row_is_left_out(stream, ticks, out, tmp_path):
+    """Its batches have the numbers of others that are in. The remedy: a new checkpoint from where those ended."""
+    ticks.subscribe("keeper", start="earliest").close()
+    ticks.put_many(numbered(0, 100))
+    stream.run()
+    shutil.copytree(stream.checkpoint, tmp_path / "copy")
+    ticks.put_many(numbered(100, 200))
+    stream.run()
+    ticks.put_many(numbered(200, 350))
+    shutil.rmtree(stream.checkpoint)
+    shutil.copytree(tmp_path / "copy", stream.checkpoint)
+    with pytest.raises(StreamingQueryException) as caught:
+        stream.run()
+    for part in ("batch 1 was put", "with 100 rows, and comes with 250", "option startingOffsets"):
+        assert part in str(caught.value)
+    for name in ("0", "1", ".0.crc", ".1.crc"):  # older still: none of its batches is there
+        for folder in ("offsets", "commits"):
+            (stream.checkpoint / folder / name).unlink(missing_ok=True)
+    with pytest.raises(StreamingQueryException) as caught:
+        stream.run()
+    assert "it comes with batch 0, and the queue 'out' has its batches up to 1" in str(caught.value)
+    check_each_once(queue_numbers(out), 200)
+    new = QueueStream(stream.spark, tmp_path / "new")
+    new.run(startingOffsets="200")
+    check_each_once(queue_numbers(out), 350)
+
+
+def test_a_stream_has_no_producer_but_its_query_and_a_producer_numbers_its_writes(spark, stream, ticks, out):
+    """With a name, or without a number, a second query or write would be taken for the first, and left out."""
+    ticks.put_many(numbered(0, 10))
+    fails(lambda: stream.run(sink={"producer": "me", "sequence": 1}), "is its query", "leave it out")
+    fails(lambda: write(frame_of(spark, 10), producer="nightly"), "give sequence too")
+    assert out.end == 0
+    stream.run()
+    shutil.rmtree(stream.checkpoint)
+    stream.run()
+    assert out.end == 20, "a new query is another producer: it puts what it reads"

@@ -1,0 +1,143 @@
+"""Arguments whose own code raises, or uses the queue: whatever a call makes of them, the queue goes on at once.
+
+Nothing of Python may run while a lock of a queue is held: an exception would leave it locked for everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from edge_kinds import KINDS, item, number_of
+
+import penstock
+
+
+class Refused(Exception):
+    """What a hostile argument raises."""
+
+
+ALLOWED = (Refused, TypeError, ValueError, AttributeError, penstock.PenstockError, penstock.Empty, penstock.Full)
+
+
+class Hostile:
+    """Every conversion that a call could ask for runs ``then``, and raises."""
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        self.then = then
+
+    def refuse(self, *_: object, **__: object) -> Any:
+        self.then()
+        raise Refused
+
+    __index__ = __int__ = __float__ = __len__ = __iter__ = __array__ = __buffer__ = __bytes__ = refuse
+    __eq__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __getitem__ = __add__ = refuse
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return "Hostile"
+
+    def __reduce__(self) -> Any:
+        return self.refuse()
+
+
+class HostileText(str):
+    """A name whose methods raise."""
+
+    then: Callable[[], object]
+
+    def refuse(self, *_: object, **__: object) -> Any:
+        self.then()
+        raise Refused
+
+    encode = __eq__ = __len__ = __iter__ = __contains__ = __getitem__ = refuse
+    __hash__ = str.__hash__
+
+
+CALLS: dict[str, Callable[[Any, Any], object]] = {
+    "put": lambda q, x: q.put(x, timeout=1),
+    "put_timeout": lambda q, x: q.put(item(0), timeout=x),
+    "put_block": lambda q, x: q.put(item(0), block=x),
+    "put_many": lambda q, x: q.put_many(x, timeout=1),
+    "put_many_of_them": lambda q, x: q.put_many([item(0), x], timeout=1),
+    "put_once_items": lambda q, x: q.put_once(x, "p", 1, timeout=1),
+    "put_once_of_them": lambda q, x: q.put_once([item(0), x], "p", 1, timeout=1),
+    "put_once_producer": lambda q, x: q.put_once([item(0)], x, 1, timeout=1),
+    "put_once_sequence": lambda q, x: q.put_once([item(0)], "p", x, timeout=1),
+    "forget_producer": lambda q, x: q.forget_producer(x),
+    "get_many": lambda q, x: q.get_many(x, timeout=0),
+    "get_timeout": lambda q, x: q.get(timeout=x),
+    "subscribe": lambda q, x: q.subscribe(x),
+    "subscribe_start": lambda q, x: q.subscribe(start=x),
+    "subscribe_both": lambda q, x: q.subscribe("name", start=x),
+    "subscribe_epoch": lambda q, x: q.subscribe(start=0, epoch=x),
+    "unsubscribe": lambda q, x: q.unsubscribe(x),
+    "read_start": lambda q, x: q.read(x, 1),
+    "read_stop": lambda q, x: q.read(0, x),
+    "keep_last": lambda q, x: q.keep_last(x),
+    "valid_until": lambda q, x: q.valid_until(x),
+    "commit": lambda q, x: committing(q, lambda r: r.commit(x)),
+    "commit_epoch": lambda q, x: committing(q, lambda r: r.commit(0, epoch=x)),
+    "reader_get_many": lambda q, x: committing(q, lambda r: r.get_many(x)),
+    "reader_timeout": lambda q, x: committing(q, lambda r: r.get(timeout=x)),
+    "view": lambda q, x: committing(q, lambda r: r.view(x)),
+    "lease": lambda q, x: q.lease(x, timeout=0),
+    "unreleased": lambda q, x: q.unreleased(x),
+    "unreleased_of_them": lambda q, x: q.unreleased([x]),
+    "set_capacity": lambda q, x: q.set_capacity(x),
+    "put_overwrite": lambda q, x: q.put(item(0), overwrite=x),
+    "loan": lambda q, x: q.loan(x),
+    "shutdown": lambda q, x: q.shutdown(immediate=x),
+    "subscribe_array": lambda q, _: q.subscribe(start=np.array([5])),
+}
+
+
+def committing(q: Any, call: Callable[[Any], object]) -> object:
+    with q.subscribe("hostile", start="earliest") as reader:
+        return call(reader)
+
+
+def hostile_to(q: Any) -> list[Any]:
+    """Arguments that only raise, and ones that use the queue first."""
+
+    def use() -> None:
+        q.try_put(item(7))
+        q.qsize()
+        repr(q)
+
+    found: list[Any] = []
+    for then in (lambda: None, use):
+        text = HostileText("hostile")
+        text.then = then
+        found += [Hostile(then), text]
+    return found
+
+
+OTHER = "import sys, penstock; penstock.open('q').put(sys.argv[1].encode(), timeout=1)"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_queue_goes_on_after_every_call_with_hostile_arguments(children, kind):
+    with KINDS[kind].create("q") as q:
+        for name, call in CALLS.items():
+            for argument in hostile_to(q):
+                try:
+                    call(q, argument)
+                except Exception as error:
+                    assert isinstance(error, ALLOWED), (name, error)
+            assert not q.stats().is_shut_down, name
+            q.put(item(2), timeout=1)
+            drain(kind, q)
+        children.run(OTHER, item(1).decode())
+        assert number_of(KINDS[kind].consumer(q).get_many(500)[-1]) == 1
+
+
+def drain(kind: str, q: Any) -> None:
+    """Make room; a log is cleared."""
+    if kind == "events":
+        q.clear()
+        return
+    while q.try_get() is not None:
+        pass

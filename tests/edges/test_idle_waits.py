@@ -1,0 +1,117 @@
+"""Waiting in an event loop costs next to nothing, and ends at once when something comes: every kind, named or not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from edge_kinds import KINDS, item, number_of
+
+import penstock
+from deadline import PATIENCE_SECONDS
+from penstock import BoundedQueue, EventQueue, GrowingQueue
+
+IDLE_SECONDS = 0.4
+SPENT_LIMIT = 0.05  # of processor time meanwhile: who tries again and again has used all of it
+
+NAMED = {name: lambda kind=kind: kind.create("q") for name, kind in KINDS.items()}
+UNNAMED = {
+    "bounded, unnamed": lambda: BoundedQueue(64),
+    "growing, unnamed": lambda: GrowingQueue(),
+    "events, unnamed": lambda: EventQueue(),
+}
+FULL = {
+    "bounded": lambda: BoundedQueue.create("q", 4),
+    "bounded, unnamed": lambda: BoundedQueue(4),
+    "growing": lambda: GrowingQueue.create("q", steps=1),
+    "growing, at its budget": lambda: GrowingQueue.create("q", steps=4, max_bytes=1 << 17),
+    "growing, of records": lambda: GrowingQueue.create("q", item="S64", steps=1),
+    "growing, of objects": lambda: GrowingQueue.create("q", item=object, steps=1),
+    "slots": lambda: penstock.SlotQueue.create("q", capacity=4, slot_bytes=64),
+}
+
+
+def consumer_of(name, q):
+    return q.subscribe() if name.startswith("events") else q
+
+
+async def spent_while(task):
+    """Of processor time, while the task waits."""
+    await asyncio.sleep(0.05)  # it may spin for a moment before it sleeps
+    before = time.process_time()
+    await asyncio.sleep(IDLE_SECONDS)
+    assert not task.done()
+    return time.process_time() - before
+
+
+def run(coroutine):
+    return asyncio.run(asyncio.wait_for(coroutine, 2 * PATIENCE_SECONDS))
+
+
+@pytest.mark.parametrize("name", [*NAMED, *UNNAMED])
+def test_an_aget_of_an_empty_queue_sleeps_and_wakes_at_once(name):
+    async def main():
+        q = (NAMED | UNNAMED)[name]()
+        consumer = consumer_of(name, q)
+        task = asyncio.create_task(consumer.aget())
+        spent = await spent_while(task)
+        start = time.monotonic()
+        q.put(item(7))
+        assert number_of(await task) == 7
+        return spent, time.monotonic() - start
+
+    spent, woken = run(main())
+    assert spent < SPENT_LIMIT
+    assert woken < 5  # far below what a lost wake-up of many would cost, far above what a busy machine does
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_an_aput_into_a_full_queue_sleeps_and_goes_on_when_there_is_room(name):
+    async def main():
+        q = FULL[name]()
+        put = 0
+        while q.try_put(item(put)):
+            put += 1
+        task = asyncio.create_task(q.aput(item(put)))
+        spent = await spent_while(task)
+        got = [number_of(q.get()) for _ in range(put)]
+        await task
+        return spent, [*got, number_of(q.get())], put
+
+    spent, got, put = run(main())
+    assert spent < SPENT_LIMIT
+    assert got == list(range(put + 1))
+
+
+def test_an_aput_of_a_long_item_sleeps_until_all_its_slots_are_free():
+    async def main():
+        q = GrowingQueue.create("q", slot_bytes=64, steps=1)
+        put = 0
+        while q.try_put(item(put)):
+            put += 1
+        got = [number_of(q.get()) for _ in range(10)]
+        task = asyncio.create_task(q.aput(bytes(64 * 12)))
+        spent = await spent_while(task)
+        got += [number_of(q.get()) for _ in range(put - 10)]
+        await task
+        assert q.get() == bytes(64 * 12)
+        assert got == list(range(put))
+        return spent
+
+    assert run(main()) < SPENT_LIMIT
+
+
+def test_an_aget_of_a_queue_whose_only_item_is_on_lease_sleeps():
+
+    async def main():
+        q = GrowingQueue.create("q")
+        q.put(item(1))
+        held = q.lease(1)
+        task = asyncio.create_task(q.aget())
+        spent = await spent_while(task)
+        held.release(0)
+        assert number_of(await task) == 1
+        return spent
+
+    assert run(main()) < SPENT_LIMIT

@@ -1,0 +1,81 @@
+"""Kernels whose pages are larger than the layout's: 16 and 64 kB, as on arm64."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from preloading import needs_compiler, preload
+from tidal import LOCAL_TIDES, TIDES
+
+pytestmark = needs_compiler
+TESTS = Path(__file__).parent.parent
+QUICK = [
+    "growing/test_growing.py",
+    "growing/test_tides.py",
+    "events/test_chunks.py",
+    "events/test_everybody_sees_all.py",
+    "events/test_event_references.py",
+    "events/test_forgetting.py",
+]
+
+# Those that hold resident_bytes against what is counted, in the layout's pages: such a kernel gives larger ones.
+COUNTING = [
+    "test_what_stats_say_adds_up",
+    "test_an_empty_queue_is_small",
+    "test_memory_follows_what_is_in_it",
+    "test_max_bytes_is_never_exceeded",
+    "test_eight_workers_through_eight_sizes",
+]
+
+pages = pytest.mark.parametrize("page", [16384, 65536])
+
+SAID = """
+import mmap, os, sys, ctypes
+page = int(sys.argv[1])
+assert (os.sysconf("SC_PAGESIZE"), mmap.PAGESIZE) == (page, page)
+libc = ctypes.CDLL(None, use_errno=True)
+memory = mmap.mmap(-1, 4 * page)
+at = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+assert at % page == 0
+assert libc.madvise(ctypes.c_void_p(at + 4096), ctypes.c_size_t(4096), 4) == -1 and ctypes.get_errno() == 22
+try:
+    mmap.mmap(os.memfd_create("x"), 4096, offset=4096)
+except ValueError:
+    pass
+else:
+    raise SystemExit("an offset within a page was taken")
+print("fine")
+"""
+
+
+@pages
+def test_the_shim_answers_as_such_a_kernel_does(monkeypatch, children, page):
+    preload(monkeypatch, "pages", PAGE=page)
+    assert children.run(SAID, page) == "fine\n"
+
+
+@pages
+def test_queues_within_a_process_grow_and_shrink(monkeypatch, children, page):
+    preload(monkeypatch, "pages", PAGE=page)
+    assert children.run(LOCAL_TIDES) == "fine\n"
+
+
+@pages
+def test_a_growing_segment_grows_and_shrinks(monkeypatch, children, page):
+    """No limit of memory here: it is counted in the layout's pages, and such a kernel gives larger ones."""
+    preload(monkeypatch, "pages", PAGE=page)
+    assert children.run(TIDES, 0) == "fine\n"
+
+
+@pages
+def test_the_quick_tests_of_growing_and_events_hold(monkeypatch, page, tmp_path, is_long):
+    preload(monkeypatch, "pages", PAGE=page)
+    chosen = ["growing", "events"] if is_long else QUICK
+    command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    command += ["-k", f"not ({' or '.join(COUNTING)})"]
+    command += ["--basetemp", str(tmp_path / "under"), *(str(TESTS / name) for name in chosen)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=TESTS.parent)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]

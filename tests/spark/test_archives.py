@@ -1,0 +1,186 @@
+"""An archive and its checkpoint belong together: with another one nothing is lost in silence, and the remedies work."""
+
+import contextlib
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.errors import StreamingQueryException
+from rich.console import Console
+from rows import TICK, check_each_once, numbered, parquet_numbers
+
+import penstock
+from penstock.cli import main
+from penstock.spark.address import Address
+from penstock.spark.checkpoint import Place, last_batch
+from penstock.spark.pipelines import archive, running
+from penstock.spark.pipelines.lake import IN_CHECKPOINT, IN_LAKE, NotThisArchive, claim
+
+
+def archived(spark, to, **given):
+    assert archive(spark, "ticks", to, available_now=True, **given).awaitTermination(200)
+
+
+def recreated(first, count):
+    """The queue as it is after a reboot: another one, with other items."""
+    with contextlib.suppress(FileNotFoundError):
+        penstock.unlink("ticks")
+    queue = penstock.EventQueue.create("ticks", item=TICK)
+    queue.put_many(numbered(first, first + count))
+    return queue
+
+
+def numbers_of(spark, *lakes):
+    """As Spark reads them: each by its own log of files."""
+    return [row.number for lake in lakes for row in spark.read.parquet(str(lake)).select("number").collect()]
+
+
+def test_a_queue_that_was_created_anew_is_archived_into_a_new_directory_as_the_errors_say(spark, ticks, tmp_path):
+    lake = tmp_path / "lake"
+    ticks.put_many(numbered(0, 1000))
+    archived(spark, lake)
+    with recreated(1000, 500):
+        with pytest.raises(StreamingQueryException, match=r"belongs to another queue.*into a new directory.*--to"):
+            archive(spark, "ticks", lake, available_now=True).awaitTermination(200)
+        shutil.rmtree(lake / "_checkpoint")
+        with pytest.raises(NotThisArchive, match=r"its checkpoint is one that is no longer there") as caught:
+            archive(spark, "ticks", lake, available_now=True)
+        other = re.search(r"as in --to (\S+)", str(caught.value))[1]
+        assert not Path(lake, "_checkpoint", "offsets").exists(), "and nothing was begun"
+        archived(spark, other)
+    check_each_once(numbers_of(spark, lake, other), 1500)
+
+
+def test_archives_of_earlier_versions_go_on_and_are_refused_where_they_are_wrong(spark, ticks, tmp_path):
+    lake, checkpoint = tmp_path / "lake", tmp_path / "state"
+    ticks.subscribe("keeper", start="earliest").close()
+    ticks.put_many(numbered(0, 1000))
+    archived(spark, lake, checkpoint=checkpoint)
+    (lake / IN_LAKE).unlink()
+    (checkpoint / IN_CHECKPOINT).unlink()
+    for name in ("0", ".0.crc"):  # killed when the batch was written, and before it was noted
+        (checkpoint / "commits" / name).unlink()
+    ticks.put_many(numbered(1000, 1500))
+    archived(spark, lake, checkpoint=checkpoint)
+    check_each_once(parquet_numbers(lake), 1500)
+    assert (lake / IN_LAKE).exists()
+    (lake / IN_LAKE).unlink()
+    with pytest.raises(NotThisArchive, match="it has batches up to 1, and the checkpoint has done no batch"):
+        archive(spark, "ticks", lake, checkpoint=tmp_path / "new", available_now=True)
+    shutil.rmtree(lake)  # somebody takes the files away: the checkpoint goes on elsewhere only if it is told where
+    ticks.put_many(numbered(1500, 1600))
+    with pytest.raises(NotThisArchive, match="it has no batch, and the checkpoint has done batches up to 1") as caught:
+        archive(spark, "ticks", lake, checkpoint=checkpoint, available_now=True)
+    start = re.search(r"with --start (\d+)", str(caught.value))[1]
+    given = {"checkpoint": tmp_path / "newer", "options": {"startingOffsets": start}}
+    archived(spark, tmp_path / "lake-2", **given)
+    check_each_once(parquet_numbers(tmp_path / "lake-2"), 1600, start=1500)
+
+
+def made(folder, names):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).touch()
+
+
+MINE, OTHER = "a" * 32, "b" * 32
+STATES = [
+    # batches written, done and planned; the ids of the archive and of the checkpoint; whether they belong together
+    ([], [], [], None, None, True),
+    ([], [], [0], None, MINE, True),  # killed in the first batch
+    ([0], [], [0], MINE, MINE, True),
+    ([0], [0], [0], MINE, MINE, True),
+    ([0, 1, "9.compact", 10], [9, 10], [9, 10, 11], MINE, MINE, True),
+    (["9.compact"], [8], [8, 9], None, None, True),
+    ([], [], [], None, MINE, True),  # killed between the two files
+    ([], [], [], MINE, MINE, True),
+    ([], [], [], MINE, None, False),
+    ([], [], [], MINE, OTHER, False),
+    ([0], [0], [0], MINE, OTHER, False),
+    ([0], [], [], None, None, False),  # Spark would leave out the first batch
+    ([0], [], [], None, MINE, False),
+    ([3], [1], [1, 2], MINE, MINE, False),  # a copy of the checkpoint from earlier
+    ([2], [1], [1], MINE, MINE, False),
+    ([1], [2], [2], MINE, MINE, False),  # or of the archive
+    ([], [2], [2], None, MINE, False),
+]
+
+
+def test_an_archive_and_a_checkpoint_go_together_by_their_ids_and_their_batches(spark, tmp_path):
+    for number, (written, done, planned, theirs, mine, is_right) in enumerate(STATES):
+        lake, checkpoint = tmp_path / f"{number}" / "lake", tmp_path / f"{number}" / "state"
+        made(lake / "_spark_metadata", map(str, written))
+        made(checkpoint / "commits", map(str, done))
+        made(checkpoint / "offsets", map(str, planned))
+        if theirs:
+            (lake / IN_LAKE).write_text(json.dumps({"id": theirs, "checkpoint": "there"}))
+        if mine:
+            (checkpoint / IN_CHECKPOINT).write_text(json.dumps({"id": mine, "archive": str(lake)}))
+        if not is_right:
+            with pytest.raises(NotThisArchive):
+                claim(spark, lake, checkpoint)
+            continue
+        for _ in range(2):
+            claim(spark, lake, checkpoint)
+        assert (
+            json.loads((lake / IN_LAKE).read_text())["id"] == json.loads((checkpoint / IN_CHECKPOINT).read_text())["id"]
+        )
+
+
+def test_a_checkpoint_that_has_begun_one_archive_begins_no_other_and_files_are_not_hidden(spark, tmp_path):
+    checkpoint = tmp_path / "state"
+    claim(spark, tmp_path / "one", checkpoint)
+    made(checkpoint / "offsets", ["0"])
+    with pytest.raises(NotThisArchive, match=f"belongs to the archive {tmp_path / 'one'}"):
+        claim(spark, tmp_path / "two", checkpoint)
+    made(tmp_path / "table", ["part-0.parquet"])
+    with pytest.raises(NotThisArchive, match=r"files that no archive has written, part-0\.parquet"):
+        claim(spark, tmp_path / "table", tmp_path / "new")
+    made(tmp_path / "lakes" / "ticks", [])
+    claim(spark, f"file:{tmp_path}/lakes", tmp_path / "newer")  # a folder of archives may be one itself
+
+
+def test_of_two_who_mark_a_directory_at_once_one_is_first(spark, tmp_path):
+    place = Place(spark, tmp_path / "lake")
+    assert place.write_first("mark", "mine") == "mine"
+    assert place.write_first("mark", "theirs") == "mine"
+    assert place.names() == ["mark"], "nothing unfinished is left"
+    assert place.text("nothing") is None
+    assert last_batch(["0", "9.compact", ".10.crc", "10.tmp", "8"]) == 9
+
+
+def test_a_run_that_passes_items_over_or_leaves_some_is_told(spark, ticks, tmp_path, monkeypatch):
+    """As a query of one's own does it, with a new checkpoint in an old directory: without the check it goes through."""
+    lake = tmp_path / "lake"
+
+    def run():
+        def start():
+            return archive(spark, "ticks", lake, available_now=True)
+
+        console = Console(quiet=True)
+        return running.run(spark, start, Address("ticks"), "archive", console, checkpoint=lake / "_checkpoint")
+
+    ticks.put_many(numbered(0, 1000))
+    first = run()
+    assert (first.rows, first.lag, first.left, first.passed_over, first.position) == (1000, 0, 0, 0, 1000)
+    again = run()
+    assert (again.rows, again.lag, again.left, again.passed_over, again.position) == (0, 0, 0, 0, 1000)
+    shutil.rmtree(lake / "_checkpoint")
+    monkeypatch.setattr(sys.modules["penstock.spark.pipelines.archive"], "claim", lambda *_: None)
+    lost = run()
+    assert (lost.rows, lost.left, lost.passed_over) == (0, 0, 1000)
+
+
+@pytest.mark.parametrize(("left", "passed_over", "code"), [(0, 0, 0), (7, 0, 1), (0, 7, 1)])
+def test_the_command_fails_if_it_leaves_anything(ticks, tmp_path, monkeypatch, left, passed_over, code):
+    summary = running.Summary("ticks", 5, 1, 1.0, 5.0, 12, left, left, passed_over, "lake", "ended")
+    monkeypatch.setattr(running, "started_spark", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(running, "run", lambda *_, **__: summary)
+    result = CliRunner().invoke(main, ["archive", "ticks", "--to", str(tmp_path), "--available-now", "--json"])
+    assert result.exit_code == code
+    assert json.loads(result.stdout)["left"] == left
+    assert ("7 " in result.stderr) == bool(code)

@@ -1,0 +1,168 @@
+"""Durable readers stand for queries that come back: one that never committed leaves none."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import functions
+from pyspark.sql.streaming.datasource import ReadMaxRows
+from rows import check_each_once, numbered
+from test_stream import Stream
+
+import penstock
+from deadline import until
+from penstock.spark.address import Address
+from penstock.spark.options import SourceOptions
+from penstock.spark.spans import Span
+from penstock.spark.stream import StreamReader
+from penstock.spark.types import arrow_schema
+
+
+def reader_of(queue, **options):
+    """The stream reader, to be called as Spark calls it."""
+    given = SourceOptions.of({"queue": str(queue.name), **options})
+    columns = arrow_schema(queue.item, strings="string", position_column="position")
+    return StreamReader(given, Address(str(queue.name)).exactly(queue), columns)
+
+
+def plan(stream, rows=100):
+    start = stream.initialOffset()
+    end = stream.latestOffset(start, ReadMaxRows(rows))
+    return start, end, stream.partitions(start, end)
+
+
+def names(queue):
+    return [reader.name for reader in queue.readers()]
+
+
+def fail(query):
+    with pytest.raises(StreamingQueryException):
+        query.awaitTermination(200)
+
+
+@pytest.mark.parametrize("given", [{}, {"reader": "mine"}])
+def test_queries_that_fail_in_their_first_batch_leave_no_reader_and_can_be_started_again(spark, ticks, tmp_path, given):
+    ticks.put_many(numbered(0, 100))
+    for number in range(2):
+        rows = spark.readStream.format("penstock").options(queue="ticks", **given).load()
+        bad = rows.select(functions.raise_error(functions.lit("no")).alias("x"))
+        writer = bad.writeStream.format("noop").option("checkpointLocation", str(tmp_path / f"failed {number}"))
+        fail(writer.start())
+        assert (tmp_path / f"failed {number}" / "offsets" / "0").exists(), "its first batch was planned"
+        until(lambda: not ticks.readers(), "its reader goes with its process")
+    stream = Stream(spark, tmp_path, **given)
+    stream.checkpoint = tmp_path / "failed 0"
+    stream.run()
+    check_each_once(stream.numbers(), 100)
+    assert len(names(ticks)) == 1, "it has committed: now its reader stays"
+
+
+def test_a_reader_that_was_there_before_a_query_that_fails_stays(spark, ticks, tmp_path):
+    ticks.put_many(numbered(0, 100))
+    ticks.subscribe("mine", start="earliest").close()
+    rows = spark.readStream.format("penstock").options(queue="ticks", reader="mine").load()
+    bad = rows.select(functions.raise_error(functions.lit("no")).alias("x"))
+    fail(bad.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "failed")).start())
+    until(lambda: not ticks.readers()[0].is_attached, "the end of its process")
+    assert names(ticks) == ["mine"]
+
+
+def test_reading_a_batch_and_planning_leave_no_reader(spark, ticks):
+    ticks.put_many(numbered(0, 100))
+    assert spark.read.format("penstock").option("queue", "ticks").load().count() == 100
+    spark.readStream.format("penstock").option("queue", "ticks").load().explain()
+    assert names(ticks) == []
+
+
+def test_a_query_that_is_killed_in_its_first_batch_finds_its_items_when_it_is_started_again(ticks, children, tmp_path):
+    """Though everybody else is done with them, and the log would free them."""
+    ticks.put_many(numbered(0, 60_000))
+
+    def driver():
+        start, end, _ = plan(reader_of(ticks), rows=50_000)
+        (tmp_path / "offsets").write_text(json.dumps([start, end]))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert children.wait(children.fork(driver)) == -signal.SIGKILL
+    planned = json.loads((tmp_path / "offsets").read_text())
+    with ticks.subscribe("other", start="earliest") as other:
+        other.commit(60_000)
+    ticks.put_many(numbered(60_000, 60_001))
+    again = reader_of(ticks)
+    again.initialOffset()
+    spans = again.partitions(*planned)
+    assert (spans[0].start, spans[-1].stop) == (0, 50_000)
+    assert all(isinstance(span, Span) for span in spans)
+    found = sum(batch.num_rows for span in spans for batch in again.read(span))
+    assert found == 50_000
+    again.attached().leave()
+    again.stop()
+    assert names(ticks) == ["other"], "and when it fails again in an orderly way, it leaves no reader"
+
+
+@pytest.mark.parametrize("how", ["asked for more", "commit", "checkpoint"])
+def test_a_reader_stays_once_its_query_is_known_to_have_committed(ticks, tmp_path, how):
+    ticks.put_many(numbered(0, 1000))
+    stream = reader_of(ticks, checkpointLocation=str(tmp_path))
+    _, end, _ = plan(stream)
+    if how == "asked for more":
+        stream.latestOffset(end, ReadMaxRows(10))
+    elif how == "commit":
+        stream.commit(end)
+    else:
+        (tmp_path / "commits").mkdir()
+        (tmp_path / "commits" / "0").touch()
+    stream.attached().leave()
+    stream.stop()
+    assert len(names(ticks)) == 1
+    again = reader_of(ticks)
+    again.initialOffset()
+    again.partitions(end, {**end, "position": 200})
+    again.attached().leave()
+    again.stop()
+    assert len(names(ticks)) == 1, "a later batch that fails is not the first"
+
+
+def test_what_killed_queries_left_an_hour_ago_is_removed_by_the_next_and_nothing_else(ticks):
+    ticks.put_many(numbered(0, 1000))
+    old, young = int(time.time()) - 4000, int(time.time()) - 100
+    stale, fresh, moved = f"spark-{old:08x}aaaaaa-5", f"spark-{young:08x}bbbbbb-5", f"spark-{old:08x}cccccc-5"
+    held = f"spark-{old:08x}dddddd-5"
+    others = ["archive", "spark-aaaaaaaaaaaa"]
+    for name in (stale, fresh, moved, *others):
+        ticks.subscribe(name, start=5).close()
+    with ticks.subscribe(moved) as reader:
+        reader.commit(6)
+    with ticks.subscribe(held, start=5):
+        stream = reader_of(ticks)
+        _, end, _ = plan(stream)
+        assert set(names(ticks)) == {fresh, moved, held, *others, end["reader"]}
+        stream.stop()
+
+
+def test_a_query_that_comes_back_late_finds_its_items_still(ticks):
+    ticks.put_many(numbered(0, 60_000))
+    name = f"spark-{int(time.time()) - 4000:08x}aaaaaa-0"
+    ticks.subscribe(name, start=0).close()
+    with ticks.subscribe("other", start="earliest") as other:
+        other.commit(60_000)
+    stream = reader_of(ticks)
+    start = {**stream.initialOffset(), "reader": name, "began": {"at": 0, "as": "another"}}
+    spans = stream.partitions(start, {**start, "position": 50_000})
+    assert (spans[0].start, spans[-1].stop, ticks.earliest) == (0, 50_000, 0)
+    stream.stop()
+
+
+def test_a_crowd_of_killed_queries_does_not_keep_the_next_one_out(queue_dir):
+    with penstock.EventQueue.create("few", item="i8", readers=4) as few:
+        few.put_many(range(10))
+        born = int(time.time()) - 100
+        for number in range(4):
+            few.subscribe(f"spark-{born:08x}{number:06x}-0", start=0).close()
+        stream = reader_of(few)
+        plan(stream)
+        assert len(few.readers()) == 1
+        stream.stop()
