@@ -19,10 +19,10 @@ PACKAGE_SOURCES := $(wildcard native/*.hpp) $(wildcard src/penstock/*) $(wildcar
                    $(wildcard src/penstock/spark/*/*) $(wildcard src/pyspark_penstock/*) src/meson.build \
                    meson.build meson.options pyproject.toml
 
-.PHONY: help setup test demo bench bench-spark lint crash prove native sanitizers pythons clean
+.PHONY: help setup test demo bench bench-spark lint crash prove native sanitizers pythons free-threaded clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 $(VENV)/.tools: pyproject.toml tools/setup.py
 	@$(PYTHON) tools/setup.py $(VENV)
@@ -66,6 +66,9 @@ test: ## all tests
 pythons: ## the quick tests on every other Python 3.11+ that is installed
 	@tools/pythons.sh
 
+free-threaded: $(VENV)/.package $(VENV)/.spark ## the quick tests and the thread stress on a Python 3.13 without a GIL, built here
+	@tools/free_threaded.sh
+
 demo: $(VENV)/.package $(VENV)/.spark ## the main job, live
 	@$(BIN)/penstock demo --out $(BUILD)/demo
 
@@ -85,7 +88,8 @@ crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model sea
 	@$(BIN)/python -m models.growing_levels --long
 	@$(BIN)/python -m models.growing_plans --long
 	@$(BIN)/python -m models.growing_looks --long
-	@$(BIN)/python -m pytest tests/crash tests/concurrency tests/growing tests/slots tests/overwriting tests/checking --long
+	@$(BIN)/python -m models.events_cuts --long
+	@$(BIN)/python -m pytest tests/crash tests/edges tests/concurrency tests/growing tests/slots tests/overwriting tests/checking --long
 	@$(BIN)/python -m pytest tests/spark -m long --long
 
 prove: $(VENV)/.package $(VENV)/.spark ## stress and check every kind of queue, more than an hour; PROVE_OPS=1M for the short form

@@ -23,6 +23,7 @@ ninja -C "$build" --quiet
 case $flavour in
   bench) ;;
   crash)
+    "$build/tests/native/test_wakeups" --rounds=1000000
     "$build/tests/native/crash_bounded" --long
     "$build/tests/native/crash_once" --long
     "$build/tests/native/crash_events" --long

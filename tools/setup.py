@@ -35,8 +35,12 @@ def main() -> None:
     if not (options.venv / "bin" / "pip").exists():
         make_venv(options.venv)
     requirements = project["build-system"]["requires"] + project["project"]["dependencies"]
-    print("installing build, test and lint tools", flush=True)
-    pip(options.venv, *requirements, *extras["test"], *extras["lint"])
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):  # mypy has no wheels for a Python without a GIL
+        print("installing build and test tools", flush=True)
+        pip(options.venv, *requirements, *extras["test"])
+    else:
+        print("installing build, test and lint tools", flush=True)
+        pip(options.venv, *requirements, *extras["test"], *extras["lint"])
 
 
 def check_this_python() -> None:
@@ -84,7 +88,8 @@ def install_together(venv: Path, requirements: list[str]) -> None:
 
 
 def pip(venv: Path, *requirements: str) -> None:
-    subprocess.run([venv / "bin" / "pip", "install", "--quiet", *requirements], check=True)
+    # an older release that is a wheel rather than a newer one to compile: numpy takes minutes
+    subprocess.run([venv / "bin" / "pip", "install", "--quiet", "--prefer-binary", *requirements], check=True)
 
 
 def fail(problem: str, remedy: str) -> None:
