@@ -4,7 +4,7 @@
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 
-from penstock._exact cimport NONE, Rule, converted, rule_of
+from penstock._exact cimport NONE, Rule, check_mask, converted, rule_of
 
 import numpy
 
@@ -51,13 +51,6 @@ cdef int check_shape(tuple given, tuple ours, bint one) except -1:
                 str(("n", *ours)).replace("'", ""), given
             )
         )
-    return 0
-
-
-cdef int check_mask(object given) except -1:
-    """What is masked is no value: numpy would take what lies behind the mask."""
-    if isinstance(given, numpy.ma.MaskedArray) and any(numpy.ma.getmaskarray(given).tobytes()):
-        raise ValueError("a masked value cannot be put: fill it with filled(), or leave it out with compressed()")
     return 0
 
 

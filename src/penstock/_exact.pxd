@@ -8,7 +8,8 @@ cdef class Rule:
     cdef tuple shape                 # of a field that is an array
     cdef tuple fields                # Rules
     cdef bint has_arrays
-    cdef bint has_times
+    cdef bint is_wide                # more precise than Python's own floats
+    cdef bint is_subtle              # a comparison says too little: times, and what is wide
 
     cdef bint is_equal(self, object given, object stored) except -1
     cdef int check(self, object given, object stored, object index) except -1
@@ -22,5 +23,6 @@ cdef class Rule:
     cdef int _refuse(self, object given, str why, object index) except -1
 
 cdef object converted(object given, object base)
+cdef int check_mask(object given) except -1
 cdef Rule rule_of(object dtype)
 cdef object NONE

@@ -9,7 +9,8 @@ text of ASCII goes into bytes and back; NULs at the end of text or bytes are pad
 from cpython.buffer cimport PyObject_CheckBuffer
 
 import datetime
-import math
+import decimal
+import fractions
 import numbers
 
 import numpy
@@ -17,6 +18,10 @@ import numpy
 from penstock.errors import UnfitItem
 
 cdef object NONE = object()    # numpy could make nothing of it
+cdef object INFINITY = float("inf")
+cdef dict CAST_KINDS = {  # to a kind, by numpy's letter, from others that mean the same there: numbers are no text
+    "i": "bu", "u": "bi", "f": "biu", "c": "biuf", "m": "iu", "U": "ST", "S": "T",
+}
 
 
 cdef class Rule:
@@ -31,11 +36,15 @@ cdef class Rule:
         prefix = path + "." if path else ""
         self.fields = tuple([Rule(dtype[name], prefix + name) for name in dtype.names or ()])
         self.has_arrays = any([(<Rule>field).shape != () or (<Rule>field).has_arrays for field in self.fields])
-        self.has_times = dtype.kind in "mM" or any([(<Rule>field).has_times for field in self.fields])
+        self.is_wide = dtype.kind == "f" and dtype.itemsize > 8 or dtype.kind == "c" and dtype.itemsize > 16
+        self.is_subtle = (
+            dtype.kind in "mM" or self.is_wide or any([(<Rule>field).is_subtle for field in self.fields])
+        )
 
     cdef bint is_equal(self, object given, object stored) except -1:
         """Did everything come through, by one comparison? False: look closer."""
-        if self.has_arrays or self.has_times:  # None is equal to no time, and a number may be to any time
+        # None is equal to no time, and a number may be to any time; beside a long double numpy rounds what Python has
+        if self.has_arrays or self.is_subtle:
             return False
         try:
             return stored == given
@@ -55,7 +64,7 @@ cdef class Rule:
         if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):
             self._refuse(given, f"an array of shape {shape} is needed", index)
         if isinstance(given, numpy.ndarray) or PyObject_CheckBuffer(given) or hasattr(given, "__array__"):
-            given = numpy.asarray(given)
+            given = numpy.asanyarray(given)  # with its mask
             if given.shape != shape:
                 self._refuse(given, f"an array of shape {shape} is needed", index)
             return self._check_numpys(given, index)
@@ -100,10 +109,10 @@ cdef class Rule:
 
     def _check_numpys(self, given, index):
         """What numpy made, further in: as if it were given alone."""
-        if given.dtype == self.dtype:
-            return 0
         try:
-            converted(given, self.dtype)
+            check_mask(given)
+            if given.dtype != self.dtype:
+                converted(given, self.dtype)
         except (TypeError, ValueError) as error:
             self._refuse(given, str(error), index)
         return 0
@@ -114,6 +123,8 @@ cdef class Rule:
                 return 0
         if self.kind == u"m" or self.kind == u"M":
             return self._check_time(given, stored, index)
+        if self.is_wide and isinstance(given, (numbers.Rational, decimal.Decimal)):
+            return 0 if is_exact(given, stored) else self._refuse(given, f"it would be {stored!r}", index)
         try:
             if given is stored or given == stored and not isinstance(given, (numpy.datetime64, numpy.timedelta64)):
                 return 0
@@ -171,16 +182,31 @@ cdef dict RULES = {}
 
 
 cdef bint is_rounded(object given, object stored) except -1:
-    if math.isnan(given) or math.isnan(stored):
-        return math.isnan(given) and math.isnan(stored)
-    return math.isinf(given) == math.isinf(stored) and (given > 0) >= (stored > 0) and (given < 0) >= (stored < 0)
+    """Each in its own precision: to Python's functions a large long double is infinite."""
+    if given != given or stored != stored:  # NaN
+        return given != given and stored != stored
+    return (
+        (abs(given) == INFINITY) == (abs(stored) == INFINITY)
+        and (given > 0) >= (stored > 0) and (given < 0) >= (stored < 0)
+    )
+
+
+cdef bint is_exact(object given, object stored) except -1:
+    """Of a long double, which numpy compares with what it has rounded first."""
+    cdef object value = stored.real
+    if stored.imag != 0 or value != value or abs(value) == INFINITY:
+        return False
+    try:
+        return fractions.Fraction(*value.as_integer_ratio()) == fractions.Fraction(given)
+    except (ValueError, OverflowError):  # a Decimal that is no number
+        return False
 
 
 cdef bint is_same_time(object given, object stored, object dtype) except -1:
     """``stored``: as tolist() tells, so None for no time, and a number for what Python has no type of."""
     cdef object before, after
     if isinstance(given, (int, numpy.integer)) and not isinstance(given, (bool, numpy.timedelta64)):
-        return stored is not None and numpy.array(stored, dtype).view("i8") == given
+        return stored is not None and numpy.array(stored, dtype.newbyteorder("=")).view("i8") == given
     if hasattr(given, "to_datetime64"):  # more precise than what it is derived from
         before = given.to_datetime64()
     elif hasattr(given, "to_timedelta64"):
@@ -219,12 +245,18 @@ cdef str why_no_time(object given):
 
 
 cdef bint has_fields_of(object theirs, object ours) except -1:
-    """By their names, also further in: numpy would go by their places, and swap those that stand elsewhere."""
-    if theirs.subdtype is not None and ours.subdtype is not None:
-        return has_fields_of(theirs.base, ours.base)
-    if theirs.names is None:
-        return True
-    return theirs.names == ours.names and all([has_fields_of(theirs[name], ours[name]) for name in theirs.names])
+    """By their names, also further in: numpy would go by their places, and swap those that stand elsewhere.
+
+    And each of the same shape, else numpy would spread it, and of a kind that means the same.
+    """
+    if theirs.shape != ours.shape:
+        return False
+    theirs, ours = theirs.base, ours.base
+    if theirs.names is not None or ours.names is not None:
+        return theirs.names == ours.names and all([has_fields_of(theirs[name], ours[name]) for name in theirs.names])
+    if theirs.kind == "V":
+        return theirs == ours  # numpy would fill up bytes that have no meaning
+    return theirs.kind == ours.kind or theirs.kind in CAST_KINDS.get(ours.kind, "")
 
 
 cdef bint is_unchanged(object before, object after) except -1:
@@ -242,6 +274,8 @@ cdef bint is_unchanged(object before, object after) except -1:
         return False
     if after.dtype.kind in "mM" and before.dtype.kind == after.dtype.kind:
         return are_same_times(before, after)
+    if after.dtype.kind == "m":  # the lowest whole number would be no time
+        return not numpy.isnat(after).any() and (after.astype(after.dtype.newbyteorder("=")).view("i8") == before).all()
     return (before == after).all()
 
 
@@ -257,11 +291,18 @@ cdef bint may_change(object theirs, object ours) except -1:
         return may_change(theirs.base, ours.base)
     if theirs.names is not None:
         return any([may_change(theirs[name], ours[name]) for name in theirs.names])
-    if theirs.kind in "iu" and ours.kind in "fc":
+    if theirs.kind in "iu" and ours.kind in "fcm":
         return True
     if theirs.kind in "mM":
         return numpy.datetime_data(theirs) != numpy.datetime_data(ours)
     return not numpy.can_cast(theirs, ours, "safe")
+
+
+cdef int check_mask(object given) except -1:
+    """What is masked is no value: numpy would take what lies behind the mask."""
+    if isinstance(given, numpy.ma.MaskedArray) and any(numpy.ma.getmaskarray(given).tobytes()):
+        raise ValueError("a masked value cannot be put: fill it with filled(), or leave it out with compressed()")
+    return 0
 
 
 cdef object converted(object given, object base):
