@@ -146,7 +146,7 @@ cdef class GrowingLocalBody(Body):
         """After a put that did not succeed: True to try again, False when the time is up."""
         if outcome == Outcome.closed:
             raise ShutDown("the queue is shut down")
-        if deadline == AT_ONCE and self.queue.flow().is_worth_a_try(outcome):
+        if (deadline == AT_ONCE or remaining_ns(deadline) <= 0) and self.queue.flow().is_worth_a_try(outcome):
             with nogil:
                 self.queue.wait_a_moment()
             return True

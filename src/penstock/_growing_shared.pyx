@@ -382,15 +382,13 @@ cdef class GrowingBody(ClaimingBody):
             self.check_open()
             if is_room:
                 return True
-        if deadline == AT_ONCE:
+        left = 0 if deadline == AT_ONCE else remaining_ns(deadline)
+        if left <= 0:  # a put whose time is up asks as one that has none
             if not self.queue.flow().is_worth_a_try(outcome):
                 return False
             with nogil:
                 self.queue.wait_a_moment()
             return self.after_wait(ledger)
-        left = remaining_ns(deadline)
-        if left <= 0:
-            return False
         with nogil:
             if outcome == Outcome.busy:  # somebody is at the memory, and wakes nobody when that is over
                 self.queue.wait_a_moment()

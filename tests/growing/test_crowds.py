@@ -1,4 +1,7 @@
-"""Puts that do not wait, into a queue that others make grow: full only at its budget. And what rests is given back."""
+"""Puts that wait briefly or not at all, while others make the queue grow: full only at its budget.
+
+And what rests is given back.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from penstock import GrowingQueue
 PUT = """
 import sys, penstock
 q = penstock.open("q")
+briefly = {"timeout": float(sys.argv[2])}
 print("ready", flush=True)
 sys.stdin.readline()
 for _ in range(int(sys.argv[1])):
@@ -21,7 +25,10 @@ for _ in range(int(sys.argv[1])):
     full = 0
     for k in range(3000):
         try:
-            q.put_nowait(b"x" * 200) if k % 3 else q.put_many([b"x" * 200] * 3, block=False)
+            if k % 3 == 0:
+                full += q.put_many([b"x" * 200] * 3, **briefly) < 3
+            else:
+                q.put(b"x" * 200, **briefly)
         except penstock.Full:
             full += 1
     q.close()
@@ -29,11 +36,14 @@ for _ in range(int(sys.argv[1])):
 """
 
 
+@pytest.mark.parametrize("timeout", [0, 0.0001])
 @pytest.mark.parametrize("has_consumer", [False, True])
-def test_a_put_that_does_not_wait_is_not_told_full_because_others_grow_the_queue(children, is_long, has_consumer):
+def test_a_put_that_waits_briefly_or_not_at_all_is_not_told_full_because_others_grow_it(
+    children, is_long, has_consumer, timeout
+):
     rounds = 200 if is_long else 12
     with GrowingQueue.create("q"):
-        crowd = [children.start(PUT, rounds) for _ in range(4)]
+        crowd = [children.start(PUT, rounds, timeout) for _ in range(4)]
         for one in crowd:
             assert one.stdout.readline() == "ready\n"
             print(file=one.stdin, flush=True)
