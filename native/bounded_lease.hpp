@@ -166,7 +166,7 @@ class BasicLease final : public RingLease {
   }
 
   void note_holder() noexcept {
-    place_ = queue_->rest().note(generation_);
+    place_ = queue_->rest().note();
     is_noted_ = true;
   }
   void forget_holder() noexcept {

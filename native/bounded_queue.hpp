@@ -101,7 +101,7 @@ class SharedQueue {
 
   // Of a queue that is shut down and empty: is anything out that may come back, and that the caller may wait for?
   [[nodiscard]] bool may_come_again() noexcept {
-    return !rest_.has_this_thread_any(roster_.generation()) && recovery_.count_out(1) != 0;  // O1, O3
+    return !rest_.has_this_thread_any() && recovery_.count_out(1) != 0;  // O1, O3
   }
   [[nodiscard]] std::uint64_t count_leased() noexcept { return recovery_.count_out(~std::uint64_t{0}); }
   [[nodiscard]] Rest& rest() noexcept { return rest_; }

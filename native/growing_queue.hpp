@@ -214,7 +214,7 @@ class GrowingQueue {
 
   // As of a bounded queue. Who cannot look, since somebody has the lock, does not know that it is over.
   [[nodiscard]] bool may_come_again() noexcept {
-    if (rest_.has_this_thread_any(roster_.generation())) return false;  // O3
+    if (rest_.has_this_thread_any()) return false;  // O3
     if (!keeper_.enter_within(GrowingKeeper::moment_ns)) return true;
     const bool is_out = recovery_.count_out(1) != 0;  // O1
     keeper_.leave();

@@ -127,7 +127,7 @@ class OverwritingLease {
   static constexpr std::int64_t bury_limit_ns = 1'000'000;
 
   void note_holder() noexcept {
-    noted_at_ = queue_->rest().note(generation_);
+    noted_at_ = queue_->rest().note();
     is_noted_ = true;
   }
   void forget_holder() noexcept {

@@ -153,7 +153,7 @@ class OverwritingShared {
   // Of a queue that is shut down and empty: is anything on lease that may come back, and that the caller may wait for?
   // A message is in the queue or on the shelf (S1), and stays in its place there until it is released (O1, O2).
   [[nodiscard]] bool may_come_again() noexcept {
-    return !ring_.is_discarded() && !rest_.has_this_thread_any(roster_.generation()) && shelf_.count_kept(1) != 0;  // O3
+    return !ring_.is_discarded() && !rest_.has_this_thread_any() && shelf_.count_kept(1) != 0;  // O3
   }
   [[nodiscard]] Rest& rest() noexcept { return rest_; }
   void wake_the_rest() noexcept {

@@ -19,31 +19,46 @@
 
 namespace penstock {
 
+// Who has a lease, of all queues of this process: a thread may have it by one handle and ask by another. One table for
+// all modules, as that of thread_number.hpp. Only its own thread reads what it has written, and others write 0: relaxed.
+struct RestHolder {
+  std::atomic<std::uint64_t> who;  // | forks + 1 : 32 | the thread's serial : 32 |, 0: free
+  std::atomic<std::uint64_t> queue;
+};
+inline constexpr std::uint32_t rest_places = 1024;  // leases that are remembered at a time
+[[gnu::visibility("default")]] inline RestHolder rest_holders[rest_places];
+
 class Rest {
  public:
-  static constexpr std::uint32_t places = 256;  // leases of one handle that are remembered at a time
-  static constexpr std::uint32_t no_place = places;
+  static constexpr std::uint32_t no_place = rest_places;
 
-  // The calling thread has a lease. `forks`: Roster::generation(), since what was held before a fork is the parent's.
-  [[nodiscard]] std::uint32_t note(std::uint32_t forks) noexcept {
-    const std::uint64_t me = word_of_this_thread(forks);
-    for (std::uint32_t place = 0; place < places; ++place) {
-      std::uint64_t seen = holders_[place].load(std::memory_order_relaxed);
-      // relaxed: only its own thread reads what it has written, and others write it to 0
+  // The same for all handles of a queue in this process. Without it a handle stands for itself.
+  void identify(std::uint64_t queue) noexcept { queue_ = queue; }
+
+  // The calling thread has a lease.
+  [[nodiscard]] std::uint32_t note() noexcept {
+    const std::uint64_t me = word_of_this_thread();
+    for (std::uint32_t place = 0; place < rest_places; ++place) {
+      RestHolder& holder = rest_holders[place];
+      std::uint64_t seen = holder.who.load(std::memory_order_relaxed);
+      // what was held before a fork is the parent's
       if ((seen == 0 || seen >> 32 != me >> 32) &&
-          holders_[place].compare_exchange_strong(seen, me, std::memory_order_relaxed))
+          holder.who.compare_exchange_strong(seen, me, std::memory_order_relaxed)) {
+        holder.queue.store(queue_, std::memory_order_relaxed);
         return place;
+      }
     }
     return no_place;
   }
-  void forget(std::uint32_t place) noexcept {
-    if (place < places) holders_[place].store(0, std::memory_order_relaxed);
+  static void forget(std::uint32_t place) noexcept {
+    if (place < rest_places) rest_holders[place].who.store(0, std::memory_order_relaxed);
   }
   // keeps O3
-  [[nodiscard]] bool has_this_thread_any(std::uint32_t forks) const noexcept {
-    const std::uint64_t me = word_of_this_thread(forks);
-    for (const std::atomic<std::uint64_t>& holder : holders_)
-      if (holder.load(std::memory_order_relaxed) == me) return true;
+  [[nodiscard]] bool has_this_thread_any() const noexcept {
+    const std::uint64_t me = word_of_this_thread();
+    for (const RestHolder& holder : rest_holders)
+      if (holder.who.load(std::memory_order_relaxed) == me && holder.queue.load(std::memory_order_relaxed) == queue_)
+        return true;
     return false;
   }
 
@@ -69,12 +84,12 @@ class Rest {
  private:
   static constexpr std::int64_t first_looks_ns[] = {100'000, 1'000'000, 10'000'000};
 
-  // | forks + 1 : 32 | the thread's serial : 32 |
-  [[nodiscard]] static std::uint64_t word_of_this_thread(std::uint32_t forks) noexcept {
+  [[nodiscard]] static std::uint64_t word_of_this_thread() noexcept {
+    const std::uint32_t forks = thread_number::forks.load(std::memory_order_relaxed);
     return (std::uint64_t{forks} + 1) << 32 | thread_number::my_serial();
   }
 
-  std::atomic<std::uint64_t> holders_[places] = {};
+  std::uint64_t queue_ = reinterpret_cast<std::uintptr_t>(this);
   std::atomic<std::uint32_t> looks_{0};
 };
 

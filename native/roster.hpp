@@ -408,6 +408,7 @@ class Roster {
   void start_anew() noexcept {
     forget_lines();
     generation_.fetch_add(1, std::memory_order_relaxed);
+    thread_number::forks.fetch_add(1, std::memory_order_relaxed);
     file_.start_anew();
   }
 

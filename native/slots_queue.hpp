@@ -108,8 +108,10 @@ class SlotsQueue {
         default: break;
       }
     }
+    is_taken_by_me |= is_taken && me != 0 && rest_.has_this_thread_any();  // by another handle; keeps O3
     return (!is_taken || is_taken_by_me) && !slots_.looks_takeable();
   }
+  [[nodiscard]] Rest& rest() noexcept { return rest_; }
   void wake_the_rest() noexcept {
     Rest::wake(items(), [this] { return slots_.closed() != 0; });
   }

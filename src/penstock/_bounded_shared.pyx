@@ -55,6 +55,7 @@ cdef class SharedBody(ClaimingBody):
             opened.geometry.participants, opened.geometry.producers, opened.take_lock_fd(), identity,
         )
         self.roster = &self.queue.roster()
+        self.queue.rest().identify(<uint64_t>int.from_bytes(opened.segment_id[:8], "little"))
         self.ring = &self.queue.ring()
         self.label = repr(opened.name)
         self.dtype = opened.item.dtype

@@ -3,8 +3,8 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from penstock._native cimport (
-    Buffer, Event, Identity, Joined, Local, Outcome, Peeked, ProducerLine, Producers, RingLease, Roster, SharedLedger, Span,
-    atomic, byte, visitproc,
+    Buffer, Event, Identity, Joined, Local, Outcome, Peeked, ProducerLine, Producers, Rest, RingLease, Roster, SharedLedger,
+    Span, atomic, byte, visitproc,
 )
 
 cdef extern from "growing_queue.hpp" namespace "penstock" nogil:
@@ -70,6 +70,7 @@ cdef extern from "growing_queue.hpp" namespace "penstock" nogil:
         const Levels& levels() const
         const Upkeep& upkeep() const
         GrowingControl& control() const
+        Rest& rest()
         Roster& roster()
         Producers& producers()
         Flow& flow()

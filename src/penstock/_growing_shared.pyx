@@ -65,6 +65,7 @@ cdef class GrowingBody(ClaimingBody):
             self.last,
         )
         self.roster = &self.queue.roster()
+        self.queue.rest().identify(<uint64_t>int.from_bytes(opened.segment_id[:8], "little"))
         self.item_slots_limit = self.queue.item_slots_limit()
         self.label = repr(opened.name)
         self.dtype = opened.item.dtype

@@ -39,6 +39,12 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
         yes, table_full, too_many_threads, lost, forked_off
     const uint32_t thread_limit "penstock::thread_number::limit"
 
+    cdef cppclass Rest:
+        void identify(uint64_t)
+        uint32_t note()
+        @staticmethod
+        void forget(uint32_t)
+
     cdef cppclass Roster:
         bint is_alive(uint32_t) const
         bint holds(uint32_t) const
@@ -154,6 +160,7 @@ cdef extern from "bounded_queue.hpp" namespace "penstock" nogil:
         SharedQueue(byte*, const BoundedOffsets&, uint64_t, uint64_t, uint32_t, uint32_t, int, Identity)
         const Ring& ring() const
         BoundedControl& control() const
+        Rest& rest()
         Roster& roster()
         Producers& producers()
         Recovery& recovery()

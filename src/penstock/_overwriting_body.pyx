@@ -60,6 +60,7 @@ cdef class OverwritingBody(MappedBody):
             identity,
         )
         self.roster = &self.queue.roster()
+        self.queue.rest().identify(<uint64_t>int.from_bytes(opened.segment_id[:8], "little"))
         self.ring = &self.queue.ring()
         self.check_attached()
 

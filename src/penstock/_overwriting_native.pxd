@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from penstock._native cimport Buffer, Event, Identity, Joined, Roster, atomic, byte
+from penstock._native cimport Buffer, Event, Identity, Joined, Rest, Roster, atomic, byte
 
 cdef extern from "overwriting_queue.hpp" namespace "penstock" nogil:
     const uint32_t closed_to_puts
@@ -53,6 +53,7 @@ cdef extern from "overwriting_queue.hpp" namespace "penstock" nogil:
         OverwritingRing& ring()
         OverwritingControl& control() const
         OverwritingShelf& shelf()
+        Rest& rest()
         Roster& roster()
         Event items() const
         Event room() const

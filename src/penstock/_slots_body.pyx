@@ -63,6 +63,7 @@ cdef class SlotsBody(MappedBody):
             opened.geometry.participants, opened.geometry.producers, opened.take_lock_fd(), identity,
         )
         self.roster = &self.queue.roster()
+        self.queue.rest().identify(<uint64_t>int.from_bytes(opened.segment_id[:8], "little"))
         self.slots = &self.queue.slots()
         self.slot_bytes = opened.geometry.slot_bytes
         self.label = repr(opened.name)

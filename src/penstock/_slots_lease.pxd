@@ -17,6 +17,7 @@ cdef class SlotMemory:
     cdef SlotsBody body
     cdef Lease lease
     cdef uint32_t forks              # of the process, when we got it
+    cdef uint32_t noted_at           # of a taken one: where it stands that its thread has it
     cdef Flag is_open
     cdef bint is_loan
     cdef bint has_waited

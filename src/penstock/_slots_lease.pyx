@@ -50,6 +50,7 @@ cdef class SlotMemory:
             if self.body.slots.leave(self.lease):
                 self.body.queue.room().notify()
         elif self.body.slots.put_back(self.lease):
+            self.body.queue.rest().forget(self.noted_at)
             self.body.queue.items().notify()
             self.body.queue.wake_the_rest()
         self.body.queue.roster().let_go_of_ended()
@@ -221,6 +222,7 @@ cdef class TakenSlot(Slot):
         """The item is done with: its slot is free. Its views are over."""
         cdef SlotMemory memory = self._mine()
         self._end_views(memory)
+        memory.body.queue.rest().forget(memory.noted_at)
         memory.body.leave(&memory.lease, memory.has_waited)
         memory.body.queue.wake_the_rest()
 
@@ -229,6 +231,7 @@ cdef class TakenSlot(Slot):
         """The item goes to somebody else, who is told that it is ``redelivered``. Its views are over."""
         cdef SlotMemory memory = self._mine()
         self._end_views(memory)
+        memory.body.queue.rest().forget(memory.noted_at)
         memory.body.put_back(&memory.lease)
         memory.body.queue.wake_the_rest()
 
@@ -289,5 +292,6 @@ cdef object take_slot(SlotsBody body, int64_t deadline):
         raise Empty
     memory.length = body.slot_bytes if body.form == RECORD else memory.lease.bytes
     memory.has_waited = taken == 2
+    memory.noted_at = body.queue.rest().note()
     begin(slot, memory)
     return slot

@@ -31,12 +31,14 @@ cdef class SlotsHolding:
     cdef vector[Lease] leases        # first `held` of them
     cdef uint64_t held
     cdef uint32_t forks              # of the process, when we got it
+    cdef uint32_t noted_at           # where it stands that its thread has it
 
     def __cinit__(self, SlotsBody body):
         self.body = body
 
     def __dealloc__(self):
         if self.held != 0 and self._is_ours():
+            self.body.queue.rest().forget(self.noted_at)
             end_lease(self.body.slots[0], self.leases.data(), self.held, 0)
             self.body.queue.roster().let_go_of_ended()
             self.body.queue.items().notify_all()
@@ -51,6 +53,7 @@ cdef class SlotsHolding:
         if not self._is_ours():
             raise QueueClosed(f"this lease of {self.body.label} is another process's: a fork does not share it")
         with nogil:
+            self.body.queue.rest().forget(self.noted_at)
             is_sound = end_lease(self.body.slots[0], self.leases.data(), held, count)
             self.held = 0
             self.body.queue.roster().let_go_of_ended()
@@ -86,6 +89,7 @@ def lease(SlotsBody body, name, limit, int64_t deadline):
         waited = True
     holding.held = count
     holding.forks = body.queue.roster().generation()
+    holding.noted_at = body.queue.rest().note()
     if waited and body.slots.looks_takeable():
         body.queue.items().notify()
     found = copied(holding)

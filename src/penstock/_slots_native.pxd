@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp cimport bool as boolean
 
-from penstock._native cimport Event, Identity, Joined, ProducerLine, Producers, Roster, atomic, byte
+from penstock._native cimport Event, Identity, Joined, ProducerLine, Producers, Rest, Roster, atomic, byte
 
 cdef extern from "index_queue.hpp" namespace "penstock" nogil:
     cdef cppclass CyclicIndices:
@@ -77,6 +77,7 @@ cdef extern from "slots_queue.hpp" namespace "penstock" nogil:
         SlotsQueue(byte*, const SlotsOffsets&, uint64_t, uint64_t, uint32_t, uint32_t, int, Identity)
         Slots& slots()
         SlotsControl& control() const
+        Rest& rest()
         Roster& roster()
         Producers& producers()
         uint64_t owner_word() const

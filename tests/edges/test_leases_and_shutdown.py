@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import signal
 import threading
 import time
@@ -216,6 +217,50 @@ def test_who_has_a_lease_itself_is_told_at_once_and_may_ask_again(q):
     assert number_of(q.get()) == 8
     with pytest.raises(ShutDown):
         q.get()
+
+
+OTHERS = {"opened": lambda q: penstock.open(q.name), "unpickled": lambda q: pickle.loads(pickle.dumps(q))}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("get", GETS)
+def test_who_has_a_lease_by_one_handle_is_told_at_once_by_another(q, get, other):
+    """It would wait for itself."""
+    if get not in gets_of(q):
+        return
+    q.put(item(7))
+    outcomes = []
+
+    def work():
+        held = q.take() if get == "take" else q.lease(1)
+        with OTHERS[other](q) as again:
+            try:
+                outcomes.append(GETS[get](again))
+            except ShutDown:
+                outcomes.append([])
+        with penstock.open(q.name) as again, pytest.raises(ShutDown):
+            again.get_nowait()
+        held.release()
+        with penstock.open(q.name) as again, pytest.raises(ShutDown):
+            again.get()
+
+    q.shutdown()
+    run(work)
+    assert outcomes == [[]]
+
+
+def test_who_has_a_lease_of_another_queue_waits(q):
+    with type(q).create("r", **({"message_bytes": 64} if q.kind == "overwriting" else {})) as r:
+        r.put(item(1))
+        q.put(item(7))
+        theirs = []
+        run(lambda: theirs.append(q.lease(1)))
+        with r.lease(1):
+            q.shutdown()
+            with pytest.raises(Empty):
+                q.get(timeout=0.01)
+        theirs.pop().release()
+        r.unlink()
 
 
 def test_two_who_hold_and_ask_for_more_do_not_wait_for_each_other(q):
