@@ -9,6 +9,8 @@
 //            B3  spare_bytes is what free blocks still have; beyond spare_limit a freed block's memory goes back. Where the
 //                file system does not take it, it is still there, so it is spare, whatever the limit.
 //            B4  nothing relies on memory that comes back being zero.
+//            B5  on a disk, what was freed stays as it is until the disk knows that it is free (settle_freed): else a crash
+//                of the machine could find the old chunk with new bytes, or with none.
 // Progress   under the lock; a scan of blocks_used words a chunk.
 #pragma once
 
@@ -31,15 +33,17 @@ struct Backing {
   std::uint64_t arena_offset = 0;
   bool is_durable = false;  // on a disk, and asked to outlive the machine
   const LockFile* file = nullptr;  // whose descriptor it is
+  bool is_on_disk = false;
 
   // Was the descriptor closed behind our back? Its number may be another file's by now.
   [[nodiscard]] bool is_lost() const noexcept { return file != nullptr && file->descriptor() < 0; }
 
-  // Before freed memory is used again: else a crash of the machine could find the old chunk with new bytes.
-  // 0, or the error number: then it must not be.
-  [[nodiscard]] int settle_freed(EventsControl& control) const noexcept {
-    if (!is_durable || control.freed_unsynced.load(std::memory_order_relaxed) == 0) return 0;
+  // Under the lock, before freed memory is used again or given back: keeps B5. 0, or the error number: then it must not be.
+  [[nodiscard]] int settle_freed(const EventsMap& map) const noexcept {
+    EventsControl& control = *map.control;
+    if (!is_on_disk || control.freed_unsynced.load(std::memory_order_relaxed) == 0) return 0;
     if (is_lost()) return EBADF;
+    if (control.sync_failures.load(std::memory_order_relaxed) != 0) write_again(map);  // Y3
     if (const int error = write_out(control, fd); error != 0) return error;
     control.freed_unsynced.store(0, std::memory_order_relaxed);
     return 0;
@@ -105,12 +109,13 @@ class Blocks {
 
   void give(const Backing& backing, std::uint64_t first, std::uint64_t count, std::uint64_t bytes) noexcept {
     const std::uint64_t spare = control_->spare_bytes.load(std::memory_order_relaxed);
-    const bool keep = count == 1 && spare + memory_of(first) <= spares * round_up(bytes, page_bytes);
+    const bool keep =
+        backing.is_on_disk || (count == 1 && spare + memory_of(first) <= spares * round_up(bytes, page_bytes));  // B5
     for (std::uint64_t i = first; i < first + count; ++i) {
       PENSTOCK_FAILPOINT("blocks.before_give");
       const std::uint32_t pages = load(i) & ~block_in_use;
       if (keep) {
-        control_->spare_bytes.store(spare + pages * page_bytes, std::memory_order_relaxed);
+        add_spare(pages);
         store(i, pages);
       } else {
         drop(backing, i, pages);
@@ -118,6 +123,22 @@ class Blocks {
       PENSTOCK_FAILPOINT("blocks.given");
     }
     if (!keep && backing.fd < 0) drop_around(backing, first, count);
+  }
+
+  // What free blocks have beyond the spares of a chunk of that size goes back. By who has settled that they are free (B5).
+  void trim(const Backing& backing, std::uint64_t bytes) noexcept {
+    const std::uint64_t limit = spares * round_up(bytes, page_bytes);
+    for (std::uint64_t i = scanned(); i > 0 && control_->spare_bytes.load(std::memory_order_relaxed) > limit; --i) {
+      const std::uint32_t pages = load(i - 1);
+      if (pages == 0 || (pages & block_in_use)) continue;
+      take_spare(pages);
+      store(i - 1, 0);  // first: after a kill a word must not tell of memory that is gone. keeps B2
+      PENSTOCK_FAILPOINT("blocks.before_trim");
+      if (backing.give_back(arena_, (i - 1) * block_bytes_, std::uint64_t{pages} * page_bytes)) continue;
+      add_spare(pages);  // keeps B3
+      store(i - 1, pages);
+      return;
+    }
   }
 
   // After a kill: forget whose they are, then claim() for each kept chunk, then drop_rest(). What memory a block of
@@ -137,12 +158,13 @@ class Blocks {
     return true;
   }
 
-  void drop_rest(const Backing& backing) noexcept {
+  // `is_settled`: see B5; else all that they have is spare.
+  void drop_rest(const Backing& backing, bool is_settled = true) noexcept {
     const std::uint64_t used = scanned();
     for (std::uint64_t i = 0; i < used;) {
       std::uint64_t j = i;
       while (j < used && !(load(j) & block_in_use)) ++j;
-      const bool is_gone = j == i || backing.give_back(arena_, i * block_bytes_, (j - i) * block_bytes_);
+      const bool is_gone = j == i || (is_settled && backing.give_back(arena_, i * block_bytes_, (j - i) * block_bytes_));
       for (; i < j; ++i) {
         if (is_gone) store(i, 0);
         else add_spare(load(i));  // keeps B3
@@ -157,6 +179,12 @@ class Blocks {
   void add_spare(std::uint32_t pages) noexcept {
     control_->spare_bytes.store(control_->spare_bytes.load(std::memory_order_relaxed) + std::uint64_t{pages} * page_bytes,
                                 std::memory_order_relaxed);
+  }
+
+  void take_spare(std::uint32_t pages) noexcept {
+    const std::uint64_t spare = control_->spare_bytes.load(std::memory_order_relaxed);
+    const std::uint64_t had = std::uint64_t{pages} * page_bytes;
+    control_->spare_bytes.store(spare > had ? spare - had : 0, std::memory_order_relaxed);
   }
 
   // A block that is free from now on. keeps B3
@@ -183,9 +211,7 @@ class Blocks {
     for (std::uint64_t i = first; i < first + count; ++i) {
       const std::uint32_t pages = load(i);
       if (pages == 0 || !backing.give_back(arena_, i * block_bytes_, std::uint64_t{pages} * page_bytes)) continue;
-      const std::uint64_t spare = control_->spare_bytes.load(std::memory_order_relaxed);
-      const std::uint64_t had = std::uint64_t{pages} * page_bytes;
-      control_->spare_bytes.store(spare > had ? spare - had : 0, std::memory_order_relaxed);
+      take_spare(pages);
       store(i, 0);
     }
   }
@@ -233,9 +259,7 @@ class Blocks {
       bytes -= here;
       const auto needed = static_cast<std::uint32_t>((here + page_bytes - 1) / page_bytes);
       const std::uint32_t before = load(i);
-      const std::uint64_t spare = control_->spare_bytes.load(std::memory_order_relaxed);
-      const std::uint64_t had = std::uint64_t{before} * page_bytes;  // of a free block: no other bit is set
-      control_->spare_bytes.store(spare > had ? spare - had : 0, std::memory_order_relaxed);
+      take_spare(before);  // of a free block: no other bit is set
       store(i, block_in_use | (before > needed ? before : needed));
     }
     raise_used(first + count);

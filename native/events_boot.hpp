@@ -102,8 +102,9 @@ inline void count_cut(EventsControl& control, std::uint64_t position) noexcept {
   std::uint64_t least = ~std::uint64_t{0};
   if (epoch >= cuts) return least;
   const std::uint64_t oldest = cuts > cuts_kept ? cuts - cuts_kept : 0;  // the last one that is not in the table
-  for (std::uint64_t number = (epoch > oldest ? epoch : oldest) + 1; number <= cuts; ++number) {
-    const std::uint64_t position = control.cut_positions[number % cuts_kept].load(std::memory_order_relaxed);
+  // counted by what is left: a count of cuts that somebody else has written may be the last of all numbers
+  for (std::uint64_t left = cuts - (epoch > oldest ? epoch : oldest); left > 0; --left) {
+    const std::uint64_t position = control.cut_positions[(cuts - left + 1) % cuts_kept].load(std::memory_order_relaxed);
     if (position < least) least = position;
   }
   const std::uint64_t lowest = control.lowest_cut.load(std::memory_order_relaxed);

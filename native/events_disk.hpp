@@ -24,8 +24,9 @@ inline void raise_to(std::atomic<std::uint64_t>& word, std::uint64_t position) n
   }
 }
 
-// 0, or the error number: then it is counted (Y3).
+// 0, or the error number: then it is counted (Y3). Who has no descriptor any more asks nothing of the disk.
 [[nodiscard]] inline int write_out(EventsControl& control, int fd) noexcept {
+  if (fd < 0) return EBADF;
   if (fdatasync(fd) == 0) return 0;
   const int error = errno;
   control.sync_failures.fetch_add(1, std::memory_order_relaxed);

@@ -113,6 +113,13 @@ class EventLog {
     return free_before(backing, readers_.least_place(start(), slowest));
   }
 
+  // On a disk: what was freed goes back to the file system. If the disk refuses, the next chunk sees to it.
+  void trim(const Backing& backing) noexcept {
+    if (!backing.is_on_disk || backing.settle_freed(map_) != 0) return;
+    const std::uint64_t last = made() == 0 ? 0 : map_.chunk(made() - 1).bytes.load(std::memory_order_relaxed);
+    blocks_.trim(backing, last < map_.block_bytes ? last : map_.block_bytes);
+  }
+
   [[nodiscard]] EventsRepair repair() noexcept { return {map_, blocks_, readers_}; }
 
   [[nodiscard]] std::uint64_t chunk_bytes(std::uint64_t items, std::uint64_t longest) const noexcept {
@@ -234,8 +241,9 @@ class EventLog {
       Appended room = find_room(backing, position, longest, items, makings);
       if (room != Appended::done) return room;
       bytes = chunk_bytes(items, longest);
-      error_ = backing.settle_freed(*map_.control);
+      error_ = backing.settle_freed(map_);
       if (error_ != 0) return Appended::no_disk;
+      if (backing.is_on_disk) blocks_.trim(backing, bytes);
       block = blocks_.take(backing, blocks_.blocks_for(bytes), bytes, error_);
       if (error_ != 0) return Appended::no_memory;
       if (block != Blocks::none) break;
@@ -345,10 +353,14 @@ class EventLog {
     if (is_whole && forget_ != nullptr)
       forget_(forget_context_, reinterpret_cast<void**>(chunk.data),
               line.end_position.load(std::memory_order_relaxed) - chunk.first);
-    map_.control->freed_unsynced.store(1, std::memory_order_relaxed);  // first: a kill must not lose it
     PENSTOCK_FAILPOINT("free.before");
     map_.control->head_chunk.store(number + 1, std::memory_order_release);
-    std::atomic_thread_fence(std::memory_order_release);  // F1: head_chunk before whatever the block holds next
+    // F1: head_chunk before whatever the block holds next, and before the look at `synced`: a control block on the disk
+    // that has a later one has this head as well. What is not synced a crash of the machine cuts away, so who did not ask
+    // for syncs gets none for that. A kill before the mark is made good by the repair.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (backing.is_durable || !is_whole || chunk.first < map_.control->synced.load(std::memory_order_relaxed))
+      map_.control->freed_unsynced.store(1, std::memory_order_relaxed);
     PENSTOCK_FAILPOINT("free.head_moved");
     if (!is_whole) return;
     // From what was checked: the line may say something else by now.

@@ -2,6 +2,8 @@
 //
 // Shape      under the lock:  intend(end, n)  ──►  publish  ──►  sync  ──►  complete(n)
 // Roles      the holder of the queue's lock; whoever takes it over from the dead settles first.
+//            the extent's first half is `done` as it will be then: so of an idle line it tells whether the extent is that of
+//            what was counted last, or of an intent that a kill cut short
 // Invariants T1  an intent is written after the items and before `end` is stored.
 //            T2  whoever takes the lock over from the dead undoes what was intended and is not beyond `end`, before anything
 //                else is published. So of a line that is found intended later, the publish has happened.
@@ -47,15 +49,16 @@ inline void roll_back_producers(const Producers& producers, std::uint64_t positi
     Progress now = progress_of(line);
     if (!now.is_used) continue;
     const std::uint64_t begin = line.position.load(std::memory_order_relaxed);
-    const std::uint64_t items = Extent::unpack(line.extent.load(std::memory_order_relaxed)).items;
+    const Extent extent = Extent::unpack(line.extent.load(std::memory_order_relaxed));
+    const std::uint64_t items = extent.items;
     const std::uint64_t kept = position <= begin ? 0 : position - begin < items ? position - begin : items;
     if (now.phase == Phase::idle) {
-      if (kept == items || now.done == 0) continue;
+      if (kept == items || now.done == 0 || extent.slots != now.done) continue;
       now.phase = Phase::intended;  // as it was before the publish: from there it can be done twice
       now.done -= items < now.done ? items : now.done;
       store_progress(line, now, "once.before_undo", "once.undone");
     }
-    line.extent.store(Extent{kept, kept}.packed(), std::memory_order_relaxed);  // carried out by release N2
+    line.extent.store(Extent{now.done + kept, kept}.packed(), std::memory_order_relaxed);  // carried out by release N2
     complete(line, kept);
   }
 }
@@ -64,7 +67,7 @@ inline void roll_back_producers(const Producers& producers, std::uint64_t positi
 struct IntendFirst {
   ProducerLine* line;
   void operator()(std::uint64_t position, std::uint64_t items) const noexcept {
-    intend(*line, position, {items, items});  // T1
+    intend(*line, position, {progress_of(*line).done + items, items});  // T1
   }
 };
 

@@ -42,7 +42,8 @@ class EventsQueue {
   // A file that was lost is not memory of our own: it gives none.
   [[nodiscard]] Backing backing() const noexcept {
     const int fd = roster_.is_one_process() ? -1 : roster_.file().number() < 0 ? INT_MAX : roster_.file().number();
-    return {fd, arena_offset_, is_durable_, roster_.is_one_process() ? nullptr : &roster_.file()};
+    return {fd, arena_offset_, is_durable_, roster_.is_one_process() ? nullptr : &roster_.file(),
+            is_durable_ || boot_.is_on_disk};
   }
   [[nodiscard]] Event items() const noexcept { return Event(&control().items.word); }
   [[nodiscard]] Event room() const noexcept { return Event(&control().room.word); }
@@ -103,6 +104,7 @@ class EventsQueue {
   void keep_last(std::uint64_t items) noexcept {
     log_.keep_last(backing(), items);
     if (bury_readers(true)) log_.reclaim(backing());
+    log_.trim(backing());
   }
 
   // Under the lock. What dead readers held back is looked at when a chunk was made, or there was no room for one.

@@ -31,7 +31,8 @@ class EventsRepair {
     cut(kept, end);
     if (!claim_blocks()) return false;
     PENSTOCK_FAILPOINT("repair.rebuilt");
-    blocks_.drop_rest(backing);
+    map_.control->freed_unsynced.store(1, std::memory_order_relaxed);  // the dead may have freed some
+    blocks_.drop_rest(backing, backing.settle_freed(map_) == 0);
     PENSTOCK_FAILPOINT("repair.done");
     return true;
   }

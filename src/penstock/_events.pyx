@@ -267,7 +267,8 @@ cdef class EventQueue(Queue):
         """Forget everything: readers go on with what comes next. One in the middle keeps what it holds."""
         cdef EventsBody body = body_of(self)
         body.enter(FOREVER)
-        body.queue.keep_last(0)
+        with nogil:  # on a disk it may sync
+            body.queue.keep_last(0)
         body.leave()
         body.check_sound()
         body.queue.room().notify_all()
@@ -281,7 +282,8 @@ cdef class EventQueue(Queue):
             raise ValueError(f"n must not be negative: n={n}")
         kept = min(count, 1 << 52)
         body.enter(FOREVER)
-        body.queue.keep_last(kept)
+        with nogil:  # on a disk it may sync
+            body.queue.keep_last(kept)
         body.leave()
         body.check_sound()
         body.queue.room().notify_all()

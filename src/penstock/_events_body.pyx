@@ -245,7 +245,8 @@ cdef class EventsBody(LogBody):
         self.enter(0x7FFFFFFFFFFFFFFF)
         self.log.shut_down()
         if immediate:
-            self.queue.keep_last(0)
+            with nogil:  # on a disk it may sync
+                self.queue.keep_last(0)
         self.leave()
         self.wake_everybody()
         return 0

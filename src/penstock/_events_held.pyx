@@ -68,19 +68,25 @@ cdef list told(vector[SeenReader]& seen, uint64_t end):
     return found
 
 
-cdef str held_back(EventsBody body):
-    """Those that hold most back, for a message. Looked at without the lock: a hint."""
+cdef str held_back(EventsBody body, bint dropped_too):
+    """Those that hold most back, for a message. Looked at without the lock: a hint.
+
+    One that was dropped holds back no memory, but has its line.
+    """
     cdef vector[SeenReader] seen
     cdef uint64_t end
     seen.reserve(body.map.reader_lines)
     end = look(body, seen)
-    readers = [each for each in told(seen, end) if not each.is_dropped and (each.is_attached or each.name is not None)]
+    readers = [
+        each for each in told(seen, end)
+        if (dropped_too or not each.is_dropped) and (each.is_attached or each.name is not None)
+    ]
     if not readers:
         return "no reader holds it back"
     readers.sort(key=lambda each: each.position)
     named = "; ".join(
         f"{'an ephemeral reader' if each.name is None else repr(each.name)} at position {each.position}, {each.lag} "
-        f"behind, {'attached' if each.is_attached else 'held by nobody'}"
+        f"behind, {'attached' if each.is_attached else 'held by nobody'}{', dropped' if each.is_dropped else ''}"
         for each in readers[:NAMED]
     )
     rest = f"; and {len(readers) - NAMED} more" if len(readers) > NAMED else ""
@@ -90,6 +96,6 @@ cdef str held_back(EventsBody body):
 cdef int raise_full(EventsBody body) except -1:
     raise Full(
         f"the queue {body.label} is full: {body.map.control.used_bytes.load()} of max_bytes={body.map.max_bytes} are in use; "
-        f"{held_back(body)}; let them read and commit, unsubscribe() those that are not needed, or create the queue with "
+        f"{held_back(body, False)}; let them read and commit, unsubscribe() those that are not needed, or create the queue with "
         "a larger max_bytes or on_full='drop_slowest'"
     )

@@ -54,7 +54,7 @@ cdef class Place:
         body.check_sound()
         if subscribed == Subscribed.table_full:
             raise TooManyReaders(
-                f"all {body.map.reader_lines} readers of {body.label} are in use: {held_back(body)}; close some, "
+                f"all {body.map.reader_lines} readers of {body.label} are in use: {held_back(body, True)}; close some, "
                 "unsubscribe() durable ones that are not needed, or create the queue with a larger readers="
             )
         if subscribed == Subscribed.busy:
@@ -183,12 +183,16 @@ cdef class Place:
         that was kept elsewhere comes with the ``epoch`` that the queue had then: DataLost if the log was cut before it.
         """
         cdef EventsWord end
+        if position is not None:  # it runs code, which may close this reader or fork: so it comes first
+            position = checked_int("position", position)
+        if epoch is not None:
+            epoch = checked_int("epoch", epoch)
         self.check()
         if not self.is_durable:
             raise ValueError("only a durable reader commits: subscribe with a name")
         end.word = self.body.map.control.end.load()
         self.body.check_sound()
-        target = self.cursor.position if position is None else checked_int("position", position)
+        target = self.cursor.position if position is None else position
         if 0 <= target < 1 << 52:
             check_epoch(self.body, target, epoch)
         if self.line.beyond.load() != 0:

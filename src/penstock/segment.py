@@ -132,7 +132,7 @@ class Segment:
         self.offsets = geometry.layout(item)
         self.total_bytes = self.offsets["total_bytes"]
         try:
-            self._lock_fd = os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
+            self._lock_fd = opened_anew(fd)
             self._memory = self._map(fd)
         except BaseException:
             self.close()
@@ -176,6 +176,18 @@ class Segment:
         """An interrupt may come between any two lines: then nobody else is left to do it."""
         if "_lock_fd" in self.__dict__:
             os.close(self.__dict__.pop("_lock_fd"))
+
+
+def opened_anew(fd: int) -> int:
+    """The same file, which need not have a name, under a new open file description."""
+    try:
+        return os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise OSError(
+            error.errno,
+            "there is no /proc of this process here, through which a queue's file is opened: mount one "
+            "(mount -t proc proc /proc); with subset=pid it is enough",
+        ) from error
 
 
 def header_of(geometry: Geometry, item: ItemType, segment_id: bytes) -> bytearray:

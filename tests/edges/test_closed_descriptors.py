@@ -163,3 +163,39 @@ def test_a_dead_process_whose_descriptors_were_closed_before_is_seen_to_be_dead(
     process.kill()
     process.wait()
     until(lambda: q.stats().participants == 0, "its locks are gone")
+
+
+@pytest.mark.parametrize("sync", ["interval", "always"])
+def test_others_go_on_writing_to_their_disk_though_a_daemon_cannot_any_more(children, tmp_path, monkeypatch, sync):
+    """Its syncs end for want of a descriptor: that is no failure of the disk, and nobody else's."""
+    if not penstock.segment.is_on_disk(tmp_path):
+        pytest.skip("the temporary directory is in memory here")
+    monkeypatch.setenv("PENSTOCK_DIR", str(tmp_path))
+    q = penstock.EventQueue.create("q", sync=sync, sync_interval=0.001)
+    daemon = children.start(
+        CLOSES
+        + """
+import threading
+q = penstock.open("q")
+q.put(item(1))
+close_all()
+print("ready", flush=True)
+threading.Thread(target=sys.stdin.readline, daemon=True).start()
+while True:
+    try:
+        q.sync()
+        raise SystemExit("it has no descriptor")
+    except (OSError, penstock.QueueClosed):
+        pass
+""",
+        "events",
+    )
+    assert daemon.stdout.readline() == "ready\n"
+    for number in range(300):
+        q.put(item(number))
+        q.sync()
+    assert q.durable_end(sync=False) == q.end == 301
+    assert daemon.poll() is None
+    daemon.kill()
+    daemon.wait()
+    q.close()

@@ -36,6 +36,8 @@ CONTAINERS = {
     ),
 }
 
+UNFIT = {"no proc": (["-m"], "mount -t tmpfs tmpfs /proc")}
+
 
 class Containers:
     """Processes in containers, as one test starts them."""
@@ -45,7 +47,7 @@ class Containers:
         self.started: list[subprocess.Popen[str]] = []
 
     def start(self, container: str, code: str, *arguments: object) -> subprocess.Popen[str]:
-        options, prepare = CONTAINERS[container]
+        options, prepare = (CONTAINERS | UNFIT)[container]
         boot_id = self.folder / str(uuid.uuid4())
         boot_id.write_text(f"{uuid.uuid4()}\n")
         if "--boottime" in options and int(options[options.index("--boottime") + 1]) < 0:
@@ -234,6 +236,22 @@ def test_readers_that_are_killed_in_another_pid_namespace_hold_nothing(container
         member.kill()
         until(lambda: [reader.is_attached for reader in q.readers()] == [False], "the end of the readers")
         assert len(q.subscribe("archive").get_many(20)) == 10
+        q.unlink()
+
+
+@pytest.mark.parametrize("place", ["memory", "disk"])
+@pytest.mark.parametrize("code", ["penstock.open('q')", "penstock.EventQueue.create('new')"])
+def test_where_there_is_no_proc_the_error_says_what_to_mount_and_nothing_is_changed(containers, place, code, request):
+    if place == "disk":
+        request.getfixturevalue("disk")
+    with EventQueue.create("q", sync="never") as q:
+        q.put_many([b"item"] * 100)
+        process = containers.start("no proc", f"import penstock; {code}")
+        _, err = process.communicate(timeout=3 * PATIENCE_SECONDS)
+        assert process.returncode == 1
+        assert "FileNotFoundError" in err
+        assert "mount -t proc proc /proc" in err
+        assert (q.end, q.epoch, [queue.name for queue in penstock.queues()]) == (100, 0, ["q"])
         q.unlink()
 
 

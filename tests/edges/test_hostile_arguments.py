@@ -5,6 +5,7 @@ Nothing of Python may run while a lock of a queue is held: an exception would le
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -141,3 +142,48 @@ def drain(kind: str, q: Any) -> None:
         return
     while q.try_get() is not None:
         pass
+
+
+@pytest.mark.parametrize("argument", ["position", "epoch"])
+def test_a_commit_whose_argument_forks_commits_in_the_parent_alone(children, argument):
+    """Both processes return from the conversion: the reader is the parent's."""
+    forked: list[int] = []
+
+    class Forks:
+        def __index__(self) -> int:
+            forked.append(os.fork())
+            return 0 if argument == "epoch" else 40 if forked == [0] else 1
+
+    with KINDS["events"].create("q") as q:
+        q.put_many([item(number) for number in range(50)])
+        with q.subscribe("d", start="earliest") as reader:
+            try:
+                if argument == "position":
+                    reader.commit(Forks())
+                else:
+                    reader.commit(1, epoch=Forks())
+            except penstock.QueueClosed:
+                os._exit(0 if forked == [0] else 2)
+            if forked == [0]:
+                os._exit(1)
+            children.forks.update(forked)
+            assert [children.wait(pid) for pid in forked] == [0]
+            assert reader.committed == 1
+
+
+def test_a_commit_whose_argument_ends_its_reader_moves_nobody_elses_place():
+    with KINDS["events"].create("q", readers=1) as q:
+        q.put_many([item(number) for number in range(50)])
+        reader = q.subscribe("d", start="earliest")
+
+        class Ends:
+            def __index__(self) -> int:
+                reader.close()
+                q.unsubscribe("d")
+                self.other = q.subscribe("other", start="earliest")  # has the same line
+                return 40
+
+        position = Ends()
+        with pytest.raises(penstock.QueueClosed):
+            reader.commit(position)
+        assert position.other.committed == 0

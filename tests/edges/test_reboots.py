@@ -236,6 +236,33 @@ def test_what_was_rolled_back_is_not_recorded_as_done(children, cut):
         assert kept == [*range(min(cut, 10)), *range(100, 110)]
 
 
+def test_an_intent_that_was_cut_short_takes_nothing_back_that_was_counted(children):
+    """Position and extent of the second part stand in the line, and the word that makes them an intent does not."""
+
+    def work():
+        q = EventQueue.create("q", item="<i8", sync="never", max_bytes=512, on_full="raise", first_items=8)
+        reader = q.subscribe("d", start="earliest")
+        with pytest.raises(penstock.Full):
+            q.put_once(np.arange(100), "feed", 1)
+        return q, reader
+
+    die_after(children, work)
+    with RawEvents("q") as raw:
+        line = raw.field("producers_offset") + 128
+        done = raw.word(line + 8) & ((1 << 30) - 1)
+        assert raw.get_control("synced") == done > 50
+        raw.set_word(line + 32, done)
+        raw.set_word(line + 40, 100 << 32 | 100 - done)
+        raw.start_anew()
+    with EventQueue.open("q") as q:
+        assert (q.end, q.producers()[0].done) == (done, done)
+        q.clear()
+        q.unsubscribe("d")
+        with q.subscribe() as reader:
+            assert q.put_once(np.arange(100), "feed", 1) == 100 - done
+            assert reader.get_many(200).tolist() == list(range(done, 100))
+
+
 def test_a_producer_that_was_at_work_when_the_machine_went_down_is_free(children):
     """Its owner word may name a line and a tenure that somebody has again by now."""
     reboot(children, fill(10, 0))

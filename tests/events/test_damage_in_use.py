@@ -265,3 +265,35 @@ def test_a_lock_that_names_somebody_alive_who_is_not_at_it_is_corrupt_and_no_rea
         for call in (lambda: second.put(item(3)), second.readers, second.subscribe, first.clear):
             with pytest.raises(CorruptSegment):
                 call()
+
+
+EPOCH_CALLS = {
+    "valid_until": "q.valid_until(0)",
+    "read": "q.read(0, 1, epoch=0)",
+    "subscribe": "q.subscribe(start=1, epoch=0)",
+    "durable": "q.subscribe('d').get()",
+    "commit": "q.subscribe('other').commit(0, epoch=0)",
+}
+
+
+@pytest.mark.parametrize("call", EPOCH_CALLS)
+@pytest.mark.parametrize("cuts", [2**31, 2**63, 2**64 - 2, 2**64 - 1])
+def test_a_number_of_cuts_that_cannot_be_keeps_nobody_in_an_endless_loop(children, cuts, call):
+    """In a process of its own: the loop would hold the lock, and the GIL."""
+    q = EventQueue.create("q", item="<u8")
+    q.subscribe("d", start="earliest").close()
+    q.put_many(numbers(50))
+    with RawEvents("q") as raw:
+        raw.set_control("cuts", cuts)
+    code = f"""
+import signal, penstock
+signal.alarm(30)
+q = penstock.open("q")
+try:
+    {EPOCH_CALLS[call]}
+except penstock.PenstockError:
+    pass
+q.put(1, timeout=5)
+"""
+    assert children.run(code) == ""
+    assert q.end == 51

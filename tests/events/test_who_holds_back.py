@@ -71,3 +71,25 @@ def test_too_many_readers_names_them():
         q.unsubscribe("old")
         q.subscribe().close()
         live.close()
+
+
+@pytest.mark.parametrize("is_attached", [False, True])
+def test_too_many_readers_names_those_too_that_were_dropped(is_attached):
+    """They hold back no memory any more, but have their lines: unsubscribe() gives them back."""
+    with EventQueue.create("q", item="<u8", readers=2, max_bytes=4096, on_full="drop_slowest") as q:
+        held = [q.subscribe(name, start="earliest") for name in ("one", "two")]
+        for reader in held:
+            if not is_attached:
+                reader.close()
+        for number in range(2000):
+            q.put(number)
+        assert [reader.is_dropped for reader in q.readers()] == [True, True]
+        state = "attached" if is_attached else "held by nobody"
+        with pytest.raises(
+            TooManyReaders, match=f"'one' at position 0, 2000 behind, {state}, dropped; 'two' at "
+        ) as full:
+            q.subscribe()
+        assert "unsubscribe()" in str(full.value)
+        held[0].close()
+        q.unsubscribe("one")
+        q.subscribe().close()
