@@ -262,8 +262,11 @@ cdef class OverwritingBody(MappedBody):
         cdef int64_t end = deadline
         cdef bint waited = False
         while True:
-            if self.unread.first is not None:
-                return self._get_unkept(AT_ONCE)
+            if self.unread.has_some(self.queue.roster().generation()):
+                found = self._get_unkept(AT_ONCE)
+                if found is None:
+                    continue
+                return found
             if deadline == AT_ONCE and not self._may_have_some():
                 return NOTHING
             kept = Kept()
@@ -280,7 +283,10 @@ cdef class OverwritingBody(MappedBody):
                     return found
                 continue  # unpickling has forked, and we are the child: what it had is its parent's
             if claim == Claim.full:
-                return self._get_unkept(deadline)
+                found = self._get_unkept(deadline)
+                if found is None:
+                    continue
+                return found
             if deadline == AT_ONCE and (
                 claim == Claim.empty or claim == Claim.busy or (claim == Claim.closed and self.queue.may_come_again())
             ):
@@ -294,8 +300,12 @@ cdef class OverwritingBody(MappedBody):
             waited = True
 
     cdef object _get_unkept(self, int64_t deadline):
-        """One object when the shelf is full, or has no memory: until it is unpickled it is this handle's alone."""
+        """One object when the shelf is full, or has no memory: until it is unpickled it is this handle's alone.
+
+        None: unpickling has forked, and we are the child.
+        """
         cdef uint64_t over = 0
+        cdef uint32_t forks = self.queue.roster().generation()
         cdef list batch = [None]
         cdef list node = self.unread.take()
         if node is None:
@@ -306,9 +316,9 @@ cdef class OverwritingBody(MappedBody):
         try:
             unpickle_all(batch, &over)
         finally:
-            if not over:
+            if forks == self.queue.roster().generation() and not over:
                 self.unread.keep(node)
-        return batch
+        return batch if forks == self.queue.roster().generation() else None
 
     cdef object _get_records(self, uint64_t limit, int64_t deadline):
         cdef uint64_t most = min(limit, max(<uint64_t>self.ring.places().length, 1), self.ring.capacity())
@@ -451,6 +461,7 @@ cdef class OverwritingBody(MappedBody):
     # -- the rest ---------------------------------------------------------------------------------------
 
     cdef object size(self):
+        self.unread.has_some(self.queue.roster().generation())
         return self.ring.length() + self.count_left() + self.unread.count()
 
     cdef uint64_t count_left(self) noexcept:

@@ -25,7 +25,9 @@ cdef class Kept:
 @cython.final
 cdef class Unread:
     cdef list first               # None, or [a pickle, the next one's]
+    cdef uint32_t forks           # of the process that has them
 
+    cdef bint has_some(self, uint32_t forks) except -1
     cdef list take(self)
     cdef int keep(self, list node) except -1
     cdef uint64_t count(self) except? 0

@@ -92,6 +92,14 @@ cdef class Kept:
 cdef class Unread:
     """Pickles that are out of the queue, and that only this handle has. To keep one more takes no memory."""
 
+    cdef bint has_some(self, uint32_t forks) except -1:
+        """In a process that is so many forks old: a child has none of its parent's."""
+        with cython.critical_section(self):
+            if self.forks != forks:
+                self.first = None
+                self.forks = forks
+        return self.first is not None
+
     cdef list take(self):
         """The first as [pickle, what is no longer its next]; None if there is none."""
         cdef list node
