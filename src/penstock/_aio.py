@@ -9,6 +9,7 @@ who wait: a child's first ``aget`` starts one of its own.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import threading
 import weakref
@@ -50,7 +51,10 @@ class Bridge:
         until = None
         while True:
             try:
-                return self._queue.get_nowait()  # outside of the timeout, whose end runs code: who has an item is done
+                # Outside of the timeout, whose end runs code: who has an item is done. After a call Python lets a
+                # signal's handler run, and one that raises would lose the item; after the step of a loop it does not.
+                for item in itertools.starmap(self._queue.get_nowait, ((),)):
+                    return item
             except Empty:
                 pass
             if until is None and timeout is not None:
@@ -104,10 +108,10 @@ class Side:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         with self._mutex:
-            self._line.append(Waiter(loop, future, slots))
-            if not self._is_served:
-                self._is_served = True
+            if not self._is_served:  # it looks at the line when we have let go of it
                 threading.Thread(target=self._serve, name="penstock-aio", daemon=True).start()
+                self._is_served = True
+            self._line.append(Waiter(loop, future, slots))
         try:
             await future
         except asyncio.CancelledError:
@@ -116,6 +120,15 @@ class Side:
             raise
 
     def _serve(self) -> None:
+        try:
+            self._serve_all()
+        except BaseException:  # no memory, say: those in line try again, and start another helper
+            with self._mutex:
+                self._is_served = False
+            self._wake_all()
+            raise
+
+    def _serve_all(self) -> None:
         while slots := self._wanted_by_the_first():
             try:
                 self._queue._wait_ready(self._for_items, slots, PATIENCE_SECONDS)

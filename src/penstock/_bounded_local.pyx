@@ -45,6 +45,8 @@ cdef class LocalBody(Body):
     cdef int put(self, object item, int64_t deadline) except -1:
         cdef Outcome outcome
         cdef bint waited = False
+        if self.is_closing:  # by now: an argument's own code may have forked, or closed it
+            self.check_open()
         while True:
             Py_INCREF(item)  # before it is published: a consumer may drop it at once
             outcome = try_put_reference(self.queue.ring(), Local(), <PyObject*>item)
@@ -69,6 +71,7 @@ cdef class LocalBody(Body):
         cdef uint64_t put = 0
         cdef uint64_t wanted
         cdef bint waited = False
+        self.check_open()
         while total < <uint64_t>len(items):
             part = items if has_gil else items[total:total + most]
             done = total if has_gil else 0
@@ -101,6 +104,8 @@ cdef class LocalBody(Body):
         cdef Outcome outcome
         cdef void* reference = NULL
         cdef bint waited = False
+        if self.is_closing:
+            self.check_open()
         while True:
             outcome = try_get_reference(self.queue.ring(), Local(), reference)
             if outcome == Outcome.done:
@@ -115,6 +120,8 @@ cdef class LocalBody(Body):
         cdef Peeked peeked
         cdef list found
         cdef bint waited = False
+        if self.is_closing:
+            self.check_open()
         while True:
             outcome = peek_local(self.queue.ring(), Local(), peeked)
             if outcome == Outcome.done:

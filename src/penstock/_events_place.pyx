@@ -183,22 +183,20 @@ cdef class Place:
         that was kept elsewhere comes with the ``epoch`` that the queue had then: DataLost if the log was cut before it.
         """
         cdef EventsWord end
-        if position is not None:  # it runs code, which may close this reader or fork: so it comes first
-            position = checked_int("position", position)
-        if epoch is not None:
-            epoch = checked_int("epoch", epoch)
-        self.check()
+        asked = None if position is None else checked_int("position", position)
+        noted = None if epoch is None else checked_int("epoch", epoch)
+        self.check()  # and from here on no code of the arguments' runs, which might close the reader
         if not self.is_durable:
             raise ValueError("only a durable reader commits: subscribe with a name")
         end.word = self.body.map.control.end.load()
         self.body.check_sound()
-        target = self.cursor.position if position is None else position
+        target = self.cursor.position if asked is None else asked
         if 0 <= target < 1 << 52:
-            check_epoch(self.body, target, epoch)
+            check_epoch(self.body, target, noted)
         if self.line.beyond.load() != 0:
             self.rejoin()
         if not 0 <= target <= end.position():
-            raise ValueError(f"position must be between 0 and the end, {end.position()}: position={position}")
+            raise ValueError(f"position must be between 0 and the end, {end.position()}: position={target}")
         while not move_to(self.body.map[0], self.line[0], target):
             self.rejoin()
         if self.cursor.position < <uint64_t>target:

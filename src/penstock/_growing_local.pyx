@@ -52,6 +52,8 @@ cdef class GrowingLocalBody(Body):
     cdef int put(self, object item, int64_t deadline) except -1:
         cdef Outcome outcome
         cdef bint waited = False
+        if self.is_closing:  # by now: an argument's own code may have forked, or closed it
+            self.check_open()
         while True:
             Py_INCREF(item)  # before it is published: a consumer may drop it at once
             outcome = self.queue.try_put_reference(Local(), <PyObject*>item)
@@ -76,6 +78,7 @@ cdef class GrowingLocalBody(Body):
         cdef uint64_t put = 0
         cdef uint64_t wanted
         cdef bint waited = False
+        self.check_open()
         while total < <uint64_t>len(items):
             part = items if has_gil else items[total:total + most]
             done = total if has_gil else 0
@@ -108,6 +111,8 @@ cdef class GrowingLocalBody(Body):
         cdef Outcome outcome
         cdef void* reference = NULL
         cdef bint waited = False
+        if self.is_closing:
+            self.check_open()
         while True:
             outcome = self.queue.try_get_reference(Local(), reference)
             if outcome == Outcome.done:
@@ -123,6 +128,8 @@ cdef class GrowingLocalBody(Body):
         cdef GrowingRing ring
         cdef list found
         cdef bint waited = False
+        if self.is_closing:
+            self.check_open()
         while True:
             outcome = self.queue.peek(Local(), peeked, ring)
             if outcome == Outcome.done:

@@ -6,7 +6,7 @@ from libc.stdlib cimport free as release_memory
 from libc.string cimport memset
 
 from penstock._native cimport aligned_alloc, atomic
-from penstock._queue cimport forks, refuse_in_child
+from penstock._queue cimport checked_int, forks, refuse_in_child
 from penstock._slots_native cimport CyclicIndices, IndexEnds, NativeIndexQueue, Seen
 
 cdef extern from "<atomic>" namespace "std" nogil:
@@ -16,12 +16,6 @@ cdef extern from "<atomic>" namespace "std" nogil:
 cdef enum:
     LARGEST = 1 << 20
     ALIGNMENT = 128
-
-
-cdef int check_int(str label, object value) except -1:
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise TypeError(f"{label} must be an int: {label}={value!r}")
-    return 0
 
 
 cdef class IndexQueue:
@@ -44,8 +38,8 @@ cdef class IndexQueue:
                 f"an IndexQueue takes n, and by name full and first_cycle: {[*others, *unknown]}; "
                 "use IndexQueue(n, full=True)"
             )
-        check_int("n", n)
-        check_int("first_cycle", first_cycle)
+        n = checked_int("n", n)
+        first_cycle = checked_int("first_cycle", first_cycle)
         if not 1 <= n <= LARGEST:
             raise ValueError(f"n must be between 1 and {LARGEST}: n={n}")
         self.n = n
@@ -77,8 +71,8 @@ cdef class IndexQueue:
     def push(self, index):
         """Put in an index that is not in: one never pushed, or popped since. ValueError for one that is."""
         cdef uint64_t pushed
+        index = checked_int("index", index)
         refuse_in_child(IndexQueue, self.born)
-        check_int("index", index)
         if not 0 <= index < self.n:
             raise ValueError(f"index must be between 0 and {self.n - 1}: index={index}")
         pushed = index
@@ -107,8 +101,8 @@ cdef class IndexQueue:
         """The oldest index if at least ``k`` are in, else None."""
         cdef uint64_t index = 0
         cdef Seen seen
+        k = checked_int("k", k)
         refuse_in_child(IndexQueue, self.born)
-        check_int("k", k)
         if k < 0:
             raise ValueError(f"k must not be negative: k={k}")
         seen = self.queue.pop_if_size_at_least(min(k, LARGEST + 1), index)

@@ -262,6 +262,7 @@ cdef extern from "_python.hpp" namespace "penstock" nogil:
 
 cdef extern from "_python.hpp" namespace "penstock":
     void* array_data(object)
+    void shorten(object, uint64_t)
     object owned(void*)
     void** references_of(object)
     void count_each(void**, uint64_t)

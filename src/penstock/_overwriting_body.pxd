@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from penstock._mapped cimport MappedBody
 from penstock._native cimport Buffer
 from penstock._overwriting_native cimport Claim, OverwritingRing, OverwritingShared
-from penstock._overwriting_objects cimport Kept
+from penstock._overwriting_objects cimport Unread
 
 cdef enum:
     BRIEFLY_NS = 100000000  # what even a call that never waits grants who has the header, or is just copying
@@ -16,7 +16,7 @@ cdef class OverwritingBody(MappedBody):
     cdef OverwritingRing* ring
     cdef uint64_t item_bytes      # of a message's data, what is the item's
     cdef bint is_furnished        # what leases hold has memory
-    cdef list unread              # pickles that were got when the shelf had no place for them
+    cdef Unread unread            # what was got when the shelf had no place for it
 
     cdef int _raise_corrupt(self) except -1
     cdef uint32_t _line(self) except? 0xFFFFFFFF

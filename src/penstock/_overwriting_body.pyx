@@ -12,11 +12,11 @@ from penstock._guard cimport watch
 from penstock._kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from penstock._mapped cimport own_identity
 from penstock._native cimport (
-    Buffer, Identity, Joined, array_data, byte, import_array, is_broken, monotonic_ns,
+    Buffer, Identity, Joined, array_data, byte, import_array, is_broken, monotonic_ns, shorten,
 )
 from penstock._objects cimport unpickle_all
 from penstock._overwriting_native cimport *
-from penstock._overwriting_objects cimport Kept
+from penstock._overwriting_objects cimport Kept, Unread
 from penstock._queue cimport AT_ONCE, NOTHING, remaining_ns
 
 import numpy
@@ -39,7 +39,7 @@ cdef extern from "_handover.hpp" namespace "penstock":
 cdef class OverwritingBody(MappedBody):
 
     def __cinit__(self, opened):
-        self.unread = []
+        self.unread = Unread()
         cdef OverwritingOffsets at
         cdef Held mapped
         cdef Identity identity
@@ -263,8 +263,11 @@ cdef class OverwritingBody(MappedBody):
         cdef int64_t end = deadline
         cdef bint waited = False
         while True:
-            if self.unread:
-                return self._get_unkept(AT_ONCE)
+            if self.unread.has_some(self.queue.roster().generation()):
+                found = self._get_unkept(AT_ONCE)
+                if found is None:
+                    continue
+                return found
             if deadline == AT_ONCE and not self._may_have_some():
                 return NOTHING
             kept = Kept()
@@ -281,7 +284,10 @@ cdef class OverwritingBody(MappedBody):
                     return found
                 continue  # unpickling has forked, and we are the child: what it had is its parent's
             if claim == Claim.full:
-                return self._get_unkept(deadline)
+                found = self._get_unkept(deadline)
+                if found is None:
+                    continue
+                return found
             if deadline == AT_ONCE and (
                 claim == Claim.empty or claim == Claim.busy or (claim == Claim.closed and self.queue.may_come_again())
             ):
@@ -295,24 +301,25 @@ cdef class OverwritingBody(MappedBody):
             waited = True
 
     cdef object _get_unkept(self, int64_t deadline):
-        """One object when the shelf is full, or has no memory: until it is unpickled it is this handle's alone."""
+        """One object when the shelf is full, or has no memory: until it is unpickled it is this handle's alone.
+
+        None: unpickling has forked, and we are the child.
+        """
         cdef uint64_t over = 0
-        cdef object data
-        cdef list batch
-        try:
-            data = self.unread.pop(0)
-            batch = [data]
-        except IndexError:
-            data = self._new_target()
-            batch = [data]
-            if not self._get_message(PyBytes_AS_STRING(data), deadline):
+        cdef uint32_t forks = self.queue.roster().generation()
+        cdef list batch = [None]
+        cdef list node = self.unread.take()
+        if node is None:
+            node = [self._new_target(), None]  # what it takes to keep the object is ours before we get it
+            if not self._get_message(PyBytes_AS_STRING(node[0]), deadline):
                 return NOTHING
+        batch[0] = node[0]
         try:
             unpickle_all(batch, &over)
         finally:
-            if not over:
-                self.unread.insert(0, data)
-        return batch
+            if forks == self.queue.roster().generation() and not over:
+                self.unread.keep(node)
+        return batch if forks == self.queue.roster().generation() else None
 
     cdef object _get_records(self, uint64_t limit, int64_t deadline):
         cdef uint64_t most = min(limit, max(<uint64_t>self.ring.places().length, 1), self.ring.capacity())
@@ -331,10 +338,12 @@ cdef class OverwritingBody(MappedBody):
                 self.queue.try_get_records(line, data, self.item_bytes, most - 1, 0, got)
         if is_broken(self.guard):
             self._raise_corrupt()
+        if 1 + got == most:
+            return batch
         try:
             return batch[:1 + got]
         except MemoryError:  # they are out of the queue
-            batch.resize((1 + got, *batch.shape[1:]), refcheck=False)
+            shorten(batch, 1 + got)
             return batch
 
     cdef object _get_bytes(self, uint64_t limit, int64_t deadline):
@@ -453,7 +462,8 @@ cdef class OverwritingBody(MappedBody):
     # -- the rest ---------------------------------------------------------------------------------------
 
     cdef object size(self):
-        return self.ring.length() + self.count_left() + len(self.unread)
+        self.unread.has_some(self.queue.roster().generation())
+        return self.ring.length() + self.count_left() + self.unread.count()
 
     cdef uint64_t count_left(self) noexcept:
         """Messages that nobody has any more who had taken them."""

@@ -20,3 +20,14 @@ cdef class Kept:
     cdef Claim claim(self, uint32_t line, int64_t limit_ns) noexcept
     cdef list converted(self, uint64_t item_bytes)
     cdef void give_back(self, uint64_t released) noexcept
+
+
+@cython.final
+cdef class Unread:
+    cdef list first               # None, or [a pickle, the next one's]
+    cdef uint32_t forks           # of the process that has them
+
+    cdef bint has_some(self, uint32_t forks) except -1
+    cdef list take(self)
+    cdef int keep(self, list node) except -1
+    cdef uint64_t count(self) except? 0

@@ -86,3 +86,42 @@ cdef class Kept:
         self.lease.let_go()
         self.body.gave_back = True
         self.queue.items().notify()
+
+
+@cython.final
+cdef class Unread:
+    """Pickles that are out of the queue, and that only this handle has. To keep one more takes no memory."""
+
+    cdef bint has_some(self, uint32_t forks) except -1:
+        """In a process that is so many forks old: a child has none of its parent's."""
+        with cython.critical_section(self):
+            if self.forks != forks:
+                self.first = None
+                self.forks = forks
+        return self.first is not None
+
+    cdef list take(self):
+        """The first as [pickle, what is no longer its next]; None if there is none."""
+        cdef list node
+        with cython.critical_section(self):
+            node = self.first
+            if node is not None:
+                self.first = node[1]
+        return node
+
+    cdef int keep(self, list node) except -1:
+        """Before all others."""
+        with cython.critical_section(self):
+            node[1] = self.first
+            self.first = node
+        return 0
+
+    cdef uint64_t count(self) except? 0:
+        cdef uint64_t found = 0
+        cdef list node
+        with cython.critical_section(self):
+            node = self.first
+            while node is not None:
+                found += 1
+                node = node[1]
+        return found

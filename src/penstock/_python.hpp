@@ -55,6 +55,11 @@ inline void mark_broken(fault_guard::Range* guard) noexcept {
 
 inline void* array_data(PyObject* array) noexcept { return PyArray_DATA(reinterpret_cast<PyArrayObject*>(array)); }
 
+// Its first so many rows: without any memory, which a slice would need. Nobody else may have it yet.
+inline void shorten(PyObject* array, std::uint64_t rows) noexcept {
+  PyArray_DIMS(reinterpret_cast<PyArrayObject*>(array))[0] = static_cast<npy_intp>(rows);
+}
+
 // A reference that the queue owned, handed to Cython, which will drop it.
 inline PyObject* owned(void* reference) noexcept { return static_cast<PyObject*>(reference); }
 

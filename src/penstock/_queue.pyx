@@ -5,6 +5,7 @@ A queue is a surface and a body. Each kind brings its bodies, which never see a 
 A closed handle has a body that refuses everything.
 """
 
+from cpython.number cimport PyNumber_Index
 from libc.stdint cimport int64_t, uint64_t
 
 import os
@@ -47,9 +48,10 @@ cdef int64_t remaining_ns(int64_t deadline):
 
 
 cdef object checked_int(str label, object value):
+    """An int of Python's own: what may be compared by its own code would pass every check."""
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
         raise TypeError(f"{label} must be an int: {label}={value!r}")
-    return value.__index__()
+    return int.__index__(PyNumber_Index(value))
 
 
 cdef list checked_positions(object positions):

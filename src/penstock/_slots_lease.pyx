@@ -158,12 +158,12 @@ cdef class LoanedSlot(Slot):
     @cython.critical_section
     def publish(self, length=None):
         """Let the others have it; of bytes, the first ``length``. Its views are over."""
+        asked = None if length is None else checked_int("length", length)  # before we look whether it is ours
         cdef SlotMemory memory = self._mine()
         cdef uint64_t size = memory.length
-        if length is not None:
+        if asked is not None:
             if memory.body.form == RECORD:
                 raise ValueError("a record has the length of its dtype: publish() takes none")
-            asked = checked_int("length", length)
             if not 0 <= asked <= memory.length:
                 raise ValueError(f"length must be between 0 and the slot's {memory.length} bytes: length={asked}")
             size = asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from types import TracebackType
 from typing import Any, NoReturn, Protocol, Self
 
@@ -51,7 +52,7 @@ class Lease:
         """Done with the first ``count`` items, or with all: they never come again. The rest is given back."""
         if isinstance(count, bool) or not (count is None or hasattr(type(count), "__index__")):
             raise TypeError(f"count must be an int or None: count={count!r}")
-        chosen = len(self) if count is None else count
+        chosen = len(self) if count is None else int.__index__(operator.index(count))  # before anything is over
         if not 0 <= chosen <= len(self):
             raise ValueError(f"count must be between 0 and the lease's {len(self)} items: count={count}")
         holding: Holding | None = self.__dict__.pop("_holding", None)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
+import itertools
+import signal
 import threading
 
 import pytest
+from interrupting import handling
 
 import penstock
 from deadline import until
@@ -168,3 +172,28 @@ def test_a_loop_that_is_closed_has_taken_nothing(q):
     loop.close()
     assert task.cancelled()
     assert left_in(queue) == [b"an item."]
+
+
+def test_a_handler_that_raises_as_soon_as_the_item_is_there_leaves_it_to_the_task(q):
+    """No instruction of our own lies between: the task has it, and the handler raises in the loop."""
+    q_taken = q.subscribe() if hasattr(q, "subscribe") else q
+    every = itertools.repeat(())
+    # one step of C's: takes the item, and then a signal has come
+    both = zip(
+        itertools.starmap(q_taken.get_nowait, every),
+        itertools.starmap(_thread.interrupt_main, itertools.repeat((signal.SIGALRM,))),
+        strict=True,
+    )
+    queue = Announced(q_taken)
+    queue.get_nowait = both.__next__
+    bridge = Bridge(queue)
+    q.put(b"an item.")
+    loop = asyncio.new_event_loop()
+    with handling(signal.SIGALRM, signal.default_int_handler):
+        task = loop.create_task(bridge.get())
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(task)
+    assert task.done()
+    loop.close()
+    assert task.exception() is None
+    assert task.result()[0] == b"an item."

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import multiprocessing
+import os
 import warnings
 
 import pytest
 
 import penstock
+from children import fork
 from penstock import BoundedQueue, EventQueue, GrowingQueue, IndexQueue, QueueNotShared
 
 MAKERS = {"bounded": lambda: BoundedQueue(8), "growing": GrowingQueue, "events": EventQueue}
@@ -158,6 +160,54 @@ print(item, os.waitstatus_to_exitcode(os.waitpid(forked[0], 0)[1]))
     )
     out, err = child.communicate(timeout=60)
     assert (out, err) == ("x 7\n", "")
+
+
+class Forking:
+    """An argument whose conversion forks; the parent goes on when the child has ended."""
+
+    def __init__(self) -> None:
+        self.pid = -1
+
+    def fork(self):
+        self.pid = fork()
+        if self.pid:
+            self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return 1
+
+    __index__ = fork
+
+    def __float__(self):
+        return float(self.fork())
+
+    def __iter__(self):
+        yield "y"
+        self.fork()
+        yield "z"
+
+
+FORKED_IN = {
+    "put_many": lambda q, taken, x: q.put_many(x),
+    "put": lambda q, taken, x: q.put("y", timeout=x),
+    "get": lambda q, taken, x: taken.get(timeout=x),
+    "get_many": lambda q, taken, x: taken.get_many(x),
+    "get_many_timeout": lambda q, taken, x: taken.get_many(5, timeout=x),
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("call", FORKED_IN)
+def test_a_call_whose_own_argument_forks_is_refused_in_the_child(kind, call):
+    q = MAKERS[kind]()
+    taken = q.subscribe() if kind == "events" else q
+    q.put("x")
+    argument = Forking()
+    try:
+        FORKED_IN[call](q, taken, argument)
+    except QueueNotShared:
+        os._exit(7 if argument.pid == 0 else 1)
+    if argument.pid == 0:
+        os._exit(0)
+    assert argument.status == 7
 
 
 def test_a_fork_that_executes_another_program_is_no_concern(children):

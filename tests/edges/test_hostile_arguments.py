@@ -5,6 +5,7 @@ Nothing of Python may run while a lock of a queue is held: an exception would le
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from edge_kinds import KINDS, item, number_of
 
 import penstock
+from children import fork
 
 
 class Refused(Exception):
@@ -187,3 +189,135 @@ def test_a_commit_whose_argument_ends_its_reader_moves_nobody_elses_place():
         with pytest.raises(penstock.QueueClosed):
             reader.commit(position)
         assert position.other.committed == 0
+
+
+LYING = """
+import contextlib, sys, warnings
+import numpy as np
+import penstock
+from edges.edge_kinds import KINDS, item
+
+warnings.simplefilter("ignore")  # Python's own, of what __index__ may return
+
+class Liar(int):
+    __lt__ = __gt__ = lambda self, other: False
+    __le__ = __ge__ = lambda self, other: True
+
+class Index:
+    def __init__(self, value):
+        self.value = value
+    def __index__(self):
+        return Liar(self.value)
+
+def committing(call):
+    with q.subscribe("hostile", start="earliest") as reader:
+        call(reader)
+
+def looking():
+    with penstock.EventQueue.create("records", item=np.dtype("i8")) as records, records.subscribe() as reader:
+        with reader.view(Index(0)):
+            pass
+
+few, many = Index(0), Index(1 << 40)
+CALLS = {
+    "get_many": lambda: q.get_many(few, block=False),
+    "lease": lambda: q.lease(few, block=False),
+    "release": lambda: q.lease(2).release(many),
+    "put_once": lambda: q.put_once([item(0)], "p", Index(-1), timeout=1),
+    "set_capacity": lambda: q.set_capacity(many),
+    "publish": lambda: q.loan().publish(many),
+    "loan": lambda: q.loan(length=many),
+    "keep_last": lambda: q.keep_last(Index(-1)),
+    "read": lambda: q.read(0, many),
+    "start": lambda: q.subscribe(start=many),
+    "epoch": lambda: q.valid_until(many),
+    "commit": lambda: committing(lambda reader: reader.commit(many)),
+    "reader_get_many": lambda: committing(lambda reader: reader.get_many(few, block=False)),
+    "view": looking,
+    "create": lambda: penstock.SlotQueue.create("other", few),
+    "index": lambda: penstock.IndexQueue(4).push(many),
+    "index_of_a_liar": lambda: penstock.IndexQueue(4).push(Liar(1 << 40)),
+    "index_create": lambda: penstock.IndexQueue(many),
+}
+kind = KINDS[sys.argv[1]]
+with kind.create("q") as q:
+    q.put_many([item(i) for i in range(4)])
+    for name, call in CALLS.items():
+        try:
+            call()
+            print(name, "was believed")
+        except (ValueError, AttributeError, TypeError):  # it is no number of items, or no call of this kind
+            pass
+    consumer, left = kind.consumer(q), 0
+    while consumer.try_get() is not None:
+        left += 1
+    print(left)
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_index_that_compares_as_it_likes_is_the_number_that_it_is(children, kind):
+    """It passed every check, and was then used as a length."""
+    assert children.run(LYING, kind) == "4\n"
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind].has_leases])
+@pytest.mark.parametrize(
+    "count", [np.array([3]), Hostile(lambda: None), 1.5, "3"], ids=["array", "hostile", "float", "str"]
+)
+def test_a_release_of_what_is_no_count_ends_no_lease(kind, count):
+    with KINDS[kind].create("q") as q:
+        q.put_many([item(i) for i in range(4)])
+        with q.lease(4) as lease:
+            with pytest.raises((TypeError, Refused)):
+                lease.release(count)
+            assert lease.is_held
+        assert q.try_get() is None
+
+
+class Acting:
+    """An index that does something first."""
+
+    def __init__(self, value: int, then: Callable[[], object]) -> None:
+        self.value = value
+        self.then = then
+
+    def __index__(self) -> int:
+        self.then()
+        return self.value
+
+
+@pytest.mark.parametrize("argument", ["position", "epoch"])
+def test_a_commit_whose_argument_closes_the_reader_moves_nobody(argument):
+    with KINDS["events"].create("q") as q:
+        q.put_many([item(i) for i in range(4)])
+        reader = q.subscribe("name", start="earliest")
+        others = []
+
+        def hand_over():
+            reader.close()
+            others.append(q.subscribe("name"))
+
+        position = Acting(3, hand_over) if argument == "position" else 3
+        epoch = Acting(0, hand_over) if argument == "epoch" else None
+        with pytest.raises(penstock.QueueClosed):
+            reader.commit(position, epoch=epoch)
+        assert others[0].committed == 0
+
+
+def test_a_publish_whose_argument_forks_is_the_parents(children):
+    with KINDS["slots"].create("q") as q:
+        slot = q.loan()
+        slot.array[:3] = list(b"abc")
+        pids = []
+        try:
+            slot.publish(Acting(3, lambda: pids.append(fork())))
+        except ValueError:
+            os._exit(7 if pids == [0] else 1)
+        if pids == [0]:
+            os._exit(0)
+        children.forks.add(pids[0])
+        assert children.wait(pids[0]) == 7
+        assert q.get(timeout=5) == b"abc"
+        with contextlib.suppress(penstock.Empty):
+            raise AssertionError(q.get(timeout=0.2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 
 import pytest
@@ -11,6 +12,7 @@ from edge_kinds import KINDS, item, number_of
 import penstock
 from deadline import PATIENCE_SECONDS
 from penstock import BoundedQueue, EventQueue, GrowingQueue
+from penstock._aio import Bridge
 
 IDLE_SECONDS = 0.4
 SPENT_LIMIT = 0.05  # of processor time meanwhile: who tries again and again has used all of it
@@ -115,3 +117,68 @@ def test_an_aget_of_a_queue_whose_only_item_is_on_lease_sleeps():
         return spent
 
     assert run(main()) < SPENT_LIMIT
+
+
+@pytest.mark.parametrize("name", [*NAMED, *UNNAMED])
+def test_an_aget_whose_helper_could_not_be_started_leaves_the_next_one_a_helper(name, monkeypatch):
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    async def main():
+        q = (NAMED | UNNAMED)[name]()
+        consumer = consumer_of(name, q)
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse)
+            with pytest.raises(RuntimeError, match="new thread"):
+                await consumer.aget()
+        task = asyncio.create_task(consumer.aget())
+        await asyncio.sleep(0.05)
+        q.put(item(7))
+        return number_of(await task)
+
+    assert run(main()) == 7
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("for_items", [True, False])
+def test_who_waits_for_a_helper_that_dies_gets_another(for_items):
+    class Dying:
+        """A queue whose helper finds no memory, once."""
+
+        died = False
+
+        def __init__(self):
+            self.q = BoundedQueue(2)
+
+        def get_nowait(self):
+            return self.q.get_nowait()
+
+        def put_nowait(self, item):
+            self.q.put_nowait(item)
+
+        def _slots_for(self, item):
+            return 1
+
+        def _wait_ready(self, for_items, slots, seconds):
+            if not self.died:
+                self.died = True
+                raise MemoryError
+            self.q._wait_ready(for_items, slots, seconds)
+
+    async def main():
+        queue = Dying()
+        bridge = Bridge(queue)
+        if not for_items:
+            queue.q.put_many([1, 2])
+        task = asyncio.create_task(bridge.get() if for_items else bridge.put(3))
+        await asyncio.sleep(0.05)
+        assert queue.died
+        assert not task.done()
+        if for_items:
+            queue.q.put(3)
+            return [await task]
+        got = [queue.q.get()]
+        await task
+        return [*got, *queue.q.get_many(2)]
+
+    assert run(main()) == ([3] if for_items else [1, 2, 3])

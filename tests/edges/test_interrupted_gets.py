@@ -12,6 +12,7 @@ import pytest
 from interrupting import STRIKES, Item, Struck, arm, handling, numbers_of, send, send_to_thread, struck_by
 
 import penstock
+from children import fork
 from deadline import until
 from penstock.opening import CLASSES
 
@@ -354,3 +355,37 @@ def test_an_overwriting_queue_whose_shelf_is_full_keeps_the_item_for_its_handle(
             q.get()
         assert q.qsize() == 1
         assert q.get().number == i
+
+
+class TestBesideAFullShelf:
+    """Then an overwriting queue's object is in its handle's keeping while it is unpickled, and a fork copies that."""
+
+    @pytest.fixture
+    def q(self):
+        with make("overwriting") as made:
+            made.put_many([Item(100)] * 64)
+            with made.lease(64):
+                made.put_many([Item(i) for i in range(3)])
+                yield made
+
+    def test_a_child_has_none_of_what_was_interrupted_before(self, q, children):
+        with arm(0, STRIKES["Ctrl-C"][1]), pytest.raises(KeyboardInterrupt):
+            q.get()
+        assert q.qsize() == 3
+
+        def work():
+            assert q.qsize() == 2
+            assert numbers_of([q.get(), q.get()]) == [1, 2]
+
+        assert children.wait(children.fork(work)) == 0
+        assert rest_of(q) == [0]
+
+    def test_a_fork_in_it_leaves_the_object_to_the_parent(self, q, children):
+        pids = []
+        with arm(0, lambda: pids or pids.append(fork())):
+            got = q.get().number
+        if pids == [0]:
+            os._exit(7 if got == 1 else 1)
+        children.forks.add(pids[0])
+        assert children.wait(pids[0]) == 7
+        assert [got, *rest_of(q)] == [0, 2]

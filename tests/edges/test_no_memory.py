@@ -30,10 +30,11 @@ def named(kind, form):
     return CLASSES[kind].create("q", item=FORMS[form][0], **options)
 
 
-def without_memory(first, call):
-    """The call, with its first-th allocation failing; None after a MemoryError."""
+def without_memory(first, lasts, call):
+    """The call, with its first-th allocation failing, or all from there on; None after a MemoryError."""
+    stop = 0 if lasts else first + 1
     try:
-        _testcapi.set_nomemory(first, first + 1)
+        _testcapi.set_nomemory(first, stop)
         return call()
     except MemoryError:
         return None
@@ -65,13 +66,13 @@ def taken(found, call, number_of):
         return [number_of(item) for item in found.items]
 
 
-def check(q, call, make, number_of):
+def check(q, call, make, number_of, lasts):
     consumer = q.subscribe() if hasattr(q, "subscribe") else q
     failures = 0
     for first in range(ALLOCATIONS):
         q.put_many([make(i) for i in range(COUNT)])
         got = [number_of(consumer.get())]  # whatever is made once is made
-        found = without_memory(first, call(consumer))
+        found = without_memory(first, lasts, call(consumer))
         failures += found is None
         got += taken(found, call, number_of)
         with contextlib.suppress(penstock.Empty):  # what a lease gave back comes in a moment
@@ -82,18 +83,30 @@ def check(q, call, make, number_of):
     return failures
 
 
+@pytest.mark.parametrize("lasts", [False, True], ids=["once", "from there on"])
 @pytest.mark.parametrize("call", [get, get_many, lease])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", CLASSES)
-def test_whatever_cannot_be_allocated_everything_is_got_once(kind, form, call):
+def test_whatever_cannot_be_allocated_everything_is_got_once(kind, form, call, lasts):
     with named(kind, form) as q:
         if call is lease and not hasattr(q, "lease"):
             return  # a log has readers instead
-        assert 0 < check(q, call, *FORMS[form][1:]) < ALLOCATIONS
+        assert 0 < check(q, call, *FORMS[form][1:], lasts) < ALLOCATIONS
 
 
 @pytest.mark.parametrize("make", [lambda: penstock.BoundedQueue(16), GrowingQueue, EventQueue])
 @pytest.mark.parametrize("call", [get, get_many])
-def test_references_are_got_once_whatever_cannot_be_allocated(make, call):
+@pytest.mark.parametrize("lasts", [False, True], ids=["once", "from there on"])
+def test_references_are_got_once_whatever_cannot_be_allocated(make, call, lasts):
     with make() as q:
-        assert check(q, call, lambda i: i, lambda got: got) < ALLOCATIONS
+        assert check(q, call, lambda i: i, lambda got: got, lasts) < ALLOCATIONS
+
+
+@pytest.mark.parametrize("lasts", [False, True], ids=["once", "from there on"])
+@pytest.mark.parametrize("call", [get, get_many])
+def test_objects_beside_a_full_shelf_are_got_once_whatever_cannot_be_allocated(call, lasts):
+    _, make, number_of = FORMS["objects"]
+    with CLASSES["overwriting"].create("q", 16, item=object) as q:
+        q.put_many([make(i) for i in range(16)])
+        with q.lease(16):
+            assert 0 < check(q, call, make, number_of, lasts) < ALLOCATIONS
