@@ -118,6 +118,8 @@ def silence() -> int:
 
 
 def end_at_once(number: int, terminal: int) -> None:
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)  # pressed once more, it would leave what is half done here
     while found := descendants():
         for pid in found:
             send(pid, signal.SIGKILL)

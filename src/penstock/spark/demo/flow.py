@@ -64,7 +64,8 @@ def queues() -> Iterator[tuple[EventQueue, str]]:
     candles = f"{name}-candles"
 
     def remove() -> None:
-        ticks.unlink()
+        with contextlib.suppress(FileNotFoundError):
+            ticks.unlink()
         with contextlib.suppress(FileNotFoundError):
             EventQueue.open(candles).unlink()
 
