@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from rich.console import Console
 from rows import TICK, check_each_once, numbered, parquet_numbers
+from spooling import stream_of
 
 import penstock
 from penstock.cli import main
@@ -21,8 +23,8 @@ from penstock.spark.pipelines import archive, running
 from penstock.spark.pipelines.lake import IN_CHECKPOINT, IN_LAKE, NotThisArchive, claim
 
 
-def archived(spark, to, **given):
-    assert archive(spark, "ticks", to, available_now=True, **given).awaitTermination(200)
+def archived(spark, to, queue="ticks", **given):
+    assert archive(spark, queue, to, available_now=True, **given).awaitTermination(200)
 
 
 def recreated(first, count):
@@ -81,6 +83,71 @@ def test_archives_of_earlier_versions_go_on_and_are_refused_where_they_are_wrong
     check_each_once(parquet_numbers(tmp_path / "lake-2"), 1600, start=1500)
 
 
+def refused(spark, to, queue="ticks", **given):
+    with pytest.raises(NotThisArchive) as caught:
+        archive(spark, queue, to, available_now=True, **given)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("harm", ["lost", "an older copy"])
+def test_a_lake_of_the_same_queue_is_gone_on_behind_as_the_error_says(spark, ticks, tmp_path, harm):
+    """From the earliest on, what is in the old one would be in the new one again."""
+    lake, checkpoint = tmp_path / "lake", tmp_path / "lake" / "_checkpoint"
+    ticks.subscribe("keeper", start="earliest").close()
+    for batch in range(3):
+        ticks.put_many(numbered(batch * 100, batch * 100 + 100))
+        archived(spark, lake)
+        if batch == 0:
+            shutil.copytree(checkpoint, tmp_path / "copy")
+    ticks.put_many(numbered(300, 350))
+    shutil.rmtree(checkpoint)
+    if harm == "an older copy":
+        shutil.copytree(tmp_path / "copy", checkpoint)
+    said = refused(spark, lake)
+    assert f"with --start and one more than the highest position in {lake} that goes on behind it" in said
+    start = 1 + spark.read.parquet(str(lake)).agg({"position": "max"}).first()[0]
+    archived(spark, tmp_path / "lake-2", options={"startingOffsets": start})
+    check_each_once(numbers_of(spark, lake, tmp_path / "lake-2"), 350)
+
+
+def test_an_older_copy_of_a_lake_is_gone_on_behind_as_the_error_says(spark, ticks, tmp_path):
+    lake, checkpoint = tmp_path / "lake", tmp_path / "state"
+    ticks.subscribe("keeper", start="earliest").close()
+    for batch in range(2):
+        ticks.put_many(numbered(batch * 100, batch * 100 + 100))
+        archived(spark, lake, checkpoint=checkpoint)
+        if batch == 0:
+            shutil.copytree(lake, tmp_path / "copy")
+    shutil.rmtree(lake)
+    shutil.copytree(tmp_path / "copy", lake)
+    said = refused(spark, lake, checkpoint=checkpoint)
+    start = re.search(rf"with --start (\d+) that goes on where {lake} is", said)[1]
+    archived(spark, tmp_path / "lake-2", options={"startingOffsets": start})
+    check_each_once(numbers_of(spark, lake, tmp_path / "lake-2"), 200)
+
+
+def test_what_a_spool_holds_is_taken_along_as_the_error_says(spark, queue_dir, tmp_path):
+    lake = tmp_path / "lake"
+    with penstock.BoundedQueue.create("jobs", 1024, item=TICK) as jobs:
+        jobs.put_many(numbered(0, 100))
+        archived(spark, lake, "jobs")
+        jobs.put_many(numbered(100, 150))
+        stream = stream_of(jobs, lake / "_checkpoint.spool")  # a query that was killed when it had taken these
+        start = stream.initialOffset()
+        stream.latestOffset(start, ReadAllAvailable())
+        stream.stop()
+        assert jobs.qsize() == 0
+        jobs.put_many(numbered(150, 160))
+        shutil.rmtree(lake / "_checkpoint")
+        said = refused(spark, lake, "jobs")
+        assert "--start" not in said, "which is refused for such a queue"
+        source, target = re.search(r"first move (\S+) to (\S+),", said).groups()
+        Path(target).parent.mkdir()
+        shutil.move(source, target)
+        archived(spark, re.search(r"as in --to (\S+)", said)[1], "jobs")
+        check_each_once(numbers_of(spark, lake, tmp_path / "lake-2"), 160)
+
+
 def made(folder, names):
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
@@ -103,10 +170,17 @@ STATES = [
     ([0], [0], [0], MINE, OTHER, False),
     ([0], [], [], None, None, False),  # Spark would leave out the first batch
     ([0], [], [], None, MINE, False),
-    ([3], [1], [1, 2], MINE, MINE, False),  # a copy of the checkpoint from earlier
-    ([2], [1], [1], MINE, MINE, False),
-    ([1], [2], [2], MINE, MINE, False),  # or of the archive
+    ([0, 1, 2, 3], [1], [1, 2], MINE, MINE, False),  # a copy of the checkpoint from earlier
+    ([0, 1, 2], [1], [1], MINE, MINE, False),
+    ([0, 1], [2], [2], MINE, MINE, False),  # or of the archive
     ([], [2], [2], None, MINE, False),
+    ([0, 1, 3], [3], [3], MINE, MINE, False),  # of the archive's log a part was removed
+    (["9.compact", 11], [11], [11], MINE, MINE, False),
+    ([10, 11], [11], [11], MINE, MINE, False),
+    ([0, 1, 2], [2], [], MINE, MINE, False),  # of the checkpoint a part was removed: Spark would begin at batch 0
+    ([0, 1, 2], [2], [1], MINE, MINE, False),
+    ([0, 1, 2, 3], [3], [3, 4, 5], MINE, MINE, False),  # or leave out batch 4
+    ([0, 1, 2, 3, 4], [3], [3, 4, 5], MINE, MINE, False),
 ]
 
 
@@ -144,6 +218,39 @@ def test_a_checkpoint_that_has_begun_one_archive_begins_no_other_and_files_are_n
     claim(spark, f"file:{tmp_path}/lakes", tmp_path / "newer")  # a folder of archives may be one itself
 
 
+@pytest.mark.parametrize("how", ["moved", "copied", "a link"])
+def test_an_archive_under_another_name_is_refused_since_spark_would_not_see_all_of_it(spark, ticks, tmp_path, how):
+    lake, other = tmp_path / "lake", tmp_path / "other"
+    ticks.put_many(numbered(0, 100))
+    archived(spark, lake)
+    if how == "moved":
+        lake.rename(other)
+    elif how == "copied":
+        shutil.copytree(lake, other)
+    else:
+        other.symlink_to(lake)
+    ticks.put_many(numbered(100, 150))
+    assert f"{other} was begun as {lake}; name it so, after moving it back" in refused(spark, other)
+    if how == "moved":
+        other.rename(lake)
+    archived(spark, f"file://{lake}/")
+    check_each_once(numbers_of(spark, lake), 150)
+
+
+def test_a_mark_that_is_damaged_is_refused_and_the_remedy_works(spark, tmp_path):
+    lake, checkpoint = tmp_path / "lake", tmp_path / "state"
+    claim(spark, lake, checkpoint)
+    for mark in (lake / IN_LAKE, checkpoint / IN_CHECKPOINT):
+        for text in ("", "[]"):
+            mark.write_text(text)
+            remedy = f"remove {IN_LAKE} .* and {IN_CHECKPOINT}"
+            with pytest.raises(NotThisArchive, match=f"{mark} .* is damaged; .* {remedy}"):
+                claim(spark, lake, checkpoint)
+        (lake / IN_LAKE).unlink()
+        (checkpoint / IN_CHECKPOINT).unlink()
+        claim(spark, lake, checkpoint)
+
+
 def test_of_two_who_mark_a_directory_at_once_one_is_first(spark, tmp_path):
     place = Place(spark, tmp_path / "lake")
     assert place.write_first("mark", "mine") == "mine"
@@ -173,6 +280,39 @@ def test_a_run_that_passes_items_over_or_leaves_some_is_told(spark, ticks, tmp_p
     monkeypatch.setattr(sys.modules["penstock.spark.pipelines.archive"], "claim", lambda *_: None)
     lost = run()
     assert (lost.rows, lost.left, lost.passed_over) == (0, 0, 1000)
+
+
+def run_to_the_end(spark, lake, **given):
+    return running.run(
+        spark,
+        lambda: archive(spark, "ticks", lake, **given),
+        Address("ticks"),
+        "archive",
+        Console(quiet=True),
+        checkpoint=lake / "_checkpoint",
+        available_now=given.get("available_now", False),
+    )
+
+
+@pytest.mark.parametrize("options", [{"startingOffsets": "latest"}, {"startingOffsets": 1000}, {"reader": "mine"}])
+@pytest.mark.parametrize("available_now", [False, True])
+def test_a_query_that_begins_at_the_end_has_no_lag_and_ends_with_its_queue(
+    spark, ticks, tmp_path, options, available_now
+):
+    ticks.put_many(numbered(0, 1000))
+    ticks.subscribe("mine", start=1000).close()
+    ticks.shutdown()
+    summary = run_to_the_end(spark, tmp_path / "lake", options=options, available_now=available_now)
+    assert (summary.rows, summary.position, summary.lag, summary.left, summary.passed_over) == (0, 1000, 0, 0, 0)
+
+
+def test_one_that_is_to_do_what_is_there_and_is_stopped_says_what_is_left(spark, ticks, tmp_path, monkeypatch):
+    ticks.put_many(numbered(0, 1000))
+    monkeypatch.setattr(running, "watch", lambda *_: "stopped")
+    given = {"available_now": True, "options": {"maxRowsPerTrigger": 1}}
+    summary = run_to_the_end(spark, tmp_path / "lake", **given)
+    assert (summary.ended, summary.passed_over) == ("stopped", 0)
+    assert summary.left == 1000 - summary.position > 0
 
 
 @pytest.mark.parametrize(("left", "passed_over", "code"), [(0, 0, 0), (7, 0, 1), (0, 7, 1)])

@@ -108,12 +108,13 @@ def test_ctrl_c_while_java_starts_ends_everything_and_is_one_line(command, tmp_p
     assert list((tmp_path / "0" / "tmp").glob("penstock-spark-*")) == [], "nor are files"
 
 
-def test_ctrl_c_while_everything_is_imported_is_one_line_too(command, tmp_path):
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")])
+def test_a_signal_while_everything_is_imported_is_one_line_too(command, tmp_path, number, name):
     archive = command("archive", "ticks", "--to", str(tmp_path / "lake"))
     maps = Path(f"/proc/{archive.process.pid}/maps")
     until(lambda: "/numpy/" in maps.read_text(), "the import of numpy")
-    archive.press()
-    archive.check_ended()
+    archive.press(number)
+    archive.check_ended(number, name)
 
 
 def test_sigterm_while_a_query_is_planned_ends_everything_and_no_reader_is_left(command, ticks, tmp_path):
@@ -125,6 +126,18 @@ def test_sigterm_while_a_query_is_planned_ends_everything_and_no_reader_is_left(
     if code:  # else it had come to work by then, and has ended in order
         archive.check_ended(signal.SIGTERM, "SIGTERM")
         assert [reader.name for reader in ticks.readers() if reader.name] == []
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "times"), [(signal.SIGTERM, "SIGTERM", 1), (signal.SIGINT, "Ctrl-C", 3)], ids=["all", "thrice"]
+)
+def test_a_query_at_work_that_cannot_end_in_order_ends_with_one_line(command, tmp_path, number, name, times):
+    """Its Java has ended by the same signal, or somebody does not want to wait."""
+    lake = tmp_path / "lake"
+    archive = command("archive", "ticks", "--to", str(lake), "--max-rows", "1", "--json")
+    until(lambda: (lake / "_checkpoint" / "commits" / "1").exists(), "the second batch", 120)
+    archive.press(number, times=times)
+    archive.check_ended(number, name)
 
 
 def test_ctrl_c_in_the_demo_ends_its_producers_and_removes_its_queues(command, queue_dir, tmp_path):

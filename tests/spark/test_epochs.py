@@ -115,6 +115,17 @@ def test_a_query_goes_on_after_a_crash_of_the_machine_with_every_new_item(childr
     again.stop()
 
 
+def test_a_checkpoint_of_a_later_epoch_than_the_queue_s_is_refused_as_one_that_is_ahead():
+    """Such as when the queue's file was put back from a copy."""
+    with EventQueue.create("q", item="<i8") as q:
+        q.put_many(np.arange(100))
+        stream = reader()
+        offset = {**stream.initialOffset(), "position": 50, "epoch": 3}
+        with pytest.raises(ValueError, match=r"ahead of the queue 'q': it is of epoch 3, the queue of epoch 0.*older"):
+            stream.latestOffset(offset, ReadAllAvailable())
+        stream.stop()
+
+
 @pytest.mark.parametrize("epoch", [0, None])
 def test_a_checkpoint_beyond_the_cut_is_data_lost_however_much_was_put_since(children, epoch):
     """Such as one of a version that named what was not on the disk: it had no epoch."""

@@ -14,6 +14,7 @@ from test_stream import Stream
 
 import penstock
 from deadline import until
+from penstock.spark import attachment
 from penstock.spark.address import Address
 from penstock.spark.options import SourceOptions
 from penstock.spark.spans import Span
@@ -124,6 +125,61 @@ def test_a_reader_stays_once_its_query_is_known_to_have_committed(ticks, tmp_pat
     again.attached().leave()
     again.stop()
     assert len(names(ticks)) == 1, "a later batch that fails is not the first"
+
+
+@pytest.mark.parametrize("given", [{}, {"startingOffsets": "50"}])
+@pytest.mark.parametrize("name", ["mine", "spark-12345678aaaaaa-10"])
+def test_a_reader_that_was_named_and_there_before_stays_wherever_the_query_begins(ticks, name, given):
+    """The second is another query's, which this one takes over."""
+    ticks.put_many(numbered(0, 100))
+    ticks.subscribe(name, start=10).close()
+    stream = reader_of(ticks, reader=name, **given)
+    plan(stream)
+    stream.attached().leave()
+    stream.stop()
+    assert names(ticks) == [name]
+
+
+def test_a_query_that_was_stopped_after_its_first_commit_is_not_taken_for_one_that_stays_away(
+    ticks, tmp_path, monkeypatch
+):
+    """Its checkpoint alone told of the commit: with a long interval Spark asks for nothing more for hours."""
+    ticks.put_many(numbered(0, 1000))
+    stream = reader_of(ticks, checkpointLocation=str(tmp_path))
+    _, end, _ = plan(stream)
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "0").touch()
+    stream.attached().leave()
+    stream.stop()
+    monkeypatch.setattr("penstock.spark.attachment.COMING_BACK_SECONDS", -1.0)
+    other = reader_of(ticks)
+    plan(other)
+    assert end["reader"] in names(ticks)
+    other.stop()
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_query_whose_connection_is_closed_leaves_as_one_that_is_told_to_unless_its_driver_is_gone(
+    monkeypatch, is_killed
+):
+    """Spark closes it first and sends SIGTERM then: on a busy machine the process has ended in between."""
+    monkeypatch.setattr(attachment, "PARTING_SECONDS", 0.1)
+    left = []
+    attachment.leave_unless_killed(lambda: left.append(True), -1 if is_killed else os.getppid())
+    assert bool(left) != is_killed
+
+
+@pytest.mark.parametrize("others", [0, 3])
+def test_a_query_needs_one_line_for_readers(queue_dir, others):
+    with penstock.EventQueue.create("few", item="i8", readers=others + 1) as few:
+        few.put_many(range(10))
+        for number in range(others):
+            few.subscribe(f"other {number}", start="earliest").close()
+        stream = reader_of(few)
+        _, end, spans = plan(stream)
+        assert [(span.start, span.stop) for span in spans] == [(0, 10)]
+        assert end["reader"] in names(few)
+        stream.stop()
 
 
 def test_what_killed_queries_left_an_hour_ago_is_removed_by_the_next_and_nothing_else(ticks):

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import subprocess
 
 import pytest
 from rows import TICK, numbered
@@ -77,6 +78,31 @@ def test_a_parent_where_anybody_can_put_another_in_its_place_is_refused(tmp_path
         staging_root(str(parent / "mine" / "rows"), "jobs", "abc")
     parent.chmod(remedy)
     staging_root(str(parent / "mine" / "rows"), "jobs", "abc")
+
+
+def test_a_directory_in_one_whose_group_is_inherited_is_private_too(tmp_path):
+    tmp_path.chmod(0o2755)
+    made = make_private(tmp_path / "spool", "spoolDir")
+    assert mode_of(made) == 0o2700
+    made.chmod(0o2750)
+    with pytest.raises(PermissionError, match=r"its mode is 2750; .*chmod 700 it"):
+        make_private(made, "spoolDir")
+    subprocess.run(["chmod", "700", made], check=True)  # which leaves that bit of a directory as it is
+    make_private(made, "spoolDir")
+
+
+@pytest.mark.parametrize("way", ["shared/way", "home"])
+def test_a_link_on_the_way_must_not_lie_where_anybody_can_turn_it(tmp_path, way):
+    parent = tmp_path / "shared"
+    parent.mkdir()
+    (tmp_path / "real").mkdir(mode=0o700)
+    (parent / "way").symlink_to(tmp_path / "real")
+    (tmp_path / "home").symlink_to("real/../shared/way")
+    parent.chmod(0o777)
+    with pytest.raises(PermissionError, match=rf"{parent} has mode 0777; chmod o-w or \+t it"):
+        make_private(tmp_path / way / "spool", "spoolDir")
+    parent.chmod(0o755)
+    assert make_private(tmp_path / way / "spool", "spoolDir").samefile(tmp_path / "real" / "spool")
 
 
 @needs_root

@@ -16,7 +16,7 @@ from typing import Any
 import penstock
 from penstock.errors import QueueNotFound, QueueReplaced
 
-__all__ = ["ANEW", "ELSEWHERE", "Address", "queue_directory"]
+__all__ = ["ANEW", "ELSEWHERE", "Address", "commanded", "queue_directory"]
 
 ELSEWHERE = (
     "and a query that writes files into a new directory, too, since Spark's file sink leaves out the batches of a new "
@@ -62,6 +62,11 @@ class Address:
     def read(self, start: int, stop: int) -> Any:
         """The items of these positions. The only thing that a task asks of a queue."""
         return kept_open(self).read(start, stop)
+
+
+def commanded(position: int) -> str:
+    """The commands have no failOnDataLoss: how they go on there."""
+    return f", and a command does with --start {position}, a new --checkpoint and, for penstock archive, another --to"
 
 
 def told_by_pickle(queue: Any) -> tuple[str, str]:

@@ -27,6 +27,7 @@ its start once more: only the first batch tells, by its token.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import re
@@ -37,10 +38,11 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from penstock import DataLost, EventQueue, PenstockError, ReaderInUse, TooManyReaders
-from penstock.spark.address import Address
+from penstock.spark.address import ANEW, Address, commanded
 from penstock.spark.options import SourceOptions, Start
 from penstock.spark.spans import check_retained
 
@@ -50,6 +52,7 @@ BUSY_SECONDS = 10.0  # that the process of a killed query may take to end and le
 CHECK_SECONDS = 1.0
 COMING_BACK_SECONDS = 3600.0  # that a query which was killed in its first batch has to be started again
 CROWDED_SECONDS = 60.0  # the same when all lines for readers are taken
+PARTING_SECONDS = 2.0  # that a killed driver may take to be gone after its connections
 TOKEN = re.compile(r"spark-(?P<born>[0-9a-f]{8})[0-9a-f]{6}-(?P<at>\d+)")
 RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"  # the process of a stream reader
 
@@ -67,6 +70,8 @@ class Attachment:
         self.is_removable = False
         """Is the durable reader one that a query has made for itself?"""
         self.has_committed = False
+        self.planned: int | None = None
+        """Where the last batch ends that was planned."""
         self.checked = time.monotonic()
 
     @property
@@ -93,6 +98,11 @@ class Attachment:
 
     def check_epoch(self, position: int, epoch: int) -> int:
         """The position, if it still stands for the same item; else the cut that it lies beyond, if that may be."""
+        if epoch > self.queue.epoch:
+            raise ValueError(
+                f"the checkpoint is ahead of the queue {self.address.name!r}: it is of epoch {epoch}, the queue of "
+                f"epoch {self.queue.epoch}; the queue's file is older than the checkpoint; {ANEW}"
+            )
         valid = self.queue.valid_until(epoch)
         if position <= valid or epoch == self.queue.epoch:
             return position
@@ -102,7 +112,7 @@ class Attachment:
             f"the machine went down since the checkpoint was written, and the queue {self.address.name!r} was cut back "
             f"to what was on its disk: the checkpoint is at position {position} of epoch {epoch}, the log was cut at "
             f"{valid}, and is in epoch {self.queue.epoch} now; positions beyond the cut belong to other items; "
-            "failOnDataLoss=false goes on from the cut",
+            f"failOnDataLoss=false goes on from the cut{commanded(valid)}",
             position,
             valid,
         )
@@ -140,10 +150,12 @@ class Attachment:
     def hold(self, reader: str, token: str, position: int) -> int:
         """Make sure that the durable reader is ours; the earliest position that it can still give."""
         if self.durable is None:
+            was_there = self.has_reader(reader)
             if token == self.token and self.options.starting is not None:
                 self.forget(reader)  # a new query that was told where to start: the reader's old place is given up
             self.forget_those_who_stay_away(COMING_BACK_SECONDS, but=reader)
-            self.is_removable = TOKEN.fullmatch(reader) is not None or not self.has_reader(reader)
+            is_given = reader == self.options.reader
+            self.is_removable = not was_there or (not is_given and TOKEN.fullmatch(reader) is not None)
             self.durable = self.subscribe(reader, max(position, self.queue.earliest))
             if self.ephemeral is not None:
                 self.ephemeral.close()
@@ -162,6 +174,9 @@ class Attachment:
         self.hold(reader, token, position)
         if position > self.durable.committed:
             self.durable.commit(position)
+
+    def note_planned(self, stop: int) -> None:
+        self.planned = stop
 
     def note_done(self, position: int, began: int) -> None:
         """Spark is done with everything before the position, in a query that began there."""
@@ -188,9 +203,12 @@ class Attachment:
         try:
             return subscribe()
         except TooManyReaders:
-            if not self.forget_those_who_stay_away(CROWDED_SECONDS, but):
+            if self.ephemeral is not None:  # the last line is our own
+                self.ephemeral.close()
+                self.ephemeral = None
+            elif not self.forget_those_who_stay_away(CROWDED_SECONDS, but):
                 raise
-            return subscribe()
+            return self.with_a_line(subscribe, but)
 
     def subscribe(self, name: str, start: Start) -> Any:
         deadline = time.monotonic() + BUSY_SECONDS
@@ -231,7 +249,11 @@ class Attachment:
     def leave(self) -> None:
         """The query is over, by an error or because somebody stopped it: a reader that stands for nothing goes too."""
         name = self.durable.name if self.durable is not None and self.is_removable else None
-        if name is None or self.has_committed or has_commits(self.options.checkpoint):
+        if name is None or self.has_committed:
+            return
+        if has_commits(self.options.checkpoint):
+            if self.planned is not None and self.planned > self.durable.committed:
+                self.durable.commit(self.planned)  # where it began it would be taken for one that never committed
             return
         self.durable.close()
         with contextlib.suppress(PenstockError, ValueError):  # a restart was quicker, and holds it
@@ -245,7 +267,10 @@ def has_commits(checkpoint: str | None) -> bool:
 
 
 def when_the_query_ends(leave: Callable[[], None]) -> None:
-    """Have this called when Spark ends the process of a stream reader, and only there: it does so by SIGTERM."""
+    """Have this called when Spark ends the process of a stream reader, and only there.
+
+    It closes the connection and sends SIGTERM. Whoever sees the first before the second ends by itself.
+    """
     program = getattr(sys.modules["__main__"], "__spec__", None)
     if program is None or program.name != RUNNER or threading.current_thread() is not threading.main_thread():
         return
@@ -256,3 +281,21 @@ def when_the_query_ends(leave: Callable[[], None]) -> None:
         os._exit(128 + number)
 
     signal.signal(signal.SIGTERM, end)
+    sys.excepthook = quiet_when_closed
+    atexit.register(leave_unless_killed, leave, os.getppid())
+
+
+def leave_unless_killed(leave: Callable[[], None], driver: int) -> None:
+    """The connection is closed: by a driver that lives on, or with one that was killed and is to come back."""
+    deadline = time.monotonic() + PARTING_SECONDS
+    while os.getppid() == driver and time.monotonic() < deadline:
+        time.sleep(0.02)
+    if os.getppid() == driver:
+        with contextlib.suppress(Exception):
+            leave()
+
+
+def quiet_when_closed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """What goes wrong is told by Spark; that it has closed the connection is no error."""
+    if not isinstance(error, BrokenPipeError | ConnectionResetError | EOFError):
+        sys.__excepthook__(kind, error, trace)

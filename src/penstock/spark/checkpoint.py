@@ -20,7 +20,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-__all__ = ["NONE", "Checkpoint", "Place", "last_batch"]
+__all__ = ["NONE", "Checkpoint", "Place", "first_lacking", "last_batch"]
 
 NONE = -1  # where there is no batch yet
 
@@ -98,6 +98,12 @@ def last_batch(names: list[str]) -> int:
     return max((int(number) for number in numbers if number.isdecimal()), default=NONE)
 
 
+def first_lacking(names: list[str]) -> int | None:
+    """The first batch that such a log should have one by one, after the last file of many, and has not."""
+    whole = last_batch([name for name in names if name.endswith(".compact")])
+    return next((batch for batch in range(whole + 1, last_batch(names)) if str(batch) not in names), None)
+
+
 class Checkpoint:
     """As it was when it was looked at."""
 
@@ -117,14 +123,15 @@ class Checkpoint:
 
     def position(self) -> int | None:
         """Up to where everything is done; None if nothing is."""
-        if self.done != NONE:
-            offset = self.offset(self.done)
-            return None if offset is None else int(offset["position"])
-        return self.began()
+        return self.began() if self.done == NONE else self.position_after(self.done)
 
     def position_planned(self) -> int | None:
         """Up to where batches are planned; None if none is."""
-        offset = None if self.planned == NONE else self.offset(self.planned)
+        return None if self.planned == NONE else self.position_after(self.planned)
+
+    def position_after(self, batch: int) -> int | None:
+        """Where a batch ends; None if the log does not have it."""
+        offset = self.offset(batch)
         return None if offset is None else int(offset["position"])
 
     def began(self) -> int | None:

@@ -148,7 +148,14 @@ def run(
         spool_dir = beside(checkpoint).get("spoolDir")
         with running.started_spark(shared["master"], console) as spark:
             summary = running.run(
-                spark, lambda: start(spark), Address(queue), title, console, spool_dir, checkpoint=checkpoint
+                spark,
+                lambda: start(spark),
+                Address(queue),
+                title,
+                console,
+                spool_dir,
+                checkpoint=checkpoint,
+                available_now=shared["available_now"],
             )
     if shared["as_json"]:
         click.echo(json.dumps(summary.as_dict(), indent=2))

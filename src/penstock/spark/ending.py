@@ -18,14 +18,13 @@ import contextlib
 import ctypes
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["at_the_end", "in_a_thread", "interruptible", "whenever_it_ends"]
+__all__ = ["at_the_end", "end_everything", "in_a_thread", "interruptible", "whenever_it_ends"]
 
 Result = TypeVar("Result")
 
@@ -95,8 +94,9 @@ def in_a_thread(work: Callable[[], Result]) -> Result:
 
 def end_everything(number: int, frame: object) -> None:
     """The handler; pressed again while it waits, it does not wait."""
+    terminal = silence()
     for each in SIGNALS:
-        signal.signal(each, lambda *_: end_at_once(number))
+        signal.signal(each, lambda *_: end_at_once(number, terminal))
     asked: set[int] = set()
     deadline = time.monotonic() + PATIENCE_SECONDS
     while (found := descendants()) and time.monotonic() < deadline:
@@ -106,10 +106,20 @@ def end_everything(number: int, frame: object) -> None:
                 send(pid, signal.SIGTERM if may_be_asked(pid) else signal.SIGKILL)
         reap()
         time.sleep(LOOK_SECONDS)
-    end_at_once(number)
+    end_at_once(number, terminal)
 
 
-def end_at_once(number: int) -> None:
+def silence() -> int:
+    """Whatever other threads say of Java's end, nobody is to read; where stderr was is returned."""
+    terminal = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    return terminal
+
+
+def end_at_once(number: int, terminal: int) -> None:
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)  # pressed once more, it would leave what is half done here
     while found := descendants():
         for pid in found:
             send(pid, signal.SIGKILL)
@@ -118,10 +128,11 @@ def end_at_once(number: int) -> None:
     for work in works:
         with contextlib.suppress(Exception):
             work()
-    clean_line = "\r\x1b[2K\x1b[?25h" if sys.stderr.isatty() else ""  # of a spinner, which hides the cursor
+    clean_line = "\r\x1b[2K\x1b[?25h" if os.isatty(terminal) else ""  # of a spinner, which hides the cursor
     with contextlib.suppress(OSError):
         os.write(
-            2, f"{clean_line}stopped by {SIGNALS[signal.Signals(number)]}: all that it had started has ended\n".encode()
+            terminal,
+            f"{clean_line}stopped by {SIGNALS[signal.Signals(number)]}: all that it had started has ended\n".encode(),
         )
     os._exit(128 + number)
 

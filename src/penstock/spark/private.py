@@ -2,8 +2,11 @@
 
 Whoever can write into such a directory can put rows of his own into a queue, and whoever can read it sees everybody's
 rows. So it must belong to this user with mode 0700, must not be a link that somebody may turn elsewhere, and must not
-lie in a directory where anybody may put another one in its place. An open one is refused and not closed: what is in it
-may be somebody else's already, and only its owner can tell.
+lie in a directory where anybody may put another one in its place, nor be reached through a link in such a one. An open
+one is refused and not closed: what is in it may be somebody else's already, and only its owner can tell.
+
+Of the mode only what others may do counts. A directory in one with the set-group-ID bit inherits that bit, which opens
+nothing, and which ``chmod 700`` leaves as it is.
 
 A parent that a group may write to is that group's administrator's decision, and is left alone.
 """
@@ -13,12 +16,18 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 __all__ = ["make_private"]
 
 PRIVATE = 0o700
+OTHERS = 0o077
 PARENT = 0o755  # of what is made on the way: where the rows are is no secret
+BY = {
+    "spoolDir": "the option spoolDir (of a command with --checkpoint: it lies beside that)",
+    "stagingDir": "the option stagingDir (of a command with TMPDIR: it lies in that)",
+}
 
 
 def make_private(directory: Path, option: str) -> Path:
@@ -42,11 +51,11 @@ def make_parents(directory: Path) -> None:
 
 def check_private(directory: Path, option: str) -> None:
     found = directory.lstat()
-    another = f"name another directory with the option {option}"
+    another = f"name another directory with {BY[option]}"
     if stat.S_ISLNK(found.st_mode):
         raise PermissionError(
             f"{directory} must be a directory and no link to one: it leads to {directory.resolve()}; "
-            f"name that one with the option {option}"
+            f"name that one with {BY[option]}"
         )
     if not stat.S_ISDIR(found.st_mode):
         raise NotADirectoryError(f"{directory} must be a directory, and is none; {another}")
@@ -55,7 +64,7 @@ def check_private(directory: Path, option: str) -> None:
             f"{directory} must belong to the user {os.geteuid()}: it belongs to {found.st_uid}; {another}"
         )
     mode = stat.S_IMODE(found.st_mode)
-    if mode & ~PRIVATE:
+    if mode & OTHERS:
         raise PermissionError(
             f"{directory} must be closed to others, mode 0700: its mode is {mode:04o}; see that what is in it is "
             f"yours and chmod 700 it, or {another}"
@@ -63,10 +72,29 @@ def check_private(directory: Path, option: str) -> None:
 
 
 def check_parents(directory: Path, option: str) -> None:
-    for parent in directory.resolve().parents:
+    for parent in looked_into(directory):
         mode = parent.stat().st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise PermissionError(
                 f"{directory} must not lie where anybody can put another directory in its place: {parent} has mode "
-                f"{stat.S_IMODE(mode):04o}; chmod o-w or +t it, or name a directory elsewhere with the option {option}"
+                f"{stat.S_IMODE(mode):04o}; chmod o-w or +t it, or name a directory elsewhere with {BY[option]}"
             )
+
+
+def looked_into(path: Path) -> Iterator[Path]:
+    """Every directory in which a name of the path is looked up, also through the links on the way."""
+    at, names = Path("/"), list(reversed(path.parts[1:]))
+    while names:
+        name = names.pop()
+        if name == "..":
+            at = at.parent
+            continue
+        yield at
+        step = at / name
+        if not step.is_symlink():
+            at = step
+            continue
+        target = step.readlink()
+        if target.is_absolute():
+            at = Path("/")
+        names.extend(name for name in reversed(target.parts) if name != "/")

@@ -52,6 +52,15 @@ class Progress(StreamingQueryListener):
         """Those of one query that had rows."""
         return self.of_queries.get(str(query.id), [])
 
+    def began(self, query: StreamingQuery) -> int | None:
+        """Where a query begins that has not done a batch yet; None as long as it has not looked."""
+        for progress in query.recentProgress:
+            for source in progress.sources:
+                fields = fields_of(source.latestOffset)
+                if "began" in fields and "reader" in fields:
+                    return int(fields["began"]["at"])
+        return None
+
     def settled(self, query: StreamingQuery) -> list[Batch]:
         """The same for a query that has ended, with what its last reports say, whether they have come or not."""
         for progress in query.recentProgress:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from penstock import DataLost
-from penstock.spark.address import Address
+from penstock.spark.address import Address, commanded
 from penstock.spark.columns import to_batch
 from penstock.spark.spool import unpacked
 
@@ -39,7 +39,8 @@ def check_retained(address: Address, start: int, stop: int, earliest: int, *, ma
         return min(earliest, stop)
     raise DataLost(
         f"the queue {address.name!r} no longer has position {start}: earliest={earliest}; it was freed by clear or "
-        "keep_last, or dropped when the queue was full; failOnDataLoss=false goes on from the earliest",
+        "keep_last, or dropped when the queue was full; failOnDataLoss=false goes on from the earliest"
+        f"{commanded(earliest)}",
         start,
         earliest,
     )

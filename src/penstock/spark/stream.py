@@ -127,6 +127,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         stop = self.position(end)
         self.attached().note_done(first, int(end["began"]["at"]))
         earliest = self.attached().hold(end["reader"], end["began"]["as"], first)
+        self.attached().note_planned(stop)
         first = check_retained(self.address, first, stop, earliest, may_skip=not self.options.fail_on_data_loss)
         return cut(self.attached().read_address, first, stop, self.options.partitions)
 

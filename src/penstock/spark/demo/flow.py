@@ -22,7 +22,7 @@ from penstock.spark.demo.plot import draw
 from penstock.spark.demo.ticks import TICK, Producers
 from penstock.spark.ending import at_the_end
 from penstock.spark.pipelines import aggregate, archive
-from penstock.spark.pipelines.running import noted_interrupts, started_spark
+from penstock.spark.pipelines.running import Interrupts, ending_with_all, noted_interrupts, started_spark
 from penstock.spark.progress import Progress, has_ended
 
 __all__ = ["run"]
@@ -64,7 +64,8 @@ def queues() -> Iterator[tuple[EventQueue, str]]:
     candles = f"{name}-candles"
 
     def remove() -> None:
-        ticks.unlink()
+        with contextlib.suppress(FileNotFoundError):
+            ticks.unlink()
         with contextlib.suppress(FileNotFoundError):
             EventQueue.open(candles).unlink()
 
@@ -82,8 +83,13 @@ class Demonstration:
         self.out = out
         self.console = console
         self.progress = Progress(spark)
+        self.interrupted = Interrupts()
 
     def run(self, seconds: float, rate: float) -> Account:
+        with ending_with_all(self.interrupted):
+            return self.run_in_order(seconds, rate)
+
+    def run_in_order(self, seconds: float, rate: float) -> Account:
         producers = Producers(self.ticks, rate)
         with self.console.status("planning two queries: the archive and the candles"):
             queries = self.start_queries()
@@ -146,7 +152,7 @@ class Demonstration:
     def show(self, picture: Picture, queries: tuple[StreamingQuery, ...], seconds: float) -> None:
         began = time.monotonic()
         live = Live(console=self.console, refresh_per_second=4, transient=True)
-        with noted_interrupts() as interrupted, live:
+        with noted_interrupts(self.interrupted) as interrupted, live:
             while (elapsed := time.monotonic() - began) < seconds and not interrupted.is_set():
                 live.update(picture.draw(elapsed, seconds))
                 picture.take_candles()

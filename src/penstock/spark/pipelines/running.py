@@ -22,13 +22,22 @@ from rich.table import Table
 from penstock import PenstockError
 from penstock.spark.address import Address
 from penstock.spark.checkpoint import Checkpoint
-from penstock.spark.ending import in_a_thread
+from penstock.spark.ending import end_everything, in_a_thread
 from penstock.spark.kinds import kind_of
 from penstock.spark.progress import Batch, Progress, has_ended
 from penstock.spark.spool import backlog_of
 from penstock.spark.starting import session
 
-__all__ = ["QueryFailed", "Summary", "cause", "noted_interrupts", "run", "started_spark"]
+__all__ = [
+    "Interrupts",
+    "QueryFailed",
+    "Summary",
+    "cause",
+    "ending_with_all",
+    "noted_interrupts",
+    "run",
+    "started_spark",
+]
 
 Result = TypeVar("Result")
 
@@ -93,6 +102,7 @@ def run(
     spool_dir: str | None = None,
     *,
     checkpoint: str | Path | None = None,
+    available_now: bool = False,
 ) -> Summary:
     """Start the query and stay until its end. With its checkpoint it is known how far it was before."""
     progress = Progress(spark)
@@ -105,15 +115,16 @@ def run(
             query = failing_clearly(start)
         began = time.monotonic()
         view = View(query, queue, progress, backlog, before.done)
-        try:
-            ended = failing_clearly(lambda: watch(view, title, console))
-        finally:
-            query.stop()
-        progress.settled(query)
-        progress.close()
-        after = look()
+        with noted_interrupts() as interrupted, ending_with_all(interrupted):
+            try:
+                ended = failing_clearly(lambda: watch(view, title, console, interrupted))
+            finally:
+                query.stop()
+            progress.settled(query)
+            progress.close()
+            after = look()
         view = view._replace(known=after.done, began=after.began)
-        return summed_up(view, time.monotonic() - began, ended, there)
+        return summed_up(view, time.monotonic() - began, ended, there, is_to_do_all=available_now or ended == ALL_DONE)
 
 
 class Looked(NamedTuple):
@@ -146,7 +157,7 @@ class There(NamedTuple):
         """How much of it is not done. Of a queue that gives items away, others may have taken some."""
         if self.end is None:
             return min(view.lag, max(0, self.items - view.rows))
-        return 0 if view.done is None else max(0, self.end - view.done)
+        return self.items if view.done is None else max(0, self.end - view.done)
 
     def passed_over(self, view: View) -> int:
         """Positions that are behind the query, and nothing was read there.
@@ -173,9 +184,9 @@ class View(NamedTuple):
 
     @property
     def done(self) -> int | None:
-        """Up to where everything is done."""
+        """Up to where everything is done; of a query that has planned nothing yet, where it begins."""
         known = [place for place in (self.known, self.batches[-1].stop if self.batches else None) if place is not None]
-        return max(known, default=None)
+        return max(known) if known else self.progress.began(self.query)
 
     @property
     def batches(self) -> list[Batch]:
@@ -198,10 +209,10 @@ class View(NamedTuple):
         return not status["isDataAvailable"] and not status["isTriggerActive"]
 
 
-def watch(view: View, title: str, console: Console) -> str:
+def watch(view: View, title: str, console: Console, interrupted: Interrupts) -> str:
     """Until the query ends, the queue has ended, or Ctrl-C."""
     began = said = time.monotonic()
-    with noted_interrupts() as interrupted, Live(console=console, refresh_per_second=4, transient=True) as live:
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
         while not has_ended(view.query, LOOK_SECONDS):
             now = time.monotonic()
             live.update(picture(view, title, now - began))
@@ -215,10 +226,28 @@ def watch(view: View, title: str, console: Console) -> str:
     return ALL_DONE
 
 
+class Interrupts(threading.Event):
+    """Set by the first signal."""
+
+    number: int | None = None
+    """Of which kind it was."""
+
+
 @contextlib.contextmanager
-def noted_interrupts() -> Iterator[threading.Event]:
+def ending_with_all(interrupted: Interrupts) -> Iterator[None]:
+    """A signal to the whole group, as service managers send it, has ended Java too: then nothing ends in order."""
+    try:
+        yield
+    except Exception:
+        if interrupted.wait(LOOK_SECONDS) and interrupted.number is not None:
+            end_everything(interrupted.number, None)
+        raise
+
+
+@contextlib.contextmanager
+def noted_interrupts(interrupted: Interrupts | None = None) -> Iterator[Interrupts]:
     """The first Ctrl-C or SIGTERM only sets the event: what runs is ended in order. The next is as before again."""
-    interrupted = threading.Event()
+    interrupted = interrupted or Interrupts()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted
         return
@@ -229,6 +258,7 @@ def noted_interrupts() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
     def note(number: int, frame: object) -> None:
+        interrupted.number = number
         interrupted.set()
         restore()
 
@@ -252,9 +282,10 @@ def picture(view: View, title: str, elapsed: float) -> Table:
     return table
 
 
-def summed_up(view: View, seconds: float, ended: str, there: There) -> Summary:
+def summed_up(view: View, seconds: float, ended: str, there: There, *, is_to_do_all: bool) -> Summary:
     last = view.batches[-1] if view.batches else None
-    left, passed_over = (there.left(view), there.passed_over(view)) if ended == ALL_DONE else (0, 0)
+    left = there.left(view) if is_to_do_all else 0
+    passed_over = there.passed_over(view) if ended == ALL_DONE else 0  # a batch that is stopped may not tell its rows
     return Summary(
         queue=str(view.queue.name),
         rows=view.rows,
@@ -266,7 +297,7 @@ def summed_up(view: View, seconds: float, ended: str, there: There) -> Summary:
         left=left,
         passed_over=passed_over,
         reader=last.reader if last else "",
-        ended="it ended before everything that was there was done" if left else ended,
+        ended="it ended before everything that was there was done" if left and ended == ALL_DONE else ended,
     )
 
 
