@@ -7,6 +7,13 @@
 
 namespace penstock {
 
+struct SlotCounts {
+  std::uint64_t free = 0;
+  std::uint64_t loaned = 0;
+  std::uint64_t queued = 0;
+  std::uint64_t taken = 0;
+};
+
 class SlotsQueue {
  public:
   SlotsQueue(std::byte* base, const SlotsOffsets& at, std::uint64_t count, std::uint64_t slot_bytes,
@@ -159,6 +166,26 @@ class SlotsQueue {
 
   [[nodiscard]] std::uint64_t count_in(slot_word::State state) const noexcept {
     return slots_.count_words([state](std::uint64_t word) { return slot_word::state_of(word) == state; });
+  }
+
+  // Where the slots are. Each is looked at once: the four add up to all of them, whatever moves meanwhile.
+  [[nodiscard]] SlotCounts count_slots() const noexcept {
+    using slot_word::State;
+    SlotCounts counts;
+    (void)slots_.count_words([&counts](std::uint64_t word) {
+      switch (slot_word::state_of(word)) {
+        case State::held:
+        case State::arriving: ++counts.loaned; break;
+        case State::queued:
+        case State::orphaned: ++counts.queued; break;
+        case State::taken: ++counts.taken; break;
+        case State::free:
+        case State::leaving:
+        case State::stray: ++counts.free; break;
+      }
+      return false;
+    });
+    return counts;
   }
 
   [[nodiscard]] std::uint32_t count_alive() const noexcept {

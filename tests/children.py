@@ -94,12 +94,13 @@ class Children:
 
 
 def open_descriptors() -> int:
-    """How many of this process lead into a test's directory of queues."""
-    gc.collect()  # handles of earlier tests that only a cycle still holds
+    """How many of this process lead into the test's directory of queues. Earlier tests have had others."""
+    gc.collect()  # handles that only a cycle still holds
+    folder = os.environ["PENSTOCK_DIR"]
     count = 0
     for number in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
-            count += "/penstock-test-" in os.readlink(f"/proc/self/fd/{number}")
+            count += os.readlink(f"/proc/self/fd/{number}").startswith(folder + "/")
     return count
 
 

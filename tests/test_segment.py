@@ -326,10 +326,9 @@ def test_a_creation_that_fails_at_any_step_leaves_nothing(monkeypatch, queue_dir
     def fail(*args, **more):
         raise OSError(errno.EIO, "broken disk")
 
-    monkeypatch.setattr(os, at, fail)
-    with pytest.raises(OSError, match="broken disk"):
+    with monkeypatch.context() as broken, pytest.raises(OSError, match="broken disk"):
+        broken.setattr(os, at, fail)
         BoundedQueue.create("q", 4)
-    monkeypatch.undo()
     assert os.listdir(queue_dir) == []
     assert open_descriptors() == before
 

@@ -7,7 +7,7 @@ from penstock._queue cimport NOTHING, Body, Queue, checked_int, computed_deadlin
 from penstock._slots_body cimport SlotsBody
 from penstock._slots_evicting cimport evict_surplus, put_evicting
 from penstock._slots_lease cimport loan_slot, take_slot
-from penstock._slots_native cimport State, puts_closed
+from penstock._slots_native cimport SlotCounts, puts_closed
 
 from penstock import _slots_leasing, _slots_once, creating, items, segment
 from penstock.errors import Empty, Full
@@ -218,15 +218,15 @@ cdef class SlotQueue(Queue):
         """One look at the queue: where its slots are, and what happened to some."""
         cdef Body body = held(self)
         cdef SlotsBody slots = slots_body(body)
+        cdef SlotCounts counts = slots.queue.count_slots()
         return sound(body, SlotStats(
             capacity=slots.slots.capacity(),
             slots=slots.slots.count(),
             size=slots.size(),
-            free=slots.queue.count_in(State.free) + slots.queue.count_in(State.leaving)
-            + slots.queue.count_in(State.stray),
-            loaned=slots.queue.count_in(State.held) + slots.queue.count_in(State.arriving),
-            queued=slots.queue.count_in(State.queued) + slots.queue.count_in(State.orphaned),
-            taken=slots.queue.count_in(State.taken),
+            free=counts.free,
+            loaned=counts.loaned,
+            queued=counts.queued,
+            taken=counts.taken,
             published=slots.slots.published(),
             slot_bytes=slots.slot_bytes,
             total_bytes=self.segment.total_bytes,
@@ -236,7 +236,7 @@ cdef class SlotQueue(Queue):
             evicted=slots.queue.control().evicted.load(),
             recovered=slots.queue.control().recovered.load(),
             redelivered=slots.queue.control().redelivered.load(),
-            leased=slots.queue.count_in(State.taken),
+            leased=counts.taken,
         ))
 
 

@@ -73,6 +73,9 @@ cdef extern from "slots_queue.hpp" namespace "penstock" nogil:
         bint looks_holdable()
         bint looks_takeable()
 
+    cdef struct SlotCounts:
+        uint64_t free, loaned, queued, taken
+
     cdef cppclass SlotsQueue:
         SlotsQueue(byte*, const SlotsOffsets&, uint64_t, uint64_t, uint32_t, uint32_t, int, Identity)
         Slots& slots()
@@ -95,7 +98,7 @@ cdef extern from "slots_queue.hpp" namespace "penstock" nogil:
         void wait_for_items(int64_t)
         void wait_for_room(int64_t)
         uint64_t size()
-        uint64_t count_in(State) const
+        SlotCounts count_slots() const
         uint32_t count_alive() const
 
     SlotOutcome publish_once(Slots&, ProducerLine&, Lease&, uint64_t)

@@ -8,8 +8,11 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from deadline import until
 
 armed: dict[int, Callable[[], object]] = {}  # by the number of the item whose unpickling is struck
 
@@ -75,14 +78,19 @@ def send_to_thread(error: type[BaseException]) -> None:
     """What PyThreadState_SetAsyncExc raises here, from another thread."""
 
     def work() -> None:
+        while not may_begin:  # the start of this thread must be over: it uses locks of threading's own
+            time.sleep(0.0001)
         assert ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(target), ctypes.py_object(error)) == 1
 
+    may_begin: list[bool] = []
     target = threading.get_ident()
     other = threading.Thread(target=work)
     other.start()
-    other.join()
-    for _ in range(1000):  # it is raised at one of the next instructions
-        pass
+    try:
+        may_begin.append(True)
+        until(lambda: False, "what the other thread sends")  # it is raised at one of the next instructions
+    finally:
+        other.join()
 
 
 STRIKES: dict[str, tuple[type[BaseException], Callable[[], object]]] = {
