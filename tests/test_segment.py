@@ -326,9 +326,10 @@ def test_a_creation_that_fails_at_any_step_leaves_nothing(monkeypatch, queue_dir
     def fail(*args, **more):
         raise OSError(errno.EIO, "broken disk")
 
-    with monkeypatch.context() as broken, pytest.raises(OSError, match="broken disk"):
+    with monkeypatch.context() as broken:
         broken.setattr(os, at, fail)
-        BoundedQueue.create("q", 4)
+        with pytest.raises(OSError, match="broken disk"):
+            BoundedQueue.create("q", 4)
     assert os.listdir(queue_dir) == []
     assert open_descriptors() == before
 
