@@ -104,9 +104,11 @@ def test_a_fork_while_other_threads_are_in_the_middle_of_operations(q, children)
     for thread in threads:
         thread.start()
 
+    mine = q  # a variable of its own: without a GIL CPython may fork while another thread has the lock of `q`
+
     def work():
         with BoundedQueue.open("back") as other:
-            q.put(b"from the child", timeout=PATIENCE_SECONDS)
+            mine.put(b"from the child", timeout=PATIENCE_SECONDS)
             other.put(b"done", timeout=PATIENCE_SECONDS)
 
     back = BoundedQueue.create("back", 64)
