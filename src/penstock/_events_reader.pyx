@@ -168,6 +168,8 @@ cdef class Reader(Place):
             self.body.enter(FOREVER)
         self.is_busy = True
         try:
+            if is_locked:
+                self.body.check_open()  # a handle that was closed before we had the lock holds its lines no longer
             if self.body.form == RECORD:
                 return self.fetch_all_records(limit, end)
             return self.fetch_all_items(limit, end)

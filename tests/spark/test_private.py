@@ -71,7 +71,7 @@ def test_a_link_is_refused_and_what_it_leads_to_is_taken(tmp_path):
 
 @pytest.mark.parametrize("remedy", [0o755, 0o1777])
 def test_a_parent_where_anybody_can_put_another_in_its_place_is_refused(tmp_path, remedy):
-    parent = tmp_path / "shared"
+    parent = tmp_path / "open"
     (parent / "mine").mkdir(parents=True)
     parent.chmod(0o777)
     with pytest.raises(PermissionError, match=rf"{parent} has mode 0777; chmod o-w or \+t it.*stagingDir"):
@@ -91,13 +91,13 @@ def test_a_directory_in_one_whose_group_is_inherited_is_private_too(tmp_path):
     make_private(made, "spoolDir")
 
 
-@pytest.mark.parametrize("way", ["shared/way", "home"])
+@pytest.mark.parametrize("way", ["open/way", "home"])
 def test_a_link_on_the_way_must_not_lie_where_anybody_can_turn_it(tmp_path, way):
-    parent = tmp_path / "shared"
+    parent = tmp_path / "open"
     parent.mkdir()
     (tmp_path / "real").mkdir(mode=0o700)
     (parent / "way").symlink_to(tmp_path / "real")
-    (tmp_path / "home").symlink_to("real/../shared/way")
+    (tmp_path / "home").symlink_to("real/../open/way")
     parent.chmod(0o777)
     with pytest.raises(PermissionError, match=rf"{parent} has mode 0777; chmod o-w or \+t it"):
         make_private(tmp_path / way / "spool", "spoolDir")
