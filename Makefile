@@ -15,8 +15,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 NATIVE_SOURCES := $(wildcard native/*.hpp) $(wildcard tests/native/*) meson.build meson.options
-PACKAGE_SOURCES := $(wildcard native/*.hpp) $(wildcard src/penstock/*) $(wildcard src/penstock/spark/*) \
-                   $(wildcard src/penstock/spark/*/*) $(wildcard src/pyspark_penstock/*) src/meson.build \
+PACKAGE_SOURCES := $(wildcard native/*.hpp) $(wildcard src/queueduct/*) $(wildcard src/queueduct/spark/*) \
+                   $(wildcard src/queueduct/spark/*/*) $(wildcard src/pyspark_queueduct/*) src/meson.build \
                    meson.build meson.options pyproject.toml
 
 .PHONY: help setup test demo bench bench-spark lint crash prove native sanitizers pythons free-threaded clean
@@ -29,7 +29,7 @@ $(VENV)/.tools: pyproject.toml tools/setup.py
 	@touch $@
 
 $(VENV)/.package: $(VENV)/.tools $(PACKAGE_SOURCES)
-	@echo "building penstock"
+	@echo "building queueduct"
 	@# without make's flags: they name descriptors that ninja does not get
 	@MAKEFLAGS= $(BIN)/pip install --quiet --no-build-isolation --no-deps --force-reinstall -Cbuild-dir=$(BUILD)/python .
 	@touch $@
@@ -70,7 +70,7 @@ free-threaded: $(VENV)/.package $(VENV)/.spark ## the quick tests and the thread
 	@tools/free_threaded.sh
 
 demo: $(VENV)/.package $(VENV)/.spark ## the main job, live
-	@$(BIN)/penstock demo --out $(BUILD)/demo
+	@$(BIN)/queueduct demo --out $(BUILD)/demo
 
 bench: $(VENV)/.bench $(NATIVE_SOURCES) ## ours and the peers in one run; BENCH_ARGS=--quick for the short form
 	@tools/native.sh bench

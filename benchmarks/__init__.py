@@ -1,1 +1,1 @@
-"""The benchmarks of penstock, side by side with its peers: ``python -m benchmarks --help``."""
+"""The benchmarks of queueduct, side by side with its peers: ``python -m benchmarks --help``."""

@@ -63,7 +63,7 @@ def main(
     draw: bool,
     list_rows: bool,
 ) -> None:
-    """Measure penstock beside its peers, in one run, with every item accounted for."""
+    """Measure queueduct beside its peers, in one run, with every item accounted for."""
     console = Console()
     plan = Plan(
         quick=quick,

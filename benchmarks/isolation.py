@@ -76,7 +76,7 @@ Measure = Callable[[Any, int, Bench], Sample]
 def workplace() -> Iterator[Path]:
     """Give the runs a directory in memory, and take it away again."""
     base = SHARED_MEMORY if SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
-    directory = Path(tempfile.mkdtemp(prefix="penstock-bench-", dir=base))
+    directory = Path(tempfile.mkdtemp(prefix="queueduct-bench-", dir=base))
     try:
         yield directory
     finally:
@@ -115,7 +115,7 @@ def _supervise(answer: Connection, measure: Measure, setting: object, amount: in
     log = os.open(bench.directory / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    os.environ["PENSTOCK_DIR"] = str(bench.directory)
+    os.environ["QUEUEDUCT_DIR"] = str(bench.directory)
     try:
         outcome = Outcome(OK, sample=measure(setting, amount, bench))
     except ImportError as error:

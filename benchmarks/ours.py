@@ -1,14 +1,14 @@
-"""Penstock behind the calls that all queues are measured by."""
+"""Queueduct behind the calls that all queues are measured by."""
 
 from typing import Any
 
 from benchmarks.adapter import Adapter, Receiver, Room, Sender, load
 
-NAME = "penstock"
-EVENTS = "penstock events"
+NAME = "queueduct"
+EVENTS = "queueduct events"
 
 
-class Penstock(Adapter):
+class Queueduct(Adapter):
     """A named queue of bytes; each worker opens it by its name."""
 
     name = NAME
@@ -16,12 +16,12 @@ class Penstock(Adapter):
 
     def __init__(self, room: Room) -> None:
         super().__init__(room)
-        self.queue: Any = load("penstock").BoundedQueue.create(
+        self.queue: Any = load("queueduct").BoundedQueue.create(
             room.tag, capacity=room.capacity, item=bytes, slot_bytes=room.item_bytes
         )
 
     def _open(self) -> Any:
-        return load("penstock").BoundedQueue.open(self.room.tag)
+        return load("queueduct").BoundedQueue.open(self.room.tag)
 
     def sender(self, index: int) -> Sender:
         queue = self._open()
@@ -33,4 +33,4 @@ class Penstock(Adapter):
 
     def close(self) -> None:
         self.queue.close()
-        load("penstock").unlink(self.room.tag)
+        load("queueduct").unlink(self.room.tag)

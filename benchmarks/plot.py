@@ -48,7 +48,7 @@ def draw(measured: list[Measured], about: Mapping[str, Any], path: Path) -> None
         for axes, panel in zip(axes_row, row, strict=False):
             _panel(axes, panel, places)
     machine = about["machine"]
-    figure.suptitle("penstock beside its peers\n", fontsize=16, fontweight="bold", color=INK, x=0.01, ha="left")
+    figure.suptitle("queueduct beside its peers\n", fontsize=16, fontweight="bold", color=INK, x=0.01, ha="left")
     figure.text(
         0.01,
         1 - 0.62 / figure.get_figheight(),

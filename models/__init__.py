@@ -1,1 +1,1 @@
-"""Executable models of penstock's algorithms, searched exhaustively. See README.md."""
+"""Executable models of queueduct's algorithms, searched exhaustively. See README.md."""

@@ -31,7 +31,7 @@
 
 #include "ledger.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 enum class Outcome : std::uint8_t {
   done,
@@ -210,9 +210,9 @@ void store_each(const R& ring, Span span, std::uint64_t first, [[maybe_unused]] 
     const std::uint64_t run = left < ring.capacity - index ? left : ring.capacity - index;
     std::atomic<std::uint64_t>* const generations = ring.generations + index;  // a local: the stores might alias ring
     for (std::uint64_t i = 0; i < run; ++i) {
-      PENSTOCK_FAILPOINT(before);
+      QUEUEDUCT_FAILPOINT(before);
       generations[i].store(first + stored + i, std::memory_order_release);
-      PENSTOCK_FAILPOINT(after);
+      QUEUEDUCT_FAILPOINT(after);
     }
     stored += run;
   }
@@ -226,13 +226,13 @@ template <class R, class Ledger, class Fit>
   for (;;) {
     // relaxed: only a hint until the compare-and-swap below confirms it
     const std::uint64_t position = ring.push_position->load(R::position_order);
-    PENSTOCK_FAILPOINT("push.read_position");
+    QUEUEDUCT_FAILPOINT("push.read_position");
     if (position & closed_bit) [[unlikely]] return Outcome::closed;
     if (!ring.is_current()) [[unlikely]] return Outcome::moved;
     const std::uint64_t backed = ring.backed(position, wanted);
     // acquire P2: the poppers of the lap before have finished reading
     const std::uint64_t ready = count_free(ring, position, backed);
-    PENSTOCK_FAILPOINT("push.read_generations");
+    QUEUEDUCT_FAILPOINT("push.read_generations");
     const std::uint64_t slots = fit(ready);
     if (slots == 0) [[unlikely]] {
       if (ready == backed && backed < wanted) return Outcome::unbacked;
@@ -244,7 +244,7 @@ template <class R, class Ledger, class Fit>
       return is_previous_lap(ring, seen, position + ready) ? Outcome::full : Outcome::corrupt;
     }
     if (ledger.claim(*ring.push_position, Side::push, position, slots)) [[likely]] {  // keeps I1, I5
-      PENSTOCK_FAILPOINT("push.claimed");
+      QUEUEDUCT_FAILPOINT("push.claimed");
       span = {position, slots};
       return Outcome::done;
     }
@@ -255,10 +255,10 @@ template <class R, class Ledger, class Fit>
 template <class R>
 void publish(const R& ring, Span span) noexcept {
   for (std::uint64_t i = span.slots; i-- > 0;) {
-    PENSTOCK_FAILPOINT("push.before_publish");
+    QUEUEDUCT_FAILPOINT("push.before_publish");
     // release P1: publishes the slot's bytes and length
     ring.generation_of(span.position + i).store(generation::published(span.position + i), std::memory_order_release);
-    PENSTOCK_FAILPOINT("push.published");
+    QUEUEDUCT_FAILPOINT("push.published");
   }
 }
 
@@ -281,7 +281,7 @@ void release(const R& ring, Span span) noexcept {
 template <class R, class Ledger>
 [[nodiscard]] bool claim_pop(const R& ring, Ledger ledger, Span span) noexcept {
   const bool claimed = ledger.claim(*ring.pop_position, Side::pop, span.position, span.slots);  // keeps I1, I5
-  PENSTOCK_FAILPOINT("pop.claimed");
+  QUEUEDUCT_FAILPOINT("pop.claimed");
   return claimed;
 }
 
@@ -323,12 +323,12 @@ template <class R, class Ledger>
   peeked.skipped = 0;
   for (;;) {
     const std::uint64_t position = ring.pop_position->load(R::position_order);  // a hint, as in push
-    PENSTOCK_FAILPOINT("pop.read_position");
+    QUEUEDUCT_FAILPOINT("pop.read_position");
     if (position & closed_bit) [[unlikely]] return Outcome::closed;
     if (!ring.is_current()) [[unlikely]] return Outcome::moved;
     // acquire P1: the item's bytes and length
     const std::uint64_t seen = ring.generation_of(position).load(std::memory_order_acquire);
-    PENSTOCK_FAILPOINT("pop.read_generation");
+    QUEUEDUCT_FAILPOINT("pop.read_generation");
     bool skip = false;
     if (seen == generation::published(position)) [[likely]] {
       if (ring.lengths == nullptr) {
@@ -431,4 +431,4 @@ template <class R>
   return items;
 }
 
-}  // namespace penstock
+}  // namespace queueduct

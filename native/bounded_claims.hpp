@@ -16,7 +16,7 @@
 #include "bounded.hpp"
 #include "roster.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // Neighbouring positions, as one look found them: their generations first, then who of the living names them (A1).
 struct Stretch {
@@ -43,7 +43,7 @@ struct Stretch {
 // The rings in which claims may be outstanding: one. Those of a growing queue are in growing_queue.hpp.
 class OneRing {
  public:
-  using Ring = penstock::Ring;
+  using Ring = queueduct::Ring;
   explicit OneRing(const Ring& ring) noexcept : ring_(ring) {}
   template <class Use>
   void each(Use use) const noexcept {
@@ -165,7 +165,7 @@ class BasicClaims {
     for (std::uint64_t i = 0; i < stretch.count; ++i)
       stretch.seen[i] = ring.generation_of(begin + i).load(std::memory_order_acquire);
     for (std::uint64_t& named : stretch.named) named = 0;
-    PENSTOCK_FAILPOINT("recover.read_generations");
+    QUEUEDUCT_FAILPOINT("recover.read_generations");
     const std::uint32_t used = roster_.used();
     for (std::uint32_t line = 0; line < used; ++line) {
       const Intent intent = read_intent(line);
@@ -247,4 +247,4 @@ class BasicClaims {
   Roster& roster_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

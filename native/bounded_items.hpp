@@ -8,7 +8,7 @@
 #include "bounded.hpp"
 #include "buffer.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // The payload is one circle of capacity * slot_bytes bytes: a copy is one memcpy, or two across the end.
 template <class R>
@@ -53,7 +53,7 @@ template <class R, class Ledger>
       ring, ledger, slots, [slots](std::uint64_t ready) { return ready == slots ? slots : 0; }, span);
   if (outcome != Outcome::done) return outcome;
   copy_in(ring, span.position, data, bytes);
-  PENSTOCK_FAILPOINT("push.copied");
+  QUEUEDUCT_FAILPOINT("push.copied");
   if (ring.lengths != nullptr) write_lengths(ring, span, bytes);
   publish(ring, span);
   ledger.clear();
@@ -91,7 +91,7 @@ template <class R, class Ledger>
   for (std::uint64_t i = 0; i < put; ++i) {
     const Span item{position, ring.slots_for(items[i].bytes)};
     copy_in(ring, position, items[i].data, items[i].bytes);
-    PENSTOCK_FAILPOINT("push.copied");
+    QUEUEDUCT_FAILPOINT("push.copied");
     write_lengths(ring, item, items[i].bytes);
     publish(ring, item);
     position += item.slots;
@@ -108,7 +108,7 @@ template <class R, class Ledger>
   const Outcome outcome = claim_push(ring, ledger, wanted, [](std::uint64_t ready) { return ready; }, span);
   if (outcome != Outcome::done) return outcome;
   copy_in(ring, span.position, data, span.slots * ring.slot_bytes);
-  PENSTOCK_FAILPOINT("push.copied");
+  QUEUEDUCT_FAILPOINT("push.copied");
   publish_each(ring, span);
   ledger.clear();
   return Outcome::done;
@@ -223,7 +223,7 @@ template <class R>
 // After the copies of a batch.
 template <class R, class Ledger>
 void give_back(const R& ring, Ledger ledger, Span span) noexcept {
-  PENSTOCK_FAILPOINT("pop.copied");
+  QUEUEDUCT_FAILPOINT("pop.copied");
   release(ring, span);
   ledger.clear();
 }
@@ -235,4 +235,4 @@ void finish_pop(const R& ring, Ledger ledger, const Peeked& peeked, void* to) no
   give_back(ring, ledger, peeked.span);
 }
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -21,7 +21,7 @@
 
 #include "bounded_queue.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // A lease to those who need not know on which queue.
 class RingLease {
@@ -93,16 +93,16 @@ class BasicLease final : public RingLease {
     generation_ = queue_->roster().generation();
   }
   void set_apart() noexcept override {
-    PENSTOCK_FAILPOINT("lease.before_set_apart");
+    QUEUEDUCT_FAILPOINT("lease.before_set_apart");
     std::uint32_t line = 0;
     generation_ = queue_->roster().generation();
     is_joined_ = queue_->roster().set_apart(line) && line == ledger_.number();
-    PENSTOCK_FAILPOINT("lease.set_apart");
+    QUEUEDUCT_FAILPOINT("lease.set_apart");
   }
   void finish(const Adopted* items, std::uint64_t count) noexcept override {
     release_items(items, count);
     ledger_.clear();
-    PENSTOCK_FAILPOINT("lease.before_take_back");
+    QUEUEDUCT_FAILPOINT("lease.before_take_back");
     queue_->roster().take_back(ledger_.number());
     is_joined_ = false;
     queue_->after_release(ring_);
@@ -144,7 +144,7 @@ class BasicLease final : public RingLease {
   }
 
   void copy_out(const Adopted& item, void* to, std::uint64_t bytes) const noexcept override {
-    penstock::copy_out(ring_, item.span.position, to, bytes);
+    queueduct::copy_out(ring_, item.span.position, to, bytes);
   }
 
   void release(const Adopted* items, std::uint64_t count, bool is_all) noexcept override {
@@ -158,9 +158,9 @@ class BasicLease final : public RingLease {
  private:
   void end() noexcept {
     if (!is_ours()) return;
-    PENSTOCK_FAILPOINT("lease.before_let_go");
+    QUEUEDUCT_FAILPOINT("lease.before_let_go");
     queue_->roster().let_go(ledger_.number());
-    PENSTOCK_FAILPOINT("lease.let_go");
+    QUEUEDUCT_FAILPOINT("lease.let_go");
     is_joined_ = false;
     forget_holder();
   }
@@ -177,16 +177,16 @@ class BasicLease final : public RingLease {
   }
 
   void release_items(const Adopted* items, std::uint64_t count) noexcept {
-    PENSTOCK_FAILPOINT("lease.before_release");
+    QUEUEDUCT_FAILPOINT("lease.before_release");
     if (is_adopted_) {
       queue_->look_while_held(ledger_, [&] {
         for (std::uint64_t i = 0; i < count; ++i) Recovery::release_one(ring_, items[i].span);
       });
     } else if (count != 0) {
       const Span last = items[count - 1].span;
-      penstock::release(ring_, {items[0].span.position, last.position + last.slots - items[0].span.position});
+      queueduct::release(ring_, {items[0].span.position, last.position + last.slots - items[0].span.position});
     }
-    PENSTOCK_FAILPOINT("lease.released");
+    QUEUEDUCT_FAILPOINT("lease.released");
   }
 
   // After peek(): the whole items that are ready, as they will be ours if the claim succeeds.
@@ -229,4 +229,4 @@ template <class R>
          Recovery::is_held(ring.generation_of(position).load(std::memory_order_acquire), position);
 }
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -26,7 +26,7 @@
 #include "bounded_items.hpp"
 #include "producers.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 struct Kept {
   std::uint64_t position = 0;  // modulo 2^42
@@ -64,10 +64,10 @@ inline std::uint64_t cut_claims(ProducerLine* lines, std::uint32_t count, std::u
         if (kept.slots != 0 && begins_after != 0 && begins_after < ahead) ahead = begins_after;
         break;
       }
-      PENSTOCK_FAILPOINT("once.before_cut");
+      QUEUEDUCT_FAILPOINT("once.before_cut");
       const bool is_cut = lines[i].kept.compare_exchange_strong(word, Kept{kept.position, before}.packed(),
                                                                 std::memory_order_acq_rel, std::memory_order_acquire);
-      PENSTOCK_FAILPOINT("once.cut");
+      QUEUEDUCT_FAILPOINT("once.cut");
       if (is_cut) break;
     }
   }
@@ -166,4 +166,4 @@ template <class R>
   return settle_buried(line);
 }
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -6,7 +6,7 @@
 #include "patience.hpp"
 #include "rest.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 [[nodiscard]] inline bool is_ended(const Ring& ring) noexcept {
   const std::uint64_t pushed = ring.push_position->load(std::memory_order_relaxed);
@@ -16,12 +16,12 @@ namespace penstock {
 // From here on no claim of the closed side succeeds: its compare-and-swap expects a word without the bit.
 // True: gets were ended by this call, and what is left belongs to the caller.
 inline bool shut_down(const Ring& ring, Event items, Event room, bool immediate) noexcept {
-  PENSTOCK_FAILPOINT("shutdown.before");
+  QUEUEDUCT_FAILPOINT("shutdown.before");
   ring.push_position->fetch_or(closed_bit, std::memory_order_acq_rel);
-  PENSTOCK_FAILPOINT("shutdown.push_closed");
+  QUEUEDUCT_FAILPOINT("shutdown.push_closed");
   const bool ended_gets =
       immediate && !(ring.pop_position->fetch_or(closed_bit, std::memory_order_acq_rel) & closed_bit);
-  PENSTOCK_FAILPOINT("shutdown.closed");
+  QUEUEDUCT_FAILPOINT("shutdown.closed");
   std::atomic_thread_fence(std::memory_order_seq_cst);  // W2
   items.wake_all();
   room.wake_all();
@@ -31,8 +31,8 @@ inline bool shut_down(const Ring& ring, Event items, Event room, bool immediate)
 // A queue in shared memory, as one process has it.
 class SharedQueue {
  public:
-  using Ring = penstock::Ring;
-  using Recovery = penstock::Recovery;
+  using Ring = queueduct::Ring;
+  using Recovery = queueduct::Recovery;
 
   SharedQueue(std::byte* base, const BoundedOffsets& at, std::uint64_t capacity, std::uint64_t slot_bytes,
               std::uint32_t participants, std::uint32_t producers, int lock_fd, Identity identity) noexcept
@@ -80,7 +80,7 @@ class SharedQueue {
   // For a lease, which may be on any queue of rings.
   [[nodiscard]] Outcome peek(SharedLedger ledger, Peeked& peeked, Ring& ring) noexcept {
     ring = ring_;
-    return penstock::peek(ring_, ledger, peeked);
+    return queueduct::peek(ring_, ledger, peeked);
   }
   [[nodiscard]] Recovery::Found recover() noexcept { return recovery_.run(); }
   [[nodiscard]] std::uint64_t try_adopt_many(SharedLedger ledger, const Recovery::Found& found, Adopted* items,
@@ -128,7 +128,7 @@ class SharedQueue {
   // What is buried at the front. Returns how many slots.
   std::uint64_t skip_buried(SharedLedger ledger) noexcept {
     Peeked front;
-    (void)penstock::peek(ring_, ledger, front);
+    (void)queueduct::peek(ring_, ledger, front);
     return front.skipped;
   }
 
@@ -150,7 +150,7 @@ class SharedQueue {
   // After try_adopt: the last two steps of a pop.
   void finish_adopted(SharedLedger ledger, const Peeked& peeked, void* to) noexcept {
     copy_out(ring_, peeked.span.position, to, peeked.bytes);
-    PENSTOCK_FAILPOINT("recover.copied");
+    QUEUEDUCT_FAILPOINT("recover.copied");
     Recovery::release_adopted(ring_, ledger, peeked.span);
     wake_the_rest();
   }
@@ -257,4 +257,4 @@ class LocalQueue {
   Ring ring_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -17,7 +17,7 @@
 #include "bounded_claims.hpp"
 #include "bounded_producers.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 struct RecoveryCounters {
   std::atomic<std::uint64_t>* tombstones;
@@ -114,11 +114,11 @@ class BasicRecovery : public BasicClaims<Rings> {
     std::uint64_t before = inherited.load(std::memory_order_acquire);
     const Intent earlier = Intent::unpack(before);
     const std::uint64_t both = before == 0 || is_settled(earlier) ? left.packed() : merged(left, earlier);
-    PENSTOCK_FAILPOINT("recover.before_bequest");
+    QUEUEDUCT_FAILPOINT("recover.before_bequest");
     // release: who sees the intent gone sees this. Lost to a recoverer that cleared it: the caller tries again.
     const bool is_named = both != 0 && inherited.compare_exchange_strong(before, both, std::memory_order_acq_rel,
                                                                          std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("recover.bequeathed");
+    QUEUEDUCT_FAILPOINT("recover.bequeathed");
     return is_named;
   }
 
@@ -138,14 +138,14 @@ class BasicRecovery : public BasicClaims<Rings> {
     const std::uint64_t popped = ring.position_of(popped_word);
     const bool had_changed = found.changed;
     found.changed = false;
-    PENSTOCK_FAILPOINT("recover.read_positions");
+    QUEUEDUCT_FAILPOINT("recover.read_positions");
     bool front_is_named = false;
     const std::uint32_t used = roster().used();
     for (std::uint32_t line = 0; line < used; ++line) {
       const Intent intent = read_intent(line);
       front_is_named |= intent.covers(Side::push, popped);
       if (is_meant(intent) && !roster().is_alive(line)) {
-        PENSTOCK_FAILPOINT("recover.found_dead");
+        QUEUEDUCT_FAILPOINT("recover.found_dead");
         if (!bury_or_find(ring, intent, pushed, popped, hint_of(line, false), found))
           roster().tidy(line, [this](std::uint32_t i) { return is_settled(i); });
       }
@@ -164,7 +164,7 @@ class BasicRecovery : public BasicClaims<Rings> {
     if (word == 0) [[likely]] return;
     const Intent intent = Intent::unpack(word);
     if (is_meant(intent) && bury_or_find(ring, intent, pushed, popped, hint_of(line, true), found)) return;
-    PENSTOCK_FAILPOINT("recover.inherited");
+    QUEUEDUCT_FAILPOINT("recover.inherited");
     // From the exact word that was judged: a newer bequest stays. What is settled stays settled.
     if (is_settled(intent)) inherited.compare_exchange_strong(word, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
@@ -193,13 +193,13 @@ class BasicRecovery : public BasicClaims<Rings> {
   [[nodiscard]] bool swap_to_adopted(const Ring& ring, const Adopted& item) noexcept {
     const std::uint64_t p = item.span.position;
     std::uint64_t expected = item.seen;
-    PENSTOCK_FAILPOINT("recover.before_adopt");
+    QUEUEDUCT_FAILPOINT("recover.before_adopt");
     // B3; acquire P1 on success: the item's bytes
     if (!ring.generation_of(p).compare_exchange_strong(expected,
                                                        generation::adopted(p, generation::times_adopted(item.seen) + 1),
                                                        std::memory_order_acq_rel, std::memory_order_relaxed))
       return false;
-    PENSTOCK_FAILPOINT("recover.adopted");
+    QUEUEDUCT_FAILPOINT("recover.adopted");
     counters_.adopted->fetch_add(1, std::memory_order_relaxed);  // a statistic
     return true;
   }
@@ -229,7 +229,7 @@ class BasicRecovery : public BasicClaims<Rings> {
       judge(ring, Side::push, at, positions.end, stretch);
       for (std::uint64_t p = at; p < at + stretch.count; ++p) {
         if (stretch.seen[p - at] != ring.free(p) || stretch.is_named(p - at)) continue;
-        PENSTOCK_FAILPOINT("recover.found_free");
+        QUEUEDUCT_FAILPOINT("recover.found_free");
         if (producers_.count() != 0 && p >= cut_from) {
           // Still free after the look at the lines: whoever claimed it is dead, and not only since it published.
           if (ring.generation_of(p).load(std::memory_order_acquire) != ring.free(p)) continue;
@@ -251,7 +251,7 @@ class BasicRecovery : public BasicClaims<Rings> {
       for (std::uint64_t p = at; p < at + stretch.count; ++p) {
         const std::uint64_t seen = stretch.seen[p - at];
         if (!is_held(seen, p) || stretch.is_named(p - at)) continue;
-        PENSTOCK_FAILPOINT("recover.judged");
+        QUEUEDUCT_FAILPOINT("recover.judged");
         if (!is_owed(ring, p, seen, found)) continue;
         hint.store(p, std::memory_order_relaxed);
         return true;
@@ -286,11 +286,11 @@ class BasicRecovery : public BasicClaims<Rings> {
   }
 
   [[nodiscard]] static bool swap(const Ring& ring, std::uint64_t p, std::uint64_t from, std::uint64_t to) noexcept {
-    PENSTOCK_FAILPOINT("recover.before_swap");
+    QUEUEDUCT_FAILPOINT("recover.before_swap");
     // B3; release P2 / P1: whoever takes the slot next sees all that its last owner did
     const bool swapped = ring.generation_of(p).compare_exchange_strong(from, to, std::memory_order_acq_rel,
                                                                         std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("recover.swapped");
+    QUEUEDUCT_FAILPOINT("recover.swapped");
     return swapped;
   }
 
@@ -308,4 +308,4 @@ class BasicRecovery : public BasicClaims<Rings> {
 
 using Recovery = BasicRecovery<OneRing>;
 
-}  // namespace penstock
+}  // namespace queueduct

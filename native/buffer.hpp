@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-namespace penstock {
+namespace queueduct {
 
 struct Buffer {
   const void* data;
   std::uint64_t bytes;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -25,7 +25,7 @@
 #include "hand_back.hpp"
 #include "lock_file.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // Where memory comes from: a file, or within a process the anonymous mapping itself.
 struct Backing {
@@ -93,7 +93,7 @@ class Blocks {
     if (first == none) first = find_row(wanted);
     if (first == none) return none;
     raise_used(first + wanted);  // before it has memory, so that a repair finds it
-    PENSTOCK_FAILPOINT("blocks.before_provide");
+    QUEUEDUCT_FAILPOINT("blocks.before_provide");
     if (!has_memory(first, wanted, pages)) {
       error = backing.provide(first * block_bytes_, bytes);
       if (error != 0) {
@@ -101,9 +101,9 @@ class Blocks {
         return none;
       }
     }
-    PENSTOCK_FAILPOINT("blocks.provided");
+    QUEUEDUCT_FAILPOINT("blocks.provided");
     mark_used(first, wanted, bytes);
-    PENSTOCK_FAILPOINT("blocks.taken");
+    QUEUEDUCT_FAILPOINT("blocks.taken");
     return first;
   }
 
@@ -112,7 +112,7 @@ class Blocks {
     const bool keep =
         backing.is_on_disk || (count == 1 && spare + memory_of(first) <= spares * round_up(bytes, page_bytes));  // B5
     for (std::uint64_t i = first; i < first + count; ++i) {
-      PENSTOCK_FAILPOINT("blocks.before_give");
+      QUEUEDUCT_FAILPOINT("blocks.before_give");
       const std::uint32_t pages = load(i) & ~block_in_use;
       if (keep) {
         add_spare(pages);
@@ -120,7 +120,7 @@ class Blocks {
       } else {
         drop(backing, i, pages);
       }
-      PENSTOCK_FAILPOINT("blocks.given");
+      QUEUEDUCT_FAILPOINT("blocks.given");
     }
     if (!keep && backing.fd < 0) drop_around(backing, first, count);
   }
@@ -133,7 +133,7 @@ class Blocks {
       if (pages == 0 || (pages & block_in_use)) continue;
       take_spare(pages);
       store(i - 1, 0);  // first: after a kill a word must not tell of memory that is gone. keeps B2
-      PENSTOCK_FAILPOINT("blocks.before_trim");
+      QUEUEDUCT_FAILPOINT("blocks.before_trim");
       if (backing.give_back(arena_, (i - 1) * block_bytes_, std::uint64_t{pages} * page_bytes)) continue;
       add_spare(pages);  // keeps B3
       store(i - 1, pages);
@@ -277,4 +277,4 @@ class Blocks {
   std::uint64_t block_bytes_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

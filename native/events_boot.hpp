@@ -19,7 +19,7 @@
 #include "events_chunks.hpp"
 #include "roster.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // What this process knows of the boot that it runs in.
 struct BootWitnesses {
@@ -72,7 +72,7 @@ inline void note_boot(EventsControl& control, const BootWitnesses& now, bool is_
     control.boot_id[0].store(now.boot_id[0], std::memory_order_relaxed);
     control.boot_id[1].store(now.boot_id[1], std::memory_order_relaxed);
   }
-  PENSTOCK_FAILPOINT("boot.half_noted");
+  QUEUEDUCT_FAILPOINT("boot.half_noted");
   if (now.has_clock || is_another) {
     control.booted_ns.store(now.booted_ns(), std::memory_order_relaxed);
     control.uptime_ns.store(now.uptime_ns(), std::memory_order_relaxed);
@@ -88,11 +88,11 @@ inline void count_cut(EventsControl& control, std::uint64_t position) noexcept {
     const std::uint64_t lowest = control.lowest_cut.load(std::memory_order_relaxed);
     if (lowest == 0 || left < lowest) control.lowest_cut.store(left, std::memory_order_relaxed);
   }
-  PENSTOCK_FAILPOINT("boot.before_position");
+  QUEUEDUCT_FAILPOINT("boot.before_position");
   place.store(position, std::memory_order_relaxed);
-  PENSTOCK_FAILPOINT("boot.before_count");
+  QUEUEDUCT_FAILPOINT("boot.before_count");
   control.cuts.store(number, std::memory_order_release);
-  PENSTOCK_FAILPOINT("boot.counted");
+  QUEUEDUCT_FAILPOINT("boot.counted");
 }
 
 // Positions of that epoch stand for the same items up to here (V3); all ones: every one of them. Of cuts that are not
@@ -112,4 +112,4 @@ inline void count_cut(EventsControl& control, std::uint64_t position) noexcept {
   return least;
 }
 
-}  // namespace penstock
+}  // namespace queueduct

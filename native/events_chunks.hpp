@@ -18,7 +18,7 @@
 #include "events_layout.hpp"
 #include "failpoint.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // Private copy of where things are and how large: what a peer could overwrite is never trusted again.
 struct EventsMap {
@@ -92,7 +92,7 @@ struct Chunk {
     const std::uint64_t head = map.control->head_chunk.load(std::memory_order_acquire);
     std::uint64_t low = head;
     std::uint64_t high = map.control->chunks_made.load(std::memory_order_acquire);
-    PENSTOCK_FAILPOINT("find.begun");
+    QUEUEDUCT_FAILPOINT("find.begun");
     bool is_found = false;
     if (low < high && high - low < map.chunk_lines) {
       while (high - low > 1) {  // first(low) <= position < first(high)
@@ -133,4 +133,4 @@ struct Chunk {
   return map.control->head_chunk.load(std::memory_order_relaxed) <= number;
 }
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -14,7 +14,7 @@
 
 #include "events_readers.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 struct Cursor {
   static constexpr std::uint64_t no_epoch = 1;  // none of EventsWord's: those are in its high bits
@@ -43,7 +43,7 @@ struct Run {
 [[nodiscard]] inline Found begin_session(const EventsMap& map, ReaderLine& line, Cursor& cursor,
                                          std::uint64_t& end) noexcept {
   const EventsWord word = map.end(std::memory_order_acquire);  // E1: the session's one acquire load
-  PENSTOCK_FAILPOINT("session.begun");
+  QUEUEDUCT_FAILPOINT("session.begun");
   end = word.position();
   if (word.epoch() != cursor.epoch) [[unlikely]] {
     if (line.beyond.load(std::memory_order_relaxed) != 0) return Found::lost;  // D5: its cursor has no epoch yet
@@ -125,4 +125,4 @@ struct Run {
   return Found::items;
 }
 
-}  // namespace penstock
+}  // namespace queueduct

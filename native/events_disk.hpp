@@ -15,7 +15,7 @@
 
 #include "events_chunks.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 inline void raise_to(std::atomic<std::uint64_t>& word, std::uint64_t position) noexcept {
   std::uint64_t before = word.load(std::memory_order_relaxed);
@@ -39,12 +39,12 @@ inline void raise_to(std::atomic<std::uint64_t>& word, std::uint64_t position) n
   EventsControl& control = *map.control;
   const std::uint64_t position = map.end(std::memory_order_acquire).position();
   if (const int error = write_out(control, fd); error != 0) return error;
-  PENSTOCK_FAILPOINT("sync.written");
+  QUEUEDUCT_FAILPOINT("sync.written");
   if (control.sync_failures.load(std::memory_order_relaxed) != failures) return EIO;  // another's, just now
   raise_to(control.synced, position);  // keeps Y1
-  PENSTOCK_FAILPOINT("sync.noted");
+  QUEUEDUCT_FAILPOINT("sync.noted");
   if (const int error = write_out(control, fd); error != 0) return error;
-  PENSTOCK_FAILPOINT("sync.confirmed");
+  QUEUEDUCT_FAILPOINT("sync.confirmed");
   raise_to(control.confirmed, position);  // keeps Y2
   if (failures != 0) (void)control.sync_failures.compare_exchange_strong(failures, 0, std::memory_order_relaxed);
   return 0;
@@ -74,4 +74,4 @@ inline void write_again(const EventsMap& map) noexcept {
   }
 }
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -16,7 +16,7 @@
 
 #include "layout.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 enum class OnFull : std::uint32_t { wait = 1, raise = 2, drop_slowest = 3 };
 enum class Sync : std::uint32_t { always = 1, interval = 2, never = 3 };
@@ -167,4 +167,4 @@ struct EventsOffsets {
   return at;
 }
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -24,7 +24,7 @@
 #include "buffer.hpp"
 #include "events_repair.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 enum class Appended : std::uint8_t {
   done,
@@ -85,12 +85,12 @@ class EventLog {
   void move_start(const Backing& backing, std::uint64_t position) noexcept {
     const EventsWord end = map_.end(std::memory_order_relaxed);
     const std::uint64_t epoch = EventsWord{end.word + EventsWord::epoch_one}.epoch();
-    PENSTOCK_FAILPOINT("clear.before");
+    QUEUEDUCT_FAILPOINT("clear.before");
     // relaxed: carried out by the release of `end` below
     map_.control->start.store(EventsWord{0}.at(position).in_epoch(epoch).word, std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("clear.intended");
+    QUEUEDUCT_FAILPOINT("clear.intended");
     map_.control->end.store(end.in_epoch(epoch).word, std::memory_order_release);  // E1, keeps I4
-    PENSTOCK_FAILPOINT("clear.done");
+    QUEUEDUCT_FAILPOINT("clear.done");
     reclaim(backing);
   }
 
@@ -102,9 +102,9 @@ class EventLog {
   }
 
   void shut_down() noexcept {
-    PENSTOCK_FAILPOINT("shutdown.before");
+    QUEUEDUCT_FAILPOINT("shutdown.before");
     map_.control->end.fetch_or(EventsWord::closed_bit, std::memory_order_release);
-    PENSTOCK_FAILPOINT("shutdown.closed");
+    QUEUEDUCT_FAILPOINT("shutdown.closed");
   }
 
   // Free what no reader needs. How many chunks.
@@ -163,7 +163,7 @@ class EventLog {
       const std::uint64_t at = position - chunk.first;
       std::uint64_t written = 0;
       if (chunk.data != nullptr && at < chunk.items) written = write(chunk, at, put, chunk.items - at);
-      PENSTOCK_FAILPOINT("put.written");
+      QUEUEDUCT_FAILPOINT("put.written");
       if (written == 0) {
         outcome = make_chunk(backing, position, length_of(put), chunk);
         if (outcome != Appended::done) break;
@@ -179,10 +179,10 @@ class EventLog {
   }
 
   void publish(EventsWord word) noexcept {
-    PENSTOCK_FAILPOINT("put.before_publish");
+    QUEUEDUCT_FAILPOINT("put.before_publish");
     // release E1: the items, and the lines of chunks made for them; keeps I1
     map_.control->end.store(word.word, std::memory_order_release);
-    PENSTOCK_FAILPOINT("put.published");
+    QUEUEDUCT_FAILPOINT("put.published");
   }
 
   [[nodiscard]] std::uint64_t write_varying(const Chunk& chunk, std::uint64_t at, const Buffer* items,
@@ -230,7 +230,7 @@ class EventLog {
 
   [[nodiscard]] Appended make_chunk(const Backing& backing, std::uint64_t position, std::uint64_t longest,
                                     Chunk& chunk) noexcept {
-    PENSTOCK_FAILPOINT("chunk.before");
+    QUEUEDUCT_FAILPOINT("chunk.before");
     if (!can_ever_fit(longest)) return Appended::too_long;
     reclaim(backing);
     std::uint64_t items = 0;
@@ -258,11 +258,11 @@ class EventLog {
     line.bytes.store(bytes, std::memory_order_relaxed);
     line.block.store(static_cast<std::uint32_t>(block), std::memory_order_relaxed);
     line.blocks.store(static_cast<std::uint32_t>(blocks_.blocks_for(bytes)), std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("chunk.described");
+    QUEUEDUCT_FAILPOINT("chunk.described");
     end_open_chunk(position);
     // release: for find_chunk() of who is not registered; keeps C1
     map_.control->chunks_made.store(number + 1, std::memory_order_release);
-    PENSTOCK_FAILPOINT("chunk.made");
+    QUEUEDUCT_FAILPOINT("chunk.made");
     map_.control->used_bytes.store(used_bytes() + bytes, std::memory_order_relaxed);
     return load_chunk(map_, number, chunk) ? Appended::done : Appended::corrupt;
   }
@@ -276,7 +276,7 @@ class EventLog {
     std::atomic<std::uint64_t>& end = map_.chunk(made() - 1).end_position;
     // relaxed: readers learn of it by the release E1 of what comes after
     if (end.load(std::memory_order_relaxed) == open_end) end.store(position, std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("chunk.ended");
+    QUEUEDUCT_FAILPOINT("chunk.ended");
   }
 
   // Else nobody should be dropped for it.
@@ -353,7 +353,7 @@ class EventLog {
     if (is_whole && forget_ != nullptr)
       forget_(forget_context_, reinterpret_cast<void**>(chunk.data),
               line.end_position.load(std::memory_order_relaxed) - chunk.first);
-    PENSTOCK_FAILPOINT("free.before");
+    QUEUEDUCT_FAILPOINT("free.before");
     map_.control->head_chunk.store(number + 1, std::memory_order_release);
     // F1: head_chunk before whatever the block holds next, and before the look at `synced`: a control block on the disk
     // that has a later one has this head as well. What is not synced a crash of the machine cuts away, so who did not ask
@@ -361,14 +361,14 @@ class EventLog {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (backing.is_durable || !is_whole || chunk.first < map_.control->synced.load(std::memory_order_relaxed))
       map_.control->freed_unsynced.store(1, std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("free.head_moved");
+    QUEUEDUCT_FAILPOINT("free.head_moved");
     if (!is_whole) return;
     // From what was checked: the line may say something else by now.
     blocks_.give(backing, static_cast<std::uint64_t>(chunk.data - map_.arena) / map_.block_bytes,
                  blocks_.blocks_for(chunk.bytes), chunk.bytes);
     const std::uint64_t used = used_bytes();
     map_.control->used_bytes.store(used > chunk.bytes ? used - chunk.bytes : 0, std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("free.done");
+    QUEUEDUCT_FAILPOINT("free.done");
   }
 
   EventsMap map_;
@@ -379,4 +379,4 @@ class EventLog {
   void* forget_context_ = nullptr;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -15,7 +15,7 @@
 #include "events_log.hpp"
 #include "producers.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 [[nodiscard]] inline bool has_happened(const ProducerLine& line, std::uint64_t end) noexcept {
   return end >= line.position.load(std::memory_order_relaxed) +
@@ -71,4 +71,4 @@ struct IntendFirst {
   }
 };
 
-}  // namespace penstock
+}  // namespace queueduct

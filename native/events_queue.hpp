@@ -7,7 +7,7 @@
 #include "owner_lock.hpp"
 #include "patience.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 enum class Entered : std::uint8_t { yes, no, corrupt };
 
@@ -172,10 +172,10 @@ class EventsQueue {
     cursor.chunk = {};
     std::atomic<std::uint64_t>& place = log_.readers().line(line).place;
     const std::uint64_t before = place.load(std::memory_order_relaxed) & ~dropped_bit;
-    PENSTOCK_FAILPOINT("readers.before_rejoin");
+    QUEUEDUCT_FAILPOINT("readers.before_rejoin");
     place.store(before < earliest ? earliest : before, std::memory_order_relaxed);
     log_.readers().line(line).beyond.store(0, std::memory_order_relaxed);  // D5: it is told
-    PENSTOCK_FAILPOINT("readers.rejoined");
+    QUEUEDUCT_FAILPOINT("readers.rejoined");
     return earliest;
   }
 
@@ -247,7 +247,7 @@ class EventsQueue {
   [[nodiscard]] Settling begin_settling() noexcept {
     const int fd = roster_.descriptor();
     if (boot_.is_on_disk && fd >= 0) {
-      PENSTOCK_FAILPOINT("boot.before_settling");
+      QUEUEDUCT_FAILPOINT("boot.before_settling");
       if (ofd::lock(fd, settling_lock_number, F_WRLCK)) return look_at_boot();
       if (!ofd::lock(fd, settling_lock_number, F_RDLCK)) return Settling::busy;
     }
@@ -256,7 +256,7 @@ class EventsQueue {
   }
   [[nodiscard]] bool must_settle() const noexcept { return !is_settled_; }
   void end_settling(bool is_settled) noexcept {
-    PENSTOCK_FAILPOINT("boot.before_end");
+    QUEUEDUCT_FAILPOINT("boot.before_end");
     (void)ofd::lock(roster_.descriptor(), settling_lock_number, is_settled ? F_RDLCK : F_UNLCK);
   }
 
@@ -276,14 +276,14 @@ class EventsQueue {
       control().synced.store(position, std::memory_order_relaxed);
       control().confirmed.store(position, std::memory_order_relaxed);
       if (!log_.repair().after_kill(backing())) return false;
-      PENSTOCK_FAILPOINT("boot.settled");
+      QUEUEDUCT_FAILPOINT("boot.settled");
       count_cut(control(), position);
       boot_error_ = write_out(control(), roster_.descriptor());
       if (boot_error_ != 0) return false;
     }
     if (boot_.is_on_disk) note_boot(control(), boot_, is_cut);
     is_settled_ = true;
-    PENSTOCK_FAILPOINT("boot.noted");
+    QUEUEDUCT_FAILPOINT("boot.noted");
     return true;
   }
   [[nodiscard]] int boot_error() const noexcept { return boot_error_; }
@@ -365,7 +365,7 @@ class EventsQueue {
 
   // With the settling lock held alone. A line that is held is a child's of somebody who had the log open.
   [[nodiscard]] Settling look_at_boot() noexcept {
-    PENSTOCK_FAILPOINT("boot.alone");
+    QUEUEDUCT_FAILPOINT("boot.alone");
     const bool is_used = ofd::is_any_owned_elsewhere(roster_.descriptor(), lock_numbers);
     const int others = count_other_boot(control(), boot_);
     const bool is_certain = others == 0 && control().boot_id[0].load(std::memory_order_relaxed) != 0 &&
@@ -387,7 +387,7 @@ class EventsQueue {
       line.place.store(until, std::memory_order_relaxed);
       cursor.position = until;
     }
-    PENSTOCK_FAILPOINT("readers.before_epoch");
+    QUEUEDUCT_FAILPOINT("readers.before_epoch");
     line.epoch.store(static_cast<std::uint32_t>(epoch()), std::memory_order_relaxed);
     if (line.beyond.load(std::memory_order_relaxed) != 0) cursor.epoch = Cursor::no_epoch;
   }
@@ -406,4 +406,4 @@ class EventsQueue {
   std::atomic<std::int64_t> last_burial_ns_{0};
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -20,7 +20,7 @@
 #include "roster.hpp"
 #include "wait.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 class Readers {
  public:
@@ -68,7 +68,7 @@ class Readers {
 
   void write(std::uint32_t i, ReaderKind kind, const char* name, std::uint32_t length, std::uint64_t place) noexcept {
     ReaderLine& to = line(i);
-    PENSTOCK_FAILPOINT("readers.before_write");
+    QUEUEDUCT_FAILPOINT("readers.before_write");
     if (length > 0) std::memcpy(to.name, name, length);
     to.name_length.store(length, std::memory_order_relaxed);
     to.pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
@@ -78,15 +78,15 @@ class Readers {
                    std::memory_order_relaxed);
     if (map_->control->readers_used.load(std::memory_order_relaxed) <= i)
       map_->control->readers_used.store(i + 1, std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("readers.written");
+    QUEUEDUCT_FAILPOINT("readers.written");
     to.kind.store(static_cast<std::uint32_t>(kind), std::memory_order_release);  // keeps D2
-    PENSTOCK_FAILPOINT("readers.joined");
+    QUEUEDUCT_FAILPOINT("readers.joined");
   }
 
   void remove(std::uint32_t i) noexcept {
-    PENSTOCK_FAILPOINT("readers.before_remove");
+    QUEUEDUCT_FAILPOINT("readers.before_remove");
     line(i).kind.store(static_cast<std::uint32_t>(ReaderKind::none), std::memory_order_relaxed);  // keeps D2
-    PENSTOCK_FAILPOINT("readers.removed");
+    QUEUEDUCT_FAILPOINT("readers.removed");
   }
 
   // Under the lock. Ephemeral readers go with their process; a durable one whose process has gone needs nothing before
@@ -96,16 +96,16 @@ class Readers {
     for (std::uint32_t i = 0, n = used(); i < n; ++i) {
       const ReaderKind kind = this->kind(i);
       const bool may_go = kind == ReaderKind::ephemeral || (kind == ReaderKind::durable && is_behind(i, start));
-      PENSTOCK_FAILPOINT("readers.before_question");
+      QUEUEDUCT_FAILPOINT("readers.before_question");
       if (!may_go || roster.is_alive(reader_lock_number(i))) continue;
-      PENSTOCK_FAILPOINT("readers.found_dead");
+      QUEUEDUCT_FAILPOINT("readers.found_dead");
       if (kind == ReaderKind::ephemeral)
         remove(i);
       else if (is_behind(i, start))  // D4: it may have committed since we looked
         line(i).place.store(start, std::memory_order_relaxed);
       else
         continue;
-      PENSTOCK_FAILPOINT("readers.buried");
+      QUEUEDUCT_FAILPOINT("readers.buried");
       ++moved;
     }
     return moved;
@@ -114,12 +114,12 @@ class Readers {
   // False: it has moved on meanwhile, and is perhaps no longer the slowest.
   [[nodiscard]] bool drop(std::uint32_t i) noexcept {
     std::uint64_t place = line(i).place.load(std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("readers.before_drop");
+    QUEUEDUCT_FAILPOINT("readers.before_drop");
     // acquire R1: what it has read it has read
     const bool dropped = !(place & dropped_bit) &&
                          line(i).place.compare_exchange_strong(place, place | dropped_bit, std::memory_order_acquire,
                                                                std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("readers.dropped");
+    QUEUEDUCT_FAILPOINT("readers.dropped");
     return dropped;
   }
 
@@ -136,14 +136,14 @@ class Readers {
 // The reader's own end of its line. False: it was dropped.
 [[nodiscard]] inline bool move_to(const EventsMap& map, ReaderLine& line, std::uint64_t position) noexcept {
   std::uint64_t place = line.place.load(std::memory_order_relaxed);
-  PENSTOCK_FAILPOINT("reader.before_move");
+  QUEUEDUCT_FAILPOINT("reader.before_move");
   if (place & dropped_bit) return false;
   if (place >= position) return true;  // keeps D1
   if (!map.may_drop)
     line.place.store(position, std::memory_order_release);  // R1
   else if (!line.place.compare_exchange_strong(place, position, std::memory_order_release, std::memory_order_relaxed))
     return false;  // only a drop changes it under us
-  PENSTOCK_FAILPOINT("reader.moved");
+  QUEUEDUCT_FAILPOINT("reader.moved");
   Event(&map.control->room.word).notify_all();
   return true;
 }
@@ -155,4 +155,4 @@ class Readers {
   return !(line.place.load(std::memory_order_relaxed) & dropped_bit);
 }
 
-}  // namespace penstock
+}  // namespace queueduct

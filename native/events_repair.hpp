@@ -14,7 +14,7 @@
 #include "events_blocks.hpp"
 #include "events_readers.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 class EventsRepair {
  public:
@@ -23,17 +23,17 @@ class EventsRepair {
 
   // False: the segment contradicts itself.
   [[nodiscard]] bool after_kill(const Backing& backing) noexcept {
-    PENSTOCK_FAILPOINT("repair.begin");
+    QUEUEDUCT_FAILPOINT("repair.begin");
     finish_clear();
     const std::uint64_t end = map_.end(std::memory_order_relaxed).position();
     const Kept kept = look_until(end);
     if (!kept.is_sound || !(kept.reach == end || kept.chunks_made == head())) return false;
     cut(kept, end);
     if (!claim_blocks()) return false;
-    PENSTOCK_FAILPOINT("repair.rebuilt");
+    QUEUEDUCT_FAILPOINT("repair.rebuilt");
     map_.control->freed_unsynced.store(1, std::memory_order_relaxed);  // the dead may have freed some
     blocks_.drop_rest(backing, backing.settle_freed(map_) == 0);
-    PENSTOCK_FAILPOINT("repair.done");
+    QUEUEDUCT_FAILPOINT("repair.done");
     return true;
   }
 
@@ -55,12 +55,12 @@ class EventsRepair {
       const std::uint64_t place = readers_.line(i).place.load(std::memory_order_relaxed) & ~dropped_bit;
       if (place <= position) continue;
       readers_.line(i).beyond.store(place, std::memory_order_relaxed);  // first: a kill must not keep it from being told
-      PENSTOCK_FAILPOINT("repair.reader_noted");
+      QUEUEDUCT_FAILPOINT("repair.reader_noted");
       readers_.line(i).place.store(position, std::memory_order_relaxed);
     }
-    PENSTOCK_FAILPOINT("repair.before_roll_back");
+    QUEUEDUCT_FAILPOINT("repair.before_roll_back");
     map_.control->end.store(end.at(position).word, std::memory_order_release);  // E1
-    PENSTOCK_FAILPOINT("repair.rolled_back");
+    QUEUEDUCT_FAILPOINT("repair.rolled_back");
     return position;
   }
 
@@ -99,7 +99,7 @@ class EventsRepair {
     const EventsWord start{map_.control->start.load(std::memory_order_relaxed)};
     if (start.epoch() != end.epoch())
       map_.control->end.store(end.in_epoch(start.epoch()).word, std::memory_order_release);  // E1
-    PENSTOCK_FAILPOINT("repair.cleared");
+    QUEUEDUCT_FAILPOINT("repair.cleared");
   }
 
   // The chunks, in a row from the oldest on, that hold something before `position`.
@@ -127,9 +127,9 @@ class EventsRepair {
       std::atomic<std::uint64_t>& end = map_.chunk(kept.chunks_made - 1).end_position;
       if (end.load(std::memory_order_relaxed) > position) end.store(open_end, std::memory_order_relaxed);
     }
-    PENSTOCK_FAILPOINT("repair.before_cut");
+    QUEUEDUCT_FAILPOINT("repair.before_cut");
     map_.control->chunks_made.store(kept.chunks_made, std::memory_order_release);
-    PENSTOCK_FAILPOINT("repair.cut");
+    QUEUEDUCT_FAILPOINT("repair.cut");
   }
 
   // Makes blocks and used_bytes anew from the chunks (B1).
@@ -152,4 +152,4 @@ class EventsRepair {
   Readers& readers_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

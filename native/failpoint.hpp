@@ -1,12 +1,12 @@
 // Named crash points: one before and after each shared access that matters.
 //
-// In a release build PENSTOCK_FAILPOINT is nothing at all. In the crash-test build
-// (-DPENSTOCK_FAILPOINTS) a process arms one point with an action and the hit at which it fires.
+// In a release build QUEUEDUCT_FAILPOINT is nothing at all. In the crash-test build
+// (-DQUEUEDUCT_FAILPOINTS) a process arms one point with an action and the hit at which it fires.
 #pragma once
 
-#ifndef PENSTOCK_FAILPOINTS
+#ifndef QUEUEDUCT_FAILPOINTS
 
-#define PENSTOCK_FAILPOINT(name) ((void)0)
+#define QUEUEDUCT_FAILPOINT(name) ((void)0)
 
 #else
 
@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace penstock::failpoint {
+namespace queueduct::failpoint {
 
 enum class Action : std::uint8_t { none, kill, stop, yield, record };
 
@@ -50,8 +50,8 @@ inline void reached(const char* name) noexcept {
   }
 }
 
-}  // namespace penstock::failpoint
+}  // namespace queueduct::failpoint
 
-#define PENSTOCK_FAILPOINT(name) ::penstock::failpoint::reached(name)
+#define QUEUEDUCT_FAILPOINT(name) ::queueduct::failpoint::reached(name)
 
 #endif

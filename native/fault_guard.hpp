@@ -33,7 +33,7 @@
 #include <cstring>
 #include <new>
 
-namespace penstock::fault_guard {
+namespace queueduct::fault_guard {
 
 struct Range {
   std::atomic<std::uintptr_t> begin{0};  // 0: unused
@@ -191,4 +191,4 @@ inline void forget(Range* range) noexcept {
   return true;
 }
 
-}  // namespace penstock::fault_guard
+}  // namespace queueduct::fault_guard

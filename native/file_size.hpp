@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace penstock {
+namespace queueduct {
 
 // 0, or the error number for memory that is to be had up to `end` of this file.
 [[nodiscard]] inline int check_length(int fd, std::uint64_t end) noexcept {
@@ -16,4 +16,4 @@ namespace penstock {
   return static_cast<std::uint64_t>(status.st_size) < end ? EFAULT : 0;
 }
 
-}  // namespace penstock
+}  // namespace queueduct

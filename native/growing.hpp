@@ -34,7 +34,7 @@
 #include "bounded_items.hpp"
 #include "growing_layout.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 inline constexpr std::uint64_t shrinking_bit = std::uint64_t{1} << 62;
 
@@ -191,7 +191,7 @@ class Levels {
   [[nodiscard]] Moved follow_closing(Stage seen) const noexcept {
     const std::uint32_t written = seen.written_level();
     const std::uint64_t word = levels_[written].control->push_position.load(std::memory_order_acquire);
-    PENSTOCK_FAILPOINT("grow.read_closing");
+    QUEUEDUCT_FAILPOINT("grow.read_closing");
     if (!(word & closed_bit) || seen.is_shut()) return Moved::no;
     // Who shuts down marks the stage before it closes: if the stage is as it was seen, the ring was closed by somebody
     // who had found the next level ready. keeps G5
@@ -214,7 +214,7 @@ class Levels {
     const LevelControl& level = *levels_[read].control;
     const std::uint64_t word = level.push_position.load(std::memory_order_acquire);
     const std::uint64_t popped = level.pop_position.load(std::memory_order_acquire);
-    PENSTOCK_FAILPOINT("grow.judged_drained");
+    QUEUEDUCT_FAILPOINT("grow.judged_drained");
     if (!is_still(seen)) return Moved::yes;
     if (!(word & closed_bit)) return Moved::corrupt;  // only the written ring is open
     if (popped != FromOpening::position_of(word)) return Moved::no;
@@ -226,14 +226,14 @@ class Levels {
   void close_full(Stage seen, std::uint64_t slots) const noexcept {
     const GrowingRing ring = this->ring(seen.written_level(), seen);
     std::uint64_t position = ring.push_position->load(std::memory_order_acquire);
-    PENSTOCK_FAILPOINT("grow.read_full");
+    QUEUEDUCT_FAILPOINT("grow.read_full");
     if (position & closed_bit) return;
     if (!ring.is_current()) return;
     if (slots <= ring.claim_limit() && count_free(ring, position, ring.backed(position, slots)) == slots) return;
-    PENSTOCK_FAILPOINT("grow.before_close");
+    QUEUEDUCT_FAILPOINT("grow.before_close");
     ring.push_position->compare_exchange_strong(position, position | closed_bit, std::memory_order_acq_rel,
                                                 std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("grow.closed");
+    QUEUEDUCT_FAILPOINT("grow.closed");
   }
 
   // The one ring that is in use is empty: close it for level 0. keeps G2: as long as nothing is pushed at p, nothing
@@ -243,22 +243,22 @@ class Levels {
     if (level == 0 || seen.read_level() != level || seen.is_shut() || !is_ready(0)) return false;
     LevelControl& control = *levels_[level].control;
     std::uint64_t position = control.pop_position.load(std::memory_order_acquire);
-    PENSTOCK_FAILPOINT("shrink.read_position");
+    QUEUEDUCT_FAILPOINT("shrink.read_position");
     if (position & closed_bit || !is_still(seen)) return false;
-    PENSTOCK_FAILPOINT("shrink.before_close");
+    QUEUEDUCT_FAILPOINT("shrink.before_close");
     const bool closed =
         control.push_position.compare_exchange_strong(position, position | closed_bit | shrinking_bit,
                                                       std::memory_order_acq_rel, std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("shrink.closed");
+    QUEUEDUCT_FAILPOINT("shrink.closed");
     return closed;
   }
 
   // No more pushes, and with `discard` no more pops. True: gets were ended by this call.
   bool shut(bool discard) const noexcept {
     const std::uint64_t bits = Stage::shut_bit | (discard ? Stage::discarded_bit : 0);
-    PENSTOCK_FAILPOINT("shutdown.before");
+    QUEUEDUCT_FAILPOINT("shutdown.before");
     const std::uint64_t before = control_->stage.fetch_or(bits, std::memory_order_acq_rel);
-    PENSTOCK_FAILPOINT("shutdown.marked");
+    QUEUEDUCT_FAILPOINT("shutdown.marked");
     finish_shutting();
     return discard && !(before & Stage::discarded_bit);
   }
@@ -269,10 +269,10 @@ class Levels {
       const Stage now = unchecked_stage();
       if (!is_sound(now)) return;
       levels_[now.written_level()].control->push_position.fetch_or(closed_bit, std::memory_order_acq_rel);
-      PENSTOCK_FAILPOINT("shutdown.push_closed");
+      QUEUEDUCT_FAILPOINT("shutdown.push_closed");
       if (now.is_discarded())
         levels_[now.read_level()].control->pop_position.fetch_or(closed_bit, std::memory_order_acq_rel);
-      PENSTOCK_FAILPOINT("shutdown.closed");
+      QUEUEDUCT_FAILPOINT("shutdown.closed");
       if (is_still(now)) return;
     }
   }
@@ -289,11 +289,11 @@ class Levels {
 
  private:
   bool move(Stage from, Stage to) const noexcept {
-    PENSTOCK_FAILPOINT("stage.before_move");
+    QUEUEDUCT_FAILPOINT("stage.before_move");
     // release G3: where the ring begins
     const bool moved = control_->stage.compare_exchange_strong(from.word, to.word, std::memory_order_acq_rel,
                                                                std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("stage.moved");
+    QUEUEDUCT_FAILPOINT("stage.moved");
     return moved;
   }
 
@@ -312,11 +312,11 @@ class Levels {
 
   static void raise(std::atomic<std::uint64_t>& word, std::uint64_t base, std::uint64_t to, std::uint64_t mask) noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
-    PENSTOCK_FAILPOINT("open.before_raise");
+    QUEUEDUCT_FAILPOINT("open.before_raise");
     while ((seen & mask) < base &&
            !word.compare_exchange_weak(seen, to, std::memory_order_acq_rel, std::memory_order_acquire)) {
     }
-    PENSTOCK_FAILPOINT("open.raised");
+    QUEUEDUCT_FAILPOINT("open.raised");
   }
 
   GrowingControl* control_;
@@ -326,4 +326,4 @@ class Levels {
   Level levels_[steps_limit];
 };
 
-}  // namespace penstock
+}  // namespace queueduct

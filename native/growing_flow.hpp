@@ -11,7 +11,7 @@
 #include "growing_memory.hpp"
 #include "growing_moments.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // The rings that one thread has last put into and got from: looked up anew only when the stage has moved.
 struct LastRings {
@@ -57,7 +57,7 @@ class GrowingFlow {
     const Stage now = look_at_stage(look, Stage{last.get.stage_seen});
     std::uint64_t skipped = 0;
     if (is_of(last.get, now)) [[likely]] {  // as nearly always
-      const Outcome outcome = penstock::peek(last.get, ledger, peeked);
+      const Outcome outcome = queueduct::peek(last.get, ledger, peeked);
       look.over();
       if (outcome == Outcome::done) [[likely]] return outcome;
       skipped = peeked.skipped;
@@ -249,7 +249,7 @@ class GrowingFlow {
         }
         ring = levels_.ring(now.read_level(), now);
       }
-      const Outcome outcome = penstock::peek(ring, ledger, peeked);
+      const Outcome outcome = queueduct::peek(ring, ledger, peeked);
       look.over();
       peeked.skipped += skipped;
       if (outcome == Outcome::done) [[likely]] return outcome;
@@ -412,4 +412,4 @@ class GrowingFlow {
   std::atomic<int> error_{0};
 };
 
-}  // namespace penstock
+}  // namespace queueduct

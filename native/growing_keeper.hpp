@@ -13,7 +13,7 @@
 #include "growing_memory.hpp"
 #include "owner_lock.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 class GrowingKeeper {
  public:
@@ -37,7 +37,7 @@ class GrowingKeeper {
     if (!find_ledger(ledger) || roster_.is_lost()) return false;  // without its file nobody is at the memory
     const std::uint32_t line = ledger.number();
     roster_.lines()[line].intent.store(at_the_lock, std::memory_order_release);
-    PENSTOCK_FAILPOINT("upkeep.noted");
+    QUEUEDUCT_FAILPOINT("upkeep.noted");
     Locked locked = lock_.try_lock(line);
     if (locked == Locked::no && (limit_ns != 0 || is_owner_dead()))
       locked = lock_.lock(line, [this](std::uint32_t owner) { return is_alive(owner); }, limit_ns);
@@ -45,13 +45,13 @@ class GrowingKeeper {
       ledger.clear();
       return false;
     }
-    PENSTOCK_FAILPOINT("upkeep.entered");
+    QUEUEDUCT_FAILPOINT("upkeep.entered");
     upkeep_.redo(file());  // U2
     return true;
   }
   void leave() noexcept {
     lock_.unlock();
-    PENSTOCK_FAILPOINT("upkeep.left");
+    QUEUEDUCT_FAILPOINT("upkeep.left");
     SharedLedger ledger;
     if (find_ledger(ledger)) ledger.clear();
   }
@@ -114,4 +114,4 @@ class GrowingKeeper {
   OwnerLock lock_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -16,7 +16,7 @@
 
 #include "layout.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 inline constexpr std::uint32_t steps_limit = 16;
 inline constexpr std::uint64_t first_bytes_limit = std::uint64_t{1} << 32;
@@ -133,4 +133,4 @@ struct RegionOffsets {
   return at;
 }
 
-}  // namespace penstock
+}  // namespace queueduct

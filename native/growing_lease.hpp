@@ -10,7 +10,7 @@
 #include "bounded_lease.hpp"
 #include "growing_queue.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 using GrowingLease = BasicLease<GrowingQueue>;
 
@@ -23,4 +23,4 @@ using GrowingLease = BasicLease<GrowingQueue>;
   return is_held;
 }
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -3,7 +3,7 @@
 
 #include "growing_flow.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // Of references within this process: the same levels on private memory, with no participants.
 class LocalGrowingQueue {
@@ -32,7 +32,7 @@ class LocalGrowingQueue {
   [[nodiscard]] Outcome try_put_reference(Local ledger, void* reference) noexcept {
     LastRings fresh;
     return flow_.put(last_of<Local>(fresh), NoLook{}, 1, [=](const GrowingRing& ring) {
-      return penstock::try_put_reference(ring, ledger, reference);
+      return queueduct::try_put_reference(ring, ledger, reference);
     });
   }
   template <class Local>
@@ -40,7 +40,7 @@ class LocalGrowingQueue {
                                            std::uint64_t& put) noexcept {
     LastRings fresh;
     return flow_.put(last_of<Local>(fresh), NoLook{}, 1, [&](const GrowingRing& ring) {
-      return penstock::try_put_references(ring, ledger, references, count, put);
+      return queueduct::try_put_references(ring, ledger, references, count, put);
     });
   }
   template <class Local>
@@ -94,7 +94,7 @@ class LocalGrowingQueue {
       const GrowingRing ring = levels_.ring(i, now);
       const std::uint64_t popped = FromOpening::position_of(ring.pop_position->load(std::memory_order_relaxed));
       if (popped != FromOpening::position_of(ring.push_position->load(std::memory_order_relaxed)) &&
-          penstock::try_drain_reference(ring, reference))
+          queueduct::try_drain_reference(ring, reference))
         return true;
     }
     return false;
@@ -141,4 +141,4 @@ class LocalGrowingQueue {
   LastRings last_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -31,7 +31,7 @@
 #include "growing_layout.hpp"
 #include "roster.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 namespace fence_for_all {
 
@@ -72,18 +72,18 @@ class Look {
   void announce(Stage stage) noexcept {
     word_->store(word_of(stage), std::memory_order_relaxed);
     fence_for_all::light();  // V2
-    PENSTOCK_FAILPOINT("look.announced");
+    QUEUEDUCT_FAILPOINT("look.announced");
   }
   // With the lock of upkeep, or something that is held. keeps V3
   void announce_everything() noexcept {
     word_->store(everything, std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("look.announced");
+    QUEUEDUCT_FAILPOINT("look.announced");
   }
   // Has nothing else that this line did ended it?
   [[nodiscard]] bool is_at_everything() const noexcept { return word_->load(std::memory_order_relaxed) == everything; }
   void over() noexcept {
     word_->store(0, std::memory_order_release);  // release V4
-    PENSTOCK_FAILPOINT("look.over");
+    QUEUEDUCT_FAILPOINT("look.over");
   }
 
  private:
@@ -126,4 +126,4 @@ class Looks {
   const Roster* roster_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -38,7 +38,7 @@
 #include "hand_back.hpp"
 #include "owner_lock.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 class Upkeep {
  public:
@@ -64,9 +64,9 @@ class Upkeep {
       const std::uint64_t reserved = reserved_bytes();
       while (max_bytes_ != 0 && capacity >= least && reserved + bytes_of(capacity) > max_bytes_) capacity /= 2;  // M1
       if (capacity < least || capacity < 2) return Given::over_budget;
-      PENSTOCK_FAILPOINT("memory.before_plan");
+      QUEUEDUCT_FAILPOINT("memory.before_plan");
       level.planned.store(static_cast<std::uint64_t>(std::countr_zero(capacity)), std::memory_order_release);
-      PENSTOCK_FAILPOINT("memory.planned");
+      QUEUEDUCT_FAILPOINT("memory.planned");
     }
     bool is_kept = false;
     const Given given = prepare(fd, i, planned_capacity(i), 1, error, is_kept);
@@ -107,7 +107,7 @@ class Upkeep {
   // looked_at: or is just looking.
   [[nodiscard]] Step reset_some(int fd) noexcept {
     const Stage now = levels_.unchecked_stage();
-    PENSTOCK_FAILPOINT("memory.read_stage");
+    QUEUEDUCT_FAILPOINT("memory.read_stage");
     Step step = Step::nothing;
     for (std::uint32_t i = 0; i < levels_.steps(); ++i) {
       if (is_idle(i, now) && withdraw(fd, i, now)) return Step::some;
@@ -189,21 +189,21 @@ class Upkeep {
   [[nodiscard]] bool withdraw(int fd, std::uint32_t i, Stage now) noexcept {
     LevelControl& level = *levels_[i].control;
     const Plan plan = levels_.plan(i);
-    PENSTOCK_FAILPOINT("memory.before_withdraw");
+    QUEUEDUCT_FAILPOINT("memory.before_withdraw");
     levels_.control().preparing.store((std::uint64_t{i} + 1) << 56 | withdrawing, std::memory_order_release);
-    PENSTOCK_FAILPOINT("memory.withdrawal_noted");
+    QUEUEDUCT_FAILPOINT("memory.withdrawal_noted");
     level.planned.store(plan.log2() | Plan::withdrawn_bit, std::memory_order_release);
-    PENSTOCK_FAILPOINT("memory.withdrawal_marked");
+    QUEUEDUCT_FAILPOINT("memory.withdrawal_marked");
     bool is_gone = false;
     // M6: it may have been opened, and left with nothing in it, so that somebody who came late still looks at its first slot
     if (levels_.is_still_for_all(now) && looks_.are_over(now)) {
       level.prepared.store(0, std::memory_order_relaxed);  // before its memory goes: keeps M2 if we die here
-      PENSTOCK_FAILPOINT("memory.unprepared");
+      QUEUEDUCT_FAILPOINT("memory.unprepared");
       is_gone = give_back(fd, i, 0, levels_[i].capacity);
-      PENSTOCK_FAILPOINT("memory.withdrawn");
+      QUEUEDUCT_FAILPOINT("memory.withdrawn");
     }
     level.planned.store(is_gone ? 0 : plan.log2(), std::memory_order_release);
-    PENSTOCK_FAILPOINT("memory.withdrawal_over");
+    QUEUEDUCT_FAILPOINT("memory.withdrawal_over");
     levels_.control().preparing.store(0, std::memory_order_release);
     if (is_gone) levels_.control().resets.fetch_add(1, std::memory_order_relaxed);
     return is_gone;
@@ -223,18 +223,18 @@ class Upkeep {
     const std::uint64_t extent = extent_bytes / each + 1;
     std::uint64_t after = before + (least > extent ? least : extent);
     if (after > capacity) after = capacity;
-    PENSTOCK_FAILPOINT("memory.before_note");
+    QUEUEDUCT_FAILPOINT("memory.before_note");
     levels_.control().preparing.store((std::uint64_t{i} + 1) << 56 | after, std::memory_order_release);  // M4
-    PENSTOCK_FAILPOINT("memory.noted");
+    QUEUEDUCT_FAILPOINT("memory.noted");
     error = take(fd, i, before, after, capacity);
-    PENSTOCK_FAILPOINT("memory.taken");
+    QUEUEDUCT_FAILPOINT("memory.taken");
     if (error == 0)
       level.prepared.store(after, std::memory_order_release);  // M2
     else
       is_kept = !untake(fd, i, before, after);
-    PENSTOCK_FAILPOINT("memory.prepared");
+    QUEUEDUCT_FAILPOINT("memory.prepared");
     levels_.control().preparing.store(0, std::memory_order_release);
-    PENSTOCK_FAILPOINT("memory.forgotten");
+    QUEUEDUCT_FAILPOINT("memory.forgotten");
     return error == 0 ? Given::yes : Given::refused;
   }
 
@@ -348,7 +348,7 @@ class Upkeep {
     const std::uint64_t last = slots - first < step ? slots : first + step;
     if (!are_released(ring, i, end, first, last)) return Step::held;
     if (i != 0 && !looks_.are_over(now)) return Step::looked_at;
-    PENSTOCK_FAILPOINT("memory.before_reset");
+    QUEUEDUCT_FAILPOINT("memory.before_reset");
     if (i != 0) {
       give_back(fd, i, first, last);
       zero_generations(fd, i, first, last);
@@ -356,18 +356,18 @@ class Upkeep {
       // A late look at one of these sees 0 or what was there: its position has moved, so it looks again.
       for (std::uint64_t slot = first; slot < last; ++slot) ring.generations[slot].store(0, std::memory_order_relaxed);
     }
-    PENSTOCK_FAILPOINT("memory.given_back");
+    QUEUEDUCT_FAILPOINT("memory.given_back");
     level.reset_slots.store(last, std::memory_order_release);
-    PENSTOCK_FAILPOINT("memory.reset");
+    QUEUEDUCT_FAILPOINT("memory.reset");
     if (last < slots) return Step::some;
     const bool is_gone = i == 0 || give_back(fd, i, 0, levels_[i].capacity);  // pages that steps had in common
     if (i != 0) level.prepared.store(0, std::memory_order_relaxed);
     level.reset_slots.store(0, std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("memory.before_unplan");
+    QUEUEDUCT_FAILPOINT("memory.before_unplan");
     if (is_gone) level.planned.store(0, std::memory_order_release);  // else M9
-    PENSTOCK_FAILPOINT("memory.unplanned");
+    QUEUEDUCT_FAILPOINT("memory.unplanned");
     level.reset_position.store(end, std::memory_order_release);  // with acquire in is_clean()
-    PENSTOCK_FAILPOINT("memory.clean");
+    QUEUEDUCT_FAILPOINT("memory.clean");
     levels_.control().resets.fetch_add(1, std::memory_order_relaxed);
     return Step::some;
   }
@@ -403,4 +403,4 @@ class Upkeep {
   std::uint64_t held_[steps_limit] = {};  // a hint for each level: a slot that was not released
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -9,7 +9,7 @@
 #include "growing.hpp"
 #include "wait.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 class GrowingMoments {
  public:
@@ -83,4 +83,4 @@ class GrowingMoments {
   std::atomic<std::int64_t> last_rest_ns_{0};
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -8,7 +8,7 @@
 
 #include "growing_memory.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 class OutsideLook {
  public:
@@ -71,4 +71,4 @@ class OutsideLook {
   int fd_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -8,7 +8,7 @@
 #include "patience.hpp"
 #include "rest.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // For a recovery: every ring that may hold what the dead have claimed. Under the lock of upkeep (M5).
 class GrowingRings {
@@ -96,31 +96,31 @@ class GrowingQueue {
   // Puts: see bounded_items.hpp and bounded_producers.hpp. The length of every item was checked.
   [[nodiscard]] Outcome try_put_bytes(SharedLedger ledger, const void* data, std::uint64_t bytes) noexcept {
     return flow_.put(last_of(ledger), look_of(ledger), slots_for(bytes), [=](const GrowingRing& ring) {
-      return penstock::try_put_bytes(ring, ledger, data, bytes);
+      return queueduct::try_put_bytes(ring, ledger, data, bytes);
     });
   }
   [[nodiscard]] Outcome try_put_bytes_many(SharedLedger ledger, const Buffer* items, std::uint64_t count,
                                            std::uint64_t& put) noexcept {
     return flow_.put(last_of(ledger), look_of(ledger), slots_for(items[0].bytes), [&](const GrowingRing& ring) {
-      return penstock::try_put_bytes_many(ring, ledger, items, count, put);
+      return queueduct::try_put_bytes_many(ring, ledger, items, count, put);
     });
   }
   [[nodiscard]] Outcome try_put_records(SharedLedger ledger, const void* data, std::uint64_t count,
                                         std::uint64_t& put) noexcept {
     return flow_.put(last_of(ledger), look_of(ledger), 1, [&](const GrowingRing& ring) {
-      return penstock::try_put_records(ring, ledger, data, count, put);
+      return queueduct::try_put_records(ring, ledger, data, count, put);
     });
   }
   [[nodiscard]] Outcome try_put_bytes_once(SharedLedger ledger, ProducerLine& line, const Buffer* items,
                                            std::uint64_t count, std::uint64_t& put) noexcept {
     return flow_.put(last_of(ledger), look_of(ledger), slots_for(items[0].bytes), [&](const GrowingRing& ring) {
-      return penstock::try_put_bytes_once(ring, ledger, line, items, count, put);
+      return queueduct::try_put_bytes_once(ring, ledger, line, items, count, put);
     });
   }
   [[nodiscard]] Outcome try_put_records_once(SharedLedger ledger, ProducerLine& line, const void* data,
                                              std::uint64_t count, std::uint64_t& put) noexcept {
     return flow_.put(last_of(ledger), look_of(ledger), 1, [&](const GrowingRing& ring) {
-      return penstock::try_put_records_once(ring, ledger, line, data, count, put);
+      return queueduct::try_put_records_once(ring, ledger, line, data, count, put);
     });
   }
   [[nodiscard]] Outcome peek(SharedLedger ledger, Peeked& peeked, GrowingRing& ring) noexcept {
@@ -139,13 +139,13 @@ class GrowingQueue {
     return flow_.look_on(look_of(ledger), ring, use);
   }
   void widen_records(SharedLedger ledger, const GrowingRing& ring, std::uint64_t limit, Peeked& peeked) noexcept {
-    (void)look_on(ledger, ring, [&] { penstock::widen_records(ring, limit, peeked); });
+    (void)look_on(ledger, ring, [&] { queueduct::widen_records(ring, limit, peeked); });
   }
   [[nodiscard]] std::uint64_t widen_bytes(SharedLedger ledger, const GrowingRing& ring, std::uint64_t limit,
                                           std::uint64_t* lengths, Peeked& peeked) noexcept {
     std::uint64_t items = 1;
     lengths[0] = peeked.bytes;
-    (void)look_on(ledger, ring, [&] { items = penstock::widen_bytes(ring, limit, lengths, peeked); });
+    (void)look_on(ledger, ring, [&] { items = queueduct::widen_bytes(ring, limit, lengths, peeked); });
     return items;
   }
   [[nodiscard]] std::uint64_t slots_for(std::uint64_t bytes) const noexcept {
@@ -207,7 +207,7 @@ class GrowingQueue {
   void after_release(const GrowingRing& ring) noexcept { flow_.after_release(ring); }
   void finish_adopted(SharedLedger ledger, const GrowingRecovery::Found& found, void* to) noexcept {
     copy_out(found.ring, found.peeked.span.position, to, found.peeked.bytes);
-    PENSTOCK_FAILPOINT("recover.copied");
+    QUEUEDUCT_FAILPOINT("recover.copied");
     look_while_held(ledger, [&] { GrowingRecovery::release_adopted(found.ring, ledger, found.peeked.span); });
     wake_the_rest();
   }
@@ -278,9 +278,9 @@ class GrowingQueue {
   [[nodiscard]] std::uint64_t count_items() noexcept {
     std::uint64_t items = 0;
     if (may_hold_gaps())
-      look_at_everything([&] { items = penstock::count_items(levels_, true); });
+      look_at_everything([&] { items = queueduct::count_items(levels_, true); });
     else
-      items = penstock::count_items(levels_, false);
+      items = queueduct::count_items(levels_, false);
     return items;
   }
   // What of the dead's will be delivered again. A look at the lines says whether a look at the slots is needed.
@@ -416,4 +416,4 @@ class GrowingQueue {
   std::atomic<std::int64_t> last_recovery_ns_{0};
 };
 
-}  // namespace penstock
+}  // namespace queueduct

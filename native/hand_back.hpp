@@ -13,7 +13,7 @@
 
 #include "platform.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // Not the layout's page_bytes, which are the same wherever a segment is.
 [[nodiscard]] inline std::uint64_t kernel_page_bytes() noexcept {
@@ -80,4 +80,4 @@ inline void hand_back_zeroed(std::byte* begin, std::byte* end) noexcept {
   zero_words(gone.end, end);
 }
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -16,7 +16,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace penstock {
+namespace queueduct {
 
 // Count::keep(pointer) takes a reference, Count::drop(pointer) gives one up.
 template <class Pointed, class Count>
@@ -56,4 +56,4 @@ class Handover {
   std::atomic<void*> old_{nullptr};  // its place may know it by another type of the same address
 };
 
-}  // namespace penstock
+}  // namespace queueduct

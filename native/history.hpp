@@ -33,7 +33,7 @@
 
 #include "wait.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // Everything before it in the program has happened when the clock is read, and nothing after it.
 inline void wait_for_instructions() noexcept {
@@ -72,7 +72,7 @@ using CycleCounter = MonotonicClock;
 
 // How a worker's file begins; its words follow. The magic comes last: without it nothing else is there.
 struct HistoryHeader {
-  static constexpr std::uint64_t magic = 0x5357'4f52'4b54'5350;  // "PSTKROWS"
+  static constexpr std::uint64_t magic = 0x5357'4f52'5443'4451;  // "QDCTROWS"
   static constexpr std::uint64_t version = 3;
   static constexpr std::uint64_t words = 8;
   static constexpr std::uint64_t no_reader = 0;
@@ -271,4 +271,4 @@ class HistoryWriter {
   bool has_untimed_ = false;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -8,7 +8,7 @@
 
 #include "history.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 struct HistoryColumns {
   static constexpr std::uint8_t pending = 3;  // an outcome that no row has
@@ -151,4 +151,4 @@ class HistoryReader {
   std::uint64_t when_ = 0;                // … by then
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -27,7 +27,7 @@
 #include "failpoint.hpp"
 #include "platform.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // The arithmetic of cyclic indices of cycle length n. All of it is modulo 2^64, and n need not be a power of two.
 class CyclicIndices {
@@ -94,10 +94,10 @@ class IndexQueue {
   [[nodiscard]] Front front() const noexcept {
     for (;;) {
       const std::uint64_t head = ends_->head.load(std::memory_order_acquire);  // acquire Q2
-      PENSTOCK_FAILPOINT("index.read_head");
+      QUEUEDUCT_FAILPOINT("index.read_head");
       if (cyclic_.index_of(head) >= cyclic_.n()) return {Seen::corrupt};
       const std::uint64_t cell = cell_at(head).load(std::memory_order_acquire);  // acquire Q1
-      PENSTOCK_FAILPOINT("index.read_front");
+      QUEUEDUCT_FAILPOINT("index.read_front");
       const std::uint64_t behind = cyclic_.cycles_behind(cell, head);
       if (behind == 0) {
         const std::uint64_t index = cyclic_.index_of(cell);
@@ -115,10 +115,10 @@ class IndexQueue {
 
   // Moves head on from `at`, unless somebody else has. keeps X1
   bool advance_head(std::uint64_t at) noexcept {
-    PENSTOCK_FAILPOINT("index.before_head");
+    QUEUEDUCT_FAILPOINT("index.before_head");
     const bool moved = ends_->head.compare_exchange_strong(at, cyclic_.next(at), std::memory_order_acq_rel,
                                                            std::memory_order_acquire);  // release Q2
-    PENSTOCK_FAILPOINT("index.moved_head");
+    QUEUEDUCT_FAILPOINT("index.moved_head");
     return moved;
   }
 
@@ -128,17 +128,17 @@ class IndexQueue {
   [[nodiscard]] bool push(std::uint64_t index, Before before) noexcept {
     for (;;) {
       const std::uint64_t tail = ends_->tail.load(std::memory_order_acquire);  // acquire Q3
-      PENSTOCK_FAILPOINT("index.read_tail");
+      QUEUEDUCT_FAILPOINT("index.read_tail");
       if (cyclic_.index_of(tail) >= cyclic_.n()) return false;
       std::uint64_t cell = cell_at(tail).load(std::memory_order_acquire);
       const std::uint64_t behind = cyclic_.cycles_behind(cell, tail);
       if (behind == 1) {
         before(tail);
-        PENSTOCK_FAILPOINT("index.before_push");
+        QUEUEDUCT_FAILPOINT("index.before_push");
         // release Q1; keeps X2
         if (cell_at(tail).compare_exchange_strong(cell, cyclic_.make(cyclic_.cycle_of(tail), index),
                                                   std::memory_order_acq_rel, std::memory_order_relaxed)) {
-          PENSTOCK_FAILPOINT("index.pushed");
+          QUEUEDUCT_FAILPOINT("index.pushed");
           advance_tail(tail);
           return true;
         }
@@ -201,7 +201,7 @@ class IndexQueue {
     for (std::uint64_t at = 0; at < cyclic_.n(); ++at) {
       const std::uint64_t cell = cells_[at].load(std::memory_order_acquire);
       if (cyclic_.index_of(cell) != index) continue;
-      PENSTOCK_FAILPOINT("index.found");
+      QUEUEDUCT_FAILPOINT("index.found");
       // head after the cell: a cell that head has passed was popped, and only looks as if it were there
       const std::uint64_t head = ends_->head.load(std::memory_order_acquire);
       if (cyclic_.distance(head, cyclic_.make(cyclic_.cycle_of(cell), at)) >= 0) return true;
@@ -227,10 +227,10 @@ class IndexQueue {
   }
 
   void advance_tail(std::uint64_t at) noexcept {
-    PENSTOCK_FAILPOINT("index.before_tail");
+    QUEUEDUCT_FAILPOINT("index.before_tail");
     ends_->tail.compare_exchange_strong(at, cyclic_.next(at), std::memory_order_acq_rel,
                                         std::memory_order_relaxed);  // release Q3; keeps X1
-    PENSTOCK_FAILPOINT("index.moved_tail");
+    QUEUEDUCT_FAILPOINT("index.moved_tail");
   }
 
   IndexEnds* ends_;
@@ -238,4 +238,4 @@ class IndexQueue {
   CyclicIndices cyclic_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

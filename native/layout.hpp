@@ -19,9 +19,9 @@
 
 #include "platform.hpp"
 
-namespace penstock {
+namespace queueduct {
 
-inline constexpr char magic[8] = {'P', 'E', 'N', 'S', 'T', 'O', 'C', 'K'};
+inline constexpr char magic[8] = {'Q', 'U', 'E', 'U', 'D', 'U', 'C', 'T'};
 inline constexpr std::uint32_t layout_version = 5;
 inline constexpr std::uint32_t byte_order_mark = 0x01020304;
 
@@ -156,4 +156,4 @@ struct BoundedOffsets {
   return at;
 }
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -19,7 +19,7 @@
 #include "failpoint.hpp"
 #include "layout.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 enum class Side : std::uint64_t { none = 0, push = 1, pop = 2 };
 
@@ -76,17 +76,17 @@ class SharedLedger {
   SharedLedger(ParticipantLine* line, std::uint32_t number) noexcept : line_(line), number_(number) {}
 
   void declare(Side side, std::uint64_t position, std::uint64_t count) noexcept {
-    PENSTOCK_FAILPOINT("ledger.before_declare");
+    QUEUEDUCT_FAILPOINT("ledger.before_declare");
     // release L2: who sees this intent (acquire in the recovery's scan) sees what the last claim gave on. Without
     // it a weakly ordered machine may show this store first, and a recovery would bury a slot of the living.
     line_->intent.store(Intent{side, position, count}.packed(), std::memory_order_release);
-    PENSTOCK_FAILPOINT("ledger.after_declare");
+    QUEUEDUCT_FAILPOINT("ledger.after_declare");
   }
 
   void clear() noexcept {
-    PENSTOCK_FAILPOINT("ledger.before_clear");
+    QUEUEDUCT_FAILPOINT("ledger.before_clear");
     line_->intent.store(0, std::memory_order_release);  // release L2; acquire in the recovery's scan
-    PENSTOCK_FAILPOINT("ledger.after_clear");
+    QUEUEDUCT_FAILPOINT("ledger.after_clear");
   }
 
   // False: `word` was no longer `position`, and nothing is declared.
@@ -131,4 +131,4 @@ struct Serialized {
   }
 };
 
-}  // namespace penstock
+}  // namespace queueduct

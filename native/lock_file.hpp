@@ -27,7 +27,7 @@
 #include "failpoint.hpp"
 #include "layout.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 namespace ofd {
 
@@ -74,7 +74,7 @@ class LockFile {
       error_ = errno;
       return false;
     }
-    PENSTOCK_FAILPOINT("lock_file.opened");
+    QUEUEDUCT_FAILPOINT("lock_file.opened");
     mark_ = new_mark(fd);
     if (lseek(fd, mark_, SEEK_SET) != mark_) mark_ = unmarked;
     pin(fd);
@@ -86,7 +86,7 @@ class LockFile {
   void close() noexcept {
     const int fd = fd_.exchange(closed, std::memory_order_relaxed);
     if (fd >= 0 && is_marked(fd)) ::close(fd);
-    PENSTOCK_FAILPOINT("lock_file.closed");
+    QUEUEDUCT_FAILPOINT("lock_file.closed");
     if (pin_ != nullptr) munmap(pin_, page_bytes);  // the last reference: every lock is dropped
     pin_ = nullptr;
   }
@@ -167,4 +167,4 @@ class LockFile {
   void* pin_ = nullptr;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -32,7 +32,7 @@
 
 #include "overwriting_shelf.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // busy: a writer that lives is copying just there. locked: somebody who lives has the header.
 enum class Claim : std::uint8_t { done, full, empty, busy, locked, closed, corrupt };
@@ -123,14 +123,14 @@ class OverwritingRing {
   void copy_in(const Claimed& claimed, const void* from, std::uint64_t bytes) noexcept {
     std::atomic_thread_fence(std::memory_order_release);  // release P3
     std::atomic<std::uint64_t>* data = words_of(claimed.index) + 1;
-    PENSTOCK_FAILPOINT("message.before_copy");
+    QUEUEDUCT_FAILPOINT("message.before_copy");
     const auto* at = static_cast<const char*>(from);
     std::uint64_t i = 0;
     for (; i < bytes / 8; ++i) {
       std::uint64_t word;
       std::memcpy(&word, at + 8 * i, 8);
       data[i].store(word, std::memory_order_relaxed);  // published by P2; a reader that lost it is told by P3
-      if (i == 0) PENSTOCK_FAILPOINT("message.half_copied");
+      if (i == 0) QUEUEDUCT_FAILPOINT("message.half_copied");
     }
     if (bytes % 8 != 0) {
       std::uint64_t word = 0;
@@ -138,31 +138,31 @@ class OverwritingRing {
       data[i++].store(word, std::memory_order_relaxed);
     }
     for (; i < words_; ++i) data[i].store(0, std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("message.copied");
+    QUEUEDUCT_FAILPOINT("message.copied");
   }
 
   void publish(const Claimed& claimed) noexcept {
-    PENSTOCK_FAILPOINT("message.before_publish");
+    QUEUEDUCT_FAILPOINT("message.before_publish");
     message_lock(claimed.index).store(0, std::memory_order_release);  // release P2
-    PENSTOCK_FAILPOINT("message.published");
+    QUEUEDUCT_FAILPOINT("message.published");
   }
 
   // After the header was unlocked. What it finds is only believed after finish_get().
   void copy_out(const Claimed& claimed, void* to, std::uint64_t bytes) const noexcept {
     const std::atomic<std::uint64_t>* data = words_of(claimed.index) + 1;
-    PENSTOCK_FAILPOINT("message.before_read");
+    QUEUEDUCT_FAILPOINT("message.before_read");
     auto* at = static_cast<char*>(to);
     std::uint64_t i = 0;
     for (; i < bytes / 8; ++i) {
       const std::uint64_t word = data[i].load(std::memory_order_relaxed);  // see P3
       std::memcpy(at + 8 * i, &word, 8);
-      if (i == 0) PENSTOCK_FAILPOINT("message.half_read");
+      if (i == 0) QUEUEDUCT_FAILPOINT("message.half_read");
     }
     if (bytes % 8 != 0) {
       const std::uint64_t word = data[i].load(std::memory_order_relaxed);
       std::memcpy(at + 8 * i, &word, bytes % 8);
     }
-    PENSTOCK_FAILPOINT("message.read");
+    QUEUEDUCT_FAILPOINT("message.read");
   }
 
   // True: what was copied is the message. False: it was overwritten meanwhile, which is counted by this.
@@ -172,7 +172,7 @@ class OverwritingRing {
     const std::uint64_t word = reading.load(std::memory_order_relaxed) & ~is_reading;
     // one store ends the get and says how: keeps I6. relaxed: nothing depends on a count
     reading.store(is_mine ? word : word + one_overwritten, std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("reading.ended");
+    QUEUEDUCT_FAILPOINT("reading.ended");
     return is_mine;
   }
 
@@ -198,9 +198,9 @@ class OverwritingRing {
 
   // Under the header's lock, by the line's new owner: what the last one was reading when it died is lost with it.
   void bury_reading(std::uint32_t line) noexcept {
-    PENSTOCK_FAILPOINT("reading.before_bury");
+    QUEUEDUCT_FAILPOINT("reading.before_bury");
     memory_.reading(line).store(without_the_dead(line), std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("reading.buried");
+    QUEUEDUCT_FAILPOINT("reading.buried");
   }
 
   struct Fates {
@@ -322,10 +322,10 @@ class OverwritingRing {
   [[nodiscard]] bool unlock_read(const Claimed& claimed) noexcept {
     std::atomic_thread_fence(std::memory_order_acquire);  // acquire P3
     std::uint64_t expected = claimed.lock;
-    PENSTOCK_FAILPOINT("message.before_release");
+    QUEUEDUCT_FAILPOINT("message.before_release");
     const bool is_mine = message_lock(claimed.index).compare_exchange_strong(
         expected, 0, std::memory_order_release, std::memory_order_relaxed);  // release P4; keeps I3
-    PENSTOCK_FAILPOINT("message.released");
+    QUEUEDUCT_FAILPOINT("message.released");
     return is_mine;
   }
 
@@ -337,4 +337,4 @@ class OverwritingRing {
   const Roster* roster_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

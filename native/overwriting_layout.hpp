@@ -16,7 +16,7 @@
 
 #include "layout.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 inline constexpr char published_magic[8] = {'W', 'o', 'r', 'k', ' ', 'i', 's', ' '};
 inline constexpr std::uint64_t messages_limit = 0xffff'ffff;
@@ -139,4 +139,4 @@ struct OverwritingOffsets {
   return at;
 }
 
-}  // namespace penstock
+}  // namespace queueduct

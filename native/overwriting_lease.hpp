@@ -22,7 +22,7 @@
 #include "file_size.hpp"
 #include "overwriting_queue.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 class OverwritingLease {
  public:
@@ -48,16 +48,16 @@ class OverwritingLease {
   }
   // After such a claim: from here on it is a lease.
   void set_apart() noexcept {
-    PENSTOCK_FAILPOINT("lease.before_set_apart");
+    QUEUEDUCT_FAILPOINT("lease.before_set_apart");
     std::uint32_t line = 0;
     generation_ = queue_->roster().generation();
     is_joined_ = queue_->roster().set_apart(line) && line == line_;
-    PENSTOCK_FAILPOINT("lease.set_apart");
+    QUEUEDUCT_FAILPOINT("lease.set_apart");
   }
   // Release all of it: the line is the thread's again.
   void finish(const Shelved* kept, std::uint64_t count) noexcept {
     release(kept, count);
-    PENSTOCK_FAILPOINT("lease.before_take_back");
+    QUEUEDUCT_FAILPOINT("lease.before_take_back");
     queue_->roster().take_back(line_);
     is_joined_ = false;
     forget_holder();
@@ -112,9 +112,9 @@ class OverwritingLease {
   // keeps H2
   void let_go() noexcept {
     if (!is_ours()) return;
-    PENSTOCK_FAILPOINT("lease.before_let_go");
+    QUEUEDUCT_FAILPOINT("lease.before_let_go");
     queue_->roster().let_go(line_);
-    PENSTOCK_FAILPOINT("lease.let_go");
+    QUEUEDUCT_FAILPOINT("lease.let_go");
     is_joined_ = false;
     forget_holder();
   }
@@ -199,4 +199,4 @@ class OverwritingLease {
   bool is_redelivered_ = false;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -28,7 +28,7 @@
 #include "roster.hpp"
 #include "wait.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // A filler copies a message to its place on the shelf, a keeper has it there, an overtaken one found it overwritten
 // while it copied: words of places, not of locks.
@@ -69,12 +69,12 @@ static_assert(participants_limit <= 1 << 14);
 inline void begin(const Roster& roster, std::uint32_t line) noexcept {
   std::atomic<std::uint64_t>& calls = roster.lines()[line].looking;
   calls.store(calls.load(std::memory_order_relaxed) | 1, std::memory_order_release);  // release P7
-  PENSTOCK_FAILPOINT("line.at_work");
+  QUEUEDUCT_FAILPOINT("line.at_work");
 }
 inline void rest(const Roster& roster, std::uint32_t line) noexcept {
   std::atomic<std::uint64_t>& calls = roster.lines()[line].looking;
   calls.store((calls.load(std::memory_order_relaxed) | 1) + 1, std::memory_order_release);  // release P7
-  PENSTOCK_FAILPOINT("line.at_rest");
+  QUEUEDUCT_FAILPOINT("line.at_rest");
 }
 
 // Does `lock` have `word`, which names somebody alive who is at rest all the while? keeps N4
@@ -91,7 +91,7 @@ inline void rest(const Roster& roster, std::uint32_t line) noexcept {
 // of the lock, and died or ended, after we had read it.
 [[nodiscard]] inline bool is_left(const Roster& roster, const std::atomic<std::uint64_t>& lock,
                                   std::uint64_t& word) noexcept {
-  PENSTOCK_FAILPOINT("message.before_question");
+  QUEUEDUCT_FAILPOINT("message.before_question");
   if (is_alive(roster, word) && !is_bystander(roster, lock, word)) return false;
   std::atomic_thread_fence(std::memory_order_acquire);
   word = lock.load(std::memory_order_acquire);
@@ -108,7 +108,7 @@ class HeaderLock {
 
   [[nodiscard]] bool try_lock(std::uint64_t me) noexcept {
     const std::uint64_t seen = word_->load(std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("header.read");
+    QUEUEDUCT_FAILPOINT("header.read");
     return seen == 0 && take(seen, me);
   }
 
@@ -120,7 +120,7 @@ class HeaderLock {
       std::uint64_t seen = word_->load(std::memory_order_relaxed);
       if ((seen & ~lock_word::sleeping) == me) return Locked::corrupt;
       if (seen == 0 || !lock_word::is_alive(roster, seen)) {
-        PENSTOCK_FAILPOINT("header.before_take_over");
+        QUEUEDUCT_FAILPOINT("header.before_take_over");
         // others may sleep too: whoever woke us has cleared their mark
         if (take(seen, me | lock_word::sleeping)) return Locked::yes;
         continue;
@@ -146,9 +146,9 @@ class HeaderLock {
   }
 
   void unlock() noexcept {
-    PENSTOCK_FAILPOINT("header.before_unlock");
+    QUEUEDUCT_FAILPOINT("header.before_unlock");
     const std::uint64_t before = word_->exchange(0, std::memory_order_release);  // release P1
-    PENSTOCK_FAILPOINT("header.unlocked");
+    QUEUEDUCT_FAILPOINT("header.unlocked");
     if (before & lock_word::sleeping) syscall(SYS_futex, futex_word(), FUTEX_WAKE, 1, nullptr, nullptr, 0);
   }
 
@@ -169,7 +169,7 @@ class HeaderLock {
   [[nodiscard]] bool take(std::uint64_t seen, std::uint64_t word) noexcept {
     // acquire P1, release P7; keeps N2
     if (!word_->compare_exchange_strong(seen, word, std::memory_order_acq_rel, std::memory_order_relaxed)) return false;
-    PENSTOCK_FAILPOINT("header.taken");
+    QUEUEDUCT_FAILPOINT("header.taken");
     return true;
   }
 
@@ -184,4 +184,4 @@ class HeaderLock {
   std::atomic<std::uint64_t>* word_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -14,7 +14,7 @@
 
 #include "overwriting_lock.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // What one change makes of the queue.
 struct OverwritingChange {
@@ -68,18 +68,18 @@ class OverwritingMemory {
   [[gnu::always_inline]] void commit(const OverwritingChange& change) noexcept {
     constexpr auto relaxed = std::memory_order_relaxed;
     OverwritingJournal& journal = control_->journal;
-    PENSTOCK_FAILPOINT("journal.before_write");
+    QUEUEDUCT_FAILPOINT("journal.before_write");
     journal.places.store(change.places.packed(), relaxed);
     journal.index.store(change.index, relaxed);
-    PENSTOCK_FAILPOINT("journal.half_written");
+    QUEUEDUCT_FAILPOINT("journal.half_written");
     journal.message_lock.store(change.message_lock, relaxed);
     journal.noted_at.store(change.noted_at, relaxed);
     journal.note.store(change.note, relaxed);
     store(journal.counters, change.counts);
     if (is_lease(change)) store(journal.leases, change.leases);
-    PENSTOCK_FAILPOINT("journal.before_commit");
+    QUEUEDUCT_FAILPOINT("journal.before_commit");
     journal.is_committed.store(1, std::memory_order_release);  // release J2
-    PENSTOCK_FAILPOINT("journal.committed");
+    QUEUEDUCT_FAILPOINT("journal.committed");
     make(change);
   }
 
@@ -111,21 +111,21 @@ class OverwritingMemory {
   [[gnu::always_inline]] void make(const OverwritingChange& change) noexcept {
     constexpr auto relaxed = std::memory_order_relaxed;
     if (change.index < capacity_) words_of(change.index)->store(change.message_lock, relaxed);
-    PENSTOCK_FAILPOINT("make.message_locked");
+    QUEUEDUCT_FAILPOINT("make.message_locked");
     head_->places.store(change.places.packed(), relaxed);  // both at once: keeps I1 of overwriting.hpp
-    PENSTOCK_FAILPOINT("make.placed");
+    QUEUEDUCT_FAILPOINT("make.placed");
     store(control_->counters, change.counts);
-    PENSTOCK_FAILPOINT("make.counted");
+    QUEUEDUCT_FAILPOINT("make.counted");
     if (is_lease(change)) [[unlikely]] {
       store(control_->leases, change.leases);
-      PENSTOCK_FAILPOINT("make.lease_counted");
+      QUEUEDUCT_FAILPOINT("make.lease_counted");
       shelf_words_[change.noted_at - participants_ - 1].store(change.note, std::memory_order_release);  // release P5
     } else if (change.noted_at != 0) {
       readings_[change.noted_at - 1].word.store(change.note, relaxed);
     }
-    PENSTOCK_FAILPOINT("make.read_noted");
+    QUEUEDUCT_FAILPOINT("make.read_noted");
     control_->journal.is_committed.store(0, std::memory_order_release);  // after all of it
-    PENSTOCK_FAILPOINT("make.made");
+    QUEUEDUCT_FAILPOINT("make.made");
   }
 
   // relaxed: under the lock exact, else a snapshot
@@ -137,7 +137,7 @@ class OverwritingMemory {
     constexpr auto relaxed = std::memory_order_relaxed;
     to.puts.store(counts.puts, relaxed);
     to.taken.store(counts.taken, relaxed);
-    PENSTOCK_FAILPOINT("counters.half_stored");
+    QUEUEDUCT_FAILPOINT("counters.half_stored");
     to.dropped.store(counts.dropped, relaxed);
     to.torn.store(counts.torn, relaxed);
   }
@@ -159,4 +159,4 @@ class OverwritingMemory {
   std::uint64_t participants_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

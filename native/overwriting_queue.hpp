@@ -6,7 +6,7 @@
 #include "patience.hpp"
 #include "rest.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 class OverwritingShared {
  public:
@@ -142,10 +142,10 @@ class OverwritingShared {
   [[nodiscard]] bool looks_empty() const noexcept { return ring_.looks_empty() && shelf_.used() == 0; }
 
   void shut_down(bool immediate) noexcept {
-    PENSTOCK_FAILPOINT("shutdown.before");
+    QUEUEDUCT_FAILPOINT("shutdown.before");
     control_->closed.fetch_or(immediate ? closed_to_puts | closed_to_gets : closed_to_puts,
                               std::memory_order_relaxed);  // who claims looks at it under the header's lock
-    PENSTOCK_FAILPOINT("shutdown.closed");
+    QUEUEDUCT_FAILPOINT("shutdown.closed");
     std::atomic_thread_fence(std::memory_order_seq_cst);  // W2
     wake_everybody();
   }
@@ -274,4 +274,4 @@ class OverwritingShared {
   Rest rest_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

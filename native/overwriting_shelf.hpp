@@ -29,7 +29,7 @@
 
 #include "overwriting_memory.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // A message on the shelf.
 struct Shelved {
@@ -77,34 +77,34 @@ class OverwritingShelf {
 
   // Under the header's lock, of a free place, before the change that fills it.
   void address(std::uint64_t place, std::uint64_t position) noexcept {
-    PENSTOCK_FAILPOINT("shelf.before_address");
+    QUEUEDUCT_FAILPOINT("shelf.before_address");
     positions_[place].store(position, std::memory_order_relaxed);  // published by P5
     std::atomic<std::uint64_t>& used = memory_.control().shelf_used;
     // release: who scans after the change must look this far
     if (used.load(std::memory_order_relaxed) <= place) used.store(place + 1, std::memory_order_release);
-    PENSTOCK_FAILPOINT("shelf.addressed");
+    QUEUEDUCT_FAILPOINT("shelf.addressed");
   }
 
   // The data is whole, and ours to keep.
   void filled(std::uint64_t place, std::uint32_t line) noexcept {
-    PENSTOCK_FAILPOINT("shelf.before_filled");
+    QUEUEDUCT_FAILPOINT("shelf.before_filled");
     words_[place].store(lock_word::of(*roster_, line, LockRole::keeper), std::memory_order_release);  // release P5
-    PENSTOCK_FAILPOINT("shelf.filled");
+    QUEUEDUCT_FAILPOINT("shelf.filled");
   }
 
   // What was copied there is not the message. keeps S4
   void overtaken(Shelved& kept, std::uint32_t line) noexcept {
     kept.owner = lock_word::of(*roster_, line, LockRole::overtaken);
-    PENSTOCK_FAILPOINT("shelf.before_overtaken");
+    QUEUEDUCT_FAILPOINT("shelf.before_overtaken");
     words_[kept.place].store(kept.owner, std::memory_order_release);  // release P6: our copy ends before the next begins
-    PENSTOCK_FAILPOINT("shelf.overtaken");
+    QUEUEDUCT_FAILPOINT("shelf.overtaken");
   }
 
   // keeps S5
   void release_place(std::uint64_t place) noexcept {
-    PENSTOCK_FAILPOINT("shelf.before_release");
+    QUEUEDUCT_FAILPOINT("shelf.before_release");
     words_[place].store(0, std::memory_order_release);  // release P6
-    PENSTOCK_FAILPOINT("shelf.released");
+    QUEUEDUCT_FAILPOINT("shelf.released");
   }
 
   // What nobody keeps any more, the oldest first and at most so many, is kept by us now.
@@ -114,10 +114,10 @@ class OverwritingShelf {
     std::uint64_t count = 0;
     for (std::uint64_t i = 0; i < left; ++i) {
       std::uint64_t owner = taken[i].owner;
-      PENSTOCK_FAILPOINT("shelf.before_take_over");
+      QUEUEDUCT_FAILPOINT("shelf.before_take_over");
       // acquire P5; keeps S3
       if (!words_[taken[i].place].compare_exchange_strong(owner, me, std::memory_order_acquire)) continue;
-      PENSTOCK_FAILPOINT("shelf.taken_over");
+      QUEUEDUCT_FAILPOINT("shelf.taken_over");
       memory_.control().redelivered.fetch_add(1, std::memory_order_relaxed);  // nothing depends on a count
       taken[count++] = {taken[i].position, taken[i].place, me};
     }
@@ -215,4 +215,4 @@ class OverwritingShelf {
   std::uint64_t places_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

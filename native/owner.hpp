@@ -14,7 +14,7 @@
 
 #include "roster.hpp"
 
-namespace penstock::owner {
+namespace queueduct::owner {
 
 // The word of whoever owns this line now; asked by that owner itself.
 [[nodiscard]] inline std::uint64_t word_of(const Roster& roster, std::uint32_t line) noexcept {
@@ -35,16 +35,16 @@ namespace penstock::owner {
 [[nodiscard]] inline bool try_own(std::atomic<std::uint64_t>& word, std::uint64_t me, const Roster& roster) noexcept {
   std::uint64_t seen = word.load(std::memory_order_relaxed);  // a hint until the compare-and-swap confirms it
   if (seen != 0 && is_alive(roster, seen)) return false;
-  PENSTOCK_FAILPOINT("owner.before_own");
+  QUEUEDUCT_FAILPOINT("owner.before_own");
   const bool owned = word.compare_exchange_strong(seen, me, std::memory_order_acq_rel, std::memory_order_relaxed);  // O2
-  PENSTOCK_FAILPOINT("owner.owned");
+  QUEUEDUCT_FAILPOINT("owner.owned");
   return owned;
 }
 
 inline void disown(std::atomic<std::uint64_t>& word) noexcept {
-  PENSTOCK_FAILPOINT("owner.before_disown");
+  QUEUEDUCT_FAILPOINT("owner.before_disown");
   word.store(0, std::memory_order_release);  // release O2
-  PENSTOCK_FAILPOINT("owner.disowned");
+  QUEUEDUCT_FAILPOINT("owner.disowned");
 }
 
-}  // namespace penstock::owner
+}  // namespace queueduct::owner

@@ -24,7 +24,7 @@
 #include "roster.hpp"
 #include "wait.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 enum class Locked : std::uint8_t { no, yes, from_the_dead };
 
@@ -34,7 +34,7 @@ class OwnerLock {
 
   [[nodiscard]] Locked try_lock(std::uint32_t line) noexcept {
     std::uint64_t seen = word_->load(std::memory_order_relaxed);
-    PENSTOCK_FAILPOINT("lock.read");
+    QUEUEDUCT_FAILPOINT("lock.read");
     if (owner_in(seen) != 0 && owner_in(seen) != orphaned) return Locked::no;
     return take(seen, line, seen & sleeping);
   }
@@ -51,7 +51,7 @@ class OwnerLock {
       std::uint64_t seen = word_->load(std::memory_order_relaxed);
       const std::uint32_t owner = owner_in(seen);
       if (owner == 0 || owner == orphaned || !is_alive(owner - 1)) {
-        PENSTOCK_FAILPOINT("lock.before_take_over");
+        QUEUEDUCT_FAILPOINT("lock.before_take_over");
         // others may sleep too: whoever woke us has cleared their mark
         if (const Locked locked = take(seen, line, sleeping); locked != Locked::no) return locked;
         continue;
@@ -66,10 +66,10 @@ class OwnerLock {
   }
 
   void unlock() noexcept {
-    PENSTOCK_FAILPOINT("lock.before_unlock");
+    QUEUEDUCT_FAILPOINT("lock.before_unlock");
     // release P1; the sequence stays
     const std::uint64_t before = word_->fetch_and(~(owner_mask | sleeping), std::memory_order_release);
-    PENSTOCK_FAILPOINT("lock.unlocked");
+    QUEUEDUCT_FAILPOINT("lock.unlocked");
     if (before & sleeping) syscall(SYS_futex, futex_word(), FUTEX_WAKE, 1, nullptr, nullptr, 0);
   }
 
@@ -77,7 +77,7 @@ class OwnerLock {
   void orphan(std::uint32_t line) noexcept {
     std::uint64_t seen = word_->load(std::memory_order_relaxed);
     while (owner_in(seen) == line + 1) {
-      PENSTOCK_FAILPOINT("lock.before_orphan");
+      QUEUEDUCT_FAILPOINT("lock.before_orphan");
       // release P1: the kernel told us of the death, and this tells whoever locks next
       if (word_->compare_exchange_weak(seen, (seen & ~owner_mask) | orphaned, std::memory_order_release,
                                        std::memory_order_relaxed))
@@ -129,7 +129,7 @@ class OwnerLock {
     // acquire P1, release P2
     if (!word_->compare_exchange_strong(seen, mine, std::memory_order_acq_rel, std::memory_order_relaxed))
       return Locked::no;
-    PENSTOCK_FAILPOINT("lock.taken");
+    QUEUEDUCT_FAILPOINT("lock.taken");
     return owner_in(seen) == 0 ? Locked::yes : Locked::from_the_dead;
   }
 
@@ -144,4 +144,4 @@ class OwnerLock {
   std::atomic<std::uint64_t>* word_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

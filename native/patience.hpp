@@ -5,7 +5,7 @@
 
 #include "wait.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // How one side of a queue waits before it falls asleep. A sleep and its wake-up cost tens of microseconds,
 // so a short spin pays when the other side runs on another core, and only then.
@@ -93,4 +93,4 @@ void wait_until(Event event, Patience& patience, Near near, Far far, std::int64_
   event.park(ticket, limit_ns < park_limit_ns ? limit_ns : park_limit_ns);
 }
 
-}  // namespace penstock
+}  // namespace queueduct

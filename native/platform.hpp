@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace penstock {
+namespace queueduct {
 
 static_assert(std::endian::native == std::endian::little, "segments are little-endian");
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared words must be address-free");
@@ -43,4 +43,4 @@ inline void cpu_pause() noexcept {
   return (bytes + unit - 1) / unit * unit;
 }
 
-}  // namespace penstock
+}  // namespace queueduct

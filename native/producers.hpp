@@ -28,7 +28,7 @@
 
 #include "owner.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 enum class Phase : std::uint64_t {
   idle = 0,
@@ -115,9 +115,9 @@ class ProducerName {
 
 inline void store_progress(ProducerLine& line, Progress next, [[maybe_unused]] const char* before,
                            [[maybe_unused]] const char* after) noexcept {
-  PENSTOCK_FAILPOINT(before);
+  QUEUEDUCT_FAILPOINT(before);
   line.progress.store(next.packed(), std::memory_order_release);  // release N2
-  PENSTOCK_FAILPOINT(after);
+  QUEUEDUCT_FAILPOINT(after);
 }
 
 enum class Begun : std::uint8_t {
@@ -145,7 +145,7 @@ enum class Begun : std::uint8_t {
 // What is about to be claimed. Called again when the claim was lost: an intent that was not confirmed says nothing.
 inline void intend(ProducerLine& line, std::uint64_t position, Extent extent) noexcept {
   Progress now = progress_of(line);
-  PENSTOCK_FAILPOINT("once.before_intent");
+  QUEUEDUCT_FAILPOINT("once.before_intent");
   line.position.store(position, std::memory_order_relaxed);  // both are carried out by release N2
   line.extent.store(extent.packed(), std::memory_order_relaxed);
   now.phase = Phase::intended;
@@ -299,4 +299,4 @@ class Producers {
   Roster& roster_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -17,7 +17,7 @@
 #include "thread_number.hpp"
 #include "wait.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // Who has a lease, of all queues of this process: a thread may have it by one handle and ask by another. One table for
 // all modules, as that of thread_number.hpp. Only its own thread reads what it has written, and others write 0: relaxed.
@@ -76,9 +76,9 @@ class Rest {
   template <class IsShut>
   static void wake(Event items, IsShut is_shut) noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // W2: what is out no more, before the look whether it is shut
-    PENSTOCK_FAILPOINT("rest.before_wake");
+    QUEUEDUCT_FAILPOINT("rest.before_wake");
     if (is_shut()) [[unlikely]] items.wake_all();
-    PENSTOCK_FAILPOINT("rest.woken");
+    QUEUEDUCT_FAILPOINT("rest.woken");
   }
 
  private:
@@ -93,4 +93,4 @@ class Rest {
   std::atomic<std::uint32_t> looks_{0};
 };
 
-}  // namespace penstock
+}  // namespace queueduct

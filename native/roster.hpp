@@ -31,7 +31,7 @@
 #include "lock_file.hpp"
 #include "thread_number.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 struct Identity {
   std::uint64_t boot_id[2] = {};
@@ -144,7 +144,7 @@ class Roster {
         lock_byte_of(line, F_UNLCK);
         continue;
       }
-      PENSTOCK_FAILPOINT("recover.found_dead");
+      QUEUEDUCT_FAILPOINT("recover.found_dead");
       dead[line / 64] |= std::uint64_t{1} << line % 64;
       is_any = true;
     }
@@ -152,9 +152,9 @@ class Roster {
     recover(has_died);
     for (std::uint32_t line = 0; line < count_; ++line) {
       if (!has_died(line)) continue;
-      PENSTOCK_FAILPOINT("roster.before_tidy");
+      QUEUEDUCT_FAILPOINT("roster.before_tidy");
       lines_[line].intent.store(0, std::memory_order_release);  // keeps R1
-      PENSTOCK_FAILPOINT("roster.tidied");
+      QUEUEDUCT_FAILPOINT("roster.tidied");
       lock_byte_of(line, F_UNLCK);
     }
   }
@@ -226,14 +226,14 @@ class Roster {
 
   void leave() noexcept {
     const std::lock_guard lock(mutex_);
-    PENSTOCK_FAILPOINT("roster.before_leave");
+    QUEUEDUCT_FAILPOINT("roster.before_leave");
     file_.close();  // drops every lock of this description
-    PENSTOCK_FAILPOINT("roster.left");
+    QUEUEDUCT_FAILPOINT("roster.left");
     forget_lines();
   }
 
  private:
-#ifdef PENSTOCK_FAILPOINTS
+#ifdef QUEUEDUCT_FAILPOINTS
   static constexpr int looks_at_the_living = 2;  // every case of a kill campaign ends with a look at a full table
 #else
   static constexpr int looks_at_the_living = 50;  // 200 us each
@@ -256,10 +256,10 @@ class Roster {
   // A lock that is held beyond its descriptor (F2) can only be dropped with all the others: it stays, and is ours.
   void disown(std::uint32_t number) noexcept {
     if (is_lost()) return;
-    PENSTOCK_FAILPOINT("roster.before_let_go");
+    QUEUEDUCT_FAILPOINT("roster.before_let_go");
     owned_[number].store(Owned::no, std::memory_order_relaxed);
     lock_byte_of(number, F_UNLCK);
-    PENSTOCK_FAILPOINT("roster.let_go");
+    QUEUEDUCT_FAILPOINT("roster.let_go");
   }
 
   template <class IsSettled>
@@ -272,11 +272,11 @@ class Roster {
         lock_byte_of(i, F_UNLCK);
         continue;
       }
-      PENSTOCK_FAILPOINT("roster.locked");
+      QUEUEDUCT_FAILPOINT("roster.locked");
       write_identity(lines_[i]);
-      PENSTOCK_FAILPOINT("roster.identified");
+      QUEUEDUCT_FAILPOINT("roster.identified");
       raise_used(i + 1);
-      PENSTOCK_FAILPOINT("roster.joined");
+      QUEUEDUCT_FAILPOINT("roster.joined");
       owned_[i].store(Owned::yes, std::memory_order_release);
       line = i;
       return Joined::yes;
@@ -313,15 +313,15 @@ class Roster {
   template <class IsSettled>
   [[nodiscard]] bool look_if_settled(std::uint32_t i, IsSettled is_settled) noexcept {
     if (is_owned(i) || !lock_byte_of(i, F_RDLCK)) return false;
-    PENSTOCK_FAILPOINT("roster.looking");
+    QUEUEDUCT_FAILPOINT("roster.looking");
     if (lines_[i].intent.load(std::memory_order_acquire) != 0) {
       if (!is_settled(i)) {
         lock_byte_of(i, F_UNLCK);
         return false;
       }
-      PENSTOCK_FAILPOINT("roster.before_tidy");
+      QUEUEDUCT_FAILPOINT("roster.before_tidy");
       lines_[i].intent.store(0, std::memory_order_release);  // keeps R1
-      PENSTOCK_FAILPOINT("roster.tidied");
+      QUEUEDUCT_FAILPOINT("roster.tidied");
     }
     return true;
   }
@@ -427,4 +427,4 @@ class Roster {
   std::atomic<std::uint32_t> generation_{0};
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -36,7 +36,7 @@
 
 #include "slots_layout.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 namespace slot_word {
 
@@ -133,7 +133,7 @@ class Slots {
     const std::uint32_t me = slot_word::owner_of(lease.word);
     line.length.store(bytes, std::memory_order_relaxed);  // Q1 carries it out
     if (!swap(lease.slot, lease.word, State::arriving, me)) return SlotOutcome::corrupt;
-    PENSTOCK_FAILPOINT("slots.arriving");
+    QUEUEDUCT_FAILPOINT("slots.arriving");
     if (closed() & puts_closed) {  // P2; keeps S6
       refused();
       return leave(lease) ? SlotOutcome::closed : SlotOutcome::corrupt;
@@ -143,7 +143,7 @@ class Slots {
       line.position.store(lease.position, std::memory_order_relaxed);  // Q1 carries it out
     });
     if (!pushed) return SlotOutcome::corrupt;
-    PENSTOCK_FAILPOINT("slots.published");
+    QUEUEDUCT_FAILPOINT("slots.published");
     (void)swap(lease.slot, lease.word, State::queued, 0);  // fails if it is taken by now, which is as good
     return SlotOutcome::done;
   }
@@ -182,9 +182,9 @@ class Slots {
   // Gives a slot back: its item, if it had one, is over. False: the words contradict each other.
   [[nodiscard]] bool leave(Lease& lease) noexcept {
     if (!swap(lease.slot, lease.word, State::leaving, slot_word::owner_of(lease.word))) return false;
-    PENSTOCK_FAILPOINT("slots.leaving");
+    QUEUEDUCT_FAILPOINT("slots.leaving");
     if (!free_.push(lease.slot)) return false;
-    PENSTOCK_FAILPOINT("slots.left");
+    QUEUEDUCT_FAILPOINT("slots.left");
     (void)swap(lease.slot, lease.word, State::free, 0);  // fails if somebody holds it by now
     return true;
   }
@@ -192,7 +192,7 @@ class Slots {
   // A taken item that was not used after all: somebody else gets it, and is told.
   [[nodiscard]] bool put_back(Lease& lease) noexcept {
     if (!swap(lease.slot, lease.word, State::orphaned, 0)) return false;
-    PENSTOCK_FAILPOINT("slots.orphaned");
+    QUEUEDUCT_FAILPOINT("slots.orphaned");
     control_->may_be_orphaned.store(1, std::memory_order_release);
     return true;
   }
@@ -207,7 +207,7 @@ class Slots {
       Lease lease{slot, word_of(slot)};
       if (slot_word::state_of(lease.word) != State::stray) continue;
       if (!swap(slot, lease.word, State::held, me)) continue;
-      PENSTOCK_FAILPOINT("slots.gathering");
+      QUEUEDUCT_FAILPOINT("slots.gathering");
       gathered += leave(lease);
     }
     return gathered;
@@ -231,9 +231,9 @@ class Slots {
   [[nodiscard]] bool claim_orphan(std::uint64_t slot, State to, std::uint32_t me, Lease& lease) noexcept {
     lease = Lease{slot, word_of(slot)};
     if (slot_word::state_of(lease.word) != State::orphaned) return false;
-    PENSTOCK_FAILPOINT("slots.before_redelivery");
+    QUEUEDUCT_FAILPOINT("slots.before_redelivery");
     if (!swap(slot, lease.word, to, me)) return false;
-    PENSTOCK_FAILPOINT("slots.redelivered");
+    QUEUEDUCT_FAILPOINT("slots.redelivered");
     lease.redelivered = true;
     if (to == State::taken) control_->redelivered.fetch_add(1, std::memory_order_relaxed);  // a statistic
     return read_line(lease);
@@ -243,11 +243,11 @@ class Slots {
   [[nodiscard]] bool swap(std::uint64_t slot, std::uint64_t& word, State state, std::uint32_t owner) noexcept {
     const std::uint64_t to = slot_word::next(word, state, owner);
     std::uint64_t expected = word;
-    PENSTOCK_FAILPOINT("slots.before_swap");
+    QUEUEDUCT_FAILPOINT("slots.before_swap");
     // P1, P2
     if (!lines_[slot].word.compare_exchange_strong(expected, to, std::memory_order_seq_cst, std::memory_order_acquire))
       return false;
-    PENSTOCK_FAILPOINT("slots.swapped");
+    QUEUEDUCT_FAILPOINT("slots.swapped");
     word = to;
     return true;
   }
@@ -297,7 +297,7 @@ class Slots {
         continue;
       }
       lease = Lease{front.index, word_of(front.index)};
-      PENSTOCK_FAILPOINT("slots.read_word");
+      QUEUEDUCT_FAILPOINT("slots.read_word");
       if (!queue.is_front(front.at)) continue;  // S2
       const bool claimed = is_claimable(lease.word) && swap(front.index, lease.word, to, me);
       if (!claimed && is_claimable(word_of(front.index))) continue;  // a recoverer was here
@@ -324,4 +324,4 @@ class Slots {
   std::uint64_t stride_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

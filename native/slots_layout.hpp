@@ -14,7 +14,7 @@
 #include "index_queue.hpp"
 #include "layout.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 inline constexpr std::uint64_t slots_limit = std::uint64_t{1} << 20;
 
@@ -76,4 +76,4 @@ struct SlotsOffsets {
   return at;
 }
 
-}  // namespace penstock
+}  // namespace queueduct

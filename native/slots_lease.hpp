@@ -18,7 +18,7 @@
 
 #include "slots_queue.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // Those slots that have an item of the dead, the oldest `limit` of them by position, into leases. Returns how many.
 [[nodiscard]] inline std::uint64_t list_orphans(const Slots& slots, Lease* leases, std::uint64_t limit) noexcept {
@@ -48,7 +48,7 @@ namespace penstock {
   if (hint.load(std::memory_order_acquire) != 0) {
     hint.store(0, std::memory_order_relaxed);  // before the look, as in claim_orphan()
     const std::uint64_t listed = list_orphans(slots, leases, limit);
-    PENSTOCK_FAILPOINT("lease.listed");
+    QUEUEDUCT_FAILPOINT("lease.listed");
     for (std::uint64_t i = 0; i < listed; ++i)
       if (Lease claimed; slots.claim_orphan(leases[i].slot, slot_word::State::taken, me, claimed)) leases[count++] = claimed;
     if (listed != 0) hint.store(1, std::memory_order_release);  // there may be more
@@ -66,10 +66,10 @@ namespace penstock {
 [[nodiscard]] inline bool end_lease(Slots& slots, Lease* leases, std::uint64_t count, std::uint64_t released) noexcept {
   bool is_sound = true;
   for (std::uint64_t i = 0; i < released; ++i) {
-    PENSTOCK_FAILPOINT("lease.before_release");
+    QUEUEDUCT_FAILPOINT("lease.before_release");
     is_sound &= slots.leave(leases[i]);
   }
-  PENSTOCK_FAILPOINT("lease.released");
+  QUEUEDUCT_FAILPOINT("lease.released");
   for (std::uint64_t i = released; i < count; ++i) is_sound &= slots.put_back(leases[i]);
   return is_sound;
 }
@@ -93,4 +93,4 @@ namespace penstock {
   return count;
 }
 
-}  // namespace penstock
+}  // namespace queueduct

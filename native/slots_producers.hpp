@@ -27,7 +27,7 @@
 #include "producers.hpp"
 #include "slots.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // The table as a recoverer needs it.
 struct ProducerLines {
@@ -65,9 +65,9 @@ inline void cut_claims(ProducerLines producers, std::uint64_t slot, std::uint64_
     const bool is_claim = kept == word || slot_claim::arriving(kept) == word;
     if (!is_claim || slot_word::state_of(kept) != slot_word::State::held) continue;
     if (line.position.load(std::memory_order_relaxed) != slot) continue;
-    PENSTOCK_FAILPOINT("once.before_cut");
+    QUEUEDUCT_FAILPOINT("once.before_cut");
     line.kept.compare_exchange_strong(kept, slot_claim::cut(kept), std::memory_order_acq_rel, std::memory_order_relaxed);  // K3
-    PENSTOCK_FAILPOINT("once.cut");
+    QUEUEDUCT_FAILPOINT("once.cut");
   }
 }
 
@@ -105,4 +105,4 @@ enum class Settled : std::uint8_t {
   return Settled::yes;
 }
 
-}  // namespace penstock
+}  // namespace queueduct

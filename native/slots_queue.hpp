@@ -5,7 +5,7 @@
 #include "rest.hpp"
 #include "slots_recovery.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 struct SlotCounts {
   std::uint64_t free = 0;
@@ -51,7 +51,7 @@ class SlotsQueue {
       if (joined == Roster::Joined::yes) {
         // release: who sees it dead and marked sees the slots it had; before the first claim, so keeps V5
         roster_.lines()[me() - 1].intent.store(SlotsRecovery::present, std::memory_order_release);
-        PENSTOCK_FAILPOINT("slots.joined");
+        QUEUEDUCT_FAILPOINT("slots.joined");
       }
       if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_for_good(look)) return joined;
       const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
@@ -124,18 +124,18 @@ class SlotsQueue {
   }
 
   void shut_down(bool immediate) noexcept {
-    PENSTOCK_FAILPOINT("shutdown.before");
+    QUEUEDUCT_FAILPOINT("shutdown.before");
     control_->closed.fetch_or(Slots::puts_closed | (immediate ? Slots::gets_closed : 0),
                               std::memory_order_seq_cst);  // P2
-    PENSTOCK_FAILPOINT("shutdown.closed");
+    QUEUEDUCT_FAILPOINT("shutdown.closed");
     wake_everybody();
   }
 
   // How many slots may be out from now on. More of them out than that: the caller evicts (try_evict_surplus).
   void set_capacity(std::uint64_t capacity) noexcept {
-    PENSTOCK_FAILPOINT("capacity.before");
+    QUEUEDUCT_FAILPOINT("capacity.before");
     control_->capacity.store(capacity, std::memory_order_seq_cst);  // P2
-    PENSTOCK_FAILPOINT("capacity.set");
+    QUEUEDUCT_FAILPOINT("capacity.set");
     std::atomic_thread_fence(std::memory_order_seq_cst);  // W2
     room().wake_all();
   }
@@ -235,4 +235,4 @@ class SlotsQueue {
   std::atomic<std::uint32_t> last_named_[last_named_count] = {};
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -21,7 +21,7 @@
 #include "roster.hpp"
 #include "slots_producers.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 class SlotsRecovery {
  public:
@@ -62,15 +62,15 @@ class SlotsRecovery {
 
   [[nodiscard]] bool recover_slot(std::uint64_t slot, std::uint64_t word) noexcept {
     pass_heads(slot);
-    PENSTOCK_FAILPOINT("recover.before_swap");
+    QUEUEDUCT_FAILPOINT("recover.before_swap");
     const State to = next_state(slot, word);
     if (to == State::stray) {
       if (slots_.word_of(slot) != word) return false;  // V3: only now is it certain
-      PENSTOCK_FAILPOINT("recover.is_stray");
+      QUEUEDUCT_FAILPOINT("recover.is_stray");
       cut_claims(producers_, slot, word);  // keeps V4
     }
     if (!slots_.swap(slot, word, to, 0)) return false;
-    PENSTOCK_FAILPOINT("recover.swapped");
+    QUEUEDUCT_FAILPOINT("recover.swapped");
     SlotsControl& control = slots_.control();
     if (to == State::stray) {
       control.may_be_stray.store(1, std::memory_order_release);
@@ -100,7 +100,7 @@ class SlotsRecovery {
     const IndexQueue::Front front = queue.front();
     if (front.seen != IndexQueue::Seen::index || front.index != slot) return;
     const std::uint64_t word = slots_.word_of(slot);
-    PENSTOCK_FAILPOINT("recover.read_front");
+    QUEUEDUCT_FAILPOINT("recover.read_front");
     if (!is_claimable(word) && queue.is_front(front.at)) queue.advance_head(front.at);
   }
 
@@ -109,4 +109,4 @@ class SlotsRecovery {
   ProducerLines producers_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

@@ -4,7 +4,7 @@
 #include "bounded_queue.hpp"
 #include "stress_worker.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 class StressedBounded {
  public:
@@ -106,4 +106,4 @@ class StressedBounded {
   bool waited_ = false;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

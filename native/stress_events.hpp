@@ -4,7 +4,7 @@
 #include "events_queue.hpp"
 #include "stress_worker.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 class StressedEvents {
  public:
@@ -76,4 +76,4 @@ class StressedEvents {
   bool has_announced_ = false;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

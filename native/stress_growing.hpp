@@ -7,7 +7,7 @@
 #include "growing_queue.hpp"
 #include "stress_worker.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 class StressedGrowing {
  public:
@@ -108,4 +108,4 @@ class StressedGrowing {
   bool waited_ = false;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

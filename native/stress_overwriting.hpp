@@ -4,7 +4,7 @@
 #include "overwriting_queue.hpp"
 #include "stress_worker.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 class StressedOverwriting {
  public:
@@ -72,4 +72,4 @@ class StressedOverwriting {
   bool waited_ = false;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

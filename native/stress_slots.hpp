@@ -4,7 +4,7 @@
 #include "slots_queue.hpp"
 #include "stress_worker.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 class StressedSlots {
  public:
@@ -95,4 +95,4 @@ class StressedSlots {
   bool waited_ = false;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

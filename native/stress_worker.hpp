@@ -21,7 +21,7 @@
 
 #include "history.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 // What a try came to. busy: it has to wait, even if it only tries.
 enum class Answer : std::uint8_t { done, refused, busy, closed, corrupt, no_memory };
@@ -292,4 +292,4 @@ class StressWorker {
   bool must_wait_ = false;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

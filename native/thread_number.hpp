@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <mutex>
 
-namespace penstock::thread_number {
+namespace queueduct::thread_number {
 
 #if !defined(__GNUC__) || defined(__clang__)
 #error "thread numbers must be one table in the process (STB_GNU_UNIQUE): build with g++"
@@ -87,4 +87,4 @@ struct Holder {
   return number == limit ? 0 : taken[number].serial;  // written by this thread, and by no other while it lives
 }
 
-}  // namespace penstock::thread_number
+}  // namespace queueduct::thread_number

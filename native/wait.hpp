@@ -24,7 +24,7 @@
 #include "failpoint.hpp"
 #include "layout.hpp"
 
-namespace penstock {
+namespace queueduct {
 
 inline constexpr std::int64_t park_limit_ns = 100'000'000;
 
@@ -68,10 +68,10 @@ class Event {
 
   // The same where notify_all() wakes: nobody is left asleep. Returns whether it was woken.
   bool park_for_all(std::uint32_t ticket, std::int64_t limit_ns) noexcept {
-    PENSTOCK_FAILPOINT("wait.before_park");
+    QUEUEDUCT_FAILPOINT("wait.before_park");
     const timespec limit{.tv_sec = limit_ns / 1'000'000'000, .tv_nsec = limit_ns % 1'000'000'000};
     const bool was_woken = syscall(SYS_futex, word_, FUTEX_WAIT, ticket, &limit, nullptr, 0) == 0;
-    PENSTOCK_FAILPOINT("wait.after_park");
+    QUEUEDUCT_FAILPOINT("wait.after_park");
     return was_woken;
   }
 
@@ -95,7 +95,7 @@ class Event {
   // W2, pairs with the fence in announce(). Without it the look at bit 0 may come before the publish is seen, while the
   // sleeper's look comes before it, too: both go on, and one of them to sleep.
   static void fence_after_publish() noexcept {
-#ifdef PENSTOCK_WITHOUT_NOTIFY_FENCE  // a build of tests/native/test_wakeups.cpp, which must notice
+#ifdef QUEUEDUCT_WITHOUT_NOTIFY_FENCE  // a build of tests/native/test_wakeups.cpp, which must notice
     std::atomic_signal_fence(std::memory_order_seq_cst);
 #else
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -107,7 +107,7 @@ class Event {
     while (seen & sleeping) {
       // W3: relaxed, since the word publishes nothing; the woken one reads the queue itself
       if (!word_->compare_exchange_weak(seen, (seen + 2) & ~sleeping, std::memory_order_relaxed)) continue;
-      PENSTOCK_FAILPOINT("wait.before_wake");
+      QUEUEDUCT_FAILPOINT("wait.before_wake");
       futex_wake(sleepers);
       return;
     }
@@ -120,4 +120,4 @@ class Event {
   std::atomic<std::uint32_t>* word_;
 };
 
-}  // namespace penstock
+}  // namespace queueduct

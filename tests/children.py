@@ -96,7 +96,7 @@ class Children:
 def open_descriptors() -> int:
     """How many of this process lead into the test's directory of queues. Earlier tests have had others."""
     gc.collect()  # handles that only a cycle still holds
-    folder = os.environ["PENSTOCK_DIR"]
+    folder = os.environ["QUEUEDUCT_DIR"]
     count = 0
     for number in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):

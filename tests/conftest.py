@@ -45,8 +45,8 @@ def is_long(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(autouse=True)
 def queue_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where this test's queues live; gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="penstock-test-", dir="/dev/shm"))
-    monkeypatch.setenv("PENSTOCK_DIR", str(folder))
+    folder = Path(tempfile.mkdtemp(prefix="queueduct-test-", dir="/dev/shm"))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(folder))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 

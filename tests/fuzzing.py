@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import penstock
+import queueduct
 from fuzzing_targets import CAPACITY, KINDS, TARGETS, VALUES, Call
 from raw import RawSegment
 
-ALLOWED = (penstock.PenstockError, ValueError, OSError, penstock.Empty, penstock.Full, penstock.ShutDown)
+ALLOWED = (queueduct.QueueductError, ValueError, OSError, queueduct.Empty, queueduct.Full, queueduct.ShutDown)
 
 ENDS: dict[str, Call] = {
     "shutdown": lambda q, value: q.shutdown(),
@@ -43,7 +43,7 @@ def make_template(target: Any, kind: int) -> tuple[bytes, int]:
     name = f"template{kind}"
     with target.create(name, kind) as q:
         target.fill(q, VALUES[kind])
-    path = Path(os.environ["PENSTOCK_DIR"]) / name
+    path = Path(os.environ["QUEUEDUCT_DIR"]) / name
     data = path.read_bytes()
     path.unlink()
     return data.rstrip(b"\0"), len(data)
@@ -52,7 +52,7 @@ def make_template(target: Any, kind: int) -> tuple[bytes, int]:
 def try_case(target: Any, case: int, templates: list[tuple[bytes, int]], outcomes: dict[str, int]) -> None:
     rng = random.Random(case)
     kind = rng.randrange(len(KINDS))
-    path = Path(os.environ["PENSTOCK_DIR"]) / "q"
+    path = Path(os.environ["QUEUEDUCT_DIR"]) / "q"
     path.write_bytes(templates[kind][0])
     path.chmod(0o600)
     os.truncate(path, templates[kind][1])
@@ -61,12 +61,12 @@ def try_case(target: Any, case: int, templates: list[tuple[bytes, int]], outcome
     try:
         with target.raw("q") as raw:
             if is_open_before:
-                used = target.begin(penstock.open("q"))
+                used = target.begin(queueduct.open("q"))
                 if rng.random() < 0.5:
                     target.calls["try_put"](used, VALUES[kind])
                     target.calls["try_get"](used, VALUES[kind])
             damage(target, raw, rng)
-        used = used or target.begin(penstock.open("q"))
+        used = used or target.begin(queueduct.open("q"))
     except ALLOWED as error:
         note(outcomes, error)
     if used is not None:

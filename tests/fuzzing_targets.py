@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import penstock
-from penstock import BoundedQueue, EventQueue, GrowingQueue, OverwritingQueue, SlotQueue, _layout, _slots_layout
+import queueduct
+from queueduct import BoundedQueue, EventQueue, GrowingQueue, OverwritingQueue, SlotQueue, _layout, _slots_layout
 from raw import LINE_BYTES, RawEvents, RawGrowing, RawOverwriting, RawSegment, RawSlots
 
 CAPACITY = 16
@@ -38,7 +38,7 @@ class Bounded:
         "get_lease": lambda q, value: q.lease(5, timeout=PATIENCE).release(),
         "get_lease given back": lambda q, value: q.lease(5, timeout=PATIENCE).give_back(),
         "unreleased": lambda q, value: q.unreleased(range(30)),
-        "another": lambda q, value: penstock.open("q").close(),
+        "another": lambda q, value: queueduct.open("q").close(),
     }
 
     def create(self, name: str, kind: int) -> BoundedQueue:
@@ -114,10 +114,10 @@ class Log:
 
     def __init__(self, q: EventQueue) -> None:
         self.q = q
-        self._reader: penstock.Reader | None = None
+        self._reader: queueduct.Reader | None = None
 
     @property
-    def reader(self) -> penstock.Reader:
+    def reader(self) -> queueduct.Reader:
         if self._reader is None or self._reader.closed:
             self._reader = self.q.subscribe(start="earliest")
         return self._reader
@@ -226,7 +226,7 @@ class Overwriting:
         "put_many": lambda q, value: q.put_many([value] * 20, timeout=PATIENCE),
         "get_many": lambda q, value: q.get_many(20, timeout=PATIENCE),
         "puts and gets": lambda q, value: [(q.put(value, timeout=PATIENCE), q.get(timeout=0)) for _ in range(40)],
-        "another": lambda q, value: penstock.open("q").close(),
+        "another": lambda q, value: queueduct.open("q").close(),
     }
 
     def create(self, name: str, kind: int) -> OverwritingQueue:
@@ -290,7 +290,7 @@ class Slots:
         "put_back": lambda q, value: q.take(PATIENCE).put_back(),
         "loan": lambda q, value: loan_slot(q),
         "get_capacity": lambda q, value: (q.set_capacity(3), q.set_capacity(CAPACITY)),
-        "another": lambda q, value: penstock.open("q").close(),
+        "another": lambda q, value: queueduct.open("q").close(),
     }
 
     def create(self, name: str, kind: int) -> SlotQueue:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
-from penstock import OverwritingQueue
+from queueduct import OverwritingQueue
 
 
 class Lossless(OverwritingQueue):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock import BoundedQueue, SlotQueue
+from queueduct import BoundedQueue, SlotQueue
 
 
 def make_slots(name, capacity, *, item=bytes, **options):

@@ -8,7 +8,7 @@ import struct
 import zlib
 from pathlib import Path
 
-from penstock import _layout, _slots_layout
+from queueduct import _layout, _slots_layout
 
 LINE_BYTES = 128
 CLOSED_BIT = 1 << 63
@@ -23,7 +23,7 @@ class RawSegment:
     base = 0
 
     def __init__(self, name: str) -> None:
-        self.path = Path(os.environ["PENSTOCK_DIR"]) / name
+        self.path = Path(os.environ["QUEUEDUCT_DIR"]) / name
         with self.path.open("r+b") as file:
             self.memory = mmap.mmap(file.fileno(), 0)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import penstock
+import queueduct
 
 ROOT = Path(__file__).parent.parent
 NATIVE = ROOT / "native"
-PACKAGE = ROOT / "src" / "penstock"
+PACKAGE = ROOT / "src" / "queueduct"
 LINE_LIMIT = 480
 
 # Each may include only what stands in a row above its own. A new header needs a row.
@@ -153,12 +153,12 @@ def imports_of(path):
     ours, foreign = set(), set()
     text = re.sub(r"\(\s*([^)]*?)\s*\)", lambda found: "(" + " ".join(found[1].split()) + ")", path.read_text())
     for line in text.splitlines():
-        if found := re.match(r"from penstock(?:\.(\w+))? c?import (.+)", line):
+        if found := re.match(r"from queueduct(?:\.(\w+))? c?import (.+)", line):
             names = re.findall(r"(\w+)(?: as \w+)?", found[2])
             ours |= {found[1]} if found[1] else {name for name in names if name_is_module(name)}
         elif found := re.match(r"c?import (.+)|from (\w+)", line):
             for name in re.findall(r"(\w+)[\w.]*(?: as \w+)?", found[1] or found[2]):
-                (ours if name == "penstock" else foreign).add("__init__" if name == "penstock" else name)
+                (ours if name == "queueduct" else foreign).add("__init__" if name == "queueduct" else name)
     return ours, foreign
 
 
@@ -209,13 +209,13 @@ def test_no_file_is_so_long_that_a_concept_must_be_missing():
 
 def public_members(cls):
     for base in cls.__mro__:
-        if base.__module__.startswith("penstock"):
+        if base.__module__.startswith("queueduct"):
             yield from ((base, name, value) for name, value in vars(base).items() if not name.startswith("_"))
 
 
 def test_every_public_thing_says_what_it_does():
-    for name in penstock.__all__:
-        thing = getattr(penstock, name)
+    for name in queueduct.__all__:
+        thing = getattr(queueduct, name)
         if name in ("__version__",):
             continue
         assert thing.__doc__, name
@@ -230,21 +230,21 @@ def test_every_public_thing_says_what_it_does():
 
 
 def test_the_public_names_are_exactly_those_in_all():
-    visible = {name for name in vars(penstock) if not name.startswith("_")}
+    visible = {name for name in vars(queueduct) if not name.startswith("_")}
     modules = {path.stem for path in MODULES} | {path.name for path in PACKAGE.iterdir() if path.is_dir()}
-    assert visible - modules | {"open"} == {name for name in penstock.__all__ if not name.startswith("_")}
+    assert visible - modules | {"open"} == {name for name in queueduct.__all__ if not name.startswith("_")}
 
 
 @pytest.mark.parametrize(
     ("stubs", "classes"),
     [
-        (("_queue", "_bounded"), (penstock.BoundedQueue,)),
-        (("_queue", "_events"), (penstock.EventQueue,)),
-        (("_queue", "_growing"), (penstock.GrowingQueue,)),
-        (("_queue", "_overwriting"), (penstock.OverwritingQueue,)),
-        (("_queue", "_slots"), (penstock.SlotQueue,)),
-        (("_slots_lease",), (penstock.LoanedSlot, penstock.TakenSlot)),
-        (("_index",), (penstock.IndexQueue,)),
+        (("_queue", "_bounded"), (queueduct.BoundedQueue,)),
+        (("_queue", "_events"), (queueduct.EventQueue,)),
+        (("_queue", "_growing"), (queueduct.GrowingQueue,)),
+        (("_queue", "_overwriting"), (queueduct.OverwritingQueue,)),
+        (("_queue", "_slots"), (queueduct.SlotQueue,)),
+        (("_slots_lease",), (queueduct.LoanedSlot, queueduct.TakenSlot)),
+        (("_index",), (queueduct.IndexQueue,)),
     ],
     ids=lambda given: given[-1] if isinstance(given[0], str) else "",
 )
@@ -258,9 +258,11 @@ def test_the_type_stubs_name_every_public_member_and_no_other(stubs, classes):
 
 
 def test_the_changelog_knows_the_version():
-    assert re.search(rf"^## \[?{re.escape(penstock.__version__)}\]?", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert re.search(
+        rf"^## \[?{re.escape(queueduct.__version__)}\]?", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
 
 
 def test_the_installed_version_is_the_one_in_the_source():
     source = (PACKAGE / "_version.py").read_text()
-    assert f'__version__ = "{penstock.__version__}"' in source
+    assert f'__version__ = "{queueduct.__version__}"' in source

@@ -9,10 +9,10 @@ import time
 
 import pytest
 
-import penstock
+import queueduct
 from deadline import PATIENCE_SECONDS, until
 from lossless import Lossless
-from penstock import BoundedQueue, OverwritingQueue, QueueClosed, ShutDown, SlotQueue
+from queueduct import BoundedQueue, OverwritingQueue, QueueClosed, ShutDown, SlotQueue
 
 MAKERS = {
     "local": lambda capacity: BoundedQueue(capacity),
@@ -42,7 +42,7 @@ async def turns(count=20):
 
 async def is_waiting(task, q):
     """Until a task's call has come to its wait, with a helper thread behind it."""
-    while not any(thread.name == "penstock-aio" for thread in threading.enumerate()):
+    while not any(thread.name == "queueduct-aio" for thread in threading.enumerate()):
         await asyncio.sleep(0.001)
     await turns()
     assert not task.done()
@@ -86,12 +86,12 @@ def test_timeouts_raise_empty_and_full(make):
     async def main():
         q = make(2)
         start = time.monotonic()
-        with pytest.raises(penstock.Empty):
+        with pytest.raises(queueduct.Empty):
             await q.aget(timeout=0.15)
         assert time.monotonic() - start >= 0.14
         q.put_many([b"1", b"2"])
         start = time.monotonic()
-        with pytest.raises(penstock.Full):
+        with pytest.raises(queueduct.Full):
             await q.aput(b"3", timeout=0.15)
         assert time.monotonic() - start >= 0.14
         return q.qsize()
@@ -102,7 +102,7 @@ def test_timeouts_raise_empty_and_full(make):
 def test_a_timeout_of_zero_takes_what_is_there(make):
     async def main():
         q = make(2)
-        with pytest.raises(penstock.Empty):
+        with pytest.raises(queueduct.Empty):
             await q.aget(timeout=0)
         await q.aput(b"1", timeout=0)
         assert await q.aget(timeout=0) == b"1"
@@ -317,11 +317,11 @@ def test_threads_and_coroutines_share_a_queue(make):
 def test_the_helper_thread_ends_when_nobody_waits(make):
     async def main():
         q = make(2)
-        with pytest.raises(penstock.Empty):
+        with pytest.raises(queueduct.Empty):
             await q.aget(timeout=0.01)
 
     run(main())
-    until(lambda: not any(t.name == "penstock-aio" for t in threading.enumerate()), "the helper's end")
+    until(lambda: not any(t.name == "queueduct-aio" for t in threading.enumerate()), "the helper's end")
 
 
 @pytest.mark.parametrize("item", [bytes, object])
@@ -379,7 +379,7 @@ def test_an_overwriting_aput_waits_for_room_only_if_it_may_not_overwrite():
         q = OverwritingQueue.create("q", 2, item="i8")
         for number in range(5):
             await q.aput(number)
-        with pytest.raises(penstock.Full):
+        with pytest.raises(queueduct.Full):
             await q.aput(5, timeout=0, overwrite=False)
         task = asyncio.create_task(q.aput(6, overwrite=False))
         await is_waiting(task, q)

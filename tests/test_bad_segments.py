@@ -10,9 +10,9 @@ import struct
 
 import pytest
 
-import penstock
+import queueduct
 from children import needs_root, open_descriptors
-from penstock import BoundedQueue, CorruptSegment, _layout
+from queueduct import BoundedQueue, CorruptSegment, _layout
 from raw import CLOSED_BIT, RawSegment
 
 
@@ -25,11 +25,11 @@ def refused(name, path, message):
     """Every way to open it gives the same clean error, the file is as it was, and no descriptor is left."""
     before, descriptors = snapshot(path), open_descriptors()
     messages = set()
-    for use in (penstock.open, BoundedQueue.open, lambda name: BoundedQueue.create(name, 16, exist_ok=True)):
+    for use in (queueduct.open, BoundedQueue.open, lambda name: BoundedQueue.create(name, 16, exist_ok=True)):
         with pytest.raises(CorruptSegment, match=message) as caught:
             use(name)
         messages.add(str(caught.value))
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
     assert len(messages) == 1
     assert snapshot(path) == before
     assert open_descriptors() == descriptors
@@ -45,7 +45,7 @@ def made(queue_dir):
 
 HEADER_FAULTS = {
     # field: values that it must not have
-    "magic": [b"PENSTOCL", bytes(8), b"\xff" * 8, b"penstock"],
+    "magic": [b"QUEUDUCL", bytes(8), b"\xff" * 8, b"queueduct"],
     "layout_version": [0, 1, 2, 2**32 - 1],
     "byte_order": [0x04030201, 0, 2**32 - 1],
     "kind": [0, 6, 2**32 - 1],
@@ -107,7 +107,7 @@ def test_a_kind_that_this_version_cannot_open_is_a_clean_error(made, kind, messa
         raw.set_field("kind", kind)
         raw.sign()
     descriptors = open_descriptors()
-    for use in (penstock.open, BoundedQueue.open):
+    for use in (queueduct.open, BoundedQueue.open):
         with pytest.raises(CorruptSegment, match=message):
             use("q")
     assert open_descriptors() == descriptors
@@ -125,7 +125,7 @@ def test_a_file_that_is_too_long_is_refused(made, more):
     os.truncate(made, made.stat().st_size + more)
     size = made.stat().st_size
     with pytest.raises(CorruptSegment, match=f"the file has {size} bytes, total_bytes={size - more}"):
-        penstock.open("q")
+        queueduct.open("q")
     assert made.stat().st_size == size
 
 
@@ -176,8 +176,8 @@ def test_an_item_text_that_is_no_description_is_refused_and_never_run(queue_dir,
 def test_an_item_text_of_a_megabyte_of_nonsense_is_refused(queue_dir, children):
     """In another process: a parser that runs out of stack would take this one along."""
     code = """
-import sys, penstock
-from penstock.items import ItemType
+import sys, queueduct
+from queueduct.items import ItemType
 for text in (b"-" * 1_000_000 + b"1", b"[" * 1_000_000, b"1+" * 500_000 + b"1", b"(" * 99 + b")" * 99,
              b"{1:" * 300_000, b"not " * 250_000 + b"1", b"'a'" * 300_000, b"1if 1else " * 90_000 + b"1",
              b"~" * 10**6 + b"1", b"a." * 500_000 + b"a",
@@ -185,7 +185,7 @@ for text in (b"-" * 1_000_000 + b"1", b"[" * 1_000_000, b"1+" * 500_000 + b"1", 
     try:
         ItemType.from_header(2, text)
         print("accepted", text[:20])
-    except penstock.CorruptSegment:
+    except queueduct.CorruptSegment:
         pass
 print("done")
 """
@@ -211,44 +211,44 @@ class TestNoRegularFile:
     def test_a_symbolic_link(self, made, queue_dir):
         (queue_dir / "link").symlink_to(made)
         with pytest.raises(CorruptSegment, match="is a symbolic link"):
-            penstock.open("link")
-        assert penstock.open("q").get() == b"item"
+            queueduct.open("link")
+        assert queueduct.open("q").get() == b"item"
 
     def test_a_dangling_link_is_not_followed_by_create_either(self, queue_dir, tmp_path):
         (queue_dir / "link").symlink_to(tmp_path / "elsewhere")
-        with pytest.raises(penstock.QueueExists):
+        with pytest.raises(queueduct.QueueExists):
             BoundedQueue.create("link", 4)
         assert not (tmp_path / "elsewhere").exists()
 
     def test_a_directory(self, queue_dir):
         (queue_dir / "folder").mkdir()
         with pytest.raises(CorruptSegment, match="is a directory"):
-            penstock.open("folder")
+            queueduct.open("folder")
 
     def test_a_fifo_with_nobody_at_the_other_end(self, queue_dir):
         os.mkfifo(queue_dir / "fifo")
         with pytest.raises(CorruptSegment, match="is not a regular file"):
-            penstock.open("fifo")
+            queueduct.open("fifo")
 
     def test_a_socket(self, queue_dir):
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(str(queue_dir / "socket"))
             with pytest.raises(CorruptSegment, match="is a socket or a device"):
-                penstock.open("socket")
+                queueduct.open("socket")
 
     @needs_root
     def test_a_device(self, queue_dir):
         os.mknod(queue_dir / "null", 0o600 | 0o020000, os.makedev(1, 3))
         with pytest.raises((CorruptSegment, PermissionError)):
-            penstock.open("null")
+            queueduct.open("null")
 
     def test_a_file_with_another_hard_link(self, made, queue_dir):
         os.link(made, queue_dir / "other")
         for name in ("q", "other"):
             with pytest.raises(CorruptSegment, match="has other hard links: links=2"):
-                penstock.open(name)
+                queueduct.open(name)
         os.unlink(queue_dir / "other")
-        assert penstock.open("q").get() == b"item"
+        assert queueduct.open("q").get() == b"item"
 
     @needs_root
     def test_a_file_of_another_user(self, made):
@@ -257,7 +257,7 @@ class TestNoRegularFile:
 
     def test_any_file_at_all(self, queue_dir):
         (queue_dir / "text").write_text("x" * 10_000)
-        refused("text", queue_dir / "text", "magic must be b'PENSTOCK': magic=b'xxxxxxxx'")
+        refused("text", queue_dir / "text", "magic must be b'QUEUDUCT': magic=b'xxxxxxxx'")
 
 
 CONTROL_FAULTS = {
@@ -292,7 +292,7 @@ def test_positions_that_cannot_be_are_noticed_in_use(item, push, pop):
                 call()
             except CorruptSegment as error:
                 errors.append(str(error))
-            except (penstock.Empty, penstock.Full):
+            except (queueduct.Empty, queueduct.Full):
                 pass
         assert errors
         assert all("push_position=" in error for error in errors)
@@ -302,29 +302,29 @@ def test_positions_that_cannot_be_are_noticed_in_use(item, push, pop):
 
 @pytest.mark.parametrize("length", [33, 16 * 32 + 1, 2**31 - 1, 2**31, 2**31 | 5, 2**32 - 1])
 def test_a_length_beyond_its_slot_is_noticed_in_use(made, length):
-    with penstock.open("q") as q:
+    with queueduct.open("q") as q:
         q.put(b"second")
         with RawSegment("q") as raw:
             raw.set_length(0, length)
         try:
             got = q.get(timeout=0.3)
-        except (CorruptSegment, penstock.Empty):
+        except (CorruptSegment, queueduct.Empty):
             return
         assert len(got) <= 16 * 32
 
 
 @pytest.mark.parametrize("generation", [2, 16, 17, 2**40, CLOSED_BIT, CLOSED_BIT | 2, 2**64 - 1, 3 << 62])
 def test_a_generation_that_cannot_be_is_noticed_in_use(made, generation):
-    with penstock.open("q") as q:
+    with queueduct.open("q") as q:
         with RawSegment("q") as raw:
             raw.set_generation(0, generation)
         for call in (lambda: q.get(timeout=0.3), lambda: q.get_many(3, timeout=0.3)):
-            with pytest.raises((CorruptSegment, penstock.Empty)):
+            with pytest.raises((CorruptSegment, queueduct.Empty)):
                 call()
 
 
 def test_a_number_of_participants_in_use_beyond_the_table_is_not_believed(made):
-    with penstock.open("q") as q:
+    with queueduct.open("q") as q:
         with RawSegment("q") as raw:
             struct.pack_into("<I", raw.memory, raw.field("control_offset") + 512, 2**32 - 1)
         assert q.stats().participants <= 4
@@ -334,7 +334,7 @@ def test_a_number_of_participants_in_use_beyond_the_table_is_not_believed(made):
 
 def test_a_header_that_changes_after_opening_changes_nothing(made):
     """Every size was copied once."""
-    with penstock.open("q") as q:
+    with queueduct.open("q") as q:
         with RawSegment("q") as raw:
             raw.memory[:256] = b"\xff" * 256
         assert q.capacity == 16
@@ -343,7 +343,7 @@ def test_a_header_that_changes_after_opening_changes_nothing(made):
             q.put(b"%d" % i)
             assert q.get() == b"%d" % i
         with pytest.raises(CorruptSegment, match="magic"):
-            penstock.open("q")
+            queueduct.open("q")
 
 
 LOOKS = {
@@ -375,16 +375,16 @@ def use_a_truncated_file(how, size, when, item):
     value = 1.5 if item == "f8" else b"x"
     q = BoundedQueue.create("q", 4096, item=item)
     q.put_many([value] * 100)
-    os.truncate(os.path.join(os.environ["PENSTOCK_DIR"], "q"), size)
+    os.truncate(os.path.join(os.environ["QUEUEDUCT_DIR"], "q"), size)
     for name in (how, how, "get"):  # at the latest the second time it is known
         try:
             (LOOKS | WORKS)[name](q, value)
             assert name in LOOKS or size > 0, "nobody noticed"
         except CorruptSegment as error:
             assert "truncated" in str(error)
-        except (penstock.ShutDown, penstock.QueueClosed):
+        except (queueduct.ShutDown, queueduct.QueueClosed):
             assert how in ("shutdown", "close")
-        except (penstock.Empty, penstock.Full):
+        except (queueduct.Empty, queueduct.Full):
             assert size > 0, "nobody noticed"
 
 
@@ -403,17 +403,17 @@ def test_a_file_truncated_while_it_is_mapped_is_an_error_and_not_the_end(childre
 def test_a_file_truncated_under_a_waiting_get_wakes_it_with_an_error(children):
     child = children.start(
         """
-import penstock
-q = penstock.BoundedQueue.create("q", 4)
+import queueduct
+q = queueduct.BoundedQueue.create("q", 4)
 print("ready", flush=True)
 try:
     q.get()
-except penstock.CorruptSegment as error:
+except queueduct.CorruptSegment as error:
     print("truncated" in str(error))
 """
     )
     assert child.stdout.readline() == "ready\n"
-    os.truncate(os.path.join(os.environ["PENSTOCK_DIR"], "q"), 0)
+    os.truncate(os.path.join(os.environ["QUEUEDUCT_DIR"], "q"), 0)
     out, err = child.communicate(timeout=60)
     assert (out, err, child.returncode) == ("True\n", "", 0)
 
@@ -422,14 +422,14 @@ except penstock.CorruptSegment as error:
 def test_any_other_sigbus_still_kills(children, when):
     child = children.start(
         """
-import faulthandler, mmap, os, sys, penstock
+import faulthandler, mmap, os, sys, queueduct
 def enable(when):
     if when == sys.argv[1]:
         faulthandler.enable()
 enable("before")
-q = penstock.BoundedQueue.create("q", 4)
+q = queueduct.BoundedQueue.create("q", 4)
 enable("between")
-r = penstock.BoundedQueue.create("r", 4)
+r = queueduct.BoundedQueue.create("r", 4)
 enable("after")
 fd = os.memfd_create("mine")
 os.ftruncate(fd, 4096)

@@ -10,9 +10,9 @@ from collections import deque
 import numpy as np
 import pytest
 
-import penstock
+import queueduct
 from deadline import until_parked
-from penstock import BoundedQueue
+from queueduct import BoundedQueue
 
 RECORD = np.dtype([("a", "<i4"), ("b", "<f8")])
 
@@ -74,9 +74,9 @@ class TestEveryKind:
     def test_full_is_raised_only_when_none_is_in(self, make):
         q, items = make(2)
         q.put_many(items[:2])
-        with pytest.raises(penstock.Full):
+        with pytest.raises(queueduct.Full):
             q.put_many(items[2:], block=False)
-        with pytest.raises(penstock.Full):
+        with pytest.raises(queueduct.Full):
             q.put_many(items[2:], timeout=0.02)
         assert as_list(q.get_many(9)) == items[:2]
 
@@ -107,9 +107,9 @@ class TestEveryKind:
 
     def test_get_many_of_nothing_is_empty(self, make):
         q, _ = make(4)
-        with pytest.raises(penstock.Empty):
+        with pytest.raises(queueduct.Empty):
             q.get_many(5, block=False)
-        with pytest.raises(penstock.Empty):
+        with pytest.raises(queueduct.Empty):
             q.get_many(5, timeout=0.02)
 
     @pytest.mark.parametrize("most", [0, -1, -(2**40)])
@@ -165,9 +165,9 @@ class TestEveryKind:
         putter.join(30)
         assert result == [4]
         assert as_list(q.get_many(9)) == items[:4]
-        with pytest.raises(penstock.ShutDown):
+        with pytest.raises(queueduct.ShutDown):
             q.put_many(items)
-        with pytest.raises(penstock.ShutDown):
+        with pytest.raises(queueduct.ShutDown):
             q.get_many(1)
 
 
@@ -230,9 +230,9 @@ def test_a_batch_whose_list_is_emptied_meanwhile_is_put_as_it_was_or_in_part(chi
     """
     out = children.run(
         """
-import threading, penstock
+import threading, queueduct
 from deadline import until_parked
-for make in (lambda: penstock.BoundedQueue.create("q", 2), lambda: penstock.BoundedQueue(2)):
+for make in (lambda: queueduct.BoundedQueue.create("q", 2), lambda: queueduct.BoundedQueue(2)):
     q = make()
     expected = [b"item %d" % i + bytes(40) for i in range(500)]
     given = [bytes(bytearray(item)) for item in expected]
@@ -258,8 +258,8 @@ def test_a_batch_that_changes_while_it_is_read_does_no_harm(children):
     """An item that changes the list it is in, from the code that gives its bytes."""
     out = children.run(
         """
-import penstock
-q = penstock.BoundedQueue.create("q", 64)
+import queueduct
+q = queueduct.BoundedQueue.create("q", 64)
 items = []
 class Growing:
     def __buffer__(self, flags):

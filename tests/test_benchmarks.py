@@ -346,7 +346,7 @@ def test_a_tiny_run_ends_with_results_of_the_documented_shape(tmp_path: Path) ->
         assert row["row"] == "bytes-1p1c"
         assert row["placement"] in ("pinned", "unpinned")
         (ours,) = row["entries"]
-        assert (ours["name"], ours["ours"], ours["status"]) == ("penstock", True, OK)
+        assert (ours["name"], ours["ours"], ours["status"]) == ("queueduct", True, OK)
         assert len(ours["values"]) == 2
         assert min(ours["values"]) <= ours["median"] <= max(ours["values"])
         assert {goal["reached"] for goal in row["goals"]} == {None}

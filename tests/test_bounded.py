@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import penstock
+import queueduct
 from deadline import until_parked
-from penstock import BoundedQueue, _layout
+from queueduct import BoundedQueue, _layout
 from raw import PUSH, RawSegment, claim_as_the_dead
 
 
@@ -42,7 +42,7 @@ def test_a_capacity_that_is_no_power_of_two_is_refused_with_the_next_one(make, c
     with pytest.raises(ValueError, match="capacity must be a power of two, at least 2") as caught:
         make(capacity)
     assert remedy in str(caught.value)
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 @pytest.mark.parametrize("make", makers())
@@ -50,7 +50,7 @@ def test_a_capacity_that_is_no_power_of_two_is_refused_with_the_next_one(make, c
 def test_a_capacity_that_is_no_integer_is_a_type_error(make, capacity):
     with pytest.raises(TypeError, match="capacity must be an int"):
         make(capacity)
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 @pytest.mark.parametrize("make", makers())
@@ -72,7 +72,7 @@ def test_two_is_the_smallest_capacity_and_holds_two_items(make):
 def test_other_sizes_are_checked_too(field, value, error):
     with pytest.raises(error, match=field):
         BoundedQueue.create("q", 8, **{field: value})
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 def test_sizes_whose_product_is_beyond_any_address_space_are_refused():
@@ -130,7 +130,7 @@ def test_a_slow_readers_slot_is_never_overwritten():
         raw.pop_position = 1  # claimed, not released
         assert q.get_many(4).tolist() == [11, 12, 13]
         assert q.try_put(14) is False
-        with pytest.raises(penstock.Full):
+        with pytest.raises(queueduct.Full):
             q.put(14, timeout=0.01)
         assert raw.generations()[0] == 1
         assert int.from_bytes(raw.slot(0), "little") == 10
@@ -150,7 +150,7 @@ def test_a_slow_writers_slot_is_never_read():
         claim_as_the_dead("q", 0, PUSH, 0, 1)
         reader.put(11)
         assert reader.try_get() is None
-        with pytest.raises(penstock.Empty):
+        with pytest.raises(queueduct.Empty):
             reader.get(timeout=0.3)  # long enough for a look at who is dead
         raw.set_generation(0, 1)  # the writer is done
         assert reader.get_many(4).tolist() == [0, 11]
@@ -187,12 +187,12 @@ def test_nowait_forms_raise_the_standard_librarys_own_errors(make):
 def test_put_and_get_wait_until_their_timeout(make):
     with make(2) as q:
         start = time.monotonic()
-        with pytest.raises(penstock.Empty):
+        with pytest.raises(queueduct.Empty):
             q.get(timeout=0.15)
         assert time.monotonic() - start >= 0.15
         q.put_many([b"1", b"2"])
         start = time.monotonic()
-        with pytest.raises(penstock.Full):
+        with pytest.raises(queueduct.Full):
             q.put(b"3", timeout=0.15)
         assert time.monotonic() - start >= 0.15
 

@@ -8,9 +8,9 @@ import time
 import numpy as np
 import pytest
 
-import penstock
+import queueduct
 from once import KINDS, MAKERS, drained
-from penstock import BoundedQueue, Full, PenstockError, ProducerInfo, QueueClosed, ShutDown, TooManyProducers
+from queueduct import BoundedQueue, Full, ProducerInfo, QueueClosed, QueueductError, ShutDown, TooManyProducers
 
 
 @pytest.fixture(params=MAKERS)
@@ -237,7 +237,7 @@ def test_a_full_table_says_what_to_do_and_a_forgotten_name_makes_room(create):
     q.put_once([b"b"], "b", 1)
     with pytest.raises(TooManyProducers, match=r"all 2 producers .* q\.forget_producer\(name\).* producers="):
         q.put_once([b"c"], "c", 1)
-    assert issubclass(TooManyProducers, PenstockError)
+    assert issubclass(TooManyProducers, QueueductError)
     q.forget_producer("a")
     assert q.put_once([b"c"], "c", 1) == 1
     assert [info.name for info in q.producers()] == ["c", "b"]
@@ -278,5 +278,5 @@ def test_a_size_of_the_table_that_cannot_be_is_refused(create, producers):
 def test_the_size_of_the_table_is_part_of_a_queues_shape(create):
     create("q", 8, producers=5).close()
     create("q", 8, producers=5, exist_ok=True).close()
-    with pytest.raises(penstock.QueueExists, match="another shape"):
+    with pytest.raises(queueduct.QueueExists, match="another shape"):
         create("q", 8, exist_ok=True)

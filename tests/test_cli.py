@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import penstock
-from penstock.cli import main
-from penstock.opening import CLASSES
+import queueduct
+from queueduct.cli import main
+from queueduct.opening import CLASSES
 
 
 def call(*arguments):
@@ -18,7 +18,7 @@ def call(*arguments):
 def test_help_has_examples():
     result = call("--help")
     assert result.exit_code == 0
-    assert "penstock stat ticks --json" in result.output
+    assert "queueduct stat ticks --json" in result.output
     for command in ("ls", "stat", "rm", "queue-demo"):
         assert "Example" in call(command, "--help").output
 
@@ -29,7 +29,7 @@ def test_an_empty_directory_says_so():
 
 
 def test_ls_shows_name_kind_item_and_size():
-    with penstock.BoundedQueue.create("ticks", 16, item="f8") as queue:
+    with queueduct.BoundedQueue.create("ticks", 16, item="f8") as queue:
         queue.put_many([1.0, 2.0, 3.0])
         assert "ticks" in call("ls").output
         (row,) = json.loads(call("ls", "--json").output)
@@ -43,7 +43,7 @@ def test_ls_shows_name_kind_item_and_size():
 
 
 def test_ls_shows_queues_of_every_kind_beside_each_other():
-    with penstock.BoundedQueue.create("jobs", 16) as jobs, penstock.EventQueue.create("ticks", item="f8") as ticks:
+    with queueduct.BoundedQueue.create("jobs", 16) as jobs, queueduct.EventQueue.create("ticks", item="f8") as ticks:
         jobs.put(b"a")
         ticks.put_many([1.0, 2.0])
         ticks.shutdown()
@@ -64,9 +64,9 @@ def test_ls_shows_names_whole_and_items_in_short():
     name = "a-name-that-takes-up-more-than-half-of-a-terminal"
     record = np.dtype([("symbol", "S16"), ("price", "f8"), ("time", "M8[us]"), ("flag", "?")])
     with (
-        penstock.BoundedQueue.create(name, 16, item=record),
-        penstock.SlotQueue.create("camera", 2, item=np.dtype(("f4", (480, 640)))),
-        penstock.EventQueue.create("gaps", item=np.dtype([("a", "i1"), ("b", "i8")], align=True)),
+        queueduct.BoundedQueue.create(name, 16, item=record),
+        queueduct.SlotQueue.create("camera", 2, item=np.dtype(("f4", (480, 640)))),
+        queueduct.EventQueue.create("gaps", item=np.dtype([("a", "i1"), ("b", "i8")], align=True)),
     ):
         _, *lines = call("ls").output.splitlines()
         assert [line.split("  ")[0] for line in lines] == [name, "camera", "gaps"]
@@ -76,11 +76,11 @@ def test_ls_shows_names_whole_and_items_in_short():
 
 def test_in_a_terminal_what_is_too_long_goes_on_below_its_beginning(children):
     """In a real one: a pseudo-terminal of 60 columns."""
-    penstock.EventQueue.create("ticks", item=np.dtype([(f"field_{i}", "f8") for i in range(8)])).close()
+    queueduct.EventQueue.create("ticks", item=np.dtype([(f"field_{i}", "f8") for i in range(8)])).close()
     told = children.run(
         "import os, pty, sys\n"
         "os.environ['COLUMNS'] = '60'\n"
-        "pty.spawn([sys.executable, '-c', 'from penstock.cli import main; main()', 'stat', 'ticks'])"
+        "pty.spawn([sys.executable, '-c', 'from queueduct.cli import main; main()', 'stat', 'ticks'])"
     )
     item, *rest = told[told.index("item ") : told.index("size ")].replace("\r", "").splitlines()
     start = item.index("[")
@@ -90,15 +90,15 @@ def test_in_a_terminal_what_is_too_long_goes_on_below_its_beginning(children):
 
 
 def test_a_queue_that_cannot_be_looked_at_does_not_hide_the_others(monkeypatch):
-    really_open = penstock.open
+    really_open = queueduct.open
 
     def open_some(name):
         if name == "broken":
-            raise penstock.CorruptSegment("it broke after it was listed")
+            raise queueduct.CorruptSegment("it broke after it was listed")
         return really_open(name)
 
-    monkeypatch.setattr(penstock, "open", open_some)
-    with penstock.BoundedQueue.create("jobs", 16), penstock.EventQueue.create("broken"):
+    monkeypatch.setattr(queueduct, "open", open_some)
+    with queueduct.BoundedQueue.create("jobs", 16), queueduct.EventQueue.create("broken"):
         result = call("ls")
         rows = json.loads(call("ls", "--json").output)
     assert result.exit_code == 0
@@ -112,7 +112,7 @@ def test_who_looks_at_a_queue_is_no_participant_of_it(kind):
     CLASSES[kind].create("q", item="f8", participants=1).close()
     for _ in range(2):
         assert json.loads(call("stat", "q", "--json").output)["participants"] == 0
-    with penstock.open("q") as queue:
+    with queueduct.open("q") as queue:
         assert [queue.stats().participants for _ in range(2)] == [0, 0]
         queue.put(1.5)
         assert queue.stats().participants == 1
@@ -120,7 +120,7 @@ def test_who_looks_at_a_queue_is_no_participant_of_it(kind):
 
 
 def test_stat_shows_the_counters():
-    with penstock.BoundedQueue.create("jobs", 16) as queue:
+    with queueduct.BoundedQueue.create("jobs", 16) as queue:
         queue.put_many([b"a", b"b"])
         queue.get()
         row = json.loads(call("stat", "jobs", "--json").output)
@@ -138,11 +138,11 @@ def test_every_kind_is_listed_shown_and_removed(kind):
         assert row == json.loads(call("stat", f"some-{kind}", "--json").output)
         assert "kind" in call("stat", f"some-{kind}").output
         assert call("rm", f"some-{kind}").output == f"removed some-{kind}\n"
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 def test_the_losses_of_an_overwriting_queue_are_shown():
-    with penstock.OverwritingQueue.create("feed", 4, item="i8") as feed:
+    with queueduct.OverwritingQueue.create("feed", 4, item="i8") as feed:
         feed.put_many(range(10))
         feed.lease(2).give_back()
         row = json.loads(call("stat", "feed", "--json").output)
@@ -152,11 +152,11 @@ def test_the_losses_of_an_overwriting_queue_are_shown():
         shown = dict(line.split() for line in call("stat", "feed").output.splitlines())
         assert shown["overwritten"] == "6"
         assert json.loads(call("rm", "feed", "--json").output) == [row]
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 def test_a_queue_that_cannot_be_read_can_be_removed(queue_dir):
-    penstock.BoundedQueue.create("broken", 2).close()
+    queueduct.BoundedQueue.create("broken", 2).close()
     (queue_dir / "broken").write_bytes(b"nonsense")
     (row,) = json.loads(call("rm", "broken", "--json").output)
     assert row["name"] == "broken"
@@ -165,9 +165,9 @@ def test_a_queue_that_cannot_be_read_can_be_removed(queue_dir):
 
 
 def test_rm_removes_the_name():
-    penstock.BoundedQueue.create("old", 2).close()
+    queueduct.BoundedQueue.create("old", 2).close()
     assert "removed old" in call("rm", "old").output
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 @pytest.mark.parametrize("kind", CLASSES)
@@ -179,12 +179,12 @@ def test_rm_as_json_says_what_each_kind_had_counted(kind):
     assert result.exit_code == 0
     assert json.loads(result.output) == [row]
     assert (row["kind"], row["size"]) == (kind, 2)
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 def test_rm_removes_the_others_where_one_is_missing():
     for name in ("a", "b"):
-        penstock.BoundedQueue.create(name, 2).close()
+        queueduct.BoundedQueue.create(name, 2).close()
     result = call("rm", "a", "missing", "b/c", "b")
     assert result.exit_code == 1
     assert result.stdout.splitlines() == ["removed a", "removed b"]
@@ -192,19 +192,19 @@ def test_rm_removes_the_others_where_one_is_missing():
     assert missing.startswith("Error: ")
     assert "'missing'" in missing
     assert "'b/c'" in bad
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 def test_rm_as_json_says_what_was_removed_and_what_failed():
     for name in ("a", "b"):
-        penstock.BoundedQueue.create(name, 2).close()
+        queueduct.BoundedQueue.create(name, 2).close()
     result = call("rm", "a", "missing", "b", "--json")
     assert result.exit_code == 1
     rows = json.loads(result.stdout)
     assert [row["name"] for row in rows] == ["a", "missing", "b"]
     assert ["failed" in row for row in rows] == [False, True, False]
     assert "missing" in rows[1]["failed"]
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 @pytest.mark.parametrize("arguments", [("stat", "nope"), ("rm", "nope"), ("stat", "a/b")])
@@ -223,4 +223,4 @@ def test_the_demo_accounts_for_every_item_and_leaves_nothing_behind():
     assert report["ok"]
     assert report["items"] > 0
     assert len(report["killed"]) == 1
-    assert penstock.queues() == []
+    assert queueduct.queues() == []

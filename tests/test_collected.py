@@ -6,8 +6,8 @@ import gc
 
 import pytest
 
-from penstock import EventQueue, SlotQueue
-from penstock.opening import CLASSES
+from queueduct import EventQueue, SlotQueue
+from queueduct.opening import CLASSES
 
 MESSAGE = b"x" * 64
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-import penstock
+import queueduct
 from deadline import until_parked
 from lossless import Lossless
-from penstock import BoundedQueue, EventQueue, GrowingQueue, ShutDown, SlotQueue
+from queueduct import BoundedQueue, EventQueue, GrowingQueue, ShutDown, SlotQueue
 
 RECORD = np.dtype([("id", "<u4"), ("half", "<f8")])
 
@@ -140,11 +140,11 @@ def test_bounds(counted):
         for _ in range(5):
             assert [q.try_put(counted.item(i)) for i in range(5)] == [True] * 4 + [False]
             assert q.full()
-            with pytest.raises(penstock.Full):
+            with pytest.raises(queueduct.Full):
                 q.put_nowait(counted.item(9))
             assert [counted.number(q.get()) for _ in range(4)] == [0, 1, 2, 3]
             assert q.try_get() is None
-            with pytest.raises(penstock.Empty):
+            with pytest.raises(queueduct.Empty):
                 q.get_nowait()
             assert q.put_many([counted.item(i) for i in range(9)], block=False) == 4
             assert [counted.number(item) for item in q.get_many(9)] == [0, 1, 2, 3]

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import penstock
-from penstock import _layout, _slots_layout
+import queueduct
+from queueduct import _layout, _slots_layout
 
 ROOT = Path(__file__).parent.parent
 
@@ -27,13 +27,13 @@ def test_the_readme_example_carries_ticks_from_one_process_to_another():
     run(producer)
     lines = run(consumer).splitlines()
     assert lines[:2] == ["101.5", "0.0"]
-    assert penstock.queues() == [("ticks", "bounded")]
+    assert queueduct.queues() == [("ticks", "bounded")]
 
 
 def test_the_readme_example_of_a_log_gives_every_price_to_both_readers():
     *_, code = python_blocks("README.md")
     assert run(code).splitlines() == ["0.0", "499500.0"]
-    assert penstock.queues() == [("prices", "events")]
+    assert queueduct.queues() == [("prices", "events")]
 
 
 def test_the_example_of_the_events_page_runs():
@@ -53,13 +53,13 @@ def test_the_layout_page_has_every_word_of_the_overwriting_control_block_at_its_
     rows = dict(re.findall(r"^\| (\d+) \| (\w+)", section, re.MULTILINE))
     header = {"0": "items", "8": "QUEUE_MAX_LEN", "12": "MSG_SIZE", "16": "HEADER_LOCK", "24": "START_IDX"}
     assert rows | header == rows
-    with penstock.OverwritingQueue.create("q", 3, message_bytes=8) as q:
+    with queueduct.OverwritingQueue.create("q", 3, message_bytes=8) as q:
         for i in range(5):
             q.put(bytes([i]) * 8)
         q.get()
         q.lease(1).give_back()
         q.lease(1).release()
-        data = (Path(os.environ["PENSTOCK_DIR"]) / "q").read_bytes()
+        data = (Path(os.environ["QUEUEDUCT_DIR"]) / "q").read_bytes()
     own = 4096
     control = int.from_bytes(data[own + 64 : own + 72], "little")
     counted = {name: int.from_bytes(data[control + int(at) :][:8], "little") for at, name in rows.items()}
@@ -71,8 +71,8 @@ def test_the_layout_page_has_every_word_of_the_overwriting_control_block_at_its_
 def test_the_examples_of_the_bounded_page_run():
     first, once, lease = python_blocks("docs/queues/bounded.md")
     run(first)
-    assert run("import penstock\n" + lease).splitlines() == ["0 b'to Ada'", "1 b'to Alan'"]
-    shown = re.sub(r"^    (orders\..*?)  # .*$", r"    print(\1)", "import penstock\n" + once, flags=re.MULTILINE)
+    assert run("import queueduct\n" + lease).splitlines() == ["0 b'to Ada'", "1 b'to Alan'"]
+    shown = re.sub(r"^    (orders\..*?)  # .*$", r"    print(\1)", "import queueduct\n" + once, flags=re.MULTILINE)
     results = re.findall(r"  # (\d+|\[.*\])", once)
     assert len(results) == 3
     assert run(shown).splitlines() == results
@@ -86,8 +86,8 @@ def test_the_example_of_the_growing_page_runs():
 def test_the_examples_of_the_slots_page_run():
     first, lease, last = python_blocks("docs/queues/slots.md")
     assert run(first).splitlines() == ["1.0 0 False"]
-    assert run("import numpy as np\nimport penstock\n" + lease).splitlines() == ["(3, 4, 5) [0 1 2]"]
-    shown = run("import penstock\n" + last)
+    assert run("import numpy as np\nimport queueduct\n" + lease).splitlines() == ["(3, 4, 5) [0 1 2]"]
+    shown = run("import queueduct\n" + last)
     assert shown.splitlines() == ["[(1, 0), (0, 1), (0, 2), (0, 3)] (0, 1) (1, 1)"]
 
 
@@ -116,4 +116,4 @@ def test_the_pages_link_to_files_that_exist():
 
 
 def test_the_changelog_knows_this_version():
-    assert f"## {penstock.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"## {queueduct.__version__}" in (ROOT / "CHANGELOG.md").read_text()

@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
-import penstock
+import queueduct
 from children import open_descriptors
 from deadline import PATIENCE_SECONDS, until, until_parked
-from penstock import EventQueue, QueueClosed
+from queueduct import EventQueue, QueueClosed
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_durable_reader_of_a_parent_is_not_a_childs_to_take(q, children):
     reader = q.subscribe("mine")
 
     def work():
-        with pytest.raises(penstock.ReaderInUse):
+        with pytest.raises(queueduct.ReaderInUse):
             q.subscribe("mine")
 
     assert children.wait(children.fork(work)) == 0
@@ -164,15 +164,15 @@ def test_handles_and_readers_leave_no_descriptor(queue_dir):
     for _ in range(20):
         use()
     assert open_descriptors() == before
-    penstock.unlink("q")
+    queueduct.unlink("q")
     assert list(queue_dir.iterdir()) == []
 
 
 EXITS = """
-import sys, threading, penstock
+import sys, threading, queueduct
 from deadline import until_parked
 named, how = sys.argv[1] == "named", sys.argv[2]
-q = penstock.EventQueue.create("q", max_bytes=4096, exist_ok=True) if named else penstock.EventQueue(max_bytes=4096)
+q = queueduct.EventQueue.create("q", max_bytes=4096, exist_ok=True) if named else queueduct.EventQueue(max_bytes=4096)
 behind = q.subscribe(start="earliest")
 while q.try_put(b"x" * 100):
     pass
@@ -210,9 +210,9 @@ def test_threads_in_full_swing_do_not_disturb_the_end(children):
     for _ in range(3):
         children.run(
             """
-import threading, penstock
+import threading, queueduct
 from deadline import until
-logs = [penstock.EventQueue.create("q", item=object, max_bytes=1 << 14, exist_ok=True), penstock.EventQueue()]
+logs = [queueduct.EventQueue.create("q", item=object, max_bytes=1 << 14, exist_ok=True), queueduct.EventQueue()]
 counts = [0]
 def write(q):
     while True:
@@ -232,23 +232,23 @@ def test_multiprocessing_s_resource_tracker_knows_nothing_of_our_logs(children, 
     """It unlinks what it knows when a process ends, also what others still use."""
     children.run(
         """
-import multiprocessing, penstock
+import multiprocessing, queueduct
 from multiprocessing import resource_tracker
 resource_tracker.ensure_running()
-q = penstock.EventQueue.create("q")
+q = queueduct.EventQueue.create("q")
 q.subscribe("durable", "earliest")
 q.put(b"1")
 """
     )
     assert (queue_dir / "q").exists()
-    assert children.run("import penstock; print(penstock.open('q').subscribe('durable').get())") == "b'1'\n"
+    assert children.run("import queueduct; print(queueduct.open('q').subscribe('durable').get())") == "b'1'\n"
 
 
 def test_a_log_goes_to_spawned_processes_by_name(children):
     children.run(
         """
-import multiprocessing, penstock
-q = penstock.EventQueue.create("q", item="<u8")
+import multiprocessing, queueduct
+q = queueduct.EventQueue.create("q", item="<u8")
 reader = q.subscribe()
 context = multiprocessing.get_context("spawn")
 workers = [context.Process(target=q.put_many, args=([n] * 10,)) for n in range(2)]
@@ -263,7 +263,7 @@ assert sorted(reader.get_many(99).tolist()) == [0] * 10 + [1] * 10
 
 def test_a_log_on_a_disk_writes_itself_down_in_a_child_too(q, children, tmp_path, monkeypatch):
     """The thread that does so is the parent's; a fork starts its own."""
-    monkeypatch.setenv("PENSTOCK_DIR", str(tmp_path))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
     with EventQueue.create("q", sync="interval", sync_interval=0.01) as kept:
         kept.put(b"1")
 

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from penstock import BoundedQueue
+from queueduct import BoundedQueue
 
 
 def test_memory_of_another_type_is_judged_as_an_array_is():

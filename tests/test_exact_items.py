@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import penstock
-from penstock import BoundedQueue, UnfitItem
-from penstock.opening import CLASSES
+import queueduct
+from queueduct import BoundedQueue, UnfitItem
+from queueduct.opening import CLASSES
 from reading import reader_of
 
 UTC = dt.UTC
@@ -271,7 +271,7 @@ def test_a_record_is_a_tuple_and_nothing_is_spread_over_its_fields(item):
 
 
 def test_the_error_is_whichever_one_numpy_would_have_raised():
-    assert issubclass(UnfitItem, (penstock.PenstockError))
+    assert issubclass(UnfitItem, (queueduct.QueueductError))
     for known in (ValueError, TypeError, OverflowError):
         assert issubclass(UnfitItem, known)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 WAITING = """
-import os, sys, threading, penstock
+import os, sys, threading, queueduct
 from deadline import until_parked
 named, how = sys.argv[1] == "named", sys.argv[2]
 def make(name):
-    return penstock.BoundedQueue.create(f"{name}{os.getpid()}", 2) if named else penstock.BoundedQueue(2)
+    return queueduct.BoundedQueue.create(f"{name}{os.getpid()}", 2) if named else queueduct.BoundedQueue(2)
 full, empty = make("full"), make("empty")
 full.put_many([b"1", b"2"])
 calls = [
@@ -47,9 +47,9 @@ def test_daemon_threads_in_full_swing_do_not_disturb_the_end(children):
     for _ in range(3):
         children.run(
             """
-import threading, penstock
+import threading, queueduct
 from deadline import until
-queues = [penstock.BoundedQueue.create("q", 8, item=object, exist_ok=True), penstock.BoundedQueue(8)]
+queues = [queueduct.BoundedQueue.create("q", 8, item=object, exist_ok=True), queueduct.BoundedQueue(8)]
 counts = [0]
 def produce(q):
     while True:
@@ -68,11 +68,11 @@ until(lambda: counts[0] > 1000)
 def test_an_event_loop_that_is_left_waiting_does_not_disturb_the_end(children):
     children.run(
         """
-import asyncio, threading, penstock
-q = penstock.BoundedQueue.create("q", 2)
+import asyncio, threading, queueduct
+q = queueduct.BoundedQueue.create("q", 2)
 async def main():
     task = asyncio.create_task(q.aget())
-    while not any(thread.name == "penstock-aio" for thread in threading.enumerate()):
+    while not any(thread.name == "queueduct-aio" for thread in threading.enumerate()):
         await asyncio.sleep(0)
 asyncio.run(main())
 """
@@ -82,10 +82,10 @@ asyncio.run(main())
 def test_open_handles_and_full_queues_are_left_without_a_word(children, queue_dir):
     children.run(
         """
-import penstock
-named = penstock.BoundedQueue.create("q", 4)
+import queueduct
+named = queueduct.BoundedQueue.create("q", 4)
 named.put(b"1")
-local = penstock.BoundedQueue(4)
+local = queueduct.BoundedQueue(4)
 local.put(local)
 cycle = [named, local]
 cycle.append(cycle)
@@ -99,11 +99,11 @@ def test_multiprocessing_s_resource_tracker_knows_nothing_of_our_segments(childr
     """It unlinks what it knows when a process ends, also what others still use."""
     children.run(
         """
-import multiprocessing, penstock
+import multiprocessing, queueduct
 def work(q):
     q.put(b"1")
 if __name__ == "__main__":
-    q = penstock.BoundedQueue.create("q", 4)
+    q = queueduct.BoundedQueue.create("q", 4)
     context = multiprocessing.get_context("spawn")
     from multiprocessing import resource_tracker
     resource_tracker.ensure_running()
@@ -111,14 +111,14 @@ if __name__ == "__main__":
 """
     )
     assert (queue_dir / "q").exists()
-    assert children.run("import penstock; print(penstock.open('q').get())") == "b'1'\n"
+    assert children.run("import queueduct; print(queueduct.open('q').get())") == "b'1'\n"
 
 
 def test_an_item_s_finalizer_may_use_the_queue_at_the_very_end(children):
     children.run(
         """
-import penstock
-q = penstock.BoundedQueue(4)
+import queueduct
+q = queueduct.BoundedQueue(4)
 class Late:
     def __del__(self):
         try:
@@ -134,9 +134,9 @@ q.put(q)
 def test_a_queue_that_is_created_and_opened_at_exit_works(children):
     out = children.run(
         """
-import atexit, penstock
+import atexit, queueduct
 def at_exit():
-    with penstock.BoundedQueue.create("late", 4) as q:
+    with queueduct.BoundedQueue.create("late", 4) as q:
         q.put(b"1")
         print(q.get())
 atexit.register(at_exit)

@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
-import penstock
+import queueduct
 from children import fork
 from deadline import PATIENCE_SECONDS, is_task_parked, until, until_parked
-from penstock import BoundedQueue
+from queueduct import BoundedQueue
 from raw import RawSegment
 
 
@@ -73,9 +73,9 @@ def test_a_child_that_exits_as_python_does_leaves_the_parents_handle_open(childr
     """sys.exit in a fork runs the finalizers of what it inherited."""
     out = children.run(
         """
-import os, sys, penstock
+import os, sys, queueduct
 from children import fork
-q = penstock.BoundedQueue.create("q", 4)
+q = queueduct.BoundedQueue.create("q", 4)
 q.put(b"1")
 pid = fork()
 if pid == 0:
@@ -137,9 +137,9 @@ def test_a_fork_in_a_signal_handler_during_a_wait(children):
     """Parent and child both return from the handler into the wait; each then gets one of two items."""
     child = children.start(
         """
-import os, signal, penstock
+import os, signal, queueduct
 from children import fork
-q = penstock.BoundedQueue.create("q", 4)
+q = queueduct.BoundedQueue.create("q", 4)
 forked = []
 def on_signal(*_):
     forked.append(fork())
@@ -154,7 +154,7 @@ print(item in (b"1", b"2"), status, q.qsize(), q.stats().participants)
     )
     assert child.stdout.readline() == "ready\n"
     until(lambda: is_task_parked(f"/proc/{child.pid}"), "the wait")
-    with penstock.open("q") as q:
+    with queueduct.open("q") as q:
         child.send_signal(signal.SIGUSR1)
         q.put(b"1")
         q.put(b"2")
@@ -178,9 +178,9 @@ def test_a_child_of_a_child_of_a_child_works(q, children):
 def test_a_fork_with_no_descriptor_left_is_a_clean_error_in_the_child(children):
     out = children.run(
         """
-import os, resource, penstock
+import os, resource, queueduct
 from children import fork
-q = penstock.BoundedQueue.create("q", 4)
+q = queueduct.BoundedQueue.create("q", 4)
 q.put(b"1")
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 try:
@@ -193,7 +193,7 @@ pid = fork()
 if pid == 0:
     try:
         q.get()
-    except penstock.QueueClosed as error:
+    except queueduct.QueueClosed as error:
         os._exit(7 if "too many files were open" in str(error) else 8)
     os._exit(9)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), q.get())

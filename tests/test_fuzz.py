@@ -37,7 +37,7 @@ def test_every_damaged_segment_works_or_is_refused(children, is_long, queue_dir,
     share = (LONG_CASES if is_long else CASES) // WORKERS
     workers = []
     for number in range(WORKERS):
-        monkeypatch.setenv("PENSTOCK_DIR", str(queue_dir / str(number)))
+        monkeypatch.setenv("QUEUEDUCT_DIR", str(queue_dir / str(number)))
         workers.append(children.start("import fuzzing; fuzzing.main()", target, number * share, share))
     for worker in workers:
         summary = ast.literal_eval(finish(worker, 3600 if is_long else 110))

@@ -9,10 +9,10 @@ import threading
 
 import pytest
 
-import penstock
+import queueduct
 from children import open_descriptors
 from deadline import until, until_parked
-from penstock import BoundedQueue, QueueClosed
+from queueduct import BoundedQueue, QueueClosed
 
 MAKERS = {
     "local": lambda: BoundedQueue(4),
@@ -186,7 +186,7 @@ def test_opening_and_closing_leaks_no_descriptor_and_no_mapping():
 
     def held():
         with open("/proc/self/maps") as maps:
-            return open_descriptors(), sum("penstock-test" in line for line in maps)
+            return open_descriptors(), sum("queueduct-test" in line for line in maps)
 
     gc.collect()  # what other tests have left
     before = held()
@@ -194,24 +194,24 @@ def test_opening_and_closing_leaks_no_descriptor_and_no_mapping():
         with BoundedQueue.open("q") as q:
             q.put(b"1")
             q.get()
-        penstock.open("q")
+        queueduct.open("q")
     assert held() == before
 
 
 CLOSE_IN_THE_MIDDLE = """
-import sys, threading, time, numpy, penstock
+import sys, threading, time, numpy, queueduct
 from deadline import until
 how, attempt = sys.argv[1], 0
 length = 16 << 20
 for attempt in range(20):
     if how in ("put", "get"):
-        q = penstock.BoundedQueue.create(f"q{attempt}", 32, slot_bytes=1 << 20)
+        q = queueduct.BoundedQueue.create(f"q{attempt}", 32, slot_bytes=1 << 20)
         item = bytes(length)
     elif how == "put_many of bytes":
-        q = penstock.BoundedQueue.create(f"q{attempt}", 32, slot_bytes=1 << 20)
+        q = queueduct.BoundedQueue.create(f"q{attempt}", 32, slot_bytes=1 << 20)
         item = [bytes(1 << 20)] * 16
     else:
-        q = penstock.BoundedQueue.create(f"q{attempt}", 32, item=numpy.dtype(("u1", (1 << 20,))))
+        q = queueduct.BoundedQueue.create(f"q{attempt}", 32, item=numpy.dtype(("u1", (1 << 20,))))
         item = numpy.zeros((16, 1 << 20), "u1")
     outcome = []
     if how.startswith("get"):
@@ -229,7 +229,7 @@ for attempt in range(20):
             else:
                 assert q.put_many(item) == 16
             outcome.append("done")
-        except penstock.QueueClosed:
+        except queueduct.QueueClosed:
             outcome.append("closed")
     thread = threading.Thread(target=work)
     thread.start()
@@ -238,11 +238,11 @@ for attempt in range(20):
         time.sleep(attempt % 4 * 0.001)     # somewhere in the copy
     q.close()
     thread.join(60)
-    with penstock.open(f"q{attempt}") as again:
+    with queueduct.open(f"q{attempt}") as again:
         # whoever was told "done" is right, and nothing that was got or refused is half there
         is_in = again.qsize() > 0
         assert is_in == ((outcome == ["done"]) ^ how.startswith("get")), (outcome, is_in)
-    penstock.unlink(f"q{attempt}")
+    queueduct.unlink(f"q{attempt}")
 """
 
 
@@ -253,10 +253,10 @@ def test_closing_in_the_middle_of_a_long_copy_lets_it_finish(children, how):
 
 
 CLOSE_WHILE_CONVERTING = """
-import sys, numpy, penstock
+import sys, numpy, queueduct
 kind, call = sys.argv[1:]
 item = {"objects": object, "records": "f8", "bytes": bytes}[kind]
-q = penstock.BoundedQueue.create("q", 4, item=item)
+q = queueduct.BoundedQueue.create("q", 4, item=item)
 class Closing:
     def close(self):
         q.close()
@@ -284,10 +284,10 @@ try:
         count = q.put_many([Closing()])
     else:
         count = q.put_many(generator())
-except penstock.QueueClosed:
+except queueduct.QueueClosed:
     pass
 assert q.closed
-print(count == penstock.open("q").qsize())
+print(count == queueduct.open("q").qsize())
 """
 
 
@@ -303,8 +303,8 @@ def test_an_item_that_closes_the_queue_while_it_is_converted_does_no_harm(childr
 def test_a_thread_that_closes_while_another_one_pickles_does_no_harm(children):
     out = children.run(
         """
-import threading, penstock
-q = penstock.BoundedQueue.create("q", 4, item=object)
+import threading, queueduct
+q = queueduct.BoundedQueue.create("q", 4, item=object)
 pickling, closed = threading.Event(), threading.Event()
 class Slow:
     def __reduce__(self):
@@ -320,9 +320,9 @@ count = 0
 try:
     q.put(Slow())
     count = 1
-except penstock.QueueClosed:
+except queueduct.QueueClosed:
     pass
-print(count == penstock.open("q").qsize())
+print(count == queueduct.open("q").qsize())
 """
     )
     assert out == "True\n"
@@ -333,7 +333,7 @@ def test_stats_of_a_local_queue():
     q.put_many([1, 2, 3])
     q.get()
     stats = q.stats()
-    assert stats._fields == penstock.BoundedStats._fields
+    assert stats._fields == queueduct.BoundedStats._fields
     assert (stats.capacity, stats.size, stats.slots_pushed, stats.slots_popped) == (8, 2, 3, 1)
     assert (stats.slot_bytes, stats.participants, stats.participants_limit) == (0, 0, 0)
     assert (stats.tombstones, stats.adopted, stats.is_shut_down) == (0, 0, False)
@@ -370,7 +370,7 @@ def test_a_queue_is_true_even_when_it_is_empty(q):
 
 def test_repr_names_the_queue(q):
     q.put(b"x")
-    assert repr(q).startswith("<penstock.BoundedQueue ")
+    assert repr(q).startswith("<queueduct.BoundedQueue ")
     assert "capacity=4, size=1" in repr(q)
     assert ("'q'" in repr(q)) == (q.name == "q")
 

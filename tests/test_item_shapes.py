@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import BoundedQueue
-from penstock.opening import CLASSES
+from queueduct import BoundedQueue
+from queueduct.opening import CLASSES
 from reading import reader_of
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.extra import numpy as hnp
 
-import penstock
-from penstock import BoundedQueue
-from penstock.items import ItemType, describe, restore
+import queueduct
+from queueduct import BoundedQueue
+from queueduct.items import ItemType, describe, restore
 
 NESTED = np.dtype([("id", "<u8"), ("at", [("x", "<f4"), ("y", "<f4")]), ("tags", "S4", (3,))])
 
@@ -164,7 +164,7 @@ def test_objects_in_records_are_refused_with_the_fields_name(dtype, field):
     with pytest.raises(TypeError, match="holds Python objects") as caught:
         BoundedQueue.create("q", 4, item=dtype)
     assert field in str(caught.value)
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 @pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="needs numpy 2")
@@ -184,7 +184,7 @@ def test_an_item_without_a_byte_is_refused(item):
 def test_what_is_no_item_type_is_a_type_error(item):
     with pytest.raises(TypeError, match="item must be bytes, object or a numpy dtype"):
         BoundedQueue.create("q", 4, item=item)
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 def test_a_dtype_whose_description_is_too_long_is_refused():
@@ -383,7 +383,7 @@ class TestObjects:
         assert q.empty()
 
     def test_an_opener_can_refuse_to_unpickle(self, q):
-        for opener in (BoundedQueue.open, penstock.open):
+        for opener in (BoundedQueue.open, queueduct.open):
             with pytest.raises(ValueError, match="unpickling runs code"):
                 opener("q", allow_pickle=False)
         assert BoundedQueue.open("q", allow_pickle=True).item is object

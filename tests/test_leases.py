@@ -9,8 +9,8 @@ import signal
 import numpy as np
 import pytest
 
-import penstock
-from penstock.opening import CLASSES
+import queueduct
+from queueduct.opening import CLASSES
 
 RECORD = np.dtype([("number", "i8"), ("half", "f4")])
 
@@ -83,7 +83,7 @@ def test_a_lease_has_items_and_positions_and_is_released_at_its_end(queue, form)
     with queue.lease(100) as lease:
         assert numbers_of(lease, form) == [3]
     assert queue.empty()
-    with pytest.raises(penstock.Empty):
+    with pytest.raises(queueduct.Empty):
         queue.lease(1, block=False)
 
 
@@ -134,7 +134,7 @@ def test_the_holders_threads_use_the_queue_meanwhile(queue, form):
 
 
 def test_slots_that_are_held_make_producers_of_a_ring_wait_and_nobody_else():
-    with penstock.BoundedQueue.create("small", 4, item="i8") as small:
+    with queueduct.BoundedQueue.create("small", 4, item="i8") as small:
         small.put_many(range(4))
         lease = small.lease(1)
         assert small.get_many(10).tolist() == [1, 2, 3]
@@ -144,7 +144,7 @@ def test_slots_that_are_held_make_producers_of_a_ring_wait_and_nobody_else():
 
 
 def test_slots_that_are_held_are_missed_by_producers_and_no_other():
-    with penstock.SlotQueue.create("small", 4, item="i8") as small:
+    with queueduct.SlotQueue.create("small", 4, item="i8") as small:
         small.put_many(range(4))
         lease = small.lease(1)
         assert small.get_many(10).tolist() == [1, 2, 3]
@@ -160,17 +160,17 @@ def test_shutdown_ends_leases_as_it_ends_gets(queue, form):
     queue.shutdown()
     with queue.lease(1) as lease:
         assert numbers_of(lease, form) == [2]
-    with pytest.raises(penstock.ShutDown):
+    with pytest.raises(queueduct.ShutDown):
         queue.lease(1)
     held.give_back()
     with queue.lease(1) as lease:
         assert numbers_of(lease, form) == [1]
-    with pytest.raises(penstock.ShutDown):
+    with pytest.raises(queueduct.ShutDown):
         queue.lease(1)
 
 
 def test_a_lease_waits_for_the_first_item_only(queue, form):
-    with pytest.raises(penstock.Empty):
+    with pytest.raises(queueduct.Empty):
         queue.lease(1, timeout=0.01)
     put(queue, form, 1)
     with queue.lease(1000, timeout=10) as lease:
@@ -189,7 +189,7 @@ def test_what_cannot_be_is_refused(queue, form):
         lease.release()
 
 
-@pytest.mark.parametrize("kind", [penstock.BoundedQueue, penstock.GrowingQueue])
+@pytest.mark.parametrize("kind", [queueduct.BoundedQueue, queueduct.GrowingQueue])
 def test_a_queue_without_a_name_has_no_leases(kind):
     with pytest.raises(ValueError, match="without a name has no leases"):
         kind().lease(1)
@@ -208,10 +208,10 @@ def test_every_line_of_the_table_comes_back(made):
 
 
 def test_a_lease_of_a_ring_has_a_line_of_the_table_to_itself():
-    with penstock.BoundedQueue.create("narrow", 64, participants=2) as narrow:
+    with queueduct.BoundedQueue.create("narrow", 64, participants=2) as narrow:
         narrow.put_many([b"a", b"b"])
         held = narrow.lease(1)
-        with pytest.raises(penstock.TooManyParticipants):
+        with pytest.raises(queueduct.TooManyParticipants):
             narrow.lease(1, block=False)
         held.release()
 
@@ -223,7 +223,7 @@ def test_a_fork_does_not_share_a_lease(queue, form):
     if child == 0:
         try:
             lease.release()
-        except penstock.QueueClosed as error:
+        except queueduct.QueueClosed as error:
             os._exit(0 if "another process" in str(error) else 1)
         os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -269,7 +269,7 @@ def test_a_holder_that_is_stopped_keeps_what_it_has(queue, form):
         os.kill(child, signal.SIGSTOP)
         with queue.lease(2, timeout=10) as lease:
             assert numbers_of(lease, form) == [2]
-        with pytest.raises(penstock.Empty):
+        with pytest.raises(queueduct.Empty):
             queue.lease(1, timeout=0.3)
     finally:
         os.kill(child, signal.SIGKILL)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import penstock
+import queueduct
 from deadline import until_parked
-from penstock import BoundedQueue
+from queueduct import BoundedQueue
 from raw import RawSegment
 
 SLOT = 16
@@ -99,7 +99,7 @@ def test_an_item_beyond_what_a_length_word_can_say_is_refused_even_if_the_slot_i
     free = os.statvfs(tmp_path)
     if free.f_bavail * free.f_frsize < 6 << 30:
         pytest.skip("needs 6 GiB of disk")
-    monkeypatch.setenv("PENSTOCK_DIR", str(tmp_path))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
     length = 1 << 31
     with BoundedQueue.create("huge", 2, slot_bytes=length + 4096) as huge, mmap.mmap(-1, length) as item:
         with pytest.raises(ValueError, match=r"can never fit.*the limit is 2147483647 bytes"):
@@ -169,7 +169,7 @@ def test_any_mixture_of_lengths_comes_out_as_it_went_in(lengths, reads):
                 if rest:
                     try:
                         written += rest[: mixture.put_many(rest[: turn % 5 + 1], block=False)]
-                    except penstock.Full:
+                    except queueduct.Full:
                         assert not mixture.empty()
                 if not mixture.empty():
                     read += mixture.get_many(reads[turn % len(reads)])

@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-import penstock
+import queueduct
 from deadline import until
-from penstock import BoundedQueue, TooManyParticipants
+from queueduct import BoundedQueue, TooManyParticipants
 from raw import POP, PUSH, RawSegment, claim_as_the_dead
 
 
@@ -262,15 +262,15 @@ def test_a_queue_from_before_a_reboot_works_for_whoever_opens_it():
 def test_the_threads_of_one_process_are_limited_with_a_clear_error(children):
     out = children.run(
         """
-import threading, penstock
-q = penstock.BoundedQueue.create("q", 4096, participants=4096)
+import threading, queueduct
+q = queueduct.BoundedQueue.create("q", 4096, participants=4096)
 threading.stack_size(64 * 1024)
 release = threading.Event()
 outcomes = []
 def work():
     try:
         outcomes.append(q.put(b"x"))
-    except penstock.TooManyParticipants as error:
+    except queueduct.TooManyParticipants as error:
         outcomes.append(str(error))
     release.wait()
 threads = [threading.Thread(target=work) for _ in range(1030)]
@@ -285,10 +285,10 @@ print(outcomes.count(None), set(outcomes) - {None})
 q.put(b"x")   # the numbers are free again
 """
     )
-    assert out == "1024 {'more than 1024 threads of this process use penstock at once'}\n"
+    assert out == "1024 {'more than 1024 threads of this process use queueduct at once'}\n"
 
 
 def test_the_largest_table_works():
-    with BoundedQueue.create("q", 8, participants=penstock._layout.PARTICIPANTS_LIMIT) as q:
+    with BoundedQueue.create("q", 8, participants=queueduct._layout.PARTICIPANTS_LIMIT) as q:
         q.put(b"1")
         assert q.get() == b"1"

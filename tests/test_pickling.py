@@ -8,8 +8,8 @@ import pickle
 
 import pytest
 
-import penstock
-from penstock import BoundedQueue, QueueNotFound, QueueReplaced
+import queueduct
+from queueduct import BoundedQueue, QueueNotFound, QueueReplaced
 
 
 class Tagged(BoundedQueue):
@@ -58,10 +58,10 @@ def test_a_queue_goes_to_another_process_however_that_is_started(method):
     assert inward.stats().participants == outward.stats().participants == 1
 
 
-def test_a_pickle_finds_its_queue_even_where_penstock_dir_is_another(children, tmp_path, monkeypatch):
+def test_a_pickle_finds_its_queue_even_where_queueduct_dir_is_another(children, tmp_path, monkeypatch):
     q = BoundedQueue.create("q", 4)
     data = pickle.dumps(q)
-    monkeypatch.setenv("PENSTOCK_DIR", str(tmp_path))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
     children.run("import pickle, sys; pickle.loads(bytes.fromhex(sys.argv[1])).put(b'1')", data.hex())
     assert q.get() == b"1"
 
@@ -110,7 +110,7 @@ def test_a_queue_can_go_through_a_queue():
 
 
 def test_the_errors_pickle_too():
-    for error in (penstock.QueueReplaced("x"), penstock.CorruptSegment("x"), penstock.QueueExists("x")):
+    for error in (queueduct.QueueReplaced("x"), queueduct.CorruptSegment("x"), queueduct.QueueExists("x")):
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is type(error)
         assert str(again) == str(error)

@@ -14,7 +14,7 @@ import pytest
 from children import fork
 from deadline import until, until_parked
 from once import KINDS, MAKERS, drained, make_slots
-from penstock import BoundedQueue, CorruptSegment, Full, GrowingQueue, ProducerInUse, QueueClosed
+from queueduct import BoundedQueue, CorruptSegment, Full, GrowingQueue, ProducerInUse, QueueClosed
 from raw import RawSegment
 
 

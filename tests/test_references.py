@@ -10,9 +10,9 @@ import weakref
 
 import pytest
 
-import penstock
+import queueduct
 from deadline import until, until_parked
-from penstock import BoundedQueue
+from queueduct import BoundedQueue
 
 
 class Thing:
@@ -72,19 +72,19 @@ def test_a_put_that_fails_leaves_the_reference_count_as_it_was():
     thing = Thing()
     before = sys.getrefcount(thing)
     assert q.try_put(thing) is False
-    with pytest.raises(penstock.Full):
+    with pytest.raises(queueduct.Full):
         q.put_nowait(thing)
-    with pytest.raises(penstock.Full):
+    with pytest.raises(queueduct.Full):
         q.put(thing, timeout=0.01)
-    with pytest.raises(penstock.Full):
+    with pytest.raises(queueduct.Full):
         q.put_many([thing, thing], timeout=0.01)
     q.shutdown()
-    with pytest.raises(penstock.ShutDown):
+    with pytest.raises(queueduct.ShutDown):
         q.put(thing)
-    with pytest.raises(penstock.ShutDown):
+    with pytest.raises(queueduct.ShutDown):
         q.put_many([thing, thing])
     q.close()
-    with pytest.raises(penstock.QueueClosed):
+    with pytest.raises(queueduct.QueueClosed):
         q.put(thing)
     assert sys.getrefcount(thing) == before
 
@@ -180,7 +180,7 @@ def test_the_collector_sees_what_a_queue_holds():
 
 
 async def use(q):
-    with pytest.raises(penstock.Empty):
+    with pytest.raises(queueduct.Empty):
         await q.aget(timeout=0.01)
     await q.aput(1)
 
@@ -214,7 +214,7 @@ def test_an_item_whose_end_uses_the_queue_does_no_harm():
     for _ in range(4):
         q.put(Nosy())
     q.shutdown(immediate=True)
-    assert seen == [0, penstock.ShutDown] * 4
+    assert seen == [0, queueduct.ShutDown] * 4
     seen.clear()
     q.close()
     assert seen == []
@@ -223,9 +223,9 @@ def test_an_item_whose_end_uses_the_queue_does_no_harm():
 def test_an_item_whose_end_closes_the_queue_does_no_harm(children):
     children.run(
         """
-import penstock
+import queueduct
 for end in ("shutdown", "close", "get_many"):
-    q = penstock.BoundedQueue(8)
+    q = queueduct.BoundedQueue(8)
     class Closing:
         def __del__(self):
             q.close()
@@ -245,9 +245,9 @@ def test_close_may_take_its_time_to_drop_items_while_a_putter_wakes(children):
     """The woken putter is the last one out and gives the memory up, but not under the one that still drains."""
     children.run(
         """
-import threading, penstock
+import threading, queueduct
 from deadline import until, until_parked
-q = penstock.BoundedQueue(64)
+q = queueduct.BoundedQueue(64)
 over = threading.Event()
 class Slow:
     def __del__(self):
@@ -256,7 +256,7 @@ q.put_many([Slow() for _ in range(64)])
 def put():
     try:
         q.put(0)
-    except penstock.QueueClosed:
+    except queueduct.QueueClosed:
         pass
     finally:
         over.set()
@@ -290,11 +290,11 @@ def test_getters_waiting_for_ever_hold_no_item_alive():
 def test_deeply_nested_queues_are_freed_without_running_out_of_stack(children):
     children.run(
         """
-import threading, penstock
+import threading, queueduct
 def nest():
-    outer = penstock.BoundedQueue(2)
+    outer = queueduct.BoundedQueue(2)
     for _ in range(3000):
-        inner, outer = outer, penstock.BoundedQueue(2)
+        inner, outer = outer, queueduct.BoundedQueue(2)
         outer.put(inner)
         del inner
     del outer

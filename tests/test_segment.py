@@ -11,10 +11,10 @@ import threading
 
 import pytest
 
-import penstock
+import queueduct
 from children import needs_root, open_descriptors
 from deadline import until
-from penstock import BoundedQueue, QueueExists, QueueNotFound, segment
+from queueduct import BoundedQueue, QueueExists, QueueNotFound, segment
 
 BAD_NAMES = {
     "empty": "",
@@ -36,7 +36,7 @@ BAD_NAMES = {
 @pytest.mark.parametrize("name", list(BAD_NAMES.values()), ids=list(BAD_NAMES))
 @pytest.mark.parametrize(
     "use",
-    [BoundedQueue.create, BoundedQueue.open, penstock.open, penstock.unlink],
+    [BoundedQueue.create, BoundedQueue.open, queueduct.open, queueduct.unlink],
     ids=["create", "open", "any", "unlink"],
 )
 def test_a_bad_name_is_a_value_error_everywhere(use, name, queue_dir):
@@ -46,7 +46,7 @@ def test_a_bad_name_is_a_value_error_everywhere(use, name, queue_dir):
 
 
 @pytest.mark.parametrize("name", [None, 5, b"bytes", ["q"]])
-@pytest.mark.parametrize("use", [BoundedQueue.create, BoundedQueue.open, penstock.open, penstock.unlink])
+@pytest.mark.parametrize("use", [BoundedQueue.create, BoundedQueue.open, queueduct.open, queueduct.unlink])
 def test_a_name_that_is_no_text_is_a_type_error(use, name):
     with pytest.raises(TypeError, match="name must be a str"):
         use(name)
@@ -58,10 +58,10 @@ def test_a_name_that_is_no_text_is_a_type_error(use, name):
 def test_any_other_name_works(name, queue_dir):
     with BoundedQueue.create(name, 4) as q:
         assert q.name == name
-        assert penstock.queues() == [(name, "bounded")]
+        assert queueduct.queues() == [(name, "bounded")]
         q.put(b"1")
-        assert penstock.open(name).get() == b"1"
-    penstock.unlink(name)
+        assert queueduct.open(name).get() == b"1"
+    queueduct.unlink(name)
     assert os.listdir(queue_dir) == []
 
 
@@ -77,7 +77,7 @@ def test_a_segment_is_private_to_its_user(queue_dir):
 
 def test_a_directory_that_is_made_is_private_to_its_user(tmp_path, monkeypatch):
     folder = tmp_path / "deep" / "er"
-    monkeypatch.setenv("PENSTOCK_DIR", str(folder))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(folder))
     old = os.umask(0)
     try:
         BoundedQueue.create("q", 4)
@@ -87,26 +87,26 @@ def test_a_directory_that_is_made_is_private_to_its_user(tmp_path, monkeypatch):
 
 
 def test_a_directory_on_a_disk_works_as_well(tmp_path, monkeypatch, children):
-    monkeypatch.setenv("PENSTOCK_DIR", str(tmp_path))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
     with BoundedQueue.create("q", 4) as q:
         q.put(b"1")
-    assert children.run("import penstock; print(penstock.open('q').get())") == "b'1'\n"
+    assert children.run("import queueduct; print(queueduct.open('q').get())") == "b'1'\n"
     assert [entry.name for entry in tmp_path.iterdir()] == ["q"]
 
 
 def test_a_directory_that_is_a_file_is_refused(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("PENSTOCK_DIR", str(tmp_path / "file"))
-    for use in (lambda: BoundedQueue.create("q", 4), penstock.queues, lambda: penstock.open("q")):
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path / "file"))
+    for use in (lambda: BoundedQueue.create("q", 4), queueduct.queues, lambda: queueduct.open("q")):
         with pytest.raises(NotADirectoryError):
             use()
 
 
 DEFAULT_DIRECTORY = """
-import os, stat, sys, penstock
+import os, stat, sys, queueduct
 user, how = int(sys.argv[1]), sys.argv[2]
-del os.environ["PENSTOCK_DIR"]
-path = f"/dev/shm/penstock-{user}"
+del os.environ["QUEUEDUCT_DIR"]
+path = f"/dev/shm/queueduct-{user}"
 if how == "open to others":
     os.mkdir(path); os.chmod(path, 0o755); os.chown(path, user, user)
 elif how == "somebody else's":
@@ -116,9 +116,9 @@ elif how == "a link":
 os.setgid(user)
 os.setuid(user)
 try:
-    with penstock.BoundedQueue.create("q", 4) as q:
+    with queueduct.BoundedQueue.create("q", 4) as q:
         q.put(b"1")
-    print(oct(stat.S_IMODE(os.stat(path).st_mode)), penstock.queues())
+    print(oct(stat.S_IMODE(os.stat(path).st_mode)), queueduct.queues())
 except OSError as error:
     print(type(error).__name__)
 """
@@ -136,7 +136,7 @@ except OSError as error:
 )
 def test_the_default_directory_belongs_to_one_user_alone(children, how, expected):
     user = 54321
-    paths = [f"/dev/shm/penstock-{user}", f"/dev/shm/penstock-{user}-target"]
+    paths = [f"/dev/shm/queueduct-{user}", f"/dev/shm/queueduct-{user}-target"]
     subprocess.run(["rm", "-rf", *paths], check=True)
     try:
         assert children.run(DEFAULT_DIRECTORY, user, how) == expected + "\n"
@@ -150,14 +150,15 @@ def test_without_permission_everything_is_a_permission_error(children, queue_dir
     queue_dir.chmod(0o755)
     out = children.run(
         """
-import os, penstock
+import os, queueduct
 os.setuid(54321)
-for use in (lambda: penstock.open("q"), lambda: penstock.BoundedQueue.create("new", 4), lambda: penstock.unlink("q")):
+create = queueduct.BoundedQueue.create
+for use in (lambda: queueduct.open("q"), lambda: create("new", 4), lambda: queueduct.unlink("q")):
     try:
         use()
     except PermissionError:
         print("refused")
-print(penstock.queues())
+print(queueduct.queues())
 """
     )
     assert out == "refused\n" * 3 + "[]\n"
@@ -223,7 +224,7 @@ def test_nobody_ever_sees_a_half_written_segment(children, files_have_names):
     """One process creates and unlinks 300 times; this one opens whatever it can find, which is always whole."""
     child = children.start(
         """
-import errno, os, sys, penstock
+import errno, os, sys, queueduct
 if sys.argv[1] == "True":
     real_open = os.open
     def without_unnamed_files(path, flags, *rest, **more):
@@ -232,7 +233,7 @@ if sys.argv[1] == "True":
         return real_open(path, flags, *rest, **more)
     os.open = without_unnamed_files
 for _ in range(300):
-    with penstock.BoundedQueue.create("q", 4096) as q:
+    with queueduct.BoundedQueue.create("q", 4096) as q:
         q.unlink()
 print("done", flush=True)
 """,
@@ -241,23 +242,23 @@ print("done", flush=True)
     opened = 0
     while child.poll() is None:
         try:
-            with penstock.open("q") as q:
+            with queueduct.open("q") as q:
                 opened += 1
                 assert q.capacity == 4096
         except QueueNotFound:
             continue
     assert child.communicate() == ("done\n", "")
     assert opened > 0
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 def test_a_creator_that_is_killed_leaves_nothing_behind(children, queue_dir):
     """Killed at moments spread over the creation of a large segment."""
     code = """
-import os, penstock
+import os, queueduct
 print(len(os.listdir("/proc/self/fd")) - 1, flush=True)  # without the one that lists them
 while True:
-    q = penstock.BoundedQueue.create("q", 1 << 18, slot_bytes=64)
+    q = queueduct.BoundedQueue.create("q", 1 << 18, slot_bytes=64)
     q.unlink()
     q.close()
 """
@@ -272,8 +273,8 @@ while True:
         left = os.listdir(queue_dir)
         assert left in ([], ["q"])
         if left:  # it was complete by then
-            penstock.open("q").close()
-            penstock.unlink("q")
+            queueduct.open("q").close()
+            queueduct.unlink("q")
 
 
 @pytest.fixture
@@ -284,7 +285,7 @@ def small_directory(tmp_path, monkeypatch):
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True)
     if mounted.returncode != 0:
         pytest.skip("cannot mount")
-    monkeypatch.setenv("PENSTOCK_DIR", str(folder))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(folder))
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
@@ -294,7 +295,7 @@ def test_a_full_file_system_is_a_clean_error_and_nothing_is_left(small_directory
     with pytest.raises(OSError, match="no room for a segment of") as caught:
         BoundedQueue.create("q", 1 << 16)
     assert caught.value.errno == errno.ENOSPC
-    assert "PENSTOCK_DIR" in str(caught.value)
+    assert "QUEUEDUCT_DIR" in str(caught.value)
     assert os.listdir(small_directory) == []
     assert os.statvfs(small_directory).f_bfree * os.statvfs(small_directory).f_frsize > 900_000
     with BoundedQueue.create("q", 64, participants=8) as q:  # a small one still fits, and never needs more
@@ -307,10 +308,10 @@ def test_a_full_file_system_is_a_clean_error_and_nothing_is_left(small_directory
 def test_a_limit_on_file_sizes_is_a_clean_error_too(children, queue_dir):
     out = children.run(
         """
-import resource, penstock
+import resource, queueduct
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
-    penstock.BoundedQueue.create("q", 1 << 16)
+    queueduct.BoundedQueue.create("q", 1 << 16)
 except OSError as error:
     print("no room for a segment of" in str(error))
 """
@@ -340,18 +341,18 @@ def test_no_descriptor_goes_through_an_exec():
         leaked = subprocess.run(
             ["sh", "-c", "ls -l /proc/self/fd"], close_fds=False, capture_output=True, text=True, check=True
         )
-        assert "penstock" not in leaked.stdout
+        assert "queueduct" not in leaked.stdout
         for number in os.listdir("/proc/self/fd"):
             try:
                 target = os.readlink(f"/proc/self/fd/{number}")
             except OSError:
                 continue
-            if "penstock-test" in target:
+            if "queueduct-test" in target:
                 assert not os.get_inheritable(int(number))
 
 
 def test_a_queue_that_is_not_there():
-    for use in (penstock.open, BoundedQueue.open, penstock.unlink):
+    for use in (queueduct.open, BoundedQueue.open, queueduct.unlink):
         with pytest.raises(QueueNotFound, match="there is no queue named 'q'"):
             use("q")
         with pytest.raises(FileNotFoundError):
@@ -361,8 +362,8 @@ def test_a_queue_that_is_not_there():
 def test_unlinking_leaves_those_who_have_it_open_alone(children):
     q = BoundedQueue.create("q", 4)
     other = BoundedQueue.open("q")
-    penstock.unlink("q")
-    assert penstock.queues() == []
+    queueduct.unlink("q")
+    assert queueduct.queues() == []
     q.put(b"1")
     assert other.get() == b"1"
     pid = children.fork(lambda: q.put(b"from a fork"))
@@ -388,8 +389,8 @@ def test_a_queue_without_a_name_has_nothing_to_unlink():
 
 def test_opening_by_a_class_checks_the_kind_and_open_reads_it():
     BoundedQueue.create("q", 4)
-    assert type(penstock.open("q")) is BoundedQueue
-    with pytest.raises(TypeError, match=r"use penstock\.open"):
+    assert type(queueduct.open("q")) is BoundedQueue
+    with pytest.raises(TypeError, match=r"use queueduct\.open"):
         segment.open_segment("q", kind="growing")
 
 
@@ -403,17 +404,17 @@ def test_the_list_of_queues_passes_over_what_is_none(queue_dir):
     (queue_dir / "link").symlink_to("a")
     (queue_dir / "dangling").symlink_to("nowhere")
     os.mkfifo(queue_dir / "fifo")
-    assert penstock.queues() == [("a", "bounded"), ("b", "bounded")]
+    assert queueduct.queues() == [("a", "bounded"), ("b", "bounded")]
 
 
 def test_the_list_of_queues_survives_queues_that_come_and_go(children):
     child = children.start(
         """
-import penstock
+import queueduct
 for i in range(300):
-    penstock.BoundedQueue.create(f"q{i % 7}", 4).unlink()
+    queueduct.BoundedQueue.create(f"q{i % 7}", 4).unlink()
 """
     )
     while child.poll() is None:
-        assert all(kind == "bounded" for _, kind in penstock.queues())
+        assert all(kind == "bounded" for _, kind in queueduct.queues())
     assert child.communicate()[1] == ""

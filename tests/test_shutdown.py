@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
-import penstock
+import queueduct
 from deadline import until, until_parked
 from lossless import Lossless
-from penstock import BoundedQueue, ShutDown, SlotQueue
+from queueduct import BoundedQueue, ShutDown, SlotQueue
 
 MAKERS = {
     "local": lambda capacity: BoundedQueue(capacity),
@@ -40,7 +40,7 @@ def test_shutdown_is_the_standard_librarys_where_there_is_one():
     if sys.version_info >= (3, 13):
         assert ShutDown is queue.ShutDown
     assert issubclass(ShutDown, Exception)
-    assert not issubclass(ShutDown, penstock.PenstockError)
+    assert not issubclass(ShutDown, queueduct.QueueductError)
 
 
 @pytest.mark.parametrize("immediate", [False, True])
@@ -161,7 +161,7 @@ def test_a_shutdown_in_another_process_reaches_everybody(children, name):
     q = MAKERS[name](4)
     threads, outcomes = waiting(3, q.get)
     until_parked(*threads)
-    children.run("import penstock; penstock.open('q').shutdown()")
+    children.run("import queueduct; queueduct.open('q').shutdown()")
     join(threads)
     assert outcomes == [ShutDown] * 3
 
@@ -171,7 +171,7 @@ def test_a_queue_stays_shut_down_for_whoever_opens_it_later():
     q.put(b"1")
     q.shutdown()
     q.close()
-    with penstock.open("q") as again:
+    with queueduct.open("q") as again:
         assert again.stats().is_shut_down
         with pytest.raises(ShutDown):
             again.put(b"2")

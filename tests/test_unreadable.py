@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-import penstock
-from penstock.opening import CLASSES
+import queueduct
+from queueduct.opening import CLASSES
 from reading import reader_of
 
 
@@ -66,7 +66,7 @@ class TestWhatCannotBeUnpickled:
         assert reader.get_many(9) == [1]
         with pytest.raises(RuntimeError, match="a"):
             reader.get_many(9)
-        with pytest.raises(penstock.ShutDown):
+        with pytest.raises(queueduct.ShutDown):
             reader.get_many(9)
 
     def test_a_limit_before_it_leaves_it_where_it_is(self, q):
@@ -79,7 +79,7 @@ class TestWhatCannotBeUnpickled:
 
 
 def test_a_reader_finds_what_cannot_be_unpickled_in_whatever_chunk_it_is():
-    with penstock.EventQueue.create("q", item=object, first_items=4) as q:
+    with queueduct.EventQueue.create("q", item=object, first_items=4) as q:
         reader = q.subscribe()
         q.put_many([Unreadable(str(i)) if i % 7 == 6 else i for i in range(50)])
         found = []

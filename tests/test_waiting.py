@@ -10,9 +10,9 @@ from fractions import Fraction
 
 import pytest
 
-import penstock
+import queueduct
 from deadline import is_task_parked, until, until_parked
-from penstock import BoundedQueue
+from queueduct import BoundedQueue
 
 
 def full_and_empty(named):
@@ -23,10 +23,10 @@ def full_and_empty(named):
 
 
 CALLS = {
-    "put": (penstock.Full, lambda full, empty, **how: full.put(b"3", **how)),
-    "put_many": (penstock.Full, lambda full, empty, **how: full.put_many([b"3", b"4"], **how)),
-    "get": (penstock.Empty, lambda full, empty, **how: empty.get(**how)),
-    "get_many": (penstock.Empty, lambda full, empty, **how: empty.get_many(5, **how)),
+    "put": (queueduct.Full, lambda full, empty, **how: full.put(b"3", **how)),
+    "put_many": (queueduct.Full, lambda full, empty, **how: full.put_many([b"3", b"4"], **how)),
+    "get": (queueduct.Empty, lambda full, empty, **how: empty.get(**how)),
+    "get_many": (queueduct.Empty, lambda full, empty, **how: empty.get_many(5, **how)),
 }
 
 
@@ -95,11 +95,11 @@ def test_positional_arguments_are_those_of_queue_queue():
     q = BoundedQueue(2)
     q.put(1, True, 0.01)
     q.put(2, False)
-    with pytest.raises(penstock.Full):
+    with pytest.raises(queueduct.Full):
         q.put(3, True, 0.01)
     assert q.get(True, 0.01) == 1
     assert q.get(False) == 2
-    with pytest.raises(penstock.Empty):
+    with pytest.raises(queueduct.Empty):
         q.get(True, 0.01)
 
 
@@ -153,9 +153,9 @@ def test_a_batch_out_wakes_all_who_wait_for_room(queues):
 
 
 INTERRUPTED = """
-import sys, time, penstock
+import sys, time, queueduct
 how, named = sys.argv[1], sys.argv[2] == "named"
-q = penstock.BoundedQueue.create("q", 2) if named else penstock.BoundedQueue(2)
+q = queueduct.BoundedQueue.create("q", 2) if named else queueduct.BoundedQueue(2)
 if how.startswith("put"):
     q.put_many([b"1", b"2"])
 calls = {
@@ -192,8 +192,8 @@ def test_ctrl_c_ends_a_wait_within_a_second(children, how, named):
 def test_a_signal_handler_that_returns_does_not_end_a_wait(children):
     child = children.start(
         """
-import signal, penstock
-q = penstock.BoundedQueue.create("q", 2)
+import signal, queueduct
+q = queueduct.BoundedQueue.create("q", 2)
 signal.signal(signal.SIGUSR1, lambda *_: print("handled", flush=True))
 signal.signal(signal.SIGUSR2, lambda *_: q.put(b"from a handler"))
 print("ready", flush=True)
@@ -212,13 +212,13 @@ print(q.get())
 def test_a_signal_handler_may_close_the_queue_that_waits(children):
     child = children.start(
         """
-import signal, penstock
-q = penstock.BoundedQueue.create("q", 2)
+import signal, queueduct
+q = queueduct.BoundedQueue.create("q", 2)
 signal.signal(signal.SIGUSR1, lambda *_: q.close())
 print("ready", flush=True)
 try:
     q.get()
-except penstock.QueueClosed:
+except queueduct.QueueClosed:
     print("closed")
 """
     )
@@ -229,9 +229,9 @@ except penstock.QueueClosed:
 
 
 IDLE = """
-import resource, sys, time, penstock
+import resource, sys, time, queueduct
 how, named = sys.argv[1:]
-q = penstock.BoundedQueue.create(how, 2) if named == "named" else penstock.BoundedQueue(2)
+q = queueduct.BoundedQueue.create(how, 2) if named == "named" else queueduct.BoundedQueue(2)
 if how == "put":
     q.put_many([b"1", b"2"])
 def spent():
@@ -240,7 +240,7 @@ def spent():
 def wait(seconds):
     try:
         q.put(b"3", timeout=seconds) if how == "put" else q.get(timeout=seconds)
-    except (penstock.Empty, penstock.Full):
+    except (queueduct.Empty, queueduct.Full):
         pass
 wait(0.1)   # joins, warms up
 before, start = spent(), time.monotonic()

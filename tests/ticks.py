@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-import penstock
-from penstock import EventQueue
+import queueduct
+from queueduct import EventQueue
 
 TICK = np.dtype([("id", "<u4"), ("px", "<f8")])
 
@@ -31,7 +31,7 @@ def numbers(count: int, first: int = 0) -> np.ndarray:
     return np.arange(first, first + count, dtype="<u8")
 
 
-def drain(reader: penstock.Reader) -> list:
+def drain(reader: queueduct.Reader) -> list:
     """All that is there now."""
     found = []
     while reader.lag:

@@ -64,7 +64,7 @@ def put_batches(convert: Callable[[list[int]], Any], batch: int) -> Callable[[An
 
 def get_batches(convert: Callable[[Any], Iterable[int]], batch: int) -> Callable[[Any], Iterator[Iterable[int]]]:
     def get(q: Any) -> Iterator[Iterable[int]]:
-        from penstock import ShutDown
+        from queueduct import ShutDown
 
         while True:
             try:

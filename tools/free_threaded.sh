@@ -18,7 +18,7 @@ rm -rf "$folder"
 mkdir -p "$folder"
 for kind in bounded growing overwriting slots events; do
   echo "$kind, threads without a GIL"
-  .venv-$version/bin/penstock stress "$kind" --threads --ops "$ops" --history "$folder/$kind" || { failed=1; continue; }
-  env -u PYTHON_GIL .venv/bin/penstock check "$folder/$kind" || failed=1
+  .venv-$version/bin/queueduct stress "$kind" --threads --ops "$ops" --history "$folder/$kind" || { failed=1; continue; }
+  env -u PYTHON_GIL .venv/bin/queueduct check "$folder/$kind" || failed=1
 done
 exit $failed

@@ -26,10 +26,10 @@ for kind in "${kinds[@]}"; do
     echo "$kind, $name"
     started=$(date +%s)
     # shellcheck disable=SC2086  # several options
-    .venv/bin/penstock stress "$kind" --ops $((many * fifths / 5)) $options --history "$folder/$kind-$name"
+    .venv/bin/queueduct stress "$kind" --ops $((many * fifths / 5)) $options --history "$folder/$kind-$name"
     made=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["operations"])' "$folder/$kind-$name/manifest.json")
     [ "$made" -ge "$many" ] || { echo "only $made operations of $many came to be: ask for more" >&2; exit 1; }
-    .venv/bin/penstock check "$folder/$kind-$name"
+    .venv/bin/queueduct check "$folder/$kind-$name"
     echo "$kind, $name: proved in $(($(date +%s) - started)) s"
     rm -r "$folder/$kind-$name"
   done

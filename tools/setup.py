@@ -46,7 +46,7 @@ def main() -> None:
 def check_this_python() -> None:
     """Say what is missing before a compiler does."""
     if sys.version_info < (3, 11):
-        fail(f"penstock needs Python 3.11 or later: this is {sys.version.split()[0]}", "make PYTHON=python3.11")
+        fail(f"queueduct needs Python 3.11 or later: this is {sys.version.split()[0]}", "make PYTHON=python3.11")
     header = Path(sysconfig.get_paths()["include"]) / "Python.h"
     if not header.exists():
         fail(f"Python's headers are missing: {header}", "install the package python3-dev")

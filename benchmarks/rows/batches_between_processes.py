@@ -3,22 +3,22 @@
 from dataclasses import replace
 
 from benchmarks.case import Case, Goal, Plan, without_peers
-from benchmarks.ours import Penstock
+from benchmarks.ours import Queueduct
 from benchmarks.peers import FasterFifo, PickledFasterFifo
 from benchmarks.placement import placements
 from benchmarks.rows.bytes_between_processes import TOPOLOGIES, contender
 
 BATCH = 256
-SINGLE = "penstock, one a call"
+SINGLE = "queueduct, one a call"
 
 
 def cases(plan: Plan) -> list[Case]:
     found = []
     for each in TOPOLOGIES:
         for placement in placements(quick=plan.quick):
-            single = replace(contender(Penstock, plan, placement, each), name=SINGLE)
+            single = replace(contender(Queueduct, plan, placement, each), name=SINGLE)
             contenders = [
-                contender(Penstock, plan, placement, each, BATCH),
+                contender(Queueduct, plan, placement, each, BATCH),
                 single,
                 contender(FasterFifo, plan, placement, each, BATCH),
             ]

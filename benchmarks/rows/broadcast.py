@@ -38,7 +38,7 @@ WARM = CYCLE  # bursts, so that every item was touched since the fork
 FIRST_ITEMS, MOST_ITEMS = 40_000, 2_000_000
 PADDING = 16  # words, so that no two readers share a line
 
-VIEW, GET_MANY, ARRAYS, FLOATS = "penstock, view", "penstock, get_many", "list of arrays", "list of lists of floats"
+VIEW, GET_MANY, ARRAYS, FLOATS = "queueduct, view", "queueduct, get_many", "list of arrays", "list of lists of floats"
 KIB = 1024
 READ_BATCHES = (64 * KIB, 1024 * KIB)
 PASS_BYTES = 8 << 20
@@ -61,17 +61,17 @@ class Broadcast:
 
 def measure_writer(setting: Broadcast, amount: int, bench: Bench) -> Sample:
     """Write about `amount` items; the value is the writer's processor time an item, in seconds."""
-    penstock = load("penstock")
+    queueduct = load("queueduct")
     step = setting.burst * setting.batch
     bursts = max(2, round(amount / step))
     built = items.build(0, 0, CYCLE * step)
     progress = fork.RawArray("Q", PADDING * setting.readers)
-    with penstock.EventQueue.create(bench.tag, item=bytes, max_bytes=MAX_BYTES):
+    with queueduct.EventQueue.create(bench.tag, item=bytes, max_bytes=MAX_BYTES):
         works: dict[str, Work] = {"producer": _Writer(setting, built, bench.tag, progress, bursts)}
         for index in range(setting.readers):
             works[f"consumer {index}"] = _Reader(setting, built, bench.tag, progress, bursts, index)
         reports = run_together(works)
-    penstock.unlink(bench.tag)
+    queueduct.unlink(bench.tag)
     writer = reports["producer"]
     return Sample(writer.result / (bursts * step), writer.ended - writer.started)
 
@@ -87,7 +87,7 @@ class _Writer:
     def __call__(self, barrier: Barrier) -> Report:
         setting = self.setting
         take_place(setting.placement, producing=True, index=0)
-        queue = load("penstock").open(self.name)
+        queue = load("queueduct").open(self.name)
         put = queue.put if setting.batch == 1 else queue.put_many
         calls = calls_of(self.built, setting.batch)
         cycle = [calls[at : at + setting.burst] for at in range(0, len(calls), setting.burst)]
@@ -118,7 +118,7 @@ class _Reader:
 
     def __call__(self, barrier: Barrier) -> Report:
         take_place(self.setting.placement, producing=False, index=self.index)
-        get_many = load("penstock").open(self.name).subscribe().get_many
+        get_many = load("queueduct").open(self.name).subscribe().get_many
         cycle = len(self.built)
         written = b"".join(self.built)  # one writer: all readers see its items in its order
         expected = (WARM + self.bursts) * self.setting.burst * self.setting.batch
@@ -167,8 +167,8 @@ Pass = tuple[float, list[float]]
 
 def _log(reading: Reading, batches: list[NDArray[Any]], bench: Bench) -> Iterator[Pass]:
     each = len(batches[0])
-    penstock = load("penstock")
-    queue = penstock.EventQueue.create(bench.tag, item="f8", max_bytes=4 * PASS_BYTES, first_items=each)
+    queueduct = load("queueduct")
+    queue = queueduct.EventQueue.create(bench.tag, item="f8", max_bytes=4 * PASS_BYTES, first_items=each)
     with queue, queue.subscribe() as reader:
         read = partial(_read_views if reading.holder == VIEW else _read_copies, reader, each, PASS_BYTES // 8)
         while True:
@@ -222,7 +222,7 @@ def cases(plan: Plan) -> list[Case]:
 
 def _writing(plan: Plan, batch: int) -> Case:
     placement = placements(quick=True)[0]
-    names = {readers: f"penstock, {readers} reader{'s' * (readers > 1)}" for readers in READERS}
+    names = {readers: f"queueduct, {readers} reader{'s' * (readers > 1)}" for readers in READERS}
     contenders = [
         Contender(
             name=names[readers],

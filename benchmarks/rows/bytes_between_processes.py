@@ -3,7 +3,7 @@
 from benchmarks.adapter import Adapter
 from benchmarks.case import Case, Contender, Goal, Plan, without_peers
 from benchmarks.flow import Flow, measure_flow
-from benchmarks.ours import Penstock
+from benchmarks.ours import Queueduct
 from benchmarks.peers import BETWEEN_PROCESSES
 from benchmarks.placement import placements
 from benchmarks.standard import MultiprocessingQueue
@@ -22,7 +22,7 @@ def contender(adapter: type[Adapter], plan: Plan, placement: str, each: int, bat
         setting=flow,
         amount=plan.first(FIRST_ITEMS),
         most=plan.most(MOST_ITEMS),
-        ours=adapter is Penstock,
+        ours=adapter is Queueduct,
         capacity=adapter.capacity,
         note=adapter.note,
         unfit="" if adapter.fits(each, each) else f"only for {adapter.only_for}",
@@ -30,7 +30,7 @@ def contender(adapter: type[Adapter], plan: Plan, placement: str, each: int, bat
 
 
 def cases(plan: Plan) -> list[Case]:
-    queues: tuple[type[Adapter], ...] = (Penstock, *BETWEEN_PROCESSES)
+    queues: tuple[type[Adapter], ...] = (Queueduct, *BETWEEN_PROCESSES)
     found = []
     for each in TOPOLOGIES:
         for placement in placements(quick=plan.quick):

@@ -24,14 +24,14 @@ class Member(Adapter):
 
     def __init__(self, room: Room) -> None:
         super().__init__(room)
-        self.queue: Any = getattr(load("penstock"), self.kind).create(room.tag, **self.options(room))
+        self.queue: Any = getattr(load("queueduct"), self.kind).create(room.tag, **self.options(room))
 
     def options(self, room: Room) -> dict[str, Any]:
         """How it is told its room."""
         return {"capacity": room.capacity, "slot_bytes": room.item_bytes}
 
     def _open(self) -> Any:
-        return load("penstock").open(self.room.tag)
+        return load("queueduct").open(self.room.tag)
 
     def sender(self, index: int) -> Sender:
         queue = self._open()
@@ -43,7 +43,7 @@ class Member(Adapter):
 
     def close(self) -> None:
         self.queue.close()
-        load("penstock").unlink(self.room.tag)
+        load("queueduct").unlink(self.room.tag)
 
 
 class Bounded(Member):

@@ -21,14 +21,14 @@ from benchmarks.crew import Report, fork, now, run_together
 from benchmarks.isolation import Bench, Sample, UnfaithfulError
 from benchmarks.placement import placements, take_place
 
-OURS = "penstock"
+OURS = "queueduct"
 NEW = "shared_memory + Queue of names"
 AGAIN = "shared_memory + Queue of names, segments used again"
 SLOTS = 8
 KIB, MIB = 1 << 10, 1 << 20
 FRAME = MIB
 FIRST_FRAMES, MOST_FRAMES, WARM_FRAMES = 100, 200_000, 32
-SMALL, LARGE = "penstock, 1 kB", "penstock, 8 MB"
+SMALL, LARGE = "queueduct, 1 kB", "queueduct, 8 MB"
 FIRST_TURNS, MOST_TURNS = 2_000, 400_000
 
 WORD = struct.Struct("<Q")
@@ -63,7 +63,7 @@ class Slots:
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
-        self.queue = load("penstock").SlotQueue.create(tag, SLOTS, slot_bytes=FRAME)
+        self.queue = load("queueduct").SlotQueue.create(tag, SLOTS, slot_bytes=FRAME)
 
     def send(self, frames: Iterator[int], paint: Paint) -> None:
         loan = self.queue.loan
@@ -79,7 +79,7 @@ class Slots:
 
     def close(self) -> None:
         self.queue.close()
-        load("penstock").unlink(self.tag)
+        load("queueduct").unlink(self.tag)
 
 
 class NewSegments:
@@ -195,8 +195,8 @@ class _Worker:
 
 def measure_size(slot_bytes: int, amount: int, bench: Bench) -> Sample:
     """Loan, publish, take and release `amount` times; the value is seconds a turn."""
-    penstock = load("penstock")
-    with penstock.SlotQueue.create(bench.tag, 2, slot_bytes=slot_bytes) as queue:
+    queueduct = load("queueduct")
+    with queueduct.SlotQueue.create(bench.tag, 2, slot_bytes=slot_bytes) as queue:
         loan, take = queue.loan, queue.take
         started = now()
         for number in range(amount):
@@ -206,7 +206,7 @@ def measure_size(slot_bytes: int, amount: int, bench: Bench) -> Sample:
                 if WORD.unpack_from(slot.view, 0)[0] != number:
                     raise UnfaithfulError(f"frame {number} is another one")
         seconds = now() - started
-    penstock.unlink(bench.tag)
+    queueduct.unlink(bench.tag)
     return Sample(seconds / amount, seconds)
 
 

@@ -37,11 +37,11 @@ def ratio(ours: Any, theirs: Any, rounds: int, pairs: int) -> Sample:
 
 def measure_bytes(setting: int, amount: int, bench: Bench) -> Sample:
     """Named queues of bytes."""
-    penstock = load("penstock")
+    queueduct = load("queueduct")
     tag = f"steady-{os.getpid()}"
-    with penstock.GrowingQueue.create(f"{tag}-g") as ours:
+    with queueduct.GrowingQueue.create(f"{tag}-g") as ours:
         slots = ours.stats().level_slots[0]  # where it is in a steady flow: as much room for both
-        theirs = penstock.BoundedQueue.create(f"{tag}-b", capacity=slots)
+        theirs = queueduct.BoundedQueue.create(f"{tag}-b", capacity=slots)
         try:
             return ratio(ours, theirs, setting, amount)
         finally:
@@ -52,7 +52,7 @@ def measure_bytes(setting: int, amount: int, bench: Bench) -> Sample:
 
 def measure_objects(setting: int, amount: int, bench: Bench) -> Sample:
     """Objects within a process."""
-    return ratio(load("penstock").GrowingQueue(), queue.SimpleQueue(), setting, amount)
+    return ratio(load("queueduct").GrowingQueue(), queue.SimpleQueue(), setting, amount)
 
 
 def case(

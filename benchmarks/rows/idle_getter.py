@@ -10,7 +10,7 @@ from benchmarks.adapter import Adapter, Room, Sender
 from benchmarks.case import Case, Contender, Goal, Plan, without_peers
 from benchmarks.crew import Report, now, run_together
 from benchmarks.isolation import Bench, Sample, UnfaithfulError
-from benchmarks.ours import Penstock
+from benchmarks.ours import Queueduct
 from benchmarks.peers import FasterFifo, HyperQ, ZeroQ
 from benchmarks.standard import MultiprocessingQueue
 
@@ -85,11 +85,11 @@ def cases(plan: Plan) -> list[Case]:
             measure=measure_idle,
             setting=Idle(adapter, seconds),
             amount=1,
-            ours=adapter is Penstock,
+            ours=adapter is Queueduct,
             capacity=adapter.capacity,
             note=adapter.note,
         )
-        for adapter in (Penstock, *peers)
+        for adapter in (Queueduct, *peers)
     ]
     return [
         Case(

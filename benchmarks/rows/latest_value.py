@@ -57,24 +57,24 @@ class Feed(ABC):
         return
 
 
-class Penstock(Feed):
-    name = "penstock overwriting"
+class Queueduct(Feed):
+    name = "queueduct overwriting"
     capacity = f"{BUFFERED} messages of 64 bytes"
     note = "each message to one reader, which sleeps when there is none"
 
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench)
-        self.queue: Any = load("penstock").OverwritingQueue.create(
+        self.queue: Any = load("queueduct").OverwritingQueue.create(
             bench.tag, capacity=BUFFERED, message_bytes=VALUE_BYTES
         )
 
     def writer(self) -> Callable[[bytes], object]:
-        put: Callable[[bytes], object] = load("penstock").open(self.bench.tag).put
+        put: Callable[[bytes], object] = load("queueduct").open(self.bench.tag).put
         return put
 
     def reader(self) -> Callable[[], bytes | None]:
-        penstock = load("penstock")
-        get, empty = penstock.open(self.bench.tag).get, penstock.Empty
+        queueduct = load("queueduct")
+        get, empty = queueduct.open(self.bench.tag).get, queueduct.Empty
 
         def latest() -> bytes | None:
             try:
@@ -87,7 +87,7 @@ class Penstock(Feed):
 
     def close(self) -> None:
         self.queue.close()
-        load("penstock").unlink(self.bench.tag)
+        load("queueduct").unlink(self.bench.tag)
 
 
 class LockedArray(Feed):
@@ -266,11 +266,11 @@ def cases(plan: Plan) -> list[Case]:
             setting=Setting(feed, placement),
             amount=plan.first(FIRST_VALUES),
             most=plan.most(MOST_VALUES),
-            ours=feed is Penstock,
+            ours=feed is Queueduct,
             capacity=feed.capacity,
             note=feed.note,
         )
-        for feed in (Penstock, LockedArray, SafeOverflow)
+        for feed in (Queueduct, LockedArray, SafeOverflow)
     ]
     return [
         Case(

@@ -23,7 +23,7 @@ from benchmarks.placement import UNPINNED, placements, take_place
 CAPACITY = 65536  # SimpleQueue has no bound: a large one is the nearest to it
 SMALL_CAPACITY = 1024  # shown as well: each time it is full or empty the interpreter lock changes hands
 BATCH = 64
-SMALL = f"penstock, {SMALL_CAPACITY} slots"
+SMALL = f"queueduct, {SMALL_CAPACITY} slots"
 SIMPLE_QUEUE = "queue.SimpleQueue"
 QUEUE = "queue.Queue"
 CAPACITIES = {
@@ -50,9 +50,9 @@ class Threads:
 
     def make(self) -> Any:
         if self.queue == NAME:
-            return load("penstock").BoundedQueue(CAPACITY)
+            return load("queueduct").BoundedQueue(CAPACITY)
         if self.queue == SMALL:
-            return load("penstock").BoundedQueue(SMALL_CAPACITY)
+            return load("queueduct").BoundedQueue(SMALL_CAPACITY)
         return queue.SimpleQueue() if self.queue == SIMPLE_QUEUE else queue.Queue(CAPACITY)
 
 

@@ -75,10 +75,10 @@ class Records:
         return 16 * self.batch * DTYPES[self.dtype].itemsize
 
     def create(self, name: str) -> Any:
-        penstock, item = load("penstock"), DTYPES[self.dtype]
+        queueduct, item = load("queueduct"), DTYPES[self.dtype]
         if self.queue == EVENTS:
-            return penstock.EventQueue.create(name, item=item, max_bytes=self.max_bytes, first_items=self.batch)
-        return penstock.BoundedQueue.create(name, capacity=self.capacity, item=item)
+            return queueduct.EventQueue.create(name, item=item, max_bytes=self.max_bytes, first_items=self.batch)
+        return queueduct.BoundedQueue.create(name, capacity=self.capacity, item=item)
 
     def source(self) -> NDArray[Any]:
         """Return records that are all different: whole batches, together larger than the cache."""
@@ -116,7 +116,7 @@ def measure_memcpy(records: Records, amount: int, bench: Bench) -> Sample:
 
 def measure_records(records: Records, amount: int, bench: Bench) -> Sample:
     """Send the source `amount` times through a queue; the value is bytes a second."""
-    penstock = load("penstock")
+    queueduct = load("queueduct")
     with records.create(bench.tag):
         reports = run_together(
             {
@@ -124,7 +124,7 @@ def measure_records(records: Records, amount: int, bench: Bench) -> Sample:
                 "consumer": _Consumer(records, amount, bench.tag),
             }
         )
-    penstock.unlink(bench.tag)
+    queueduct.unlink(bench.tag)
     seconds = reports["consumer"].ended - min(report.started for report in reports.values())
     calls = reports["consumer"].result
     total = records.source().nbytes * amount
@@ -139,7 +139,7 @@ class _Producer:
 
     def __call__(self, barrier: Barrier) -> Report:
         take_place(self.records.placement, producing=True, index=0)
-        put_many = load("penstock").open(self.name).put_many
+        put_many = load("queueduct").open(self.name).put_many
         source = self.records.source()
         batch = self.records.batch
         batches = [source[at : at + batch] for at in range(0, len(source), batch)]
@@ -162,7 +162,7 @@ class _Consumer:
 
     def __call__(self, barrier: Barrier) -> Report:
         take_place(self.records.placement, producing=False, index=0)
-        queue = load("penstock").open(self.name)
+        queue = load("queueduct").open(self.name)
         get_many = (queue.subscribe() if self.records.queue == EVENTS else queue).get_many
         source = self.records.source()
         barrier.wait()

@@ -2,7 +2,7 @@
 
 from benchmarks.case import Case, Contender, Goal, Plan, without_peers
 from benchmarks.echo import Echo, measure_echo
-from benchmarks.ours import Penstock
+from benchmarks.ours import Queueduct
 from benchmarks.peers import HyperQ, ZeroQ
 from benchmarks.placement import placements
 from benchmarks.standard import MultiprocessingPipe
@@ -21,11 +21,11 @@ def cases(plan: Plan) -> list[Case]:
                 setting=Echo(adapter, placement=placement),
                 amount=plan.first(FIRST_TRIPS),
                 most=plan.most(MOST_TRIPS),
-                ours=adapter is Penstock,
+                ours=adapter is Queueduct,
                 capacity=adapter.capacity,
                 note=adapter.note,
             )
-            for adapter in (Penstock, MultiprocessingPipe, HyperQ, ZeroQ)
+            for adapter in (Queueduct, MultiprocessingPipe, HyperQ, ZeroQ)
         ]
         found.append(
             Case(

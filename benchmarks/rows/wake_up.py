@@ -2,7 +2,7 @@
 
 from benchmarks.case import Case, Contender, Goal, Plan
 from benchmarks.echo import Echo, measure_echo
-from benchmarks.ours import Penstock
+from benchmarks.ours import Queueduct
 from benchmarks.placement import placements
 from benchmarks.standard import EventFd
 
@@ -19,12 +19,12 @@ def cases(plan: Plan) -> list[Case]:
                 measure=measure_echo,
                 setting=Echo(adapter, pause=PAUSE, placement=placement),
                 amount=amount,
-                ours=adapter is Penstock,
+                ours=adapter is Queueduct,
                 reference=adapter is EventFd,
                 capacity=adapter.capacity,
                 note=adapter.note,
             )
-            for adapter in (Penstock, EventFd)
+            for adapter in (Queueduct, EventFd)
         )
         found.append(
             Case(

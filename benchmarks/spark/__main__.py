@@ -74,8 +74,8 @@ def main(quick: bool, only: tuple[str, ...], rows: int | None, rounds: int | Non
         "rounds": rounds or (3 if quick else 5),
     }
     chosen = [ROWS[name] for name in only or ROWS]
-    directory = tempfile.mkdtemp(prefix="penstock-bench-", dir="/dev/shm")
-    os.environ["PENSTOCK_DIR"] = directory
+    directory = tempfile.mkdtemp(prefix="queueduct-bench-", dir="/dev/shm")
+    os.environ["QUEUEDUCT_DIR"] = directory
     try:
         measured = measure(chosen, about["rows"], about["rounds"], console)
     finally:

@@ -7,7 +7,7 @@ import statistics
 import threading
 import time
 
-import penstock
+import queueduct
 from benchmarks.spark.place import ROW, Place, seconds_of, some_rows, stream_to_noop
 
 SOCKET_ROWS = 100_000
@@ -15,7 +15,7 @@ FLOOR_BATCHES = 20
 
 
 def ours_stream(place: Place) -> float:
-    rows = place.spark.readStream.format("penstock").option("queue", "bench-rows").load()
+    rows = place.spark.readStream.format("queueduct").option("queue", "bench-rows").load()
     try:
         return stream_to_noop(place, rows)
     finally:
@@ -23,13 +23,13 @@ def ours_stream(place: Place) -> float:
             free(place.queue, str(reader.name))
 
 
-def free(queue: penstock.EventQueue, reader: str) -> None:
+def free(queue: queueduct.EventQueue, reader: str) -> None:
     """Forget a query's reader as soon as its process has let go of it."""
     for _ in range(200):
         try:
             queue.unsubscribe(reader)
             return
-        except (penstock.PenstockError, ValueError):
+        except (queueduct.QueueductError, ValueError):
             time.sleep(0.05)
 
 
@@ -39,7 +39,7 @@ def parquet_stream(place: Place) -> float:
 
 
 def ours_batch(place: Place) -> float:
-    rows = place.spark.read.format("penstock").option("queue", "bench-rows").load()
+    rows = place.spark.read.format("queueduct").option("queue", "bench-rows").load()
     return place.rows / seconds_of(lambda: rows.write.format("noop").mode("overwrite").save())
 
 
@@ -79,8 +79,8 @@ def socket_stream(place: Place) -> float:
 def ours_floor(place: Place) -> float:
     """Seconds of a micro-batch of one row."""
     name = f"bench-floor-{next(place.names)}"
-    with penstock.EventQueue.create(name, item=ROW) as queue:
-        rows = place.spark.readStream.format("penstock").option("queue", name).load()
+    with queueduct.EventQueue.create(name, item=ROW) as queue:
+        rows = place.spark.readStream.format("queueduct").option("queue", name).load()
         query = rows.writeStream.format("noop").option("checkpointLocation", place.new_folder()).start()
         try:
             for number in range(FLOOR_BATCHES):
@@ -112,9 +112,9 @@ def floor_of(query) -> float:
 def ours_sink(place: Place) -> float:
     name = f"bench-sink-{next(place.names)}"
     size = place.rows * ROW.itemsize * 2 + (64 << 20)
-    with penstock.EventQueue.create(name, item=ROW, max_bytes=size) as queue:
+    with queueduct.EventQueue.create(name, item=ROW, max_bytes=size) as queue:
         try:
-            writer = place.made_rows().write.format("penstock").option("queue", name).mode("append")
+            writer = place.made_rows().write.format("queueduct").option("queue", name).mode("append")
             seconds = seconds_of(writer.save)
             if queue.end != place.rows:
                 raise AssertionError(f"{place.rows:,} rows were written, {queue.end:,} are in the queue")

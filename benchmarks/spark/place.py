@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession, functions
 
-import penstock
-from penstock.spark import session
+import queueduct
+from queueduct.spark import session
 
 ROW = np.dtype([("number", "i8"), ("price", "f8"), ("at", "M8[us]")])  # 24 bytes
 CHUNK = 1_000_000
@@ -23,9 +23,9 @@ class Place:
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
-        self.folder = Path(tempfile.mkdtemp(prefix="penstock-bench-spark-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="queueduct-bench-spark-"))
         self.spark: SparkSession = session("local[*]", name="bench")
-        self.queue = penstock.EventQueue.create("bench-rows", item=ROW, max_bytes=rows * ROW.itemsize * 2 + (64 << 20))
+        self.queue = queueduct.EventQueue.create("bench-rows", item=ROW, max_bytes=rows * ROW.itemsize * 2 + (64 << 20))
         self.names = iter(range(1_000_000))
         for start in range(0, rows, CHUNK):
             self.queue.put_many(some_rows(start, min(start + CHUNK, rows)))

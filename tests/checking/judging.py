@@ -9,10 +9,10 @@ import pyarrow as pa
 from brute import NEVER, Op
 from writing import SCHEMA
 
-from penstock.spark.pipelines.checking.deciding import decide
-from penstock.spark.pipelines.checking.one_piece import InOnePiece, tidied
-from penstock.spark.pipelines.checking.record import History
-from penstock.spark.pipelines.checking.verdict import Verdict
+from queueduct.spark.pipelines.checking.deciding import decide
+from queueduct.spark.pipelines.checking.one_piece import InOnePiece, tidied
+from queueduct.spark.pipelines.checking.record import History
+from queueduct.spark.pipelines.checking.verdict import Verdict
 
 ONE_PIECE = 1 << 20
 

@@ -12,7 +12,7 @@ from inputs import ACCEPTED, REFUSED, changed, written
 from judging import records
 from writing import SCHEMA, write
 
-from penstock.spark.pipelines.check import HistoryError, check
+from queueduct.spark.pipelines.check import HistoryError, check
 
 OPS = [
     Op("put", "ok", 1, 0, 0, 1),

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from histories import find, history_of
 from writing import write
 
-from penstock.cli import main
-from penstock.spark.pipelines.checking.scales import round_marks
-from penstock.spark.pipelines.checking.verdict import witness_line
+from queueduct.cli import main
+from queueduct.spark.pipelines.checking.scales import round_marks
+from queueduct.spark.pipelines.checking.verdict import witness_line
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_json_is_for_a_script(wrong):
 
 
 def test_help_has_examples():
-    assert "penstock check runs/bounded --report" in call("--help").output
+    assert "queueduct check runs/bounded --report" in call("--help").output
 
 
 def pictures(path):

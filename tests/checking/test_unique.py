@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from penstock.spark.pipelines.checking.unique import MOST_RANGES, meetings, ranges_of, repeated
+from queueduct.spark.pipelines.checking.unique import MOST_RANGES, meetings, ranges_of, repeated
 
 
 def test_numbers_in_turn_are_few_ranges_that_never_meet():

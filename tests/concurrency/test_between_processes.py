@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import traffic
-from penstock import BoundedQueue
+from queueduct import BoundedQueue
 
 PRODUCERS = CONSUMERS = 4
 

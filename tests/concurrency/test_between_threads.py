@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import traffic
-from penstock import BoundedQueue
+from queueduct import BoundedQueue
 
 PRODUCERS = CONSUMERS = 4
 LOCAL = {

@@ -12,7 +12,7 @@ import pytest
 
 import traffic
 from deadline import until
-from penstock import EventQueue, ShutDown
+from queueduct import EventQueue, ShutDown
 
 WRITERS, READERS = 4, 8
 MAX_BYTES = 1 << 20  # far less than what goes through: writers wait for readers, chunks are used again

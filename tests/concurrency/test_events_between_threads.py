@@ -12,7 +12,7 @@ import threading
 import pytest
 
 import traffic
-from penstock import EventQueue
+from queueduct import EventQueue
 
 WRITERS, READERS = 4, 8
 pytestmark = pytest.mark.usefixtures("short_turns")

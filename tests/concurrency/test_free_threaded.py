@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from deadline import until, until_parked
-from penstock import (
+from queueduct import (
     BoundedQueue,
     DataLost,
     Empty,
@@ -212,8 +212,8 @@ def test_a_handle_is_let_go_while_the_thread_that_opened_it_sleeps(kind, queue_d
 def test_queues_within_queues_end_on_a_small_stack(kind, children):
     children.run(
         f"""
-import threading, penstock
-KINDS = dict(bounded=lambda: penstock.BoundedQueue(2), growing=penstock.GrowingQueue, events=penstock.EventQueue)
+import threading, queueduct
+KINDS = dict(bounded=lambda: queueduct.BoundedQueue(2), growing=queueduct.GrowingQueue, events=queueduct.EventQueue)
 kinds = list(KINDS.values()) if {kind!r} == "alternating" else [KINDS[{kind!r}]]
 def nest():
     outer = kinds[0]()
@@ -430,8 +430,8 @@ def test_no_module_turns_the_gil_on(children, monkeypatch):
     monkeypatch.delenv("PYTHON_GIL", raising=False)
     printed = children.run(
         """
-import importlib, pkgutil, sys, penstock
-modules = [each.name for each in pkgutil.walk_packages(penstock.__path__, "penstock.") if ".spark" not in each.name]
+import importlib, pkgutil, sys, queueduct
+modules = [each.name for each in pkgutil.walk_packages(queueduct.__path__, "queueduct.") if ".spark" not in each.name]
 for name in modules:
     importlib.import_module(name)
 print(sys._is_gil_enabled(), sum(hasattr(sys.modules[name], "__file__") and sys.modules[name].__file__.endswith(".so")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock import OverwritingQueue
+from queueduct import OverwritingQueue
 
 WRITERS = 4
 PUTS, LONG_PUTS = 200_000, 10_000_000

@@ -18,8 +18,8 @@ import pytest
 from campaign import KILLS, LONG_KILLS, Campaign
 from workers import WORKER_SHIFT, Log, consume, of_bytes, of_records, produce
 
-import penstock
-from penstock import BoundedQueue
+import queueduct
+from queueduct import BoundedQueue
 from raw import RawSegment
 
 PARTICIPANTS = 16
@@ -54,7 +54,7 @@ class Bounded(Campaign):
         try:
             while True:
                 rest += self.load.get(self.q, 0.5)
-        except penstock.Empty:
+        except queueduct.Empty:
             return rest
 
 

@@ -23,7 +23,7 @@ import pytest
 from campaign import KILLS, LONG_KILLS, Campaign
 from workers import WORKER_SHIFT, Log, consume, of_bytes, of_records, produce
 
-from penstock import EventQueue
+from queueduct import EventQueue
 
 READERS, PARTICIPANTS = 12, 16
 PRODUCER_NUMBERS = 1 << 20  # beyond those of workers: a producer's numbers go on over its lives

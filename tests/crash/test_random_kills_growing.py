@@ -9,8 +9,8 @@ import pytest
 from campaign import KILLS, LONG_KILLS, Campaign
 from workers import WORKER_SHIFT, Log, consume, of_bytes, of_records, produce
 
-import penstock
-from penstock import GrowingQueue
+import queueduct
+from queueduct import GrowingQueue
 
 PARTICIPANTS = 16
 MAX_BYTES = 8 << 20
@@ -44,7 +44,7 @@ class Growing(Campaign):
         try:
             while True:
                 rest += self.load.get(self.q, 0.5)
-        except penstock.Empty:
+        except queueduct.Empty:
             return rest
 
 

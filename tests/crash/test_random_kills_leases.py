@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import penstock
+import queueduct
 
 NOTE = np.dtype([("position", "i8"), ("number", "i8"), ("again", "?")])
 HOLDERS = 3
@@ -28,11 +28,11 @@ HOLDERS = 3
 def hold_leases(seed: int) -> None:
     """Note what each lease has, then release all of it, a part, or nothing."""
     rng = random.Random(seed)
-    with penstock.open("jobs") as jobs, penstock.open("notes") as notes:
+    with queueduct.open("jobs") as jobs, queueduct.open("notes") as notes:
         while True:
             try:
                 lease = jobs.lease(rng.randrange(1, 200))
-            except penstock.ShutDown:
+            except queueduct.ShutDown:
                 os._exit(0)
             with lease:
                 count = rng.choice([0, rng.randrange(len(lease) + 1), len(lease), len(lease), len(lease)])
@@ -63,12 +63,12 @@ def nobody_is_left() -> Iterator[None]:
 
 
 def put_numbers(start: int, stop: int) -> None:
-    with penstock.open("jobs") as jobs:
+    with queueduct.open("jobs") as jobs:
         for first in range(start, stop, 100):
             numbers = np.arange(first, min(first + 100, stop))
             done = 0
             if jobs.kind == "overwriting":  # it waits a moment for room, so that not all is lost
-                with contextlib.suppress(penstock.Full):
+                with contextlib.suppress(queueduct.Full):
                     done = jobs.put_many(numbers, timeout=0.002, overwrite=False)
             jobs.put_many(numbers[done:])
     os._exit(0)
@@ -76,9 +76,9 @@ def put_numbers(start: int, stop: int) -> None:
 
 # Small enough that what is in them goes round, or up and down, many times.
 MAKERS = {
-    "bounded": lambda: penstock.BoundedQueue.create("jobs", 1024, item="i8"),
-    "growing": lambda: penstock.GrowingQueue.create("jobs", item="i8", first_bytes=1024, steps=4),
-    "slots": lambda: penstock.SlotQueue.create("jobs", 1024, item="i8"),
+    "bounded": lambda: queueduct.BoundedQueue.create("jobs", 1024, item="i8"),
+    "growing": lambda: queueduct.GrowingQueue.create("jobs", item="i8", first_bytes=1024, steps=4),
+    "slots": lambda: queueduct.SlotQueue.create("jobs", 1024, item="i8"),
 }
 
 
@@ -98,7 +98,7 @@ def count_redelivered(jobs: Any) -> int:
 def noted_after_kills(jobs, seed: int, items: int, kills: int) -> np.ndarray:
     """What holders have noted and what was left in the end, after so many of them were killed."""
     rng = random.Random(seed)
-    with penstock.EventQueue.create("notes", item=NOTE) as notes:
+    with queueduct.EventQueue.create("notes", item=NOTE) as notes:
         notes.subscribe("keeper", start="earliest").close()
         producers = [started(put_numbers, half * items // 2, (half + 1) * items // 2) for half in range(2)]
         holders = [started(hold_leases, seed * 1000 + number) for number in range(HOLDERS)]
@@ -119,7 +119,7 @@ def noted_after_kills(jobs, seed: int, items: int, kills: int) -> np.ndarray:
                 with jobs.lease(1000) as lease:
                     again = [lease.is_redelivered] * len(lease)
                     left += zip(lease.positions.tolist(), lease.items.tolist(), again, strict=True)
-        except penstock.ShutDown:
+        except queueduct.ShutDown:
             pass
         return np.concatenate([notes.read(notes.earliest, notes.end), np.array(left, NOTE)])
 
@@ -150,7 +150,7 @@ def test_every_item_is_noted_and_none_at_two_positions(kind, seed, is_long, caps
 def test_of_a_queue_that_overwrites_every_item_is_noted_or_counted_as_lost(seed, is_long, capsys):
     """Noted at one position, and in all as many as were put and not lost: at most one with each kill."""
     items, kills = (1_000_000, 300) if is_long else (60_000, 30)
-    with penstock.OverwritingQueue.create("jobs", 512, item="i8") as jobs:
+    with queueduct.OverwritingQueue.create("jobs", 512, item="i8") as jobs:
         found = noted_after_kills(jobs, seed, items, kills)
         stats = jobs.stats()
         assert jobs.unreleased(range(stats.puts)) == []

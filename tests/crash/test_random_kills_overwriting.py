@@ -18,7 +18,7 @@ import pytest
 from campaign import KILLS, LONG_KILLS, Campaign
 from workers import WORKER_SHIFT, Log, consume, of_bytes, of_records, produce
 
-from penstock import OverwritingQueue
+from queueduct import OverwritingQueue
 
 PARTICIPANTS = 16
 

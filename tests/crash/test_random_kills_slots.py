@@ -23,8 +23,8 @@ import pytest
 from campaign import KILLS, LONG_KILLS, Campaign
 from workers import WORKER_SHIFT, Log, consume, of_bytes, of_records, produce
 
-import penstock
-from penstock import SlotQueue
+import queueduct
+from queueduct import SlotQueue
 
 PARTICIPANTS = 16
 
@@ -79,7 +79,7 @@ class Slots(Campaign):
         while True:
             try:
                 slot = self.q.take(1)
-            except penstock.Empty:
+            except queueduct.Empty:
                 if self.stop_getting[0]:
                     return
                 continue
@@ -100,7 +100,7 @@ class Slots(Campaign):
         try:
             while True:
                 rest += self.load.get(self.q, 0.5)
-        except penstock.Empty:
+        except queueduct.Empty:
             return rest
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import penstock
+import queueduct
 
 WORKER_SHIFT = 40
 LOG_BYTES = 256 << 20  # sparse
@@ -134,7 +134,7 @@ def consume(q: Any, load: Load, log: Log, stop: memoryview, note: Callable[[list
     while True:
         try:
             numbers = load.get(q, 1)
-        except penstock.Empty:
+        except queueduct.Empty:
             if stop[0]:
                 return
             continue  # and it still waits

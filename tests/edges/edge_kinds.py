@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from penstock import BoundedQueue, EventQueue, GrowingQueue, OverwritingQueue, SlotQueue
+from queueduct import BoundedQueue, EventQueue, GrowingQueue, OverwritingQueue, SlotQueue
 
 
 class Kind(NamedTuple):

@@ -20,7 +20,7 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler
 def built(name: str) -> str:
     """The path of a shim, compiled once in a test run."""
     assert COMPILER is not None
-    library = Path(tempfile.mkdtemp(prefix="penstock-test-shim-")) / f"{name}.so"
+    library = Path(tempfile.mkdtemp(prefix="queueduct-test-shim-")) / f"{name}.so"
     source = SOURCES / f"{name}.c"
     subprocess.run([COMPILER, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True, timeout=120)
     return str(library)

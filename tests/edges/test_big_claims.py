@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from deadline import until
-from penstock import BoundedQueue, Empty, GrowingQueue, SlotQueue
+from queueduct import BoundedQueue, Empty, GrowingQueue, SlotQueue
 from raw import POP, PUSH, claim_as_the_dead
 
 SLOW_SECONDS = 1.5  # the promise is 0.25 s on a machine of one's own; what is judged here took 3 s and more
@@ -21,8 +21,8 @@ MAKERS = {
 }
 
 PUTS = """
-import numpy as np, penstock
-q = penstock.open("q")
+import numpy as np, queueduct
+q = queueduct.open("q")
 items = np.zeros(1 << 22, "V8")
 print("go", flush=True)
 while True:
@@ -132,8 +132,8 @@ def test_many_dead_participants_of_a_large_slot_queue_are_recovered_with_one_loo
     q.put(b"1")
     process: subprocess.Popen[str] = children.start(
         """
-import threading, penstock
-q = penstock.open("q")
+import threading, queueduct
+q = queueduct.open("q")
 gate = threading.Barrier(201)
 kept = []
 def work():

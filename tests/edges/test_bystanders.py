@@ -8,8 +8,8 @@ import time
 import pytest
 from edge_kinds import KINDS, item
 
-import penstock
-from penstock import CorruptSegment, EventQueue, Full, GrowingQueue, OverwritingQueue, PenstockError, segment
+import queueduct
+from queueduct import CorruptSegment, EventQueue, Full, GrowingQueue, OverwritingQueue, QueueductError, segment
 
 AT_THE_LOCK = 1 << 40 | 1  # what a participant's line says from before it takes the lock until it has let go
 LIMIT_SECONDS = 5  # far above the 250 ms that are promised: the machine may be busy
@@ -171,7 +171,7 @@ def test_a_message_that_names_a_bystander_is_as_a_dead_ones(overwriting, role):
 @pytest.mark.parametrize("word", ["registrar", "owner"])
 def test_a_table_of_producers_that_names_a_bystander_is_an_error_at_once(kind, word):
     """A producer's name may be in use by somebody alive: that is an error already, and nobody waits for it."""
-    with KINDS[kind].create("q") as q, penstock.open("q") as other:
+    with KINDS[kind].create("q") as q, queueduct.open("q") as other:
         q.put_once([item(1)], "p", 1)
         other.put(item(2))
         memory, offsets = memory_of("q")
@@ -179,7 +179,7 @@ def test_a_table_of_producers_that_names_a_bystander_is_an_error_at_once(kind, w
         at = offsets["producers_offset"] + (128 if word == "owner" else 0)
         struct.pack_into("<Q", memory, at, tenure << 32 | 2)
         start = time.monotonic()
-        with pytest.raises(PenstockError):
+        with pytest.raises(QueueductError):
             q.put_once([item(3)], "p" if word == "owner" else "another", 2)
         assert time.monotonic() - start < LIMIT_SECONDS
         assert q.qsize() if kind != "events" else q.end == 2

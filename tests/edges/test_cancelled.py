@@ -11,10 +11,10 @@ import threading
 import pytest
 from interrupting import handling
 
-import penstock
+import queueduct
 from deadline import until
-from penstock._aio import Bridge
-from penstock.opening import CLASSES
+from queueduct._aio import Bridge
+from queueduct.opening import CLASSES
 
 STEPS = range(5)
 KINDS = [(kind, item) for kind in CLASSES for item in (bytes, object)]
@@ -90,7 +90,7 @@ def left_in(queue):
     while True:
         try:
             got.append(queue.get_nowait())
-        except penstock.Empty:
+        except queueduct.Empty:
             return got
 
 
@@ -156,7 +156,7 @@ def test_a_timeout_at_the_moment_of_the_item_loses_nothing(q, loop, how, after):
     loop.step(8)
     queue.news.release()
     error = task.exception()
-    assert error is None or isinstance(error, (penstock.Empty, TimeoutError))
+    assert error is None or isinstance(error, (queueduct.Empty, TimeoutError))
     assert ([task.result()] if error is None else []) + left_in(queue) == [b"an item."]
 
 

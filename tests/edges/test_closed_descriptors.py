@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from edge_kinds import KINDS, item, number_of
 
-import penstock
+import queueduct
 from deadline import until
 
 # Everything but the streams is closed, and then other files have the numbers.
 CLOSES = """
 import os, sys, tempfile
-import penstock
+import queueduct
 from children import fork
 from edges.edge_kinds import KINDS, item, number_of
 kind = KINDS[sys.argv[1]]
@@ -33,7 +33,7 @@ def check(files):
 def refused(call):
     try:
         call()
-    except penstock.QueueClosed as error:
+    except queueduct.QueueClosed as error:
         assert "open the queue again by its name" in str(error), error
         return True
     return False
@@ -47,7 +47,7 @@ def test_a_daemon_that_closed_its_descriptors_is_told_so_and_opens_the_queue_aga
     out = children.run(
         CLOSES
         + """
-q = penstock.open("q")
+q = queueduct.open("q")
 pid = fork()
 if pid == 0:
     os.setsid()
@@ -55,7 +55,7 @@ if pid == 0:
     assert refused(lambda: q.put(item(2)))
     assert refused(lambda: q.lease(1) if kind.has_leases else q.subscribe("daemon"))
     assert refused(lambda: q.get(timeout=5) if kind.has_leases else q.subscribe("daemon"))
-    again = penstock.open("q")
+    again = queueduct.open("q")
     again.put(item(3))
     q.close()
     del q
@@ -81,7 +81,7 @@ def test_what_is_on_lease_stays_with_a_living_process_that_closed_its_descriptor
     process = children.start(
         CLOSES
         + """
-q = penstock.open("q")
+q = queueduct.open("q")
 first, second = q.lease(1), q.lease(1)
 files = close_all()
 print("holds", flush=True)
@@ -96,7 +96,7 @@ sys.stdin.readline()
     assert process.stdout.readline() == "holds\n", process.stderr.read()
     assert sorted(number_of(q.get(timeout=30)) for _ in range(2)) == [2, 3]
     assert q.stats().participants >= 2
-    with pytest.raises(penstock.Empty):  # the other two have an owner who lives
+    with pytest.raises(queueduct.Empty):  # the other two have an owner who lives
         q.get(timeout=0.3)
     process.stdin.write("\n")
     process.stdin.flush()
@@ -114,10 +114,10 @@ def test_closing_the_handle_closes_no_strangers_descriptor(kind, children):
     out = children.run(
         CLOSES
         + """
-q = penstock.open("q")
+q = queueduct.open("q")
 q.put(item(1))
 files = close_all()
-other = penstock.open("q")   # has the number of the first one's descriptor, perhaps
+other = queueduct.open("q")   # has the number of the first one's descriptor, perhaps
 other.put(item(2))
 q.close()
 del q
@@ -136,10 +136,10 @@ def test_a_handle_that_gets_the_closed_number_is_not_taken_for_the_first(childre
     out = children.run(
         CLOSES
         + """
-first = penstock.BoundedQueue.create("q", 8)
+first = queueduct.BoundedQueue.create("q", 8)
 first.put(b"1")
 os.closerange(3, 256)
-second = penstock.BoundedQueue.open("q")
+second = queueduct.BoundedQueue.open("q")
 second.put(b"2")
 del first
 second.put(b"3")
@@ -155,7 +155,7 @@ def test_a_dead_process_whose_descriptors_were_closed_before_is_seen_to_be_dead(
     q = KINDS["bounded"].create("q")
     process = children.start(
         CLOSES
-        + "\nq = penstock.open('q')\nq.put(item(1))\nclose_all()\nprint('ready', flush=True)\nsys.stdin.readline()\n",
+        + "\nq = queueduct.open('q')\nq.put(item(1))\nclose_all()\nprint('ready', flush=True)\nsys.stdin.readline()\n",
         "bounded",
     )
     assert process.stdout.readline() == "ready\n"
@@ -168,15 +168,15 @@ def test_a_dead_process_whose_descriptors_were_closed_before_is_seen_to_be_dead(
 @pytest.mark.parametrize("sync", ["interval", "always"])
 def test_others_go_on_writing_to_their_disk_though_a_daemon_cannot_any_more(children, tmp_path, monkeypatch, sync):
     """Its syncs end for want of a descriptor: that is no failure of the disk, and nobody else's."""
-    if not penstock.segment.is_on_disk(tmp_path):
+    if not queueduct.segment.is_on_disk(tmp_path):
         pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("PENSTOCK_DIR", str(tmp_path))
-    q = penstock.EventQueue.create("q", sync=sync, sync_interval=0.001)
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
+    q = queueduct.EventQueue.create("q", sync=sync, sync_interval=0.001)
     daemon = children.start(
         CLOSES
         + """
 import threading
-q = penstock.open("q")
+q = queueduct.open("q")
 q.put(item(1))
 close_all()
 print("ready", flush=True)
@@ -185,7 +185,7 @@ while True:
     try:
         q.sync()
         raise SystemExit("it has no descriptor")
-    except (OSError, penstock.QueueClosed):
+    except (OSError, queueduct.QueueClosed):
         pass
 """,
         "events",

@@ -11,11 +11,11 @@ import uuid
 import pytest
 from edge_kinds import KINDS, item, number_of
 
-import penstock
+import queueduct
 from children import HERE, needs_root
 from deadline import PATIENCE_SECONDS, until
-from penstock import EventQueue
-from penstock.boot import is_kernels_own, kernel_boot_id
+from queueduct import EventQueue
+from queueduct.boot import is_kernels_own, kernel_boot_id
 from raw import RawEvents
 
 pytestmark = needs_root
@@ -99,16 +99,16 @@ def container(request):
 @pytest.fixture
 def disk(tmp_path, monkeypatch):
     """A directory of queues that is no memory."""
-    if not penstock.segment.is_on_disk(tmp_path):
+    if not queueduct.segment.is_on_disk(tmp_path):
         pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("PENSTOCK_DIR", str(tmp_path))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
 
 
 BOTH_WAYS = """
-import penstock
+import queueduct
 from edge_kinds import KINDS, item, number_of
 for kind in KINDS:
-    q = penstock.open(kind)
+    q = queueduct.open(kind)
     print(*(number_of(each) for each in KINDS[kind].consumer(q).get_many(20)))
     for number in range(100, 110):
         q.put(item(number))
@@ -127,7 +127,7 @@ def test_what_is_put_in_one_container_is_got_in_the_other(containers, container)
         q.close()
 
 
-LOOK = "import penstock; q = penstock.open('q'); print(q.end, q.earliest, q.epoch); q.put(b'x')"
+LOOK = "import queueduct; q = queueduct.open('q'); print(q.end, q.earliest, q.epoch); q.put(b'x')"
 
 
 @pytest.mark.parametrize("place", ["memory", "disk"])
@@ -145,8 +145,8 @@ def test_a_log_in_use_is_cut_by_no_container(containers, container, place, reque
 
 
 FILL_AND_DIE = """
-import os, penstock
-q = penstock.EventQueue.create("q", item="u8", sync="never", exist_ok=True)
+import os, queueduct
+q = queueduct.EventQueue.create("q", item="u8", sync="never", exist_ok=True)
 before = q.end
 q.put_many(range(1000))
 q.put_once([1, 2, 3], "feed", 1)
@@ -161,7 +161,7 @@ def test_a_container_that_is_started_anew_finds_all_that_the_kernel_has(containe
     for before in (0, 2003):
         died = containers.start(container, FILL_AND_DIE)
         assert died.communicate(timeout=3 * PATIENCE_SECONDS)[0] == f"{before}\n"
-    code = "import penstock; q = penstock.open('q'); print(q.end, q.put_once([1, 2, 3], 'feed', 1))"
+    code = "import queueduct; q = queueduct.open('q'); print(q.end, q.put_once([1, 2, 3], 'feed', 1))"
     assert containers.run(container, code) == "4003 0\n"
     with EventQueue.open("q") as q:
         assert (q.end, q.epoch) == (4003, 0)
@@ -179,12 +179,12 @@ def test_containers_and_the_host_take_turns_and_nothing_is_cut(containers, disk)
             assert q.end == expected + 1
             q.put(b"y")
         expected += 2
-    penstock.unlink("q")
+    queueduct.unlink("q")
 
 
 LEASE_AND_WAIT = """
-import sys, penstock
-leases = [penstock.open(name).lease(3, timeout=5) for name in sys.argv[1:]]
+import sys, queueduct
+leases = [queueduct.open(name).lease(3, timeout=5) for name in sys.argv[1:]]
 print(*map(len, leases), flush=True)
 input()
 """
@@ -205,7 +205,7 @@ def test_a_member_that_is_killed_in_another_pid_namespace_is_found_dead(containe
         got: list[int] = []
 
         def has_all(q=q, got=got) -> bool:
-            with contextlib.suppress(penstock.Empty):
+            with contextlib.suppress(queueduct.Empty):
                 got.extend(number_of(each) for each in q.get_many(3, timeout=0.05))
             return len(got) == 3
 
@@ -215,8 +215,8 @@ def test_a_member_that_is_killed_in_another_pid_namespace_is_found_dead(containe
 
 
 READ_AND_WAIT = """
-import penstock
-q = penstock.open("q")
+import queueduct
+q = queueduct.open("q")
 live, durable = q.subscribe(start="earliest"), q.subscribe("archive", start="earliest")
 print(len(live.get_many(2)), flush=True)
 input()
@@ -231,7 +231,7 @@ def test_readers_that_are_killed_in_another_pid_namespace_hold_nothing(container
         assert member.stdout is not None
         assert member.stdout.readline() == "2\n"
         assert [reader.is_attached for reader in q.readers()] == [True, True]
-        with pytest.raises(penstock.ReaderInUse):
+        with pytest.raises(queueduct.ReaderInUse):
             q.subscribe("archive")
         member.kill()
         until(lambda: [reader.is_attached for reader in q.readers()] == [False], "the end of the readers")
@@ -240,30 +240,30 @@ def test_readers_that_are_killed_in_another_pid_namespace_hold_nothing(container
 
 
 @pytest.mark.parametrize("place", ["memory", "disk"])
-@pytest.mark.parametrize("code", ["penstock.open('q')", "penstock.EventQueue.create('new')"])
+@pytest.mark.parametrize("code", ["queueduct.open('q')", "queueduct.EventQueue.create('new')"])
 def test_where_there_is_no_proc_the_error_says_what_to_mount_and_nothing_is_changed(containers, place, code, request):
     if place == "disk":
         request.getfixturevalue("disk")
     with EventQueue.create("q", sync="never") as q:
         q.put_many([b"item"] * 100)
-        process = containers.start("no proc", f"import penstock; {code}")
+        process = containers.start("no proc", f"import queueduct; {code}")
         _, err = process.communicate(timeout=3 * PATIENCE_SECONDS)
         assert process.returncode == 1
         assert "FileNotFoundError" in err
         assert "mount -t proc proc /proc" in err
-        assert (q.end, q.epoch, [queue.name for queue in penstock.queues()]) == (100, 0, ["q"])
+        assert (q.end, q.epoch, [queue.name for queue in queueduct.queues()]) == (100, 0, ["q"])
         q.unlink()
 
 
 @pytest.mark.parametrize("container", ["own boot id", "another's file as boot id", "no boot id"])
 def test_an_id_that_a_container_was_given_is_not_the_kernels(containers, container):
-    code = "from penstock.boot import kernel_boot_id; print(kernel_boot_id().hex())"
+    code = "from queueduct.boot import kernel_boot_id; print(kernel_boot_id().hex())"
     assert containers.run(container, code) == f"{bytes(16).hex()}\n"
 
 
 def test_the_kernels_own_id_is_known_on_the_host_and_where_proc_sys_is_mounted_read_only():
     assert kernel_boot_id() != bytes(16)
-    path = penstock.boot.PROC / "sys/kernel/random/boot_id"
+    path = queueduct.boot.PROC / "sys/kernel/random/boot_id"
     proc = "20 1 0:5 / /proc rw - proc proc rw\n"
     assert is_kernels_own(path, proc)
     assert is_kernels_own(path, proc + "30 20 0:5 /sys /proc/sys ro - proc proc rw\n")
@@ -282,5 +282,5 @@ def test_a_container_does_not_hide_that_the_machine_was_started_anew(containers,
         assert raw.get_control("boot_id") == 0
         raw.start_anew()
         raw.set_control("boot_id", 0)
-    found = containers.run("own boot id", "import penstock; q = penstock.open('q'); print(q.end, q.epoch)")
+    found = containers.run("own boot id", "import queueduct; q = queueduct.open('q'); print(q.end, q.epoch)")
     assert found == "1003 1\n"  # put_once has synced

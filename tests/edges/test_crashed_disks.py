@@ -10,7 +10,7 @@ import os
 import pytest
 from preloading import needs_compiler, preload
 
-import penstock
+import queueduct
 from raw import RawEvents
 
 pytestmark = needs_compiler
@@ -18,11 +18,11 @@ pytestmark = needs_compiler
 PUT = 6000
 WORK = """
 import ctypes, os, sys
-import penstock
+import queueduct
 from raw import RawEvents
 folder, form, sync, work = sys.argv[1:]
 value = (lambda number: number + 1) if form == "records" else (lambda number: b"item %d" % number)
-q = penstock.EventQueue.create(
+q = queueduct.EventQueue.create(
     "q", item="<u8" if form == "records" else bytes, sync=sync, sync_interval=3600, max_bytes=1 << 20, chunk_bytes=8192
 )
 with RawEvents("q") as raw:
@@ -61,9 +61,9 @@ os.kill(os.getpid(), 9)
 def test_what_was_synced_is_the_same_or_gone_and_never_something_else(
     tmp_path, monkeypatch, children, form, sync, work
 ):
-    if not penstock.segment.is_on_disk(tmp_path):
+    if not queueduct.segment.is_on_disk(tmp_path):
         pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("PENSTOCK_DIR", str(tmp_path / "queues"))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path / "queues"))
     preload(monkeypatch, "remember", REMEMBER=tmp_path / "remembered")
     worker = children.start(WORK, tmp_path, form, sync, work)
     assert worker.communicate(timeout=90) == ("", "")
@@ -73,7 +73,7 @@ def test_what_was_synced_is_the_same_or_gone_and_never_something_else(
         raw.start_anew()
     monkeypatch.delenv("LD_PRELOAD")
     expected = (lambda number: number + 1) if form == "records" else (lambda number: b"item %d" % number)
-    with penstock.EventQueue.open("q") as q:
+    with queueduct.EventQueue.open("q") as q:
         assert q.end >= PUT
         kept = list(q.read(q.earliest, q.end))
         assert kept == [expected(number) for number in range(q.earliest, q.end)]

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from edge_kinds import KINDS, item, number_of
 
-import penstock
+import queueduct
 from deadline import until
-from penstock import SlotQueue
+from queueduct import SlotQueue
 from raw import POP, RawSegment, claim_as_the_dead
 
-JOINS = "import sys, penstock; from edges.edge_kinds import item; penstock.open('q').put(item(9)); print('in')"
+JOINS = "import sys, queueduct; from edges.edge_kinds import item; queueduct.open('q').put(item(9)); print('in')"
 
 
 def run_at_once(count, work):
@@ -47,7 +47,7 @@ def test_whoever_waited_for_the_end_of_threads_is_not_refused_for_their_lines(ki
     """Not even in the moment between the end that Python sees and the end of the thread."""
     KINDS[kind].create("q", participants=4).close()
     for _ in range(5):
-        with penstock.open("q") as q:
+        with queueduct.open("q") as q:
             run_at_once(4, functools.partial(q.put, item(1)))
             q.put(item(2))
             if KINDS[kind].has_leases:
@@ -63,7 +63,7 @@ def test_a_lease_outlives_the_thread_that_took_it(kind, children):
     q.put(item(1))
     held = []
     run_at_once(1, lambda: held.append(q.lease(1)))
-    with pytest.raises(penstock.Empty):
+    with pytest.raises(queueduct.Empty):
         q.get(timeout=0.2)
     assert children.run(JOINS) == "in\n"
     assert number_of(q.get(timeout=30)) == 9
@@ -79,7 +79,7 @@ def test_slots_that_an_ended_thread_left_to_others_keep_its_line_until_they_are_
         q.put(item(number))
     taken, loaned = [], []
     run_at_once(1, lambda: (taken.extend([q.take(), q.take()]), loaned.append(q.loan())))
-    other = penstock.open("q")
+    other = queueduct.open("q")
     assert number_of(other.get(timeout=30)) == 2
     assert other.try_get() is None  # the two are in use
     until(lambda: q.stats().participants == 3)
@@ -103,12 +103,12 @@ def test_a_new_thread_has_the_line_that_is_kept_when_there_is_no_other():
     def try_to(call):
         try:
             call()
-        except penstock.TooManyParticipants:
+        except queueduct.TooManyParticipants:
             return False
         return True
 
     q.close()
-    q = penstock.open("q")
+    q = queueduct.open("q")
     run_at_once(1, take_later)
     later = []
     run_at_once(1, lambda: until(lambda: try_to(lambda: later.append(q.try_get("nothing")))))
@@ -120,7 +120,7 @@ def test_a_new_thread_has_the_line_that_is_kept_when_there_is_no_other():
 @pytest.mark.parametrize("apart", [1, 1 << 10, (1 << 22) + 12345])
 def test_two_dead_consumers_of_one_line_keep_nobody_out_however_far_apart(apart):
     """Both had an item that nobody else has had since, and there is no other line."""
-    q = penstock.BoundedQueue.create("q", 1 << 23, item="u1", participants=1)
+    q = queueduct.BoundedQueue.create("q", 1 << 23, item="u1", participants=1)
     count = apart + 1
     with RawSegment("q") as raw:  # as a producer leaves it, without the time that takes
         generations = memoryview(raw.memory)[raw.field("generations_offset") :].cast("Q")
@@ -133,14 +133,14 @@ def test_two_dead_consumers_of_one_line_keep_nobody_out_however_far_apart(apart)
         raw.push_position = count
     q.close()
     claim_as_the_dead("q", 0, POP, 0, 1)
-    with penstock.BoundedQueue.open("q") as one:
+    with queueduct.BoundedQueue.open("q") as one:
         one.qsize()
         assert one.try_put(5) is True  # joins the line of the first: it is inherited
     with RawSegment("q") as raw:
         raw.pop_position = apart
         assert raw.word(raw.line_offset(0) + 40) != 0
     claim_as_the_dead("q", 0, POP, apart, 1)
-    with penstock.BoundedQueue.open("q") as again:
+    with queueduct.BoundedQueue.open("q") as again:
         assert [int(again.get(timeout=30)) for _ in range(3)].count(5) == 1
         assert again.stats().adopted == 2
         with RawSegment("q") as raw:

@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 from edge_kinds import KINDS, item
 
-import penstock
-from penstock import OverwritingQueue, creating, segment
+import queueduct
+from queueduct import OverwritingQueue, creating, segment
 
-PENSTOCK = str(Path(penstock.__file__).parent)
+QUEUEDUCT = str(Path(queueduct.__file__).parent)
 
 # What a create, an open or an adopt calls of the system, by module.
 CALLS: list[tuple[Any, str]] = [
@@ -115,7 +115,7 @@ def injected(folder: Path, work: Callable[[], Any], failure: str, is_late: bool,
         assert held(folder)[1:] == ([], []), f"call {failing} of {failure}"
         if sorted(os.listdir(folder)) != kept:  # what failed was of no consequence, and it made a queue
             assert os.listdir(folder) == ["q"], f"call {failing} of {failure}"
-            penstock.unlink("q")
+            queueduct.unlink("q")
         failing += 1
 
 
@@ -145,7 +145,7 @@ def test_whichever_call_fails_a_create_returns_a_queue_or_leaves_nothing(
                 injection.is_on = False
             if created:  # the failure was of no consequence, or there was none
                 assert os.listdir(queue_dir) == ["q"]
-                penstock.unlink("q")
+                queueduct.unlink("q")
             assert held(queue_dir) == NOTHING, f"call {failing}, late={is_late}"
             if injection.calls <= failing:
                 break
@@ -175,9 +175,9 @@ def test_whichever_call_fails_an_open_leaves_the_queue_as_it_was_and_nothing_ope
     q = KINDS[kind].create("q")
     q.put(item(7))
     q.close()
-    for work in (lambda: penstock.open("q"), lambda: KINDS[kind].create("q", exist_ok=True)):
+    for work in (lambda: queueduct.open("q"), lambda: KINDS[kind].create("q", exist_ok=True)):
         assert injected(queue_dir, work, failure, False, ["q"]) > 3
-    with penstock.open("q") as q:
+    with queueduct.open("q") as q:
         assert KINDS[kind].consumer(q).get(timeout=10) == item(7)
 
 
@@ -209,7 +209,7 @@ def test_whichever_call_fails_an_adopt_leaves_the_file_as_it_was(failure, queue_
             assert held(queue_dir) == (["q"], [], []), f"call {failing}, late={is_late}"
             if not is_adopted and path.read_bytes() != data:
                 # only behind the last step: then it is adopted, and open() finds it
-                with penstock.open("q") as q:
+                with queueduct.open("q") as q:
                     assert q.get(timeout=10) == bytes(64)
             elif not is_adopted:
                 with OverwritingQueue.adopt("q") as q:
@@ -221,12 +221,12 @@ def test_whichever_call_fails_an_adopt_leaves_the_file_as_it_was(failure, queue_
 
 
 def lines_of(work: Callable[[], Any], interrupted: int) -> int:
-    """Run the work, and interrupt it before the n-th line of penstock's own Python; how many lines ran."""
+    """Run the work, and interrupt it before the n-th line of queueduct's own Python; how many lines ran."""
     lines = 0
 
     def trace(frame: Any, event: str, arg: Any) -> Any:
         nonlocal lines
-        if not frame.f_code.co_filename.startswith(PENSTOCK) or frame.f_code.co_name in LAST_STEPS:
+        if not frame.f_code.co_filename.startswith(QUEUEDUCT) or frame.f_code.co_name in LAST_STEPS:
             return None
         if event == "line":
             lines += 1
@@ -251,14 +251,14 @@ def test_an_interrupt_before_any_line_of_create_leaves_nothing(
     if not has_unnamed_files:
         without_unnamed_files(monkeypatch)
     total = lines_of(lambda: KINDS[kind].create("q").close(), -1)
-    penstock.unlink("q")
+    queueduct.unlink("q")
     assert total > 50
     last = total - 40  # from about here on there is something to undo
     for number in range(total) if is_long else (*range(0, last, 9), *range(last, total)):
         with contextlib.suppress(KeyboardInterrupt):
             lines_of(lambda: KINDS[kind].create("q").close(), number)
             assert os.listdir(queue_dir) == ["q"]
-            penstock.unlink("q")
+            queueduct.unlink("q")
         assert held(queue_dir) == NOTHING, f"line {number} of {total}"
 
 
@@ -280,7 +280,7 @@ def test_with_any_number_of_descriptors_left_a_create_works_or_leaves_nothing(ki
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             assert os.listdir(queue_dir) == (["q"] if outcomes[-1] else [])
             if outcomes[-1]:
-                penstock.unlink("q")
+                queueduct.unlink("q")
             assert held(queue_dir) == NOTHING
         assert (outcomes[0], outcomes[-1]) == (False, True)
         assert outcomes == sorted(outcomes)
@@ -313,27 +313,27 @@ def test_without_address_space_a_create_leaves_nothing_and_says_what_to_raise(ki
 
 
 def test_a_create_that_fails_does_not_remove_the_queue_of_somebody_else(queue_dir):
-    with penstock.BoundedQueue.create("q", 8) as first:
+    with queueduct.BoundedQueue.create("q", 8) as first:
         first.put(b"kept")
-        with pytest.raises(penstock.QueueExists, match="open it, or unlink it first"):
-            penstock.BoundedQueue.create("q", 8)
-        with pytest.raises(penstock.QueueExists, match="of another shape"):
-            penstock.BoundedQueue.create("q", 16, exist_ok=True)
-    with penstock.open("q") as again:
+        with pytest.raises(queueduct.QueueExists, match="open it, or unlink it first"):
+            queueduct.BoundedQueue.create("q", 8)
+        with pytest.raises(queueduct.QueueExists, match="of another shape"):
+            queueduct.BoundedQueue.create("q", 16, exist_ok=True)
+    with queueduct.open("q") as again:
         assert again.get(timeout=10) == b"kept"
 
 
 def test_what_is_unlinked_between_the_two_looks_of_exist_ok_is_created(queue_dir, monkeypatch):
-    penstock.BoundedQueue.create("q", 8).close()
+    queueduct.BoundedQueue.create("q", 8).close()
     real = segment.open_segment
 
     def late(*args: Any, **kwargs: Any) -> Any:
         monkeypatch.setattr(creating.segment, "open_segment", real)
-        penstock.unlink("q")
+        queueduct.unlink("q")
         return real(*args, **kwargs)
 
     monkeypatch.setattr(creating.segment, "open_segment", late)
-    with penstock.BoundedQueue.create("q", 8, exist_ok=True) as q:
+    with queueduct.BoundedQueue.create("q", 8, exist_ok=True) as q:
         q.put(np.bytes_(b"x"))
     assert os.listdir(queue_dir) == ["q"]
 

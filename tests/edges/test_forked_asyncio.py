@@ -7,7 +7,7 @@ from edge_kinds import KINDS
 
 WAITS = """
 import asyncio, os, sys, threading
-import penstock
+import queueduct
 from children import fork
 from deadline import until
 from edges.edge_kinds import KINDS, item, number_of
@@ -27,12 +27,12 @@ def child():
 
 async def main():
     waiting = asyncio.create_task(taken.aget(timeout=60))
-    while not any(thread.name == "penstock-aio" for thread in threading.enumerate()):
+    while not any(thread.name == "queueduct-aio" for thread in threading.enumerate()):
         await asyncio.sleep(0.001)
     pid = fork()
     if pid == 0:
         waiting.cancel()
-        other = penstock.open("q")
+        other = queueduct.open("q")
         threading.Timer(0.1, other.put, [item(1)]).start()  # while the child waits
         os._exit(child())
     if taken is q:
@@ -64,14 +64,14 @@ def test_a_child_forked_while_its_parent_awaits_room_awaits_it_as_well(children)
     out = children.run(
         """
 import asyncio, os, threading
-import penstock
+import queueduct
 from children import fork
-q = penstock.BoundedQueue.create("q", 2)
+q = queueduct.BoundedQueue.create("q", 2)
 q.put(b"1")
 q.put(b"2")
 async def main():
     waiting = asyncio.create_task(q.aput(b"3", timeout=60))
-    while not any(thread.name == "penstock-aio" for thread in threading.enumerate()):
+    while not any(thread.name == "queueduct-aio" for thread in threading.enumerate()):
         await asyncio.sleep(0.001)
     pid = fork()
     if pid == 0:

@@ -10,9 +10,9 @@ import warnings
 
 import pytest
 
-import penstock
+import queueduct
 from children import fork
-from penstock import BoundedQueue, EventQueue, GrowingQueue, IndexQueue, QueueNotShared
+from queueduct import BoundedQueue, EventQueue, GrowingQueue, IndexQueue, QueueNotShared
 
 MAKERS = {"bounded": lambda: BoundedQueue(8), "growing": GrowingQueue, "events": EventQueue}
 
@@ -141,9 +141,9 @@ def test_a_process_of_multiprocessing_that_gets_one_ends_with_an_error(kind):
 def test_a_child_that_returns_from_a_handler_into_a_wait_is_refused(maker, children):
     child = children.start(
         f"""
-import os, signal, penstock
+import os, signal, queueduct
 from children import fork
-q = penstock.{maker}
+q = queueduct.{maker}
 forked = []
 def on_signal(*_):
     forked.append(fork())
@@ -153,7 +153,7 @@ signal.signal(signal.SIGALRM, on_signal)
 signal.setitimer(signal.ITIMER_REAL, 0.05)
 try:
     item = q.get(timeout=60)
-except penstock.QueueNotShared:
+except queueduct.QueueNotShared:
     os._exit(7)
 print(item, os.waitstatus_to_exitcode(os.waitpid(forked[0], 0)[1]))
 """
@@ -217,7 +217,7 @@ def test_a_fork_that_executes_another_program_is_no_concern(children):
     assert q.get() == "x"
 
 
-def test_the_error_is_a_penstock_error_and_no_closed_handle():
+def test_the_error_is_a_queueduct_error_and_no_closed_handle():
     """Who ends quietly when a handle was closed must not do so here."""
-    assert issubclass(QueueNotShared, penstock.PenstockError)
-    assert not issubclass(QueueNotShared, penstock.QueueClosed)
+    assert issubclass(QueueNotShared, queueduct.QueueductError)
+    assert not issubclass(QueueNotShared, queueduct.QueueClosed)

@@ -9,7 +9,7 @@ import time
 import pytest
 from edge_kinds import KINDS, item, number_of
 
-import penstock
+import queueduct
 from deadline import until
 from published import Published
 
@@ -17,7 +17,7 @@ PROMPTLY_SECONDS = 10.0  # to tell a wait from a hang on a busy machine; the pro
 
 VICTIM = """
 import contextlib, os, random, signal, sys, threading, time
-import penstock
+import queueduct
 from children import fork
 from edges.edge_kinds import KINDS, item
 kind, children_wanted, seed = KINDS[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3])
@@ -29,11 +29,11 @@ class GivenUp(Exception):
 def work():
     number = 1000
     while True:
-        mine = penstock.open("q")
+        mine = queueduct.open("q")
         mine.try_put(item(number))
         number += 1
         if kind.has_leases:
-            with contextlib.suppress(GivenUp, penstock.Empty), mine.lease(2, timeout=0):
+            with contextlib.suppress(GivenUp, queueduct.Empty), mine.lease(2, timeout=0):
                 raise GivenUp
             mine.try_get()
         else:
@@ -57,11 +57,11 @@ signal.pause()
 
 HOLDER = """
 import os, signal, sys, threading
-import penstock
+import queueduct
 from children import fork
 held = []
 def work():
-    mine = penstock.open("q")
+    mine = queueduct.open("q")
     held.append(mine.lease(3))
 thread = threading.Thread(target=work)
 thread.start()
@@ -79,9 +79,9 @@ signal.pause()
 
 FORKS_WITHIN_OPEN = """
 import os, signal, sys
-import penstock
+import queueduct
 from children import fork
-from penstock import segment
+from queueduct import segment
 children = []
 def forks_first(function):
     def call(self):
@@ -95,7 +95,7 @@ def forks_first(function):
     return call
 for name in ("take_lock_fd", "take_memory"):
     setattr(segment.Segment, name, forks_first(getattr(segment.Segment, name)))
-mine = penstock.open("q")
+mine = queueduct.open("q")
 held = mine.lease(3) if hasattr(mine, "lease") else mine.subscribe("edge", start="earliest")
 print(*children, flush=True)
 signal.pause()
@@ -170,15 +170,15 @@ def test_a_child_forked_beside_a_busy_thread_uses_the_handle_itself(kind, childr
     q = KINDS[kind].create("q")
     work = """
 import os, sys, threading
-import penstock
+import queueduct
 from children import fork
 from edges.edge_kinds import KINDS, item
 kind = KINDS[sys.argv[1]]
-q = penstock.open("q")
+q = queueduct.open("q")
 is_over = threading.Event()
 def work():
     while not is_over.is_set():
-        with penstock.open("q") as other:
+        with queueduct.open("q") as other:
             other.put(item(1))
         taken = kind.consumer(q) if kind.has_leases else q.subscribe(None, start="earliest")
         taken.try_get()
@@ -209,9 +209,9 @@ def test_a_fork_while_a_thread_ends_leaves_the_child_able_to_join(children):
     out = children.run(
         """
 import os, threading
-import penstock
+import queueduct
 from children import fork
-q = penstock.BoundedQueue.create("q", 64, participants=4)
+q = queueduct.BoundedQueue.create("q", 64, participants=4)
 for _ in range(60):
     thread = threading.Thread(target=lambda: (q.put(b"x"), q.get()))
     thread.start()
@@ -234,9 +234,9 @@ def test_a_child_forked_beside_an_adoption_does_not_keep_others_from_it(children
     process = children.start(
         """
 import os, signal, sys, threading, time
-import penstock
+import queueduct
 from children import fork
-from penstock import adopting
+from queueduct import adopting
 def forks():
     pid = fork()
     if pid == 0:
@@ -248,15 +248,15 @@ def forks_and_dies(*arguments):
     time.sleep(0.3)  # for the fork, if it can be
     os.kill(os.getpid(), signal.SIGKILL)
 adopting.add_own_part = forks_and_dies
-penstock.OverwritingQueue.adopt("q")
+queueduct.OverwritingQueue.adopt("q")
 """
     )
     process.wait(60)
     orphans.extend(map(int, process.stdout.readline().split()))
     began = time.monotonic()
-    penstock.OverwritingQueue.adopt("q").close()
+    queueduct.OverwritingQueue.adopt("q").close()
     assert time.monotonic() - began < PROMPTLY_SECONDS
 
 
 def test_every_kind_is_in_the_campaign():
-    assert set(KINDS) == set(penstock.opening.CLASSES)
+    assert set(KINDS) == set(queueduct.opening.CLASSES)

@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 from edge_kinds import KINDS, item, number_of
 
-import penstock
+import queueduct
 from children import Children, needs_root
-from penstock import DataLost, Empty, EventQueue, Full
+from queueduct import DataLost, Empty, EventQueue, Full
 
 pytestmark = needs_root
 
@@ -70,7 +70,7 @@ def room(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         mount = ["mount", "-o", "loop", str(image), str(folder)]
     if subprocess.run(mount, capture_output=True).returncode:
         pytest.skip(f"cannot mount {request.param} here")
-    monkeypatch.setenv("PENSTOCK_DIR", str(folder))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(folder))
     yield Room(folder)
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
@@ -145,7 +145,7 @@ class Witness:
 
     def do_growth(self) -> None:
         """More than the first part of any queue that grows has room for."""
-        if isinstance(self.q, penstock.OverwritingQueue):
+        if isinstance(self.q, queueduct.OverwritingQueue):
             return
         while count := self.refused(lambda: self.q.put_many([item(self.next + i) for i in range(100)], block=False)):
             self.acknowledge(count)
@@ -229,7 +229,7 @@ class Witness:
             self.q.sync()
 
     def do_set_capacity(self) -> None:
-        if isinstance(self.q, penstock.SlotQueue):
+        if isinstance(self.q, queueduct.SlotQueue):
             evicted: list[int] = []
             self.q.set_capacity(10, on_evict=lambda each: evicted.append(number_of(each)))
             assert evicted == self.expected[: len(evicted)]
@@ -241,12 +241,12 @@ class Witness:
         assert self.q.stats()
 
     def do_open(self) -> None:
-        with penstock.open("q") as again:
+        with queueduct.open("q") as again:
             assert again.qsize() == len(self.expected)
 
     def do_close_and_open(self) -> None:
         self.q.close()
-        self.q = penstock.open("q")
+        self.q = queueduct.open("q")
         self.consumer = self.kind.consumer(self.q)
 
     def do_create_another(self) -> None:
@@ -263,7 +263,7 @@ class Witness:
     def do_shutdown(self) -> None:
         self.q.shutdown()
         assert [number_of(self.consumer.get(timeout=5)) for _ in self.expected] == self.expected
-        with pytest.raises(penstock.ShutDown):
+        with pytest.raises(queueduct.ShutDown):
             self.consumer.get(timeout=5)
         self.q.close()
         self.q.unlink()
@@ -363,7 +363,7 @@ def test_whoever_fills_it_beside_us_costs_nobody_an_item(kind, room, children, i
             except OSError as error:
                 assert is_refusal(error), error
                 if "q" in os.listdir(room.folder):  # made, and then a put was refused
-                    penstock.unlink("q")
+                    queueduct.unlink("q")
         sequence = 0
         end = time.monotonic() + (20 if is_long else 0.7)
         while time.monotonic() < end:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from edge_kinds import KINDS, item, number_of
 
-import penstock
+import queueduct
 from children import fork
 
 
@@ -22,7 +22,7 @@ class Refused(Exception):
     """What a hostile argument raises."""
 
 
-ALLOWED = (Refused, TypeError, ValueError, AttributeError, penstock.PenstockError, penstock.Empty, penstock.Full)
+ALLOWED = (Refused, TypeError, ValueError, AttributeError, queueduct.QueueductError, queueduct.Empty, queueduct.Full)
 
 
 class Hostile:
@@ -118,7 +118,7 @@ def hostile_to(q: Any) -> list[Any]:
     return found
 
 
-OTHER = "import sys, penstock; penstock.open('q').put(sys.argv[1].encode(), timeout=1)"
+OTHER = "import sys, queueduct; queueduct.open('q').put(sys.argv[1].encode(), timeout=1)"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -164,7 +164,7 @@ def test_a_commit_whose_argument_forks_commits_in_the_parent_alone(children, arg
                     reader.commit(Forks())
                 else:
                     reader.commit(1, epoch=Forks())
-            except penstock.QueueClosed:
+            except queueduct.QueueClosed:
                 os._exit(0 if forked == [0] else 2)
             if forked == [0]:
                 os._exit(1)
@@ -186,7 +186,7 @@ def test_a_commit_whose_argument_ends_its_reader_moves_nobody_elses_place():
                 return 40
 
         position = Ends()
-        with pytest.raises(penstock.QueueClosed):
+        with pytest.raises(queueduct.QueueClosed):
             reader.commit(position)
         assert position.other.committed == 0
 
@@ -194,7 +194,7 @@ def test_a_commit_whose_argument_ends_its_reader_moves_nobody_elses_place():
 LYING = """
 import contextlib, sys, warnings
 import numpy as np
-import penstock
+import queueduct
 from edges.edge_kinds import KINDS, item
 
 warnings.simplefilter("ignore")  # Python's own, of what __index__ may return
@@ -214,7 +214,7 @@ def committing(call):
         call(reader)
 
 def looking():
-    with penstock.EventQueue.create("records", item=np.dtype("i8")) as records, records.subscribe() as reader:
+    with queueduct.EventQueue.create("records", item=np.dtype("i8")) as records, records.subscribe() as reader:
         with reader.view(Index(0)):
             pass
 
@@ -234,10 +234,10 @@ CALLS = {
     "commit": lambda: committing(lambda reader: reader.commit(many)),
     "reader_get_many": lambda: committing(lambda reader: reader.get_many(few, block=False)),
     "view": looking,
-    "create": lambda: penstock.SlotQueue.create("other", few),
-    "index": lambda: penstock.IndexQueue(4).push(many),
-    "index_of_a_liar": lambda: penstock.IndexQueue(4).push(Liar(1 << 40)),
-    "index_create": lambda: penstock.IndexQueue(many),
+    "create": lambda: queueduct.SlotQueue.create("other", few),
+    "index": lambda: queueduct.IndexQueue(4).push(many),
+    "index_of_a_liar": lambda: queueduct.IndexQueue(4).push(Liar(1 << 40)),
+    "index_create": lambda: queueduct.IndexQueue(many),
 }
 kind = KINDS[sys.argv[1]]
 with kind.create("q") as q:
@@ -300,7 +300,7 @@ def test_a_commit_whose_argument_closes_the_reader_moves_nobody(argument):
 
         position = Acting(3, hand_over) if argument == "position" else 3
         epoch = Acting(0, hand_over) if argument == "epoch" else None
-        with pytest.raises(penstock.QueueClosed):
+        with pytest.raises(queueduct.QueueClosed):
             reader.commit(position, epoch=epoch)
         assert others[0].committed == 0
 
@@ -319,5 +319,5 @@ def test_a_publish_whose_argument_forks_is_the_parents(children):
         children.forks.add(pids[0])
         assert children.wait(pids[0]) == 7
         assert q.get(timeout=5) == b"abc"
-        with contextlib.suppress(penstock.Empty):
+        with contextlib.suppress(queueduct.Empty):
             raise AssertionError(q.get(timeout=0.2))

@@ -9,10 +9,10 @@ import time
 import pytest
 from edge_kinds import KINDS, item, number_of
 
-import penstock
+import queueduct
 from deadline import PATIENCE_SECONDS
-from penstock import BoundedQueue, EventQueue, GrowingQueue
-from penstock._aio import Bridge
+from queueduct import BoundedQueue, EventQueue, GrowingQueue
+from queueduct._aio import Bridge
 
 IDLE_SECONDS = 0.4
 SPENT_LIMIT = 0.05  # of processor time meanwhile: who tries again and again has used all of it
@@ -30,7 +30,7 @@ FULL = {
     "growing, at its budget": lambda: GrowingQueue.create("q", steps=4, max_bytes=1 << 17),
     "growing, of records": lambda: GrowingQueue.create("q", item="S64", steps=1),
     "growing, of objects": lambda: GrowingQueue.create("q", item=object, steps=1),
-    "slots": lambda: penstock.SlotQueue.create("q", capacity=4, slot_bytes=64),
+    "slots": lambda: queueduct.SlotQueue.create("q", capacity=4, slot_bytes=64),
 }
 
 

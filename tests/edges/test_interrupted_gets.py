@@ -11,10 +11,10 @@ import signal
 import pytest
 from interrupting import STRIKES, Item, Struck, arm, handling, numbers_of, send, send_to_thread, struck_by
 
-import penstock
+import queueduct
 from children import fork
 from deadline import until
-from penstock.opening import CLASSES
+from queueduct.opening import CLASSES
 
 COUNT = 12
 KINDS = list(CLASSES)
@@ -41,7 +41,7 @@ def filled(kind):
 def rest_of(consumer):
     """All that can be got without waiting."""
     got = []
-    with contextlib.suppress(penstock.Empty):
+    with contextlib.suppress(queueduct.Empty):
         while True:
             got += numbers_of(consumer.get_many(COUNT, block=False))
     return got
@@ -268,7 +268,7 @@ class TestUnpicklingMayUseTheQueue:
             with arm(2, q.close):
                 got = numbers_of(consumer.get_many(5))
             assert got == [0, 1, 2, 3, 4]
-            with pytest.raises(penstock.QueueClosed):
+            with pytest.raises(queueduct.QueueClosed):
                 consumer.get_many(5)
             if kind != "events":
                 assert rest_of(other) == list(range(5, COUNT))
@@ -291,7 +291,7 @@ class TestUnpicklingMayUseTheQueue:
                 except BaseException as error:
                     if pids[0] == os.getpid():
                         raise
-                    os._exit(0 if kind == "events" and type(error) is penstock.QueueClosed else 2)
+                    os._exit(0 if kind == "events" and type(error) is queueduct.QueueClosed else 2)
             assert children.wait(pids[1]) == 0
             assert got == [0, 1, 2, 3, 4]
             got += rest_of(consumer)
@@ -340,7 +340,7 @@ def test_a_callback_that_raises_has_its_item_and_no_other_is_lost():
 
 
 def test_an_overwriting_queue_whose_shelf_is_full_keeps_the_item_for_its_handle():
-    with penstock.OverwritingQueue.create("q", capacity=8, item=object) as q:
+    with queueduct.OverwritingQueue.create("q", capacity=8, item=object) as q:
         q.put_many([Item(i) for i in range(8)])
         held = []
         while q.qsize():
@@ -349,7 +349,7 @@ def test_an_overwriting_queue_whose_shelf_is_full_keeps_the_item_for_its_handle(
             q.put(Item(i))
             try:
                 held.append(q.lease(1, timeout=0.01))
-            except penstock.Empty:
+            except queueduct.Empty:
                 break
         with arm(i, STRIKES["Ctrl-C"][1]), pytest.raises(KeyboardInterrupt):
             q.get()

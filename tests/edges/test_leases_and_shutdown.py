@@ -12,9 +12,9 @@ import time
 import pytest
 from edge_kinds import KINDS, item, number_of
 
-import penstock
+import queueduct
 from deadline import until, until_parked
-from penstock import Empty, ShutDown
+from queueduct import Empty, ShutDown
 
 LEASING = {name: kind for name, kind in KINDS.items() if kind.has_leases}
 LOOKS_SECONDS = 0.25  # two looks for the dead
@@ -219,7 +219,7 @@ def test_who_has_a_lease_itself_is_told_at_once_and_may_ask_again(q):
         q.get()
 
 
-OTHERS = {"opened": lambda q: penstock.open(q.name), "unpickled": lambda q: pickle.loads(pickle.dumps(q))}
+OTHERS = {"opened": lambda q: queueduct.open(q.name), "unpickled": lambda q: pickle.loads(pickle.dumps(q))}
 
 
 @pytest.mark.parametrize("other", OTHERS)
@@ -238,10 +238,10 @@ def test_who_has_a_lease_by_one_handle_is_told_at_once_by_another(q, get, other)
                 outcomes.append(GETS[get](again))
             except ShutDown:
                 outcomes.append([])
-        with penstock.open(q.name) as again, pytest.raises(ShutDown):
+        with queueduct.open(q.name) as again, pytest.raises(ShutDown):
             again.get_nowait()
         held.release()
-        with penstock.open(q.name) as again, pytest.raises(ShutDown):
+        with queueduct.open(q.name) as again, pytest.raises(ShutDown):
             again.get()
 
     q.shutdown()
@@ -341,7 +341,7 @@ def test_stats_tell_how_many_items_are_on_lease(q):
 
 @pytest.mark.parametrize("kind", ["bounded", "growing"])
 def test_long_items_on_lease_count_once(kind):
-    with {"bounded": penstock.BoundedQueue, "growing": penstock.GrowingQueue}[kind].create(
+    with {"bounded": queueduct.BoundedQueue, "growing": queueduct.GrowingQueue}[kind].create(
         "long", slot_bytes=16
     ) as long:
         long.put_many([b"a" * 100, b"b", b"c" * 50])
@@ -364,7 +364,7 @@ def test_what_is_taken_over_again_and_again_is_counted_once(q):
 
 
 def test_a_taken_slot_is_waited_for_as_a_lease_is():
-    with penstock.SlotQueue.create("s", capacity=4) as s:
+    with queueduct.SlotQueue.create("s", capacity=4) as s:
         s.put(item(7))
         taken = s.take()
         s.shutdown()

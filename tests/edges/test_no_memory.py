@@ -8,9 +8,9 @@ import functools
 import numpy as np
 import pytest
 
-import penstock
-from penstock import EventQueue, GrowingQueue
-from penstock.opening import CLASSES
+import queueduct
+from queueduct import EventQueue, GrowingQueue
+from queueduct.opening import CLASSES
 
 _testcapi = pytest.importorskip("_testcapi", reason="this Python was built without its own test modules")
 
@@ -75,7 +75,7 @@ def check(q, call, make, number_of, lasts):
         found = without_memory(first, lasts, call(consumer))
         failures += found is None
         got += taken(found, call, number_of)
-        with contextlib.suppress(penstock.Empty):  # what a lease gave back comes in a moment
+        with contextlib.suppress(queueduct.Empty):  # what a lease gave back comes in a moment
             while len(got) < COUNT:
                 got.append(number_of(consumer.get(timeout=5)))
         assert consumer.try_get(END) is END
@@ -94,7 +94,7 @@ def test_whatever_cannot_be_allocated_everything_is_got_once(kind, form, call, l
         assert 0 < check(q, call, *FORMS[form][1:], lasts) < ALLOCATIONS
 
 
-@pytest.mark.parametrize("make", [lambda: penstock.BoundedQueue(16), GrowingQueue, EventQueue])
+@pytest.mark.parametrize("make", [lambda: queueduct.BoundedQueue(16), GrowingQueue, EventQueue])
 @pytest.mark.parametrize("call", [get, get_many])
 @pytest.mark.parametrize("lasts", [False, True], ids=["once", "from there on"])
 def test_references_are_got_once_whatever_cannot_be_allocated(make, call, lasts):

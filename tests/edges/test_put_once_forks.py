@@ -9,7 +9,7 @@ import threading
 import pytest
 from edge_kinds import KINDS, item, number_of
 
-import penstock
+import queueduct
 from children import fork
 from deadline import until, until_parked
 
@@ -44,7 +44,7 @@ def test_a_child_forked_in_the_middle_of_put_once_is_told_and_its_parent_goes_on
     drainer.start()
     try:
         put = q.put_once(batch, "feed", 1, timeout=30)
-    except penstock.ProducerInUse:
+    except queueduct.ProducerInUse:
         if forked == [0]:
             os._exit(0)
         raise
@@ -68,7 +68,7 @@ def test_a_child_forked_in_the_middle_of_put_once_is_told_and_its_parent_goes_on
 def take(reader) -> list[int]:
     try:
         got = [number_of(each) for each in reader.get_many(1000, timeout=0.05)]
-    except penstock.Empty:
+    except queueduct.Empty:
         return []
     if hasattr(reader, "commit"):
         reader.commit()

@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 from edge_kinds import KINDS, item, number_of
 
-import penstock
-from penstock import DataLost, EventQueue
+import queueduct
+from queueduct import DataLost, EventQueue
 from raw import RawEvents
 
 
 @pytest.fixture(autouse=True)
 def disk(tmp_path, monkeypatch):
     """A directory that is no memory."""
-    if not penstock.segment.is_on_disk(tmp_path):
+    if not queueduct.segment.is_on_disk(tmp_path):
         pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("PENSTOCK_DIR", str(tmp_path))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
     return tmp_path
 
 
@@ -75,7 +75,7 @@ def test_every_kind_opens_after_its_processes_are_gone(children, kind):
     die_after(children, work)
     if kind == "events":
         start_anew()
-    with penstock.open("q") as q:
+    with queueduct.open("q") as q:
         assert [number_of(each) for each in KINDS[kind].consumer(q).get_many(20)] == list(range(10))
         q.put(item(10))
 
@@ -242,7 +242,7 @@ def test_an_intent_that_was_cut_short_takes_nothing_back_that_was_counted(childr
     def work():
         q = EventQueue.create("q", item="<i8", sync="never", max_bytes=512, on_full="raise", first_items=8)
         reader = q.subscribe("d", start="earliest")
-        with pytest.raises(penstock.Full):
+        with pytest.raises(queueduct.Full):
             q.put_once(np.arange(100), "feed", 1)
         return q, reader
 
@@ -381,7 +381,7 @@ def test_a_log_that_contradicts_itself_beyond_what_was_synced_is_cut_there_thoug
 
 def test_openers_that_come_at_once_after_a_boot_cut_once_and_lose_nothing(children):
     reboot(children, fill(100, 50))
-    code = "import penstock; q = penstock.open('q'); q.put(7); print(q.epoch)"
+    code = "import queueduct; q = queueduct.open('q'); q.put(7); print(q.epoch)"
     crowd = [children.start(code) for _ in range(4)]
     assert [each.communicate(timeout=90) for each in crowd] == [("1\n", "")] * 4
     with EventQueue.open("q") as q:
@@ -395,7 +395,7 @@ def test_an_opener_that_is_killed_while_it_settles_leaves_it_to_the_next(childre
     for delay in range(6):
         start_anew()
         child = children.start(
-            "import sys, penstock; sys.stdin.readline(); penstock.open('q'); print('open', flush=True)"
+            "import sys, queueduct; sys.stdin.readline(); queueduct.open('q'); print('open', flush=True)"
         )
         child.stdin.write("\n")
         child.stdin.flush()
@@ -438,7 +438,7 @@ def test_syncs_on_demand_are_not_made_more_often_than_every_20_ms():
 
 
 def test_a_log_in_memory_offers_its_end_and_is_never_cut(children, queue_dir, monkeypatch):
-    monkeypatch.setenv("PENSTOCK_DIR", str(queue_dir))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(queue_dir))
     die_after(children, fill(100, 50))
     start_anew()
     with EventQueue.open("q") as q:

@@ -29,9 +29,9 @@ def test_a_growing_queue_gives_memory_back_without_membarrier(monkeypatch, child
 LIFTED = """
 import sys, time
 from pathlib import Path
-import penstock
+import queueduct
 refusing = Path(sys.argv[1])
-q = penstock.GrowingQueue.create("q", slot_bytes=1024)
+q = queueduct.GrowingQueue.create("q", slot_bytes=1024)
 least = q.stats().resident_bytes
 for round_ in range(2):
     for n in range(3000):
@@ -67,7 +67,7 @@ USE = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-import penstock
+import queueduct
 from edge_kinds import KINDS, item, number_of
 kind, refusing, number = KINDS[sys.argv[2]], Path(sys.argv[3]), int(sys.argv[4])
 q = kind.create("q")
@@ -78,7 +78,7 @@ def take(count):
     for _ in range(count):
         try:
             got.append(number_of(consumer.get_nowait()))
-        except penstock.Empty:
+        except queueduct.Empty:
             break
 
 def put(count):
@@ -89,7 +89,7 @@ def put(count):
         try:
             q.put_nowait(item(n))
             acknowledged.append(n)
-        except penstock.Full:
+        except queueduct.Full:
             assert len(acknowledged) - len(got) >= 32, "full, and there is room"
         except OSError as error:
             assert error.errno == number and str(error), error
@@ -106,7 +106,7 @@ for _ in range(12):
                 got.extend(number_of(each) for each in lease.items)
         except OSError as error:
             assert error.errno == number, error
-        except penstock.Empty:
+        except queueduct.Empty:
             pass
     refusing.unlink()
     take(1000)
@@ -130,14 +130,14 @@ def test_what_was_acknowledged_comes_out_whatever_is_refused_meanwhile(monkeypat
 CREATE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import penstock
+import queueduct
 from edge_kinds import KINDS
 for name, kind in KINDS.items():
     try:
         kind.create("q").close()
     except OSError as error:
         assert error.errno == int(sys.argv[2]), error
-        assert [queue.name for queue in penstock.queues()] == []
+        assert [queue.name for queue in queueduct.queues()] == []
     else:
         raise SystemExit(f"{name} was made of what was refused")
 print("fine")

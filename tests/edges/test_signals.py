@@ -20,11 +20,11 @@ import numpy as np
 import pytest
 from interrupting import Item, Struck, exit_by, handling, struck_by
 
-import penstock
+import queueduct
 from deadline import until_parked
-from penstock import BoundedQueue, EventQueue, GrowingQueue, OverwritingQueue, SlotQueue
-from penstock.opening import CLASSES
-from penstock.views import ViewSession
+from queueduct import BoundedQueue, EventQueue, GrowingQueue, OverwritingQueue, SlotQueue
+from queueduct.opening import CLASSES
+from queueduct.views import ViewSession
 
 RECORD = np.dtype([("number", "i8"), ("rest", "S24")])
 FORMS: dict[str, tuple[Any, Callable[[int], Any], Callable[[Any], int]]] = {
@@ -128,7 +128,7 @@ def batches_of(consumer: Any) -> Iterator[Any]:
 def batch(consumer: Any) -> Any:
     try:
         return consumer.get_many(9, timeout=0.02)
-    except penstock.Empty:
+    except queueduct.Empty:
         return END
 
 
@@ -152,14 +152,14 @@ def test_a_storm_of_signals_loses_and_doubles_nothing(kind, form, get, handler, 
             def drain(got=got, source=source, get=get):
                 try:
                     got.extend(source)
-                except penstock.ShutDown:
+                except queueduct.ShutDown:
                     assert get == "get"
 
             with Storm(HANDLERS[handler], seed, 20e-6, 300e-6) as storm:
                 storm.weather(drain)
             assert sorted(numbers(form, got)) == list(range(count))
         if form != "unnamed":
-            penstock.unlink("q")
+            queueduct.unlink("q")
 
 
 class Slow(Item):
@@ -185,7 +185,7 @@ def test_a_storm_in_the_midst_of_unpickling_loses_and_doubles_nothing(kind, hand
         batches = iter(functools.partial(consumer.get_many, size), END)
 
         def drain():
-            with contextlib.suppress(penstock.ShutDown):
+            with contextlib.suppress(queueduct.ShutDown):
                 got.extend(itertools.chain.from_iterable(batches))
 
         with Storm(HANDLERS[handler], 7, 20e-6, 900e-6) as storm:

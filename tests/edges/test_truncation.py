@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import penstock
-from penstock import BoundedQueue, CorruptSegment, EventQueue, GrowingQueue, OverwritingQueue, SlotQueue
+import queueduct
+from queueduct import BoundedQueue, CorruptSegment, EventQueue, GrowingQueue, OverwritingQueue, SlotQueue
 
 BYTES = 16384
 RECORD = np.dtype([("number", "<u8"), ("rest", "S16376")])
@@ -335,7 +335,7 @@ def test_every_kind_is_guarded_in_whatever_order_queues_are_opened(children, que
         opened = [make(kind, kind) for kind in kinds]
         for first in kinds:
             for second in kinds:
-                opened += [penstock.open(first), penstock.open(second)]
+                opened += [queueduct.open(first), queueduct.open(second)]
         for q in opened:
             os.truncate(queue_dir / q.name, 0)
         for q in opened:
@@ -362,7 +362,7 @@ def test_the_last_of_thousands_of_queues_is_guarded_like_the_first(children, que
 
 def look_and_be_interrupted(r: Any) -> None:
     with r.view() as array:
-        os.truncate(os.path.join(os.environ["PENSTOCK_DIR"], "q"), 0)
+        os.truncate(os.path.join(os.environ["QUEUEDUCT_DIR"], "q"), 0)
         array.tobytes()
         raise KeyboardInterrupt
 

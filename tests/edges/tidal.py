@@ -1,17 +1,17 @@
 """What processes of several campaigns do: queues that grow and shrink, again and again."""
 
 TIDES = """
-import sys, penstock
+import sys, queueduct
 max_bytes = int(sys.argv[1]) or None
 for item, of in ((bytes, lambda n: b"%d" % n), ("<u8", lambda n: n), (object, lambda n: ("an object", n))):
-    q = penstock.GrowingQueue.create("q", item=item, max_bytes=max_bytes)
+    q = queueduct.GrowingQueue.create("q", item=item, max_bytes=max_bytes)
     n = 0
     for tide in range(4):
         first = n
         while n - first < 6000:
             try:
                 q.put_nowait(of(n))
-            except penstock.Full:
+            except queueduct.Full:
                 break
             n += 1
         assert n - first >= 500, (item, n - first)
@@ -31,8 +31,8 @@ print("fine")
 """
 
 LOCAL_TIDES = """
-import random, penstock
-q = penstock.GrowingQueue()
+import random, queueduct
+q = queueduct.GrowingQueue()
 n = 0
 for tide in range(6):
     first = n
@@ -49,7 +49,7 @@ assert q.stats().shrunk >= 5
 for seed in range(6):
     chance = random.Random(seed)
     chunk_bytes, first_items = chance.choice([1 << 13, 3 << 12, 1 << 16]), chance.choice([4, 300])
-    log = penstock.EventQueue(max_bytes=1 << 22, chunk_bytes=chunk_bytes, first_items=first_items)
+    log = queueduct.EventQueue(max_bytes=1 << 22, chunk_bytes=chunk_bytes, first_items=first_items)
     fast, slow = log.subscribe(), log.subscribe()
     n = 0
     for _ in range(15):

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-import penstock
+import queueduct
 from children import open_descriptors
-from penstock import CorruptSegment, EventQueue
+from queueduct import CorruptSegment, EventQueue
 from raw import RawEvents
 
 
@@ -21,11 +21,11 @@ def refused(path, message):
     """Every way to open it gives the same clean error, the file is as it was, and no descriptor is left."""
     before, descriptors = snapshot(path), open_descriptors()
     messages = set()
-    for use in (penstock.open, EventQueue.open, lambda name: EventQueue.create(name, exist_ok=True)):
+    for use in (queueduct.open, EventQueue.open, lambda name: EventQueue.create(name, exist_ok=True)):
         with pytest.raises(CorruptSegment, match=message) as caught:
             use("q")
         messages.add(str(caught.value))
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
     assert len(messages) == 1
     assert snapshot(path) == before
     assert open_descriptors() == descriptors
@@ -41,7 +41,7 @@ def made(queue_dir):
 
 HEADER_FAULTS = {
     # field: values that it must not have
-    "magic": [b"PENSTOCL", bytes(8)],
+    "magic": [b"QUEUDUCL", bytes(8)],
     "layout_version": [0, 1, 2**32 - 1],
     "byte_order": [0x04030201, 0],
     "kind": [0, 1, 2, 6, 2**32 - 1],
@@ -145,12 +145,12 @@ def test_a_file_that_is_too_short_is_refused(made, keep):
 def test_a_file_that_is_too_long_is_refused(made, more):
     os.truncate(made, made.stat().st_size + more)
     with pytest.raises(CorruptSegment, match="the file has"):
-        penstock.open("q")
+        queueduct.open("q")
 
 
 def test_a_header_that_changes_after_opening_changes_nothing(made):
     """Every size was copied once."""
-    with penstock.open("q") as q:
+    with queueduct.open("q") as q:
         reader = q.subscribe(start="earliest")
         with RawEvents("q") as raw:
             raw.memory[:512] = b"\xff" * 512
@@ -160,7 +160,7 @@ def test_a_header_that_changes_after_opening_changes_nothing(made):
             q.put(b"%d" % i)
             assert reader.get() == b"%d" % i
         with pytest.raises(CorruptSegment, match="magic"):
-            penstock.open("q")
+            queueduct.open("q")
 
 
 def use_a_truncated_file(how, size, item):
@@ -170,7 +170,7 @@ def use_a_truncated_file(how, size, item):
     reader = q.subscribe()
     q.put_many([value] * 3000)
     reader.get_many(10)
-    os.truncate(os.path.join(os.environ["PENSTOCK_DIR"], "q"), size)
+    os.truncate(os.path.join(os.environ["QUEUEDUCT_DIR"], "q"), size)
     refusals = 0
     for call in (how, how, "put", "get"):
         try:
@@ -178,7 +178,7 @@ def use_a_truncated_file(how, size, item):
         except CorruptSegment as error:
             assert "truncated" in str(error)
             refusals += 1
-        except (penstock.ShutDown, penstock.QueueClosed, penstock.Empty, penstock.Full, penstock.DataLost):
+        except (queueduct.ShutDown, queueduct.QueueClosed, queueduct.Empty, queueduct.Full, queueduct.DataLost):
             pass
     assert refusals or how in ("close", "shutdown", "clear") or size > 0, "nobody noticed"
 

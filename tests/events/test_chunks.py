@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from penstock import EventQueue
+from queueduct import EventQueue
 from ticks import drain, fill, numbers
 
 

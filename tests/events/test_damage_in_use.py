@@ -7,13 +7,13 @@ import threading
 
 import pytest
 
-import penstock
+import queueduct
 from deadline import until
-from penstock import CorruptSegment, EventQueue
+from queueduct import CorruptSegment, EventQueue
 from raw import RawEvents
 from ticks import FORMS, numbers
 
-ALLOWED = (penstock.PenstockError, penstock.Empty, penstock.Full, penstock.ShutDown, ValueError, OSError)
+ALLOWED = (queueduct.QueueductError, queueduct.Empty, queueduct.Full, queueduct.ShutDown, ValueError, OSError)
 
 
 def use_everything(q, reader, value):
@@ -32,7 +32,7 @@ def use_everything(q, reader, value):
         lambda: q.keep_last(3),
         q.clear,
         lambda: q.put_once([value] * 5, "p", 1, timeout=0.02),
-        lambda: penstock.open("q").close(),
+        lambda: queueduct.open("q").close(),
         lambda: q.put(value, timeout=0.02),
         reader.try_get,
         reader.close,
@@ -238,7 +238,7 @@ def test_a_line_of_a_producer_that_cannot_be(word, value):
         raw.set_word(raw.field("producers_offset") + word, value)
         raw.set_word(raw.field("producers_offset") + 128 + word, value)
     for call in (q.producers, lambda: q.forget_producer("p")):
-        with contextlib.suppress(penstock.PenstockError, ValueError):
+        with contextlib.suppress(queueduct.QueueductError, ValueError):
             call()
     use_everything(q, reader, 1)
 
@@ -252,7 +252,7 @@ def test_a_log_that_is_all_ones_or_zeros_behind_its_header_is_no_crash():
             start, end = raw.field("control_offset"), raw.field("arena_offset")
             raw.memory[start:end] = byte * (end - start)
         use_everything(q, reader, b"x")
-        penstock.unlink("q")
+        queueduct.unlink("q")
 
 
 def test_a_lock_that_names_somebody_alive_who_is_not_at_it_is_corrupt_and_no_reason_to_wait():
@@ -286,12 +286,12 @@ def test_a_number_of_cuts_that_cannot_be_keeps_nobody_in_an_endless_loop(childre
     with RawEvents("q") as raw:
         raw.set_control("cuts", cuts)
     code = f"""
-import signal, penstock
+import signal, queueduct
 signal.alarm(30)
-q = penstock.open("q")
+q = queueduct.open("q")
 try:
     {EPOCH_CALLS[call]}
-except penstock.PenstockError:
+except queueduct.QueueductError:
     pass
 q.put(1, timeout=5)
 """

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-import penstock
-from penstock import EventQueue
+import queueduct
+from queueduct import EventQueue
 from ticks import drain, fill, numbers
 
 
@@ -117,8 +117,8 @@ ENDS = {
 def test_a_place_outlives_its_process_however_that_ends(q, children, end):
     child = children.start(
         f"""
-import os, sys, penstock
-q = penstock.open("q")
+import os, sys, queueduct
+q = queueduct.open("q")
 reader = q.subscribe("d", start="earliest")
 reader.get_many(40)
 reader.commit(30)
@@ -135,11 +135,11 @@ other = q.subscribe(start="earliest")
 def test_a_killed_ephemeral_reader_frees_what_it_held(children):
     with EventQueue.create("q", item="<u8", max_bytes=8192) as q:
         child = children.start(
-            "import penstock; q = penstock.open('q'); r = q.subscribe(); print(1, flush=True); input()"
+            "import queueduct; q = queueduct.open('q'); r = q.subscribe(); print(1, flush=True); input()"
         )
         child.stdout.readline()
         fill(q)
-        with pytest.raises(penstock.Full):
+        with pytest.raises(queueduct.Full):
             q.put(1, timeout=0.05)
         reader = q.subscribe()
         child.kill()

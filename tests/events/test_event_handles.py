@@ -10,9 +10,9 @@ import pickle
 import numpy as np
 import pytest
 
-import penstock
+import queueduct
 from children import open_descriptors
-from penstock import BoundedQueue, EventQueue, EventStats, QueueClosed, QueueExists, QueueInfo, QueueNotFound
+from queueduct import BoundedQueue, EventQueue, EventStats, QueueClosed, QueueExists, QueueInfo, QueueNotFound
 from ticks import TICK, numbers
 
 
@@ -23,11 +23,11 @@ class Tagged(EventQueue):
 def test_open_finds_the_kind_by_itself():
     EventQueue.create("events", item=TICK).close()
     BoundedQueue.create("bounded", 4).close()
-    assert type(penstock.open("events")) is EventQueue
-    assert type(penstock.open("bounded")) is BoundedQueue
+    assert type(queueduct.open("events")) is EventQueue
+    assert type(queueduct.open("bounded")) is BoundedQueue
     assert type(EventQueue.open("events")) is EventQueue
     assert type(Tagged.open("events")) is Tagged
-    assert penstock.open("events").item == TICK
+    assert queueduct.open("events").item == TICK
 
 
 def test_a_queue_of_another_kind_is_refused_by_its_name():
@@ -44,9 +44,9 @@ def test_a_queue_of_another_kind_is_refused_by_its_name():
 def test_queues_lists_them_with_their_kind():
     EventQueue.create("b").close()
     BoundedQueue.create("a", 4).close()
-    assert penstock.queues() == [QueueInfo("a", "bounded"), QueueInfo("b", "events")]
-    penstock.unlink("b")
-    assert penstock.queues() == [QueueInfo("a", "bounded")]
+    assert queueduct.queues() == [QueueInfo("a", "bounded"), QueueInfo("b", "events")]
+    queueduct.unlink("b")
+    assert queueduct.queues() == [QueueInfo("a", "bounded")]
     with pytest.raises(QueueNotFound):
         EventQueue.open("b")
 
@@ -103,7 +103,7 @@ def test_a_segment_id_tells_a_queue_from_its_successor():
         first = q.segment_id
         assert type(first) is bytes
         assert len(first) == 16
-        assert penstock.open("q").segment_id == first
+        assert queueduct.open("q").segment_id == first
         q.unlink()
     assert EventQueue.create("q").segment_id != first
     assert EventQueue().segment_id is None
@@ -135,7 +135,7 @@ def test_a_recreated_queue_is_not_the_one_that_was_pickled():
     with pytest.raises(QueueNotFound):
         pickle.loads(data)
     EventQueue.create("q")
-    with pytest.raises(penstock.QueueReplaced):
+    with pytest.raises(queueduct.QueueReplaced):
         pickle.loads(data)
 
 
@@ -199,7 +199,7 @@ def test_a_closed_handle_refuses_everything(call):
         CALLS[call](q)
     assert q.closed
     assert (q.name, q.item) == ("q", bytes)
-    assert repr(q) == "<penstock.EventQueue 'q' closed>"
+    assert repr(q) == "<queueduct.EventQueue 'q' closed>"
 
 
 def test_a_handle_that_was_never_made_refuses_everything():
@@ -267,13 +267,13 @@ def test_stats_say_what_there_is():
         assert not q.empty()
         assert not q.full()
         assert bool(q)
-        assert repr(q) == "<penstock.EventQueue 'q' capacity=65536, size=10>"
+        assert repr(q) == "<queueduct.EventQueue 'q' capacity=65536, size=10>"
 
 
 def test_looks_need_no_numpy_item():
     """An opener learns the item type from the header."""
     dtype = np.dtype([("sym", "S8"), ("px", "<f8", (2,))])
     EventQueue.create("q", item=dtype).close()
-    assert penstock.open("q").item == dtype
+    assert queueduct.open("q").item == dtype
     assert EventQueue().item is object
     assert EventQueue().name is None

@@ -7,8 +7,8 @@ import pickle
 import numpy as np
 import pytest
 
-import penstock
-from penstock import EventQueue
+import queueduct
+from queueduct import EventQueue
 from ticks import TICK, drain
 
 
@@ -196,7 +196,7 @@ def test_an_object_that_cannot_be_pickled_or_unpickled_is_its_own_error_and_no_o
 
 def test_a_queue_of_objects_can_be_refused_by_its_opener():
     EventQueue.create("q", item=object).close()
-    for use in (EventQueue.open, penstock.open):
+    for use in (EventQueue.open, queueduct.open):
         with pytest.raises(ValueError, match="allow_pickle=True"):
             use("q", allow_pickle=False)
 

@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
-import penstock
+import queueduct
 from deadline import until_parked
-from penstock import EventQueue, Full, ProducerInfo, ProducerInUse
+from queueduct import EventQueue, Full, ProducerInfo, ProducerInUse
 from ticks import FORMS, drain, numbers
 
 
@@ -114,7 +114,7 @@ def test_a_shutdown_in_the_middle_is_told_and_recorded():
         def put():
             try:
                 queue.put_once(numbers(2000), "p", 1)
-            except (penstock.ShutDown, Full) as error:
+            except (queueduct.ShutDown, Full) as error:
                 told.append(error)
 
         thread = threading.Thread(target=put)
@@ -124,7 +124,7 @@ def test_a_shutdown_in_the_middle_is_told_and_recorded():
         thread.join(30)
         assert len(told) == 1
         assert queue.producers()[0].done == queue.end
-        with pytest.raises(penstock.ShutDown):
+        with pytest.raises(queueduct.ShutDown):
             queue.put_once(numbers(2000), "p", 1)
 
 
@@ -174,7 +174,7 @@ def test_a_full_table_says_what_to_do_and_forget_producer_makes_room():
         queue.put_once(numbers(1), "a", 1)
         queue.put_once(numbers(1), "b", 1)
         with pytest.raises(
-            penstock.TooManyProducers, match=r"all 2 producers of 'q' are in use; forget_producer\(\).*producers="
+            queueduct.TooManyProducers, match=r"all 2 producers of 'q' are in use; forget_producer\(\).*producers="
         ):
             queue.put_once(numbers(1), "c", 1)
         queue.forget_producer("a")
@@ -185,7 +185,7 @@ def test_a_full_table_says_what_to_do_and_forget_producer_makes_room():
 
 def test_a_queue_without_producers_has_a_full_table():
     with EventQueue.create("q", item="<u8", producers=0) as queue:
-        with pytest.raises(penstock.TooManyProducers, match="all 0 producers"):
+        with pytest.raises(queueduct.TooManyProducers, match="all 0 producers"):
             queue.put_once(numbers(1), "p", 1)
         assert queue.producers() == []
 

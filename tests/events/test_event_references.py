@@ -9,8 +9,8 @@ import weakref
 
 import pytest
 
-import penstock
-from penstock import EventQueue
+import queueduct
+from queueduct import EventQueue
 from ticks import drain
 
 
@@ -82,15 +82,15 @@ def test_a_put_that_fails_leaves_the_reference_count_as_it_was():
     thing = Thing()
     before = sys.getrefcount(thing)
     assert q.try_put(thing) is False
-    with pytest.raises(penstock.Full):
+    with pytest.raises(queueduct.Full):
         q.put(thing)
-    with pytest.raises(penstock.Full):
+    with pytest.raises(queueduct.Full):
         q.put_many([thing, thing])
     q.shutdown()
-    with pytest.raises(penstock.ShutDown):
+    with pytest.raises(queueduct.ShutDown):
         q.put(thing)
     q.close()
-    with pytest.raises(penstock.QueueClosed):
+    with pytest.raises(queueduct.QueueClosed):
         q.put(thing)
     assert sys.getrefcount(thing) == before
 
@@ -131,7 +131,7 @@ def test_a_dropped_readers_objects_are_let_go():
     for i in range(1000):
         q.put(i)
     assert watch() is None
-    with pytest.raises(penstock.DataLost):
+    with pytest.raises(queueduct.DataLost):
         reader.get()
     assert reader.get() == q.read(q.earliest, q.earliest + 1)[0]
 
@@ -223,7 +223,7 @@ def test_a_finalizer_that_puts_into_a_closed_queue_is_told():
         def __del__(self):
             try:
                 q.put(1)
-            except penstock.QueueClosed as error:
+            except queueduct.QueueClosed as error:
                 told.append(error)
 
     q.put(Curious())

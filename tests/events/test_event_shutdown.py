@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
-import penstock
+import queueduct
 from deadline import until, until_parked
-from penstock import EventQueue, ShutDown
+from queueduct import EventQueue, ShutDown
 from ticks import FORMS, drain, fill
 
 
@@ -170,8 +170,8 @@ def test_a_shutdown_reaches_other_processes(children):
     with EventQueue.create("q", item="<u8") as q:
         child = children.start(
             """
-import penstock
-q = penstock.open("q")
+import queueduct
+q = queueduct.open("q")
 with q.subscribe() as reader:
     print("ready", flush=True)
     print(sum(int(item) for item in reader))
@@ -213,4 +213,4 @@ def test_puts_that_race_with_a_shutdown_are_in_or_refused_never_both():
             thread.join(30)
         for mine in got:
             assert sorted(mine) == sorted(accepted)
-        assert penstock.open("q").is_shut_down
+        assert queueduct.open("q").is_shut_down

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from penstock import EventQueue
+from queueduct import EventQueue
 from ticks import FORMS, drain, numbers
 
 WRITERS, READERS = 3, 4
@@ -81,18 +81,18 @@ def test_threads_that_write_and_read_at_once_miss_nothing(form):
 
 
 WRITER = """
-import sys, numpy as np, penstock
+import sys, numpy as np, queueduct
 number, count = int(sys.argv[1]), int(sys.argv[2])
-with penstock.open("q") as q:
+with queueduct.open("q") as q:
     sys.stdin.readline()
     for first in range(0, count, 500):
         q.put_many(np.arange(first, first + 500, dtype="<u8") + number * count)
 """
 
 READER = """
-import sys, numpy as np, penstock
+import sys, numpy as np, queueduct
 writers, count = int(sys.argv[1]), int(sys.argv[2])
-with penstock.open("q") as q, q.subscribe() as reader:
+with queueduct.open("q") as q, q.subscribe() as reader:
     print("ready", flush=True)
     seen = 0
     following = np.arange(writers, dtype="<u8") * count

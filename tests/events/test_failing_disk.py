@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-import penstock
+import queueduct
 
 SHIM = """
 #define _GNU_SOURCE
@@ -29,7 +29,7 @@ int fdatasync(int fd) {
 """
 
 BEGIN = """
-import os, pathlib, sys, penstock
+import os, pathlib, sys, queueduct
 from raw import RawEvents
 flag = pathlib.Path(os.environ["FAIL_SYNC"])
 def refused(call):
@@ -45,12 +45,12 @@ def refused(call):
 @pytest.fixture
 def failing(tmp_path, monkeypatch, children):
     """Runs code on a disk that can be made to fail: flag.touch()."""
-    if not penstock.segment.is_on_disk(tmp_path):
+    if not queueduct.segment.is_on_disk(tmp_path):
         pytest.skip("the temporary directory is in memory here")
     (tmp_path / "shim.c").write_text(SHIM)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "shim.so", tmp_path / "shim.c", "-ldl"], check=True)
     (tmp_path / "queues").mkdir()
-    monkeypatch.setenv("PENSTOCK_DIR", str(tmp_path / "queues"))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path / "queues"))
     monkeypatch.setenv("FAIL_SYNC", str(tmp_path / "flag"))
     monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "shim.so"))
     return lambda code, *arguments: children.run(BEGIN + code, *arguments)
@@ -63,7 +63,7 @@ def test_put_once_is_not_done_before_it_is_on_the_disk_and_is_put_once_all_the_s
     monkeypatch.setenv("FAIL_NTH", nth)
     out = failing(
         """
-q = penstock.EventQueue.create("q", item="u8", sync=sys.argv[1], sync_interval=3600)
+q = queueduct.EventQueue.create("q", item="u8", sync=sys.argv[1], sync_interval=3600)
 flag.touch()
 assert refused(lambda: q.put_once([1, 2, 3], "feed", 1))
 assert q.producers()[0].done == 0 and q.stats().synced == 0 and q.end == 3
@@ -80,11 +80,11 @@ print(q.put_once([4], "feed", 2), q.end)
 def test_a_producer_killed_after_a_failed_sync_goes_on_without_putting_twice(failing):
     failing(
         """
-q = penstock.EventQueue.create("q", item="u8", sync="never")
+q = queueduct.EventQueue.create("q", item="u8", sync="never")
 flag.touch()
 pid = os.fork()
 if pid == 0:
-    mine = penstock.open("q")
+    mine = queueduct.open("q")
     assert refused(lambda: mine.put_once([1, 2, 3], "feed", 1))
     os.kill(os.getpid(), 9)
 os.waitpid(pid, 0)
@@ -100,7 +100,7 @@ def test_what_a_failed_sync_did_not_write_is_not_believed_by_the_next_one(failin
     """The kernel calls pages clean that it could not write. So they are written to again before the next sync."""
     failing(
         """
-q, other = penstock.EventQueue.create("q", item="u8", sync="never"), penstock.open("q")
+q, other = queueduct.EventQueue.create("q", item="u8", sync="never"), queueduct.open("q")
 q.put_many(range(10_000))
 flag.touch()
 assert refused(q.sync) and refused(other.durable_end)
@@ -121,7 +121,7 @@ def test_a_failure_that_only_the_keeper_met_is_not_forgotten(failing):
         """
 import time
 flag.touch()
-q = penstock.EventQueue.create("q", item="u8", sync="interval", sync_interval=0.01)
+q = queueduct.EventQueue.create("q", item="u8", sync="interval", sync_interval=0.01)
 q.put(1)
 deadline = time.monotonic() + 30
 with RawEvents("q") as raw:
@@ -139,7 +139,7 @@ with RawEvents("q") as raw:
 def test_memory_that_was_freed_is_not_used_again_before_that_is_on_the_disk(failing):
     failing(
         """
-q = penstock.EventQueue.create("q", item="u8", max_bytes=1 << 15, chunk_bytes=4096, sync_interval=3600)
+q = queueduct.EventQueue.create("q", item="u8", max_bytes=1 << 15, chunk_bytes=4096, sync_interval=3600)
 reader = q.subscribe("d", start="earliest")
 q.put_many(range(1000))
 reader.get_many(1000)
@@ -167,15 +167,15 @@ assert q.read(q.end - 1, q.end).tolist() == [7]
 def test_a_cut_that_the_disk_does_not_take_is_an_error_and_is_made_when_it_does(failing):
     failing(
         """
-q = penstock.EventQueue.create("q", item="u8", sync="never")
+q = queueduct.EventQueue.create("q", item="u8", sync="never")
 q.put_many(range(10)); q.sync(); q.put_many(range(5))
 del q  # not closed: that would sync
 with RawEvents("q") as raw:
     raw.start_anew()
 flag.touch()
-assert refused(lambda: penstock.open("q"))
+assert refused(lambda: queueduct.open("q"))
 flag.unlink()
-q = penstock.open("q")
+q = queueduct.open("q")
 assert (q.end, q.epoch >= 1) == (10, True), (q.end, q.epoch)
 """
     )

@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-import penstock
-from penstock import EventQueue
+import queueduct
+from queueduct import EventQueue
 from ticks import FORMS, drain, fill, numbers
 
 
@@ -96,7 +96,7 @@ def test_a_durable_reader_that_nobody_holds_keeps_nothing_back_after_a_clear():
 def test_a_durable_reader_that_was_killed_keeps_nothing_back_after_a_clear(children):
     with EventQueue.create("q", item="<u8", max_bytes=8192) as q:
         child = children.start(
-            "import penstock; q = penstock.open('q'); r = q.subscribe('d'); print(1, flush=True); input()"
+            "import queueduct; q = queueduct.open('q'); r = q.subscribe('d'); print(1, flush=True); input()"
         )
         child.stdout.readline()
         fill(q)
@@ -155,7 +155,7 @@ def test_keep_last_never_brings_anything_back():
         q.keep_last(10)
         q.keep_last(50)
         assert q.earliest == 90
-        with pytest.raises(penstock.DataLost):
+        with pytest.raises(queueduct.DataLost):
             q.read(89, 100)
 
 

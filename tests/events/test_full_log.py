@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-import penstock
+import queueduct
 from deadline import until, until_parked
-from penstock import DataLost, EventQueue, Full
+from queueduct import DataLost, EventQueue, Full
 from ticks import drain, fill, numbers
 
 
@@ -107,7 +107,7 @@ def test_a_waiting_put_is_woken_by_whatever_makes_room_or_ends_it(local, how):
         def put():
             try:
                 outcome.append(q.put(end))
-            except (penstock.ShutDown, penstock.QueueClosed) as error:
+            except (queueduct.ShutDown, queueduct.QueueClosed) as error:
                 outcome.append(type(error))
 
         writer = threading.Thread(target=put)
@@ -122,7 +122,7 @@ def test_a_waiting_put_is_woken_by_whatever_makes_room_or_ends_it(local, how):
             "close the queue": q.close,
         }[how]()
         writer.join(30)
-        assert outcome == [{"shutdown": penstock.ShutDown, "close the queue": penstock.QueueClosed}.get(how)]
+        assert outcome == [{"shutdown": queueduct.ShutDown, "close the queue": queueduct.QueueClosed}.get(how)]
 
 
 @pytest.mark.parametrize("kind", ["ephemeral", "durable"])
@@ -255,8 +255,8 @@ def test_dropped_readers_between_processes_get_only_whole_items_and_know_what_th
     with EventQueue.create("q", item=[("n", "<u8"), ("m", "<u8", 15)], max_bytes=1 << 16, on_full="drop_slowest") as q:
         writer = children.start(
             """
-import numpy as np, penstock
-q = penstock.open("q")
+import numpy as np, queueduct
+q = queueduct.open("q")
 for first in range(0, 200_000, 50):
     batch = np.empty(50, dtype=q.item)
     batch["n"] = np.arange(first, first + 50)
@@ -275,7 +275,7 @@ q.shutdown()
                 following = error.earliest
                 lost += 1
                 continue
-            except penstock.ShutDown:
+            except queueduct.ShutDown:
                 break
             assert (batch["n"] == numbers(len(batch), following)).all()
             assert (batch["m"] == batch["n"][:, None]).all()
@@ -308,4 +308,4 @@ q.shutdown()
 def test_sizes_and_policies_are_checked(how, message):
     with pytest.raises(ValueError, match=message):
         EventQueue.create("q", **how)
-    assert penstock.queues() == []
+    assert queueduct.queues() == []

@@ -11,9 +11,9 @@ import time
 import numpy as np
 import pytest
 
-import penstock
+import queueduct
 from deadline import is_task_parked, until, until_parked
-from penstock import EventQueue
+from queueduct import EventQueue
 from ticks import FORMS, TICK, numbers
 
 
@@ -81,14 +81,14 @@ def test_an_empty_log_gives_empty(form):
             lambda: reader.get_many(5, block=False),
             lambda: reader.get_many(5, timeout=0.01),
         ):
-            with pytest.raises(penstock.Empty):
+            with pytest.raises(queueduct.Empty):
                 call()
 
 
 def test_a_timeout_lasts_as_long_as_it_says(q):
     reader = q.subscribe()
     start = time.monotonic()
-    with pytest.raises(penstock.Empty):
+    with pytest.raises(queueduct.Empty):
         reader.get(timeout=0.25)
     assert 0.25 <= time.monotonic() - start < 5
 
@@ -129,7 +129,7 @@ def test_a_waiting_get_many_gives_the_first_batch_that_comes(q):
 
 def test_a_put_in_another_process_wakes_a_reader(q, children):
     reader = q.subscribe()
-    children.start("import penstock; penstock.open('q').put(9); input()")
+    children.start("import queueduct; queueduct.open('q').put(9); input()")
     assert reader.get(timeout=30) == 9
 
 
@@ -163,9 +163,9 @@ def test_an_iteration_can_be_left_and_taken_up_again(q):
 
 
 INTERRUPTED = """
-import sys, time, penstock
+import sys, time, queueduct
 how, named = sys.argv[1], sys.argv[2] == "named"
-q = penstock.EventQueue.create("q", max_bytes=4096) if named else penstock.EventQueue(max_bytes=4096)
+q = queueduct.EventQueue.create("q", max_bytes=4096) if named else queueduct.EventQueue(max_bytes=4096)
 r = q.subscribe()
 if how.startswith("put"):
     while q.try_put(b"x" * 50):
@@ -209,7 +209,7 @@ def test_a_reader_closed_by_another_thread_ends_its_wait(q):
         def wait(reader=reader):
             try:
                 reader.get()
-            except penstock.QueueClosed as error:
+            except queueduct.QueueClosed as error:
                 told.append(error)
 
         thread = threading.Thread(target=wait)
@@ -241,14 +241,14 @@ def test_aget_waits_without_stopping_the_loop(form):
             assert not any(task.done() for task in waiting)
             await queue.aput(item(5))
             assert [number(each) for each in await asyncio.gather(*waiting)] == [5] * 3
-            with pytest.raises(penstock.Empty):
+            with pytest.raises(queueduct.Empty):
                 await readers[0].aget(timeout=0.02)
             queue.put(item(6))
             assert number(await readers[0].aget()) == 6
             waiting = [asyncio.create_task(readers[0].aget())]
             await asyncio.sleep(0.02)
             queue.shutdown()
-            with pytest.raises(penstock.ShutDown):
+            with pytest.raises(queueduct.ShutDown):
                 await waiting[0]
 
     asyncio.run(asyncio.wait_for(main(), 60))

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-import penstock
-from penstock import EventQueue
+import queueduct
+from queueduct import EventQueue
 
 # Stands in for a full file system: while the file NO_ROOM is there, nobody gets memory.
 FULL = r"""
@@ -42,9 +42,9 @@ def full(tmp_path, monkeypatch):
 
 
 PUTS = """
-import os, sys, penstock
+import os, sys, queueduct
 item, value = {"bytes": (bytes, b"x" * 100), "<u8": ("<u8", 7)}[sys.argv[1]]
-q = penstock.EventQueue.create("q", item=item, max_bytes=1 << 20, chunk_bytes=4096)
+q = queueduct.EventQueue.create("q", item=item, max_bytes=1 << 20, chunk_bytes=4096)
 reader = q.subscribe("d")
 q.put_many([value] * 100)
 open(os.environ["NO_ROOM"], "w").close()
@@ -77,8 +77,8 @@ def test_a_put_that_finds_no_room_for_a_chunk_puts_nothing_and_later_ones_work(c
 def test_a_batch_that_finds_no_room_halfway_keeps_what_is_in(children, full):
     out = children.run(
         """
-import os, threading, penstock
-q = penstock.EventQueue.create("q", item="<u8", max_bytes=1 << 20, chunk_bytes=4096)
+import os, threading, queueduct
+q = queueduct.EventQueue.create("q", item="<u8", max_bytes=1 << 20, chunk_bytes=4096)
 q.put_many(range(6))
 open(os.environ["NO_ROOM"], "w").close()
 print(q.put_many(range(100)), q.end)
@@ -91,12 +91,12 @@ def test_a_queue_that_finds_no_room_at_its_creation_leaves_nothing(children, ful
     full.write_bytes(b"")
     out = children.run(
         """
-import penstock
+import queueduct
 try:
-    penstock.EventQueue.create("q")
+    queueduct.EventQueue.create("q")
 except OSError as error:
     print("no room for a segment" in str(error))
-print(penstock.queues())
+print(queueduct.queues())
 """
     )
     assert out == "True\n[]\n"
@@ -105,8 +105,8 @@ print(penstock.queues())
 def test_a_first_lease_of_an_overwriting_queue_that_finds_no_room_takes_nothing_and_later_ones_work(children, full):
     out = children.run(
         """
-import os, penstock
-q = penstock.OverwritingQueue.create("q", 4, item="<u8")
+import os, queueduct
+q = queueduct.OverwritingQueue.create("q", 4, item="<u8")
 q.put_many(range(4))
 open(os.environ["NO_ROOM"], "w").close()
 try:
@@ -133,12 +133,12 @@ def test_a_log_takes_memory_only_as_it_grows():
 def test_a_queue_without_a_name_takes_memory_only_as_it_grows(children):
     out = children.run(
         """
-import resource, penstock
+import resource, queueduct
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
 before = resident()
-queues = [penstock.EventQueue() for _ in range(10)]
+queues = [queueduct.EventQueue() for _ in range(10)]
 for q in queues:
     q.put(1)
 print(resident() - before < 10 << 20, queues[0].stats().max_bytes)
@@ -151,12 +151,12 @@ def test_more_participants_than_the_table_has_lines_is_a_clean_error(children):
     with EventQueue.create("q", item="<u8", participants=2) as q:
         q.put(1)
         holding = children.start(
-            "import penstock; q = penstock.open('q'); q.put(2); print(1, flush=True); input()",
+            "import queueduct; q = queueduct.open('q'); q.put(2); print(1, flush=True); input()",
         )
         assert holding.stdout.readline() == "1\n"
         other = EventQueue.open("q")
         for call in (lambda: other.put(3), other.subscribe, other.clear, other.readers, other.shutdown):
-            with pytest.raises(penstock.TooManyParticipants, match="all 2 participants of 'q' are in use"):
+            with pytest.raises(queueduct.TooManyParticipants, match="all 2 participants of 'q' are in use"):
                 call()
         assert other.stats().participants == 2  # to look needs no line
         other.close()

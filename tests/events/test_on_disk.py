@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-import penstock
+import queueduct
 from deadline import until
-from penstock import DataLost, EventQueue
+from queueduct import DataLost, EventQueue
 from raw import RawEvents
 from ticks import drain, numbers
 
@@ -19,9 +19,9 @@ from ticks import drain, numbers
 @pytest.fixture(autouse=True)
 def disk(tmp_path, monkeypatch):
     """A directory that is no memory."""
-    if penstock.segment.is_on_disk(tmp_path) is False:
+    if queueduct.segment.is_on_disk(tmp_path) is False:
         pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("PENSTOCK_DIR", str(tmp_path))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
     return tmp_path
 
 
@@ -32,9 +32,9 @@ def start_anew():
 
 
 CRASHING = """
-import os, sys, penstock
+import os, sys, queueduct
 sync, count = sys.argv[1], int(sys.argv[2])
-q = penstock.EventQueue.create("q", item="<u8", sync=sync, sync_interval=3600)
+q = queueduct.EventQueue.create("q", item="<u8", sync=sync, sync_interval=3600)
 {before}
 for i in range(count):
     q.put(i)
@@ -69,8 +69,8 @@ def test_writers_and_readers_killed_again_and_again_leave_every_acknowledged_ite
     for _ in range(5):
         child = children.start(
             """
-import os, penstock
-q = penstock.open("q")
+import os, queueduct
+q = queueduct.open("q")
 reader = q.subscribe()
 i = q.end
 while True:
@@ -116,8 +116,8 @@ def test_always_syncs_before_a_call_returns(how):
 def test_interval_loses_at_most_what_is_younger_than_the_interval(children):
     child = children.start(
         """
-import os, time, penstock
-q = penstock.EventQueue.create("q", item="<u8", sync="interval", sync_interval=0.05)
+import os, time, queueduct
+q = queueduct.EventQueue.create("q", item="<u8", sync="interval", sync_interval=0.05)
 q.put_many(range(50))
 while q.stats().synced < 50:
     time.sleep(0.01)
@@ -154,7 +154,7 @@ def test_never_keeps_what_was_there_at_the_last_sync(children):
 def test_never_keeps_what_was_there_at_the_last_close(children):
     with EventQueue.create("q", item="<u8", sync="never") as q:
         q.put_many(numbers(40))
-    child = children.start("import os, penstock; penstock.open('q').put(40); os.kill(os.getpid(), 9)")
+    child = children.start("import os, queueduct; queueduct.open('q').put(40); os.kill(os.getpid(), 9)")
     assert child.wait(30) == -signal.SIGKILL
     start_anew()
     with EventQueue.open("q") as q:
@@ -243,7 +243,7 @@ def test_what_was_freed_before_the_machine_went_down_does_not_come_back():
 
 
 def test_memory_is_not_written_to_a_disk(tmp_path, queue_dir, monkeypatch):
-    monkeypatch.setenv("PENSTOCK_DIR", str(queue_dir))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(queue_dir))
     with EventQueue.create("q", item="<u8", sync="always") as q:
         q.put(1)
         assert q.stats().synced == 0
@@ -261,7 +261,7 @@ def test_the_keeper_lets_a_closed_queue_go(disk):
             pass
         del reader
         until(lambda: mapped(disk / "q") == 0, "the end of the mapping", 10)
-        penstock.unlink("q")
+        queueduct.unlink("q")
 
 
 def mapped(path):

@@ -8,8 +8,8 @@ import threading
 import numpy as np
 import pytest
 
-import penstock
-from penstock import DataLost, EventQueue
+import queueduct
+from queueduct import DataLost, EventQueue
 from ticks import FORMS, TICK, numbers
 
 
@@ -80,7 +80,7 @@ def test_what_is_no_longer_kept_is_data_lost_with_both_positions(form):
 def test_data_lost_pickles_with_its_positions():
     error = pickle.loads(pickle.dumps(DataLost("gone", 3, 7)))
     assert (str(error), error.wanted, error.earliest) == ("gone", 3, 7)
-    assert isinstance(error, penstock.PenstockError)
+    assert isinstance(error, queueduct.QueueductError)
 
 
 def test_earliest_and_end_bound_what_is_kept():
@@ -97,7 +97,7 @@ def test_earliest_and_end_bound_what_is_kept():
 def test_another_process_reads_the_same(children):
     with EventQueue.create("q", item="<u8") as q:
         q.put_many(numbers(1000))
-        out = children.run("import penstock; print(int(penstock.open('q').read(100, 900).sum()))")
+        out = children.run("import queueduct; print(int(queueduct.open('q').read(100, 900).sum()))")
         assert int(out) == sum(range(100, 900))
 
 
@@ -139,8 +139,8 @@ def test_bytes_are_read_right_while_the_log_moves(children):
     with EventQueue.create("q", max_bytes=16_384, on_full="drop_slowest") as q:
         writer = children.start(
             """
-import penstock
-q = penstock.open("q")
+import queueduct
+q = queueduct.open("q")
 i = 0
 while i < 200_000:
     q.put_many([b"%d" % n * (n % 9) for n in range(i, i + 100)])

@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-import penstock
-from penstock import EventQueue, QueueClosed, ReaderInfo, ReaderInUse
+import queueduct
+from queueduct import EventQueue, QueueClosed, ReaderInfo, ReaderInUse
 from ticks import drain, fill, numbers
 
 
@@ -99,7 +99,7 @@ def test_a_durable_reader_that_is_held_is_busy(q):
 
 def test_a_durable_reader_held_in_another_process_is_busy_until_that_ends(named, children):
     child = children.start(
-        "import penstock; q = penstock.open('q'); r = q.subscribe('d'); print(1, flush=True); input()"
+        "import queueduct; q = queueduct.open('q'); r = q.subscribe('d'); print(1, flush=True); input()"
     )
     child.stdout.readline()
     with pytest.raises(ReaderInUse):
@@ -177,7 +177,7 @@ def test_a_table_of_readers_that_is_full_says_what_to_do(local):
         held[2].close()
         for name in (None, "c"):
             with pytest.raises(
-                penstock.TooManyReaders, match=r"all 3 readers of .* are in use: .*; close some, unsubscribe.*readers="
+                queueduct.TooManyReaders, match=r"all 3 readers of .* are in use: .*; close some, unsubscribe.*readers="
             ):
                 q.subscribe(name)
         q.subscribe("b").close()  # known: it needs no new line
@@ -305,7 +305,7 @@ def test_the_queue_itself_is_not_read(q, call):
 
 
 def test_a_reader_that_was_never_made_is_closed():
-    reader = penstock.Reader()
+    reader = queueduct.Reader()
     assert reader.closed
     with pytest.raises(QueueClosed):
         reader.get()
@@ -314,5 +314,5 @@ def test_a_reader_that_was_never_made_is_closed():
 
 def test_repr_tells_kind_name_and_place(q):
     q.put(1)
-    assert repr(q.subscribe("d", start="earliest")) == "<penstock.Reader durable 'd' position=0>"
-    assert repr(q.subscribe()) == "<penstock.Reader ephemeral position=1>"
+    assert repr(q.subscribe("d", start="earliest")) == "<queueduct.Reader durable 'd' position=0>"
+    assert repr(q.subscribe()) == "<queueduct.Reader ephemeral position=1>"

@@ -9,8 +9,8 @@ import pickle
 import numpy as np
 import pytest
 
-import penstock
-from penstock import EventQueue
+import queueduct
+from queueduct import EventQueue
 from ticks import TICK, fill, numbers
 
 
@@ -88,7 +88,7 @@ def test_a_view_after_a_shutdown_raises_when_all_is_seen(q):
     q.shutdown()
     with reader.view() as array:
         assert len(array) == 1
-    with pytest.raises(penstock.ShutDown):
+    with pytest.raises(queueduct.ShutDown):
         reader.view().__enter__()
 
 
@@ -173,7 +173,7 @@ def test_a_view_that_is_over_can_still_be_looked_at(reader):
     with reader.view() as array:
         part = array[1:]
     for each in (array, part):
-        assert repr(each) == str(each) == "<penstock view, no longer valid>"
+        assert repr(each) == str(each) == "<queueduct view, no longer valid>"
     assert (len(array), array.dtype, array.shape) == (4, TICK, (4,))
 
 
@@ -264,7 +264,7 @@ def test_a_view_whose_reader_is_dropped_meanwhile_is_data_lost():
         view = reader.view()
         view.__enter__()
         queue.put_many(numbers(5000))
-        with pytest.raises(penstock.DataLost) as caught:
+        with pytest.raises(queueduct.DataLost) as caught:
             view.__exit__(None, None, None)
         assert (caught.value.wanted, caught.value.earliest) == (0, queue.earliest)
         assert reader.position == queue.earliest
@@ -282,7 +282,7 @@ def test_an_exception_inside_is_not_hidden_by_a_drop():
 
         with pytest.raises(Stop):
             look()
-        with pytest.raises(penstock.DataLost):
+        with pytest.raises(queueduct.DataLost):
             reader.get()
 
 
@@ -309,7 +309,7 @@ def test_what_escapes_as_a_plain_array_never_crashes():
 
 
 def test_a_reader_closed_inside_its_own_view_ends_it_cleanly(q, reader):
-    with pytest.raises(penstock.QueueClosed), reader.view():
+    with pytest.raises(queueduct.QueueClosed), reader.view():
         reader.close()
     other = q.subscribe()
     assert other.try_get() is None

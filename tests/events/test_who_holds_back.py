@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from penstock import EventQueue, Full, TooManyReaders
+from queueduct import EventQueue, Full, TooManyReaders
 from ticks import numbers
 
 

@@ -7,9 +7,9 @@ import struct
 
 import pytest
 
-import penstock
+import queueduct
 from children import open_descriptors
-from penstock import CorruptSegment, GrowingQueue, _layout
+from queueduct import CorruptSegment, GrowingQueue, _layout
 from raw import CLOSED_BIT, LINE_BYTES, RawGrowing
 
 SHRINKING_BIT = 1 << 62
@@ -35,11 +35,11 @@ def refused(path, message):
     """Every way to open it gives the same clean error, the file is as it was, and no descriptor is left."""
     before, descriptors = snapshot(path), open_descriptors()
     messages = set()
-    for use in (penstock.open, GrowingQueue.open, lambda name: GrowingQueue.create(name, exist_ok=True)):
+    for use in (queueduct.open, GrowingQueue.open, lambda name: GrowingQueue.create(name, exist_ok=True)):
         with pytest.raises(CorruptSegment, match=message) as caught:
             use("q")
         messages.add(str(caught.value))
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
     assert len(messages) == 1
     assert snapshot(path) == before
     assert open_descriptors() == descriptors
@@ -61,7 +61,7 @@ def made(queue_dir):
 
 HEADER_FAULTS = {
     # field: values that it must not have
-    "magic": [b"PENSTOCL", bytes(8)],
+    "magic": [b"QUEUDUCL", bytes(8)],
     "layout_version": [0, 1, 2**32 - 1],
     "byte_order": [0x04030201, 0],
     "kind": [0, 1, 6, 2**32 - 1],
@@ -144,7 +144,7 @@ def errors_of(q):
             found = call(q)
         except CorruptSegment as error:
             errors.append(str(error))
-        except (penstock.Empty, penstock.Full, penstock.ShutDown):
+        except (queueduct.Empty, queueduct.Full, queueduct.ShutDown):
             pass
         else:
             items = found if isinstance(found, list) else [found] if isinstance(found, bytes) else []

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from penstock import GrowingQueue
+from queueduct import GrowingQueue
 
 PRODUCERS = 2
 ITEM_BYTES = 1024

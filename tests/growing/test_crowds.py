@@ -11,17 +11,17 @@ import time
 import pytest
 
 from deadline import until
-from penstock import GrowingQueue
+from queueduct import GrowingQueue
 
 PUT = """
-import sys, penstock
-q = penstock.open("q")
+import sys, queueduct
+q = queueduct.open("q")
 briefly = {"timeout": float(sys.argv[2])}
 print("ready", flush=True)
 sys.stdin.readline()
 for _ in range(int(sys.argv[1])):
     name = sys.stdin.readline().strip()
-    q = penstock.open(name)
+    q = queueduct.open(name)
     full = 0
     for k in range(3000):
         try:
@@ -29,7 +29,7 @@ for _ in range(int(sys.argv[1])):
                 full += q.put_many([b"x" * 200] * 3, **briefly) < 3
             else:
                 q.put(b"x" * 200, **briefly)
-        except penstock.Full:
+        except queueduct.Full:
             full += 1
     q.close()
     print(full, flush=True)

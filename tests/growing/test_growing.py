@@ -11,8 +11,8 @@ import weakref
 import numpy as np
 import pytest
 
-import penstock
-from penstock import BoundedQueue, GrowingQueue
+import queueduct
+from queueduct import BoundedQueue, GrowingQueue
 
 CALM = 6000
 
@@ -105,12 +105,12 @@ def test_sizes_that_cannot_be_are_refused(options, message):
 def test_it_opens_by_name_and_travels_by_pickle():
     with make(item=object) as q:
         q.put({"a": 1})
-        with penstock.open("q") as again, pickle.loads(pickle.dumps(q)) as third:
+        with queueduct.open("q") as again, pickle.loads(pickle.dumps(q)) as third:
             assert type(again) is GrowingQueue
             assert again.get() == {"a": 1}
             third.put(2)
         assert q.get() == 2
-        assert [tuple(info) for info in penstock.queues()] == [("q", "growing")]
+        assert [tuple(info) for info in queueduct.queues()] == [("q", "growing")]
         with pytest.raises(TypeError, match="kind 'growing'"):
             BoundedQueue.open("q")
         with GrowingQueue.create("q", item=object, first_bytes=256, steps=5, exist_ok=True) as same:
@@ -209,7 +209,7 @@ def test_max_bytes_is_never_exceeded(queue_dir, slack):
             while q.try_put(b"%d" % put):
                 put += 1
                 assert resident(queue_dir) <= 70_000 + slack
-            with pytest.raises(penstock.Full):
+            with pytest.raises(queueduct.Full):
                 q.put(b"x", timeout=0.01)
             assert put - got >= 64
             while got < put - 20:
@@ -295,9 +295,9 @@ def test_an_immediate_shutdown_drops_what_is_held():
     for i in range(5000):
         q.put(i)
     q.shutdown(immediate=True)
-    with pytest.raises(penstock.ShutDown):
+    with pytest.raises(queueduct.ShutDown):
         q.get()
-    with pytest.raises(penstock.ShutDown):
+    with pytest.raises(queueduct.ShutDown):
         q.put(1)
 
 

@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-from penstock import GrowingQueue
+from queueduct import GrowingQueue
 
 COUNT = 500
 CALM = 6000

@@ -13,7 +13,7 @@ import numpy
 import pytest
 
 from children import needs_root
-from penstock import GrowingQueue
+from queueduct import GrowingQueue
 
 # Stands in for a full file system: while the file NO_ROOM is there, nobody gets memory, and anybody may give some back.
 FULL = r"""
@@ -34,9 +34,9 @@ int fallocate64(int fd, int mode, long offset, long bytes) { return provide(fd, 
 """
 
 PUTS = """
-import errno, os, sys, penstock
+import errno, os, sys, queueduct
 item, value = {"bytes": (bytes, b"x" * 100), "<u8": ("<u8", 7)}[sys.argv[1]]
-q = penstock.GrowingQueue.create("q", item=item)
+q = queueduct.GrowingQueue.create("q", item=item)
 q.put_many([value] * 1000)
 open(os.environ["NO_ROOM"], "w").close()
 def refused(call):
@@ -80,7 +80,7 @@ def small_room(tmp_path, monkeypatch, request):
     size = f"size={getattr(request, 'param', 3)}m"
     if subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", folder], capture_output=True).returncode:
         pytest.skip("cannot mount")
-    monkeypatch.setenv("PENSTOCK_DIR", str(folder))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(folder))
     yield folder
     subprocess.run(["umount", "-l", folder], check=True)
 
@@ -130,8 +130,8 @@ def test_a_put_is_not_refused_while_a_level_that_was_left_has_memory(small_room)
 
 
 CONSUME = """
-import sys, time, penstock
-q = penstock.open("q")
+import sys, time, queueduct
+q = queueduct.open("q")
 end = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < end:
     q.try_get()
@@ -139,14 +139,14 @@ print("fine")
 """
 
 PRODUCE = """
-import errno, sys, time, numpy, penstock
-q = penstock.open("q")
+import errno, sys, time, numpy, queueduct
+q = queueduct.open("q")
 end = time.monotonic() + float(sys.argv[1])
 batch, refusals = numpy.arange(200, dtype="<u8"), 0
 while time.monotonic() < end:
     try:
         q.put_many(batch, timeout=0)
-    except penstock.Full:
+    except queueduct.Full:
         time.sleep(0.0001)
     except OSError as error:
         assert error.errno == errno.ENOSPC

@@ -10,9 +10,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-import penstock
+import queueduct
 from deadline import until
-from penstock import GrowingQueue
+from queueduct import GrowingQueue
 from raw import RawGrowing
 
 SIDES = 4
@@ -47,7 +47,7 @@ class Shared:
 def produce(shared, worker, total):
     """Up to the mark in the flood; in the ebb only into an empty queue, so that it is calm."""
     done = 0
-    with penstock.open("q") as q:
+    with queueduct.open("q") as q:
         while done < total:
             if q.qsize() >= (1 if shared.tide == EBB else HIGH):
                 os.sched_yield()
@@ -61,14 +61,14 @@ def produce(shared, worker, total):
 def consume(shared, worker, folder):
     """Nothing in the flood, and in the ebb all there is."""
     found = []
-    with penstock.open("q") as q:
+    with queueduct.open("q") as q:
         while True:
             if shared.tide == FLOOD:
                 os.sched_yield()
                 continue
             try:
                 found.append(q.get_many(500, timeout=0.05))
-            except penstock.Empty:
+            except queueduct.Empty:
                 if shared.tide == OVER:
                     break
     np.concatenate([np.zeros(0, "<u8"), *found]).tofile(folder / str(worker))
@@ -156,8 +156,8 @@ int fallocate64(int fd, int mode, long offset, long bytes) { return provide(fd, 
 """
 
 RACE = """
-import penstock
-q = penstock.GrowingQueue.open("q")
+import queueduct
+q = queueduct.GrowingQueue.open("q")
 print("ready", flush=True)
 input()
 for _ in range(2000):

@@ -11,7 +11,7 @@
 
 #include "segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 constexpr int rounds = 15;
 constexpr std::uint64_t item_bytes = 64;
@@ -133,10 +133,10 @@ bool measure(const char* comma) {
   return true;
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
 int main() {
-  using namespace penstock::testing;
+  using namespace queueduct::testing;
   std::printf("{\"rows\": [");
   const bool measured = measure<OneAtATime>("") && measure<Batches>(", ") && measure<Streaming>(", ");
   std::printf("]}\n");

@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 constexpr std::uint64_t item_bytes = 64;
 constexpr std::uint64_t file_bytes = std::uint64_t{1} << 28;  // sparse
@@ -98,6 +98,6 @@ static int main(int argc, char** argv) {
   return 2;
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::main(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::main(argc, argv); }

@@ -11,7 +11,7 @@
 
 #include "stress_worker.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 enum class Fault {
   none,
@@ -220,4 +220,4 @@ class NaiveGrowingQueue {
   std::uint64_t seed_;
 };
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing

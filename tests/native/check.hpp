@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 struct Test {
   const char* name;
@@ -75,25 +75,25 @@ inline int run_tests(int argc, char** argv) {
   return failed_tests == 0 && run > 0 ? 0 : 1;
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
 #define TEST(name)                                                                        \
   static void name();                                                                     \
-  static const ::penstock::testing::Registration registration_of_##name(#name, name);     \
+  static const ::queueduct::testing::Registration registration_of_##name(#name, name);     \
   static void name()
 
 #define CHECK(condition)                                                        \
   do {                                                                          \
-    if (!(condition)) ::penstock::testing::report(__FILE__, __LINE__, #condition); \
+    if (!(condition)) ::queueduct::testing::report(__FILE__, __LINE__, #condition); \
   } while (false)
 
 #define CHECK_EQUAL(is, should) \
-  ::penstock::testing::check_equal((is), (should), __FILE__, __LINE__, #is)
+  ::queueduct::testing::check_equal((is), (should), __FILE__, __LINE__, #is)
 
 #define REQUIRE(condition)                                           \
   do {                                                               \
     if (!(condition)) {                                              \
-      ::penstock::testing::report(__FILE__, __LINE__, #condition);   \
-      throw ::penstock::testing::TestAbandoned{};                    \
+      ::queueduct::testing::report(__FILE__, __LINE__, #condition);   \
+      throw ::queueduct::testing::TestAbandoned{};                    \
     }                                                                \
   } while (false)

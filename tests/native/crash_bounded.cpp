@@ -3,7 +3,7 @@
 #include "crash/program.hpp"
 #include "crash/soak.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 static const Program program = {
     "crash_bounded",
@@ -27,9 +27,9 @@ static std::vector<Shift<BoundedPlay>> shifts(const Options& options) {
   return {{units, options.workers}, {asleep_units(options), 12}};  // the last mostly sleep: many at a time
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash
 
 int main(int argc, char** argv) {
-  return penstock::crash::run_program<penstock::crash::BoundedPlay>(penstock::crash::program, argc, argv,
-                                                                    penstock::crash::shifts);
+  return queueduct::crash::run_program<queueduct::crash::BoundedPlay>(queueduct::crash::program, argc, argv,
+                                                                    queueduct::crash::shifts);
 }

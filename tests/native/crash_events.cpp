@@ -3,7 +3,7 @@
 #include "crash/program.hpp"
 #include "crash/soak.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 static void choose(int way) {
   events_sabotage = static_cast<EventsSabotage>(way);
@@ -32,9 +32,9 @@ static std::vector<Shift<EventsPlay>> shifts(const Options& options) {
   return {{units, options.workers}};
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash
 
 int main(int argc, char** argv) {
-  return penstock::crash::run_program<penstock::crash::EventsPlay>(penstock::crash::program, argc, argv,
-                                                                   penstock::crash::shifts);
+  return queueduct::crash::run_program<queueduct::crash::EventsPlay>(queueduct::crash::program, argc, argv,
+                                                                   queueduct::crash::shifts);
 }

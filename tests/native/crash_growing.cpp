@@ -10,7 +10,7 @@
 #include "crash/growing_stage.hpp"
 #include "crash/program.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 using GrowingWorker = WorkerOf<GrowingPlay>;
 using GrowingUnit = UnitOf<GrowingPlay>;
@@ -90,9 +90,9 @@ static std::vector<Shift<GrowingPlay>> shifts(const Options& options) {
   return {{units, options.workers}};
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash
 
 int main(int argc, char** argv) {
-  return penstock::crash::run_program<penstock::crash::GrowingPlay>(penstock::crash::program, argc, argv,
-                                                                    penstock::crash::shifts);
+  return queueduct::crash::run_program<queueduct::crash::GrowingPlay>(queueduct::crash::program, argc, argv,
+                                                                    queueduct::crash::shifts);
 }

@@ -3,7 +3,7 @@
 #include "crash/once_groups.hpp"
 #include "crash/program.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 static void choose(int way) {
   sabotage = static_cast<Sabotage>(way);
@@ -22,9 +22,9 @@ static std::vector<Shift<BoundedPlay>> shifts(const Options& options) {
   return {{OnceGroups(options).units(), options.workers}};
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash
 
 int main(int argc, char** argv) {
-  return penstock::crash::run_program<penstock::crash::BoundedPlay>(penstock::crash::program, argc, argv,
-                                                                    penstock::crash::shifts);
+  return queueduct::crash::run_program<queueduct::crash::BoundedPlay>(queueduct::crash::program, argc, argv,
+                                                                    queueduct::crash::shifts);
 }

@@ -3,7 +3,7 @@
 #include "crash/program.hpp"
 #include "crash/soak.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 static void choose(int way) { overwriting_sabotage = static_cast<OverwritingSabotage>(way); }
 
@@ -23,9 +23,9 @@ static std::vector<Shift<OverwritingPlay>> shifts(const Options& options) {
   return {{units, options.workers}};
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash
 
 int main(int argc, char** argv) {
-  return penstock::crash::run_program<penstock::crash::OverwritingPlay>(penstock::crash::program, argc, argv,
-                                                                        penstock::crash::shifts);
+  return queueduct::crash::run_program<queueduct::crash::OverwritingPlay>(queueduct::crash::program, argc, argv,
+                                                                        queueduct::crash::shifts);
 }

@@ -3,7 +3,7 @@
 #include "crash/slots_groups.hpp"
 #include "crash/soak.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 static void choose(int way) { slots_sabotage = static_cast<SlotsSabotage>(way); }
 
@@ -25,9 +25,9 @@ static std::vector<Shift<SlotsPlay>> shifts(const Options& options) {
   return {{units, options.workers}};
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash
 
 int main(int argc, char** argv) {
-  return penstock::crash::run_program<penstock::crash::SlotsPlay>(penstock::crash::program, argc, argv,
-                                                                  penstock::crash::shifts);
+  return queueduct::crash::run_program<queueduct::crash::SlotsPlay>(queueduct::crash::program, argc, argv,
+                                                                  queueduct::crash::shifts);
 }

@@ -4,7 +4,7 @@
 #include "crash/program.hpp"
 #include "crash/slots_once_groups.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 static void choose(int way) {
   slots_sabotage = static_cast<SlotsSabotage>(way);
@@ -23,9 +23,9 @@ static std::vector<Shift<SlotsPlay>> shifts(const Options& options) {
   return {{SlotsOnceGroups(options).units(), options.workers}};
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash
 
 int main(int argc, char** argv) {
-  return penstock::crash::run_program<penstock::crash::SlotsPlay>(penstock::crash::program, argc, argv,
-                                                                  penstock::crash::shifts);
+  return queueduct::crash::run_program<queueduct::crash::SlotsPlay>(queueduct::crash::program, argc, argv,
+                                                                  queueduct::crash::shifts);
 }

@@ -7,7 +7,7 @@
 
 #include "events_segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 using Bytes = std::vector<unsigned char>;
 using Numbers = std::vector<std::uint64_t>;
@@ -137,4 +137,4 @@ class EventsReader {
   return sizes;
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing

@@ -6,7 +6,7 @@
 #include "events_queue.hpp"
 #include "mapping.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 struct EventsSettings {
   std::uint64_t max_bytes = 1 << 20;
@@ -180,4 +180,4 @@ class Inside {
   EventsQueue& queue_;
 };
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing

@@ -8,7 +8,7 @@
 #include "growing_queue.hpp"
 #include "mapping.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 struct GrowingSizes {
   std::uint64_t first_bytes = 128;
@@ -144,4 +144,4 @@ class GrowingAttachment {
   GrowingQueue queue_;
 };
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing

@@ -7,7 +7,7 @@
 #include "check.hpp"
 #include "growing_segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 [[nodiscard]] inline Stage stage_of(const GrowingSegment& segment) { return Stage{segment.control().stage.load()}; }
 
@@ -71,4 +71,4 @@ inline void get_records(GrowingAttachment& attached, std::uint64_t count) {
   }
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing

@@ -6,7 +6,7 @@
 
 #include "segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 // Numbers, of one slot each.
 
@@ -74,4 +74,4 @@ using Bytes = std::vector<unsigned char>;
   }
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing

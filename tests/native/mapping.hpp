@@ -16,10 +16,10 @@
 
 #include "roster.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 inline int open_nameless_file(std::uint64_t bytes) {
-  for (std::string path : {"/dev/shm/penstock-test-XXXXXX", "/tmp/penstock-test-XXXXXX"}) {
+  for (std::string path : {"/dev/shm/queueduct-test-XXXXXX", "/tmp/queueduct-test-XXXXXX"}) {
     const int fd = mkostemp(path.data(), O_CLOEXEC);
     if (fd < 0) continue;
     unlink(path.c_str());
@@ -74,4 +74,4 @@ class OwnMapping {
   std::uint64_t bytes_;
 };
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing

@@ -7,7 +7,7 @@
 #include "mapping.hpp"
 #include "overwriting_lease.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 struct OverwritingShape {
   std::uint64_t capacity = 5;
@@ -116,4 +116,4 @@ class OverwritingAttachment {
   OverwritingShared queue_;
 };
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing

@@ -4,7 +4,7 @@
 #include "bounded_lease.hpp"
 #include "mapping.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 struct Shape {
   std::uint64_t capacity = 8;
@@ -126,4 +126,4 @@ class Attachment {
   Producers producers_;  // as the queue has them, unless they are hidden from it
 };
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing

@@ -6,7 +6,7 @@
 #include "mapping.hpp"
 #include "slots_queue.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 struct SlotsSizes {
   std::uint64_t count = 4;
@@ -135,4 +135,4 @@ class SlotsAttachment {
   Producers producers_;  // also where the queue does not see them
 };
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing

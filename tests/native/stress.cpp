@@ -8,7 +8,7 @@
 
 #include "check.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 struct Load {
   Shape shape;
@@ -110,6 +110,6 @@ TEST(the_living_lose_nothing_while_others_die_among_records) {
   stress({.shape = fixed, .producers = 2, .consumers = 2, .items = 6000, .deaths = 12});
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

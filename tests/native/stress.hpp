@@ -9,7 +9,7 @@
 
 #include "items_for_tests.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 struct Stamp {
   std::uint32_t producer;
@@ -196,4 +196,4 @@ class Consumer {
   std::mt19937 random_;
 };
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing

@@ -10,7 +10,7 @@
 
 #include "check.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 struct EventsLoad {
   EventsSettings settings;
@@ -142,6 +142,6 @@ TEST(who_is_dropped_sees_nothing_torn_and_nothing_twice) {
 }
 #endif
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

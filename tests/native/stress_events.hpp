@@ -7,7 +7,7 @@
 
 #include "events_for_tests.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 // A stamp is the writer in the high half of an event's number, its count in the low one.
 [[nodiscard]] constexpr std::uint64_t stamp(std::uint32_t writer, std::uint32_t count) noexcept {
@@ -179,4 +179,4 @@ class StressReader {
   bool may_leap_ = false;
 };
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing

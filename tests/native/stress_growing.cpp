@@ -8,7 +8,7 @@
 #include "check.hpp"
 #include "growing_steps.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr std::uint64_t items_each = 40'000;
@@ -176,6 +176,6 @@ TEST(every_item_comes_out_once_and_in_order_through_all_levels) {
   CHECK_EQUAL(bytes_in_unused_levels(segment), 0u);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

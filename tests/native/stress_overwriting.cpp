@@ -6,7 +6,7 @@
 #include "check.hpp"
 #include "overwriting_segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 struct Race {
   std::uint64_t capacity;
@@ -143,6 +143,6 @@ TEST(what_is_on_lease_is_never_torn_lost_or_doubled_though_writers_lap_it) {
 }
 TEST(nothing_is_lost_where_nobody_overwrites) { Racers({3, 8, 2, 2, 20'000, false}).run(); }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -10,7 +10,7 @@
 #include "check.hpp"
 #include "slots_segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 struct SlotsLoad {
   std::uint64_t slots = 4;
@@ -204,6 +204,6 @@ TEST(everything_at_once) {
           .resizes = true, .deaths = 16});
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

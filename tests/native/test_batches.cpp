@@ -5,7 +5,7 @@
 #include "check.hpp"
 #include "items_for_tests.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 // Counts compare-and-swaps and remembers the last claim: a policy that watches the real one.
 struct Watched {
@@ -170,6 +170,6 @@ TEST(a_batch_larger_than_the_ring_is_taken_up_to_the_ring) {
   CHECK_EQUAL(segment.lines()[0].intent.load(), 0u);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -5,7 +5,7 @@
 #include "events_for_tests.hpp"
 #include "overwriting_segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 // When this point is reached for the first time, the deed is done there.
 class Meanwhile {
@@ -124,6 +124,6 @@ TEST(a_message_that_was_published_before_its_writer_died_is_overwritten_and_not_
   CHECK_EQUAL(attached.ring().fates().overwritten, 1u);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -2,7 +2,7 @@
 #include "check.hpp"
 #include "events_segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 constexpr std::uint64_t page = page_bytes;
 
@@ -136,6 +136,6 @@ TEST(within_a_process_memory_needs_no_file) {
   CHECK_EQUAL(arena.blocks.take(anonymous, 2, 5 * page, arena.error), 0u);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -2,7 +2,7 @@
 #include "check.hpp"
 #include "events_for_tests.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 static void clear(EventsAttachment& attached) {
   const Inside inside(attached);
@@ -232,6 +232,6 @@ TEST(a_reader_follows_through_a_full_directory) {
   }
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -2,7 +2,7 @@
 #include "check.hpp"
 #include "events_for_tests.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 TEST(chunks_have_sizes_n_n_2n_2n_4n) {
   EventsSegment segment({});
@@ -257,6 +257,6 @@ TEST(after_a_shutdown_nothing_goes_in_and_readers_end) {
   CHECK(numbers == counted(0, 3));
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

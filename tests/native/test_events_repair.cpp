@@ -2,7 +2,7 @@
 #include "check.hpp"
 #include "events_for_tests.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 // Dies with the lock, at a moment that `leave` makes by hand.
 template <class Leave>
@@ -153,6 +153,6 @@ TEST(a_roll_back_does_not_trust_lines_that_never_reached_the_disk) {
   }
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -7,7 +7,7 @@
 #include "check.hpp"
 #include "mapping.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 namespace guard = fault_guard;
 
@@ -135,6 +135,6 @@ TEST(threads_that_watch_at_once_have_lines_of_their_own) {
     }
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -13,7 +13,7 @@
 #include "check.hpp"
 #include "items_for_tests.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 // Forks in a thread of its own.
 class Forker {
@@ -142,11 +142,11 @@ TEST(a_child_forked_beside_the_end_of_threads_can_join) {
   }
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
 #ifdef __SANITIZE_THREAD__
 // A child exits while threads of its parent had ended and were not joined yet: ThreadSanitizer takes that for a leak.
 extern "C" const char* __tsan_default_options() { return "report_thread_leaks=0"; }
 #endif
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -2,7 +2,7 @@
 #include "growing_lease.hpp"
 #include "growing_steps.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 // Levels of 8, 32, 128 and 512 slots.
 constexpr GrowingSizes small{};
@@ -380,6 +380,6 @@ TEST(an_immediate_shutdown_ends_gets) {
   CHECK_EQUAL(attached.get_number(number), Outcome::closed);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -1,7 +1,7 @@
 // The memory of a growing queue: what is kept for what is to come, what is given back, and what a budget lets in.
 #include "growing_steps.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 // Levels of 64, 256, 1024, … slots.
 constexpr GrowingSizes usual{.first_bytes = 4096, .steps = 7, .slot_bytes = 64};
@@ -117,6 +117,6 @@ TEST(a_withdrawal_whose_maker_died_is_forgotten_or_finished_by_the_next) {
   CHECK_EQUAL(segment.control().preparing.load(), 0u);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

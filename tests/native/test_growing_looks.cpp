@@ -4,7 +4,7 @@
 #include "growing_lease.hpp"
 #include "growing_steps.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 // Levels of 64, 256, 1024, … slots: those after the first have pages of their own.
 constexpr GrowingSizes usual{.first_bytes = 4096, .steps = 6, .slot_bytes = 64, .varying = false};
@@ -202,6 +202,6 @@ TEST(the_budget_is_never_exceeded_and_no_page_is_left_by_a_late_look) {
   CHECK(segment.control().resets.load() > rounds / 4);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -4,7 +4,7 @@
 #include "growing_lease.hpp"
 #include "growing_steps.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 // Levels of 8, 32, 128 and 512 slots.
 constexpr GrowingSizes small{};
@@ -170,6 +170,6 @@ TEST(who_comes_late_to_a_shut_queue_opens_no_level_in_which_something_is_held) {
   CHECK(survivor.queue().recover().adoptable);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

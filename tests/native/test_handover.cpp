@@ -6,7 +6,7 @@
 #include "check.hpp"
 #include "handover.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 // Freed by whoever drops the last reference, as an object of Python's is.
 struct Counted {
@@ -100,6 +100,6 @@ TEST(nobody_gets_what_is_gone_and_what_is_old_goes) {
   }
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -6,7 +6,7 @@
 #include "segment.hpp"
 #include "stress_bounded.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 // A worker's memory, as its file has it: zeroed.
 struct Rows {
@@ -367,6 +367,6 @@ TEST(what_a_dead_consumer_had_is_got_as_redelivered) {
   CHECK(stressed.seen.redelivered);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -5,7 +5,7 @@
 #include <array>
 #include <limits>
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 using Seen = IndexQueue::Seen;
 
@@ -161,6 +161,6 @@ TEST(words_that_nobody_of_us_wrote_end_in_corrupt_and_not_in_a_loop) {
   CHECK(!owned.queue.push(0));
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -2,7 +2,7 @@
 #include "check.hpp"
 #include "items_for_tests.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 TEST(an_item_of_several_slots_comes_out_whole_wherever_it_lies) {
   for (std::uint64_t start = 0; start < 16; ++start) {
@@ -176,6 +176,6 @@ TEST(a_reference_leaves_nothing_in_its_slot) {
   std::free(base);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

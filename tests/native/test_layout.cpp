@@ -2,7 +2,7 @@
 #include "check.hpp"
 #include "segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 // What the layout says of itself, said a second time: a change here is a change of the shared format.
 static_assert(line_bytes == 128 && page_bytes == 4096);
@@ -106,6 +106,6 @@ TEST(positions_and_events_stand_in_lines_of_their_own) {
   CHECK(line_of(&segment.lines()[0].intent) != line_of(&segment.lines()[1].intent));
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

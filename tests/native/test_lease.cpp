@@ -4,7 +4,7 @@
 #include "check.hpp"
 #include "items_for_tests.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 static constexpr std::uint64_t limit = 8;
 
@@ -237,6 +237,6 @@ TEST(the_end_of_a_lease_wakes_who_waits_for_it) {
   CHECK_EQUAL(other.queue().count_leased(), 0u);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -7,7 +7,7 @@
 #include "check.hpp"
 #include "items_for_tests.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 TEST(an_intent_survives_packing) {
   for (const Side side : {Side::none, Side::push, Side::pop}) {
@@ -274,6 +274,6 @@ TEST(a_newcomer_is_not_kept_out_by_somebody_who_only_looks_at_the_dead) {
   CHECK_EQUAL(refused, 0);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

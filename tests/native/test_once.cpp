@@ -8,7 +8,7 @@
 #include "check.hpp"
 #include "items_for_tests.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 static const Shape shape{.producers = 2};
 
@@ -319,6 +319,6 @@ TEST(nonsense_in_a_producers_line_is_corrupt_and_not_waited_for) {
   CHECK_EQUAL(settled(0, {1, 1}, Progress{true, Phase::claimed, 0, 4, 9}.packed()), Outcome::corrupt);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -4,7 +4,7 @@
 #include "check.hpp"
 #include "overwriting_segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 static void check_sum(OverwritingAttachment& attached, int line) {
   const OverwritingRing::Fates fates = attached.ring().fates();
@@ -328,6 +328,6 @@ TEST(a_put_wakes_a_getter_that_sleeps) {
   CHECK_EQUAL(got, 8u);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -2,7 +2,7 @@
 #include "check.hpp"
 #include "overwriting_segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 static constexpr std::uint64_t limit = 8;
 
@@ -255,6 +255,6 @@ TEST(positions_rise_and_are_never_given_twice_though_strangers_put_and_get) {
   }
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -5,7 +5,7 @@
 #include "check.hpp"
 #include "overwriting_segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 // As the format's traces are drawn: "[X 0 1]  {X ...}  {. aaa}". A letter is a message of that letter's words;
 // "..." is a message that nobody has written, or that was taken.
@@ -192,6 +192,6 @@ TEST(trace_6_dequeue_from_shifted) {
   EXPECT('.', 4, 2, ".....", "f..de");
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -5,7 +5,7 @@
 #include "check.hpp"
 #include "events_for_tests.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 constexpr std::int64_t second = 1'000'000'000;
 
@@ -148,6 +148,6 @@ TEST(a_machine_that_crashed_with_the_lock_held_is_rolled_back_before_anything_is
   CHECK(reader.read() == counted(10, 5));
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

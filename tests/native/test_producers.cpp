@@ -5,7 +5,7 @@
 #include "check.hpp"
 #include "segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 // Somebody who uses the table, as another process would.
 struct User {
@@ -195,6 +195,6 @@ TEST(many_who_make_the_same_names_make_each_once) {
   }
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

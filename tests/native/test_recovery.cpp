@@ -2,7 +2,7 @@
 #include "check.hpp"
 #include "items_for_tests.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 // What a consumer does that cannot go on: its item by adoption, if a dead consumer had one.
 [[nodiscard]] static std::optional<Bytes> adopt_bytes(Attachment& attached) {
@@ -265,6 +265,6 @@ TEST(a_recovery_works_beyond_40_bits_of_positions) {
   }
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -3,7 +3,7 @@
 #include "items_for_tests.hpp"
 #include "segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 TEST(a_new_ring_holds_the_generations_0_to_n_in_its_raw_bytes) {
   Segment segment({.capacity = 16});
@@ -216,6 +216,6 @@ TEST(hints_for_waiters_agree_with_the_ring) {
   CHECK(looks_pushable(ring, 8));
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

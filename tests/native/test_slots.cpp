@@ -2,7 +2,7 @@
 #include "check.hpp"
 #include "slots_segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 using State = slot_word::State;
 
@@ -324,6 +324,6 @@ TEST(a_length_beyond_the_slot_is_not_believed) {
   CHECK_EQUAL(one.take(lease), SlotOutcome::corrupt);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

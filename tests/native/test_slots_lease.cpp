@@ -3,7 +3,7 @@
 #include "slots_lease.hpp"
 #include "slots_segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 static std::vector<std::uint64_t> positions_of(const Lease* leases, std::uint64_t count) {
   std::vector<std::uint64_t> positions;
@@ -83,6 +83,6 @@ TEST(after_the_end_of_gets_nothing_is_leased) {
   CHECK_EQUAL(try_lease(one.slots(), one.me(), &lease, 1, count), SlotOutcome::closed);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -7,7 +7,7 @@
 #include "check.hpp"
 #include "slots_segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 using State = slot_word::State;
 
@@ -234,6 +234,6 @@ TEST(producers_that_die_again_and_again_beside_each_other_put_each_item_once) {
   CHECK(segment.control().recovered.load() > 0);
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -10,7 +10,7 @@
 #include "check.hpp"
 #include "items_for_tests.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
 constexpr std::int64_t second = 1'000'000'000;
 
@@ -173,6 +173,6 @@ TEST(no_sleep_is_longer_than_the_park_limit) {
   CHECK(park_limit_ns <= 125'000'000);  // two of them within the 250 ms that a recovery may take
 }
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
-int main(int argc, char** argv) { return penstock::testing::run_tests(argc, argv); }
+int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

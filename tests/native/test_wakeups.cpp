@@ -4,7 +4,7 @@
 // another core, after a delay of some cycles that is drawn anew each time. Nobody spins before a sleep. A wake-up is
 // lost if neither sees the other; the fences of wait.hpp (W1, W2) forbid just that.
 //   test_wakeups [name] [--rounds=N]   all of it, N rounds each
-// Built without the fence of notify() (PENSTOCK_WITHOUT_NOTIFY_FENCE) it must find some, which shows that it can.
+// Built without the fence of notify() (QUEUEDUCT_WITHOUT_NOTIFY_FENCE) it must find some, which shows that it can.
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -22,9 +22,9 @@
 #include "overwriting_segment.hpp"
 #include "slots_segment.hpp"
 
-namespace penstock::testing {
+namespace queueduct::testing {
 
-#ifdef PENSTOCK_WITHOUT_NOTIFY_FENCE
+#ifdef QUEUEDUCT_WITHOUT_NOTIFY_FENCE
 constexpr bool is_fenced = false;
 #else
 constexpr bool is_fenced = true;
@@ -180,7 +180,7 @@ TEST(notify_and_park_and_relay_lose_no_wake_up) {
   check_race("notify, park_and_relay", alone.sides([](Event event) { event.notify(); }, park_and_relay));
 }
 
-#ifndef PENSTOCK_WITHOUT_NOTIFY_FENCE  // a queue's own compare-and-swaps order much of this on some machines
+#ifndef QUEUEDUCT_WITHOUT_NOTIFY_FENCE  // a queue's own compare-and-swaps order much of this on some machines
 
 // Whoever waits in a queue looks at it as its bindings do: by a get.
 
@@ -270,10 +270,10 @@ TEST(an_append_to_a_log_wakes_who_waits_for_an_item) {
 
 #endif
 
-}  // namespace penstock::testing
+}  // namespace queueduct::testing
 
 int main(int argc, char** argv) {
-  using namespace penstock::testing;
+  using namespace queueduct::testing;
   constexpr std::string_view option = "--rounds=";
   if (argc > 1 && std::string_view(argv[argc - 1]).starts_with(option)) {
     rounds_asked = std::strtoull(argv[--argc] + option.size(), nullptr, 10);

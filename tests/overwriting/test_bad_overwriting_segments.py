@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-import penstock
-from penstock import CorruptSegment, OverwritingQueue
+import queueduct
+from queueduct import CorruptSegment, OverwritingQueue
 from raw import LINE_BYTES, RawOverwriting
 
 OURS = 1 << 63
@@ -28,7 +28,7 @@ def path(queue_dir):
 def refused(path, message):
     """By everybody who could open it, and the file is left as it was."""
     before = path.read_bytes()
-    for use in (penstock.open, OverwritingQueue.open):
+    for use in (queueduct.open, OverwritingQueue.open):
         with pytest.raises(CorruptSegment, match=message):
             use("q")
     assert path.read_bytes() == before
@@ -40,10 +40,10 @@ def refused(path, message):
         (0, b"Work as ", "magic must be"),
         (8, struct.pack("<I", 0), "capacity must be between 1 and"),
         (8, struct.pack("<I", 4), "QUEUE_MAX_LEN and MSG_SIZE must agree with capacity=5"),
-        (8, struct.pack("<I", 0xFFFFFFFF), "magic must be b'PENSTOCK'"),
+        (8, struct.pack("<I", 0xFFFFFFFF), "magic must be b'QUEUDUCT'"),
         (12, struct.pack("<I", 0), "message_bytes must be between 8 and"),
         (12, struct.pack("<I", 2), "QUEUE_MAX_LEN and MSG_SIZE must agree with .* slot_bytes=24"),
-        (4096, b"PENSTUCK", "magic must be b'PENSTOCK': magic=b'PENSTUCK' at offset 4096"),
+        (4096, b"QUEUSTUC", "magic must be b'QUEUDUCT': magic=b'QUEUSTUC' at offset 4096"),
         (4096 + 8, struct.pack("<I", 99), "layout_version must be"),
         (4096 + 12, struct.pack("<I", 99), "byte_order must be"),
         (4096 + 16, struct.pack("<I", 7), "kind must be one of"),

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import penstock
+import queueduct
 from deadline import until_parked
-from penstock import OverwritingQueue, QueueClosed, ShutDown
+from queueduct import OverwritingQueue, QueueClosed, ShutDown
 
 RECORD = np.dtype([("id", "<u4"), ("half", "<f8")])
 
@@ -58,13 +58,13 @@ def test_no_form_of_put_is_stopped_by_a_full_queue(q, put):
 
 def test_who_overwrites_nothing_is_refused_by_a_full_queue(q):
     assert [q.try_put(i, overwrite=False) for i in range(5)] == [True] * 4 + [False]
-    with pytest.raises(penstock.Full):
+    with pytest.raises(queueduct.Full):
         q.put(9, timeout=0, overwrite=False)
-    with pytest.raises(penstock.Full):
+    with pytest.raises(queueduct.Full):
         q.put(9, timeout=0.01, overwrite=False)
-    with pytest.raises(penstock.Full):
+    with pytest.raises(queueduct.Full):
         q.put_nowait(9, overwrite=False)
-    with pytest.raises(penstock.Full):
+    with pytest.raises(queueduct.Full):
         q.put_many([9], timeout=0, overwrite=False)
     assert q.get() == 0
     assert q.put_many([4, 5, 6], block=False, overwrite=False) == 1
@@ -90,9 +90,9 @@ def test_get_waits_when_it_is_empty_and_is_woken_by_a_put(q):
     q.put(7)
     getter.join(30)
     assert got == [7]
-    with pytest.raises(penstock.Empty):
+    with pytest.raises(queueduct.Empty):
         q.get(timeout=0.01)
-    with pytest.raises(penstock.Empty):
+    with pytest.raises(queueduct.Empty):
         q.get_many(3, block=False)
 
 
@@ -137,7 +137,7 @@ def test_an_object_that_can_never_fit_is_refused(queue_dir):
 def test_sizes_that_cannot_be_are_refused_with_the_rule(queue_dir, options, message):
     with pytest.raises(ValueError, match=message):
         OverwritingQueue.create("q", **options)
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 def test_it_lives_in_shared_memory_only():
@@ -155,16 +155,16 @@ def test_any_capacity_holds_so_many(queue_dir, capacity):
 
 def test_it_is_opened_and_listed_and_pickled_by_name(q):
     q.put(3)
-    with OverwritingQueue.open("q") as again, penstock.open("q") as any_kind, pickle.loads(pickle.dumps(q)) as copy:
+    with OverwritingQueue.open("q") as again, queueduct.open("q") as any_kind, pickle.loads(pickle.dumps(q)) as copy:
         assert type(any_kind) is type(copy) is OverwritingQueue
         assert again.item == any_kind.item == np.dtype("<i8")
         assert copy.get() == 3
-    assert penstock.queues() == [penstock.QueueInfo("q", "overwriting")]
+    assert queueduct.queues() == [queueduct.QueueInfo("q", "overwriting")]
     with pytest.raises(TypeError, match="of kind 'overwriting', not 'bounded'"):
-        penstock.BoundedQueue.open("q")
+        queueduct.BoundedQueue.open("q")
     with OverwritingQueue.create("q", 4, item="<i8", exist_ok=True) as same:
         assert same.capacity == 4
-    with pytest.raises(penstock.QueueExists):
+    with pytest.raises(queueduct.QueueExists):
         OverwritingQueue.create("q", 5, item="<i8", exist_ok=True)
 
 
@@ -284,7 +284,7 @@ def test_every_line_of_the_table_can_be_used_again(queue_dir):
             with OverwritingQueue.open("q") as other:
                 other.put(i)
                 assert q.stats().participants == 2
-                with OverwritingQueue.open("q") as third, pytest.raises(penstock.TooManyParticipants):
+                with OverwritingQueue.open("q") as third, pytest.raises(queueduct.TooManyParticipants):
                     third.put(1)
 
 
@@ -292,7 +292,7 @@ def test_the_type_stub_names_every_public_member_and_no_other():
     typed = {
         node.name
         for stub in ("_queue.pyi", "_overwriting.pyi")
-        for node in ast.walk(ast.parse(Path(penstock.__file__).with_name(stub).read_text()))
+        for node in ast.walk(ast.parse(Path(queueduct.__file__).with_name(stub).read_text()))
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
     }
     assert typed == {name for name in dir(OverwritingQueue) if not name.startswith("_")}

@@ -7,9 +7,9 @@ import threading
 import numpy as np
 import pytest
 
-import penstock
-from penstock import OverwritingQueue
+import queueduct
 from published import Published
+from queueduct import OverwritingQueue
 
 
 def check_sum(queue):
@@ -43,7 +43,7 @@ def test_what_was_given_back_comes_before_what_is_in_the_queue_to_a_lease_and_af
         assert (lease.items.tolist(), lease.is_redelivered) == ([0, 1], True)
         lease.give_back()
     assert [feed.get_nowait() for _ in range(3)] == [2, 0, 1]
-    with pytest.raises(penstock.Empty):
+    with pytest.raises(queueduct.Empty):
         feed.get_nowait()
     assert feed.stats().redelivered == 4
     check_sum(feed)
@@ -67,9 +67,9 @@ def test_leases_wait_for_a_place_and_gets_and_puts_do_not():
             queue.put(number)
             held.append(queue.lease(9))
         queue.put(4)
-        with pytest.raises(penstock.Empty):
+        with pytest.raises(queueduct.Empty):
             queue.lease(1, block=False)
-        with pytest.raises(penstock.Empty):
+        with pytest.raises(queueduct.Empty):
             queue.lease(1, timeout=0.01)
         queue.put(5)
         assert queue.get() == 5
@@ -101,7 +101,7 @@ def test_a_lease_is_at_most_what_the_shelf_has_room_for():
 
 def test_a_queue_takes_memory_for_leases_with_its_first_one():
     with OverwritingQueue.create("frames", 4, message_bytes=1 << 20) as queue:
-        path = penstock.segment.directory() / "frames"
+        path = queueduct.segment.directory() / "frames"
         before = path.stat().st_blocks * 512
         assert before < 5 << 20
         queue.put(bytes(1 << 20))
@@ -114,16 +114,16 @@ def test_a_shutdown_at_once_ends_leases_and_what_was_given_back(feed):
     feed.put_many(range(3))
     feed.lease(1).give_back()
     feed.shutdown(immediate=True)
-    with pytest.raises(penstock.ShutDown):
+    with pytest.raises(queueduct.ShutDown):
         feed.lease(1)
-    with pytest.raises(penstock.ShutDown):
+    with pytest.raises(queueduct.ShutDown):
         feed.get()
     assert feed.stats().discarded == 2
     check_sum(feed)
 
 
 def test_positions_rise_and_are_never_given_twice_though_a_stranger_takes_part(feed):
-    stranger = Published(penstock.segment.directory() / "feed")
+    stranger = Published(queueduct.segment.directory() / "feed")
     seen = []
     try:
         for number in range(40):

@@ -10,10 +10,10 @@ from collections import deque
 import numpy as np
 import pytest
 
-import penstock
+import queueduct
 from deadline import until_parked
-from penstock import OverwritingQueue
 from published import STRANGER, Published
+from queueduct import OverwritingQueue
 
 RECORD = np.dtype([("id", "<u4"), ("half", "<f8")])
 
@@ -39,7 +39,7 @@ def test_a_new_file_begins_with_the_published_bytes(q, queue_dir):
     data = (queue_dir / "q").read_bytes()
     assert data[:16] == bytes.fromhex("576f726b20697320 05000000 03000000")
     assert not any(data[16 : 32 + 5 * 32])
-    assert data[4096:4104] == b"PENSTOCK", "what is our own begins at the first page after the last message"
+    assert data[4096:4104] == b"QUEUDUCT", "what is our own begins at the first page after the last message"
     assert not any(data[32 + 5 * 32 : 4096])
 
 
@@ -100,7 +100,7 @@ def test_both_agree_with_a_deque_through_any_mixture_of_calls(queue_dir, capacit
 
 
 def test_messages_go_to_another_process_and_back(queue_dir, children):
-    """The other one has struct and mmap, and no penstock. Each waits for the other's answer, so they take turns."""
+    """The other one has struct and mmap, and no queueduct. Each waits for the other's answer, so they take turns."""
     with (
         OverwritingQueue.create("to", 3, message_bytes=24) as to,
         OverwritingQueue.create("from", 3, message_bytes=24) as back,
@@ -110,7 +110,7 @@ def test_messages_go_to_another_process_and_back(queue_dir, children):
 import sys
 from pathlib import Path
 from published import Published
-assert "penstock" not in sys.modules
+assert "queueduct" not in sys.modules
 to, back = (Published(Path(sys.argv[1]) / name) for name in ("to", "from"))
 for _ in range(200):
     back.put(to.get()[::-1])
@@ -126,9 +126,9 @@ for _ in range(200):
 def test_a_strangers_lock_on_the_header_is_waited_for(q, other):
     q.put(message(1))
     other.lock(16)
-    with pytest.raises(penstock.Full):
+    with pytest.raises(queueduct.Full):
         q.put(message(2), timeout=0.02)
-    with pytest.raises(penstock.Empty):
+    with pytest.raises(queueduct.Empty):
         q.get(timeout=0.02)
     assert q.try_put(message(2)) is False
     assert struct.unpack_from("<Q", other.memory, 16)[0] == STRANGER
@@ -142,7 +142,7 @@ def test_a_strangers_lock_on_a_message_is_waited_for(q, other):
         q.put(message(i))
     other.lock(other.message_at(0))
     assert q.try_get() is None, "somebody is at work on the oldest"
-    with pytest.raises(penstock.Full):
+    with pytest.raises(queueduct.Full):
         q.put(message(5), timeout=0.02)
     done = threading.Thread(target=q.put, args=(message(5),))
     done.start()
@@ -168,10 +168,10 @@ def test_a_file_that_another_program_made_is_adopted(queue_dir, max_len, msg_siz
     data = [bytes([i]) * 8 * msg_size for i in range(3)]
     stranger.put(data[0])
     before = (queue_dir / "q").read_bytes()
-    for use in (penstock.open, OverwritingQueue.open):
-        with pytest.raises(penstock.CorruptSegment, match=r"after the last message; .* must be adopted first"):
+    for use in (queueduct.open, OverwritingQueue.open):
+        with pytest.raises(queueduct.CorruptSegment, match=r"after the last message; .* must be adopted first"):
             use("q")
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
     assert (queue_dir / "q").read_bytes() == before
     with OverwritingQueue.adopt("q") as q:
         assert (queue_dir / "q").read_bytes()[: len(before)] == before
@@ -180,10 +180,10 @@ def test_a_file_that_another_program_made_is_adopted(queue_dir, max_len, msg_siz
         q.put(data[1])
         assert stranger.get() == data[1]
         stranger.put(data[2])
-        with OverwritingQueue.adopt("q") as again, penstock.open("q") as third:
+        with OverwritingQueue.adopt("q") as again, queueduct.open("q") as third:
             assert third.capacity == max_len
             assert again.get() == data[2]
-    assert penstock.queues() == [("q", "overwriting")]
+    assert queueduct.queues() == [("q", "overwriting")]
 
 
 def test_an_adoption_that_was_killed_on_the_way_is_repeated(queue_dir):
@@ -192,7 +192,7 @@ def test_an_adoption_that_was_killed_on_the_way_is_repeated(queue_dir):
     with open(queue_dir / "q", "r+b") as file:
         file.seek(4096)
         file.write(bytes(8))  # all but the last store
-    with pytest.raises(penstock.CorruptSegment, match="must be adopted first"):
+    with pytest.raises(queueduct.CorruptSegment, match="must be adopted first"):
         OverwritingQueue.open("q")
     with OverwritingQueue.adopt("q", item=np.dtype("<u8, <u8, <u4")) as q:
         assert q.get().tolist() == (1, 1, 1)
@@ -202,7 +202,7 @@ def test_an_adoption_that_was_killed_on_the_way_is_repeated(queue_dir):
     ("data", "message"),
     [
         (b"", "magic must be"),
-        (b"PENSTOCK" + bytes(500), "magic must be"),
+        (b"QUEUDUCT" + bytes(500), "magic must be"),
         (bytes.fromhex("576f726b20697320"), "capacity must be between 1 and"),
         (bytes.fromhex("576f726b20697320 00000000 03000000") + bytes(500), "capacity must be between 1 and"),
         (bytes.fromhex("576f726b20697320 05000000 00000000") + bytes(500), "message_bytes must be between 8 and"),
@@ -215,12 +215,12 @@ def test_what_is_no_queue_is_not_adopted_and_left_as_it_was(queue_dir, data, mes
     path = queue_dir / "q"
     path.write_bytes(data)
     path.chmod(0o600)
-    with pytest.raises(penstock.CorruptSegment, match=message):
+    with pytest.raises(queueduct.CorruptSegment, match=message):
         OverwritingQueue.adopt("q")
-    with pytest.raises(penstock.CorruptSegment):
-        penstock.open("q")
+    with pytest.raises(queueduct.CorruptSegment):
+        queueduct.open("q")
     assert path.read_bytes() == data
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 def test_an_adoption_as_what_it_cannot_be_is_refused(queue_dir):
@@ -232,6 +232,6 @@ def test_an_adoption_as_what_it_cannot_be_is_refused(queue_dir):
     ):
         with pytest.raises(ValueError, match=message):
             OverwritingQueue.adopt("q", **how)
-    with pytest.raises(penstock.QueueNotFound):
+    with pytest.raises(queueduct.QueueNotFound):
         OverwritingQueue.adopt("another")
     assert (queue_dir / "q").read_bytes() == before

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from lent import FRAME
 
-from penstock import SlotQueue
+from queueduct import SlotQueue
 
 
 @pytest.fixture

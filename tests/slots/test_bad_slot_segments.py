@@ -8,9 +8,9 @@ import struct
 import numpy as np
 import pytest
 
-import penstock
+import queueduct
 from children import open_descriptors
-from penstock import CorruptSegment, SlotQueue, _slots_layout
+from queueduct import CorruptSegment, SlotQueue, _slots_layout
 from raw import RawSlots
 
 
@@ -23,11 +23,11 @@ def refused(path, message):
     """Every way to open it gives the same clean error, the file is as it was, and no descriptor is left."""
     before, descriptors = snapshot(path), open_descriptors()
     messages = set()
-    for use in (penstock.open, SlotQueue.open, lambda name: SlotQueue.create(name, exist_ok=True)):
+    for use in (queueduct.open, SlotQueue.open, lambda name: SlotQueue.create(name, exist_ok=True)):
         with pytest.raises(CorruptSegment, match=message) as caught:
             use("q")
         messages.add(str(caught.value))
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
     assert len(messages) == 1
     assert snapshot(path) == before
     assert open_descriptors() == descriptors
@@ -43,7 +43,7 @@ def made(queue_dir):
 
 HEADER_FAULTS = {
     # field: values that it must not have
-    "magic": [b"PENSTOCL", bytes(8)],
+    "magic": [b"QUEUDUCL", bytes(8)],
     "layout_version": [0, 1, 2**32 - 1],
     "byte_order": [0x04030201, 0],
     "kind": [0, 1, 2, 5, 6, 2**32 - 1],

@@ -13,9 +13,9 @@ import time
 import numpy as np
 import pytest
 
-import penstock
+import queueduct
 from deadline import until
-from penstock import SlotQueue
+from queueduct import SlotQueue
 
 FRAME = np.dtype(("<u8", (64,)))
 SLOTS, PRODUCERS, CONSUMERS = 8, 3, 2
@@ -54,7 +54,7 @@ def take(note) -> None:
             try:
                 with q.take(60) as slot:
                     taken.append((slot.position, number_of(slot.array)))
-            except penstock.ShutDown:
+            except queueduct.ShutDown:
                 break
     np.save(note, np.array(taken, "i8").reshape(-1, 2))
 

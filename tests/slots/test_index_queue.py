@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock import IndexQueue
+from queueduct import IndexQueue
 
 
 def last_cycle(n):

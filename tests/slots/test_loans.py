@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from lent import counts
 
-import penstock
-from penstock import Empty, Full, QueueClosed, ShutDown, SlotQueue
+import queueduct
+from queueduct import Empty, Full, QueueClosed, ShutDown, SlotQueue
 
 
 def test_a_frame_goes_through_without_a_copy(frames):
@@ -215,7 +215,7 @@ def test_slots_outlive_a_close_of_their_handle():
 
 
 def test_a_slot_has_no_constructor_and_no_pickle(frames):
-    for kind in (penstock.LoanedSlot, penstock.TakenSlot):
+    for kind in (queueduct.LoanedSlot, queueduct.TakenSlot):
         with pytest.raises(TypeError, match=re.escape("a slot is lent by SlotQueue.loan() or SlotQueue.take()")):
             kind()
     with pytest.raises(TypeError, match="a slot cannot be pickled"), frames.loan() as slot:

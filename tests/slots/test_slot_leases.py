@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import penstock
-from penstock import SlotQueue
+import queueduct
+from queueduct import SlotQueue
 
 FRAME = np.dtype(("<f4", (4, 5)))
 
@@ -75,7 +75,7 @@ def test_shutdown_at_once_ends_leases_and_leaves_what_is_held_to_its_holder():
         q.put_many([1, 2])
         held = q.lease(1)
         q.shutdown(immediate=True)
-        with pytest.raises(penstock.ShutDown):
+        with pytest.raises(queueduct.ShutDown):
             q.lease(1)
         held.release()
 

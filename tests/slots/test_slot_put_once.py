@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import penstock
+import queueduct
 from once import drained
-from penstock import CorruptSegment, SlotQueue
+from queueduct import CorruptSegment, SlotQueue
 from raw import RawSlots
 
 HELD, STRAY = 1, 6
@@ -118,7 +118,7 @@ def test_what_was_put_once_and_evicted_counts_as_put():
 def test_capacity_limits_it_like_any_put():
     with SlotQueue.create("q", 8, item="i8") as q:
         q.set_capacity(3)
-        with pytest.raises(penstock.Full, match="3 of 5 items"):
+        with pytest.raises(queueduct.Full, match="3 of 5 items"):
             q.put_once(range(5), "p", 0, block=False)
         assert drained(q) == [0, 1, 2]
         assert q.put_once(range(5), "p", 0) == 2
@@ -137,5 +137,5 @@ def test_a_queue_of_before_without_producers_is_still_read():
             assert (raw.field("producers"), raw.field("producers_offset")) == (0, 0)
         with SlotQueue.open("q") as other:
             assert other.get() == b"a"
-            with pytest.raises(penstock.TooManyProducers):
+            with pytest.raises(queueduct.TooManyProducers):
                 other.put_once([b"a"], "p", 1)

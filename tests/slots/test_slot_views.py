@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from lent import FRAME, counts
 
-from penstock import SlotQueue
+from queueduct import SlotQueue
 
 READS = {
     "an element": lambda a: a[0],

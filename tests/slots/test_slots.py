@@ -8,9 +8,9 @@ from itertools import chain
 import numpy as np
 import pytest
 
-import penstock
+import queueduct
 from deadline import until_parked
-from penstock import Full, SlotQueue
+from queueduct import Full, SlotQueue
 
 
 @pytest.fixture
@@ -333,7 +333,7 @@ def test_without_a_name_there_is_none():
 def test_a_number_of_slots_outside_is_refused(capacity):
     with pytest.raises(ValueError, match=f"capacity must be between 1 and 1048576: capacity={capacity}"):
         SlotQueue.create("q", capacity)
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 @pytest.mark.parametrize("slot_bytes", [0, -1, (1 << 32) + 1])
@@ -349,16 +349,16 @@ def test_slots_that_no_memory_holds_are_refused():
 
 def test_it_is_opened_by_its_name_and_kind(q):
     q.put(b"1")
-    with penstock.open("q") as other:
+    with queueduct.open("q") as other:
         assert type(other) is SlotQueue
         assert other.get() == b"1"
-    assert penstock.queues() == [("q", "slots")]
+    assert queueduct.queues() == [("q", "slots")]
     with pytest.raises(TypeError, match="'q' is a queue of kind 'slots', not 'bounded'"):
-        penstock.BoundedQueue.open("q")
-    with pytest.raises(penstock.QueueExists):
+        queueduct.BoundedQueue.open("q")
+    with pytest.raises(queueduct.QueueExists):
         SlotQueue.create("q", 4, slot_bytes=32)
     SlotQueue.create("q", 4, slot_bytes=32, exist_ok=True).close()
-    with pytest.raises(penstock.QueueExists, match="of another shape"):
+    with pytest.raises(queueduct.QueueExists, match="of another shape"):
         SlotQueue.create("q", 5, slot_bytes=32, exist_ok=True)
 
 

@@ -8,9 +8,9 @@ import signal
 import numpy as np
 import pytest
 
-import penstock
+import queueduct
 from deadline import until
-from penstock import SlotQueue
+from queueduct import SlotQueue
 
 FRAME = np.dtype(("f4", (8, 8)))
 
@@ -23,7 +23,7 @@ def q():
 
 def start(children, code):
     """A process that has the queue as `q`, does something, says so, and waits to be killed."""
-    before = "import signal\nfrom penstock import SlotQueue\nq = SlotQueue.open('q')"
+    before = "import signal\nfrom queueduct import SlotQueue\nq = SlotQueue.open('q')"
     process = children.start(f"{before}\n{code}\nprint('ready')\nsignal.pause()")
     assert process.stdout.readline() == "ready\n"
     return process
@@ -169,7 +169,7 @@ def test_frames_go_from_process_to_process_whole(children):
     """2 processes that put 300 frames each, 1 that takes them here: each once, whole, each putter's in order."""
     with SlotQueue.create("q", 3, item=FRAME) as q:
         code = (
-            "import sys, numpy as np\nfrom penstock import SlotQueue\nq = SlotQueue.open('q')\n"
+            "import sys, numpy as np\nfrom queueduct import SlotQueue\nq = SlotQueue.open('q')\n"
             "for i in range(300):\n    with q.loan() as slot:\n        slot.array[...] = int(sys.argv[1]) * 1000 + i\n"
         )
         processes = [children.start(code, number) for number in range(2)]
@@ -215,7 +215,7 @@ def test_after_the_last_participants_death_a_new_one_finds_everything(children, 
 def test_a_full_table_of_participants_is_told():
     with SlotQueue.create("q", 4, participants=1) as q:
         q.put(b"1")
-        with SlotQueue.open("q") as other, pytest.raises(penstock.TooManyParticipants):
+        with SlotQueue.open("q") as other, pytest.raises(queueduct.TooManyParticipants):
             other.get()
         assert q.get() == b"1"
 
@@ -225,6 +225,6 @@ def test_a_full_table_of_participants_is_told():
 )
 def test_an_interpreter_that_ends_with_a_slot_gives_it_back(q, children, hold):
     q.put(b"1")
-    children.run(f"from penstock import SlotQueue\nq = SlotQueue.open('q')\n{hold}")
+    children.run(f"from queueduct import SlotQueue\nq = SlotQueue.open('q')\n{hold}")
     assert q.get(timeout=30) == b"1"
     check_complete(q)

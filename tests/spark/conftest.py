@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import penstock
+import queueduct
 
 pytest.importorskip("pyspark", reason="Spark is an extra: make test installs it")
 
@@ -25,23 +25,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark_queue_dir() -> Iterator[Path]:
     """Java's environment is that of its start, so its children look for queues where they were then."""
-    folder = Path(tempfile.mkdtemp(prefix="penstock-test-", dir="/dev/shm"))
+    folder = Path(tempfile.mkdtemp(prefix="queueduct-test-", dir="/dev/shm"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
 def spark(spark_queue_dir: Path) -> Iterator[object]:
-    from penstock.spark import session
+    from queueduct.spark import session
 
-    before = os.environ.get("PENSTOCK_DIR")
-    os.environ["PENSTOCK_DIR"] = str(spark_queue_dir)
-    os.environ["SPARK_LOCAL_DIRS"] = tempfile.mkdtemp(prefix="penstock-test-spark-")
+    before = os.environ.get("QUEUEDUCT_DIR")
+    os.environ["QUEUEDUCT_DIR"] = str(spark_queue_dir)
+    os.environ["SPARK_LOCAL_DIRS"] = tempfile.mkdtemp(prefix="queueduct-test-spark-")
     started = session("local[2]", spark__sql__shuffle__partitions="1")
     if before is None:
-        del os.environ["PENSTOCK_DIR"]
+        del os.environ["QUEUEDUCT_DIR"]
     else:
-        os.environ["PENSTOCK_DIR"] = before
+        os.environ["QUEUEDUCT_DIR"] = before
     yield started
     started.stop()
     shutil.rmtree(os.environ.pop("SPARK_LOCAL_DIRS"), ignore_errors=True)
@@ -50,11 +50,11 @@ def spark(spark_queue_dir: Path) -> Iterator[object]:
 @pytest.fixture(autouse=True)
 def queue_dir(spark_queue_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The one that the session knows, empty for each test."""
-    monkeypatch.setenv("PENSTOCK_DIR", str(spark_queue_dir))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(spark_queue_dir))
     yield spark_queue_dir
-    for info in penstock.queues():
+    for info in queueduct.queues():
         with contextlib.suppress(FileNotFoundError):
-            penstock.unlink(info.name)
+            queueduct.unlink(info.name)
 
 
 @pytest.fixture(autouse=True)
@@ -67,16 +67,16 @@ def no_query_left(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
-def ticks() -> Iterator[penstock.EventQueue]:
+def ticks() -> Iterator[queueduct.EventQueue]:
     """An empty queue of ticks."""
     from rows import TICK
 
-    with penstock.EventQueue.create("ticks", item=TICK) as queue:
+    with queueduct.EventQueue.create("ticks", item=TICK) as queue:
         yield queue
 
 
 @pytest.fixture(params=["bounded", "growing", "slots", "overwriting"])
-def jobs(request: pytest.FixtureRequest) -> Iterator[penstock.Queue]:
+def jobs(request: pytest.FixtureRequest) -> Iterator[queueduct.Queue]:
     """An empty queue of each kind that is drained."""
     from spooling import MAKERS
 

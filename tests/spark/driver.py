@@ -15,9 +15,9 @@ import sys
 import time
 from pathlib import Path
 
-import penstock
-from penstock.spark import session
-from penstock.spark.address import queue_directory
+import queueduct
+from queueduct.spark import session
+from queueduct.spark.address import queue_directory
 
 OPTIONS = {"maxRowsPerTrigger": 20_000, "partitions": 2}
 
@@ -27,14 +27,14 @@ def main(queue_name: str, out_name: str, folder: Path) -> None:
 
     def start(sink: str):
         options = {**OPTIONS, "spoolDir": str(folder / f"{sink}-spool")}
-        rows = spark.readStream.format("penstock").options(queue=queue_name, **options).load()
+        rows = spark.readStream.format("queueduct").options(queue=queue_name, **options).load()
         writer = rows.writeStream.option("checkpointLocation", str(folder / f"{sink}-checkpoint"))
         if sink == "parquet":
             return writer.format("parquet").start(str(folder / "parquet"))
-        return writer.format("penstock").options(queue=out_name, stagingDir=str(folder / "staging")).start()
+        return writer.format("queueduct").options(queue=out_name, stagingDir=str(folder / "staging")).start()
 
     queries = {sink: start(sink) for sink in ("parquet", "queue")}
-    with penstock.open(queue_name) as queue:
+    with queueduct.open(queue_name) as queue:
         while not (queue.stats().is_shut_down and all_is_done(queue, queries, folder)):
             for sink, query in queries.items():
                 if not query.isActive:
@@ -73,7 +73,7 @@ def taken(queue, stats) -> range:
 
 
 def spool_end(queue, directory: Path) -> int:
-    with queue_directory(str(directory)), penstock.EventQueue.open(f"{queue.name}.spool") as spool:
+    with queue_directory(str(directory)), queueduct.EventQueue.open(f"{queue.name}.spool") as spool:
         return spool.end
 
 

@@ -16,14 +16,14 @@ from pathlib import Path
 
 from rows import numbered
 
-import penstock
+import queueduct
 
 BATCH = 500
 PATIENCE_SECONDS = 1.0
 
 
 def main(queue_name: str, number: int, rows: int, folder: Path) -> None:
-    with penstock.open(queue_name) as queue:
+    with queueduct.open(queue_name) as queue:
         if hasattr(queue, "put_once"):
             for sequence in range(rows // BATCH):
                 start = number * rows + sequence * BATCH
@@ -41,7 +41,7 @@ def put_at_most_once(queue, first: int, rows: int, note: Path) -> None:
         start = first + sequence * BATCH
         batch = numbered(start, start + BATCH)
         done = 0
-        with contextlib.suppress(penstock.Full):
+        with contextlib.suppress(queueduct.Full):
             done = queue.put_many(batch, timeout=PATIENCE_SECONDS, overwrite=False)
         queue.put_many(batch[done:])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.dataset
 
-from penstock.stats import OverwritingStats
+from queueduct.stats import OverwritingStats
 
 TICK = np.dtype([("sym", "S8"), ("px", "f8"), ("ts", "M8[us]"), ("number", "i8")])
 

@@ -5,12 +5,12 @@ import signal
 
 from rows import TICK
 
-import penstock
-from penstock.spark.address import Address
-from penstock.spark.drainer import Drainer
-from penstock.spark.options import SourceOptions
-from penstock.spark.spool import READER, Spool, unpacked
-from penstock.spark.spooled import SpooledStreamReader
+import queueduct
+from queueduct.spark.address import Address
+from queueduct.spark.drainer import Drainer
+from queueduct.spark.options import SourceOptions
+from queueduct.spark.spool import READER, Spool, unpacked
+from queueduct.spark.spooled import SpooledStreamReader
 
 STEPS = ["before claim", "claimed", "appended", "synced", "before release", "released", "settled"]
 
@@ -19,7 +19,7 @@ class Query:
     """What a stream reader has of a queue and its spool."""
 
     def __init__(self, directory, name="jobs"):
-        self.queue = penstock.open(name)
+        self.queue = queueduct.open(name)
         self.address = Address(name).exactly(self.queue)
         self.spool = Spool.open(self.address, directory, self.queue.item, None)
         self.spool.note()
@@ -103,10 +103,10 @@ def killed_at(step, directory, rows):
 
 # Each kind that is drained: how a queue of a thousand jobs is made.
 MAKERS = {
-    "bounded": lambda: penstock.BoundedQueue.create("jobs", 1024, item=TICK),
-    "growing": lambda: penstock.GrowingQueue.create("jobs", item=TICK, first_bytes=1024, steps=6),
-    "slots": lambda: penstock.SlotQueue.create("jobs", 1024, item=TICK),
-    "overwriting": lambda: penstock.OverwritingQueue.create("jobs", 1024, item=TICK),
+    "bounded": lambda: queueduct.BoundedQueue.create("jobs", 1024, item=TICK),
+    "growing": lambda: queueduct.GrowingQueue.create("jobs", item=TICK, first_bytes=1024, steps=6),
+    "slots": lambda: queueduct.SlotQueue.create("jobs", 1024, item=TICK),
+    "overwriting": lambda: queueduct.OverwritingQueue.create("jobs", 1024, item=TICK),
 }
 
 

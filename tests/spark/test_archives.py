@@ -15,12 +15,12 @@ from rich.console import Console
 from rows import TICK, check_each_once, numbered, parquet_numbers
 from spooling import stream_of
 
-import penstock
-from penstock.cli import main
-from penstock.spark.address import Address
-from penstock.spark.checkpoint import Place, last_batch
-from penstock.spark.pipelines import archive, running
-from penstock.spark.pipelines.lake import IN_CHECKPOINT, IN_LAKE, NotThisArchive, claim
+import queueduct
+from queueduct.cli import main
+from queueduct.spark.address import Address
+from queueduct.spark.checkpoint import Place, last_batch
+from queueduct.spark.pipelines import archive, running
+from queueduct.spark.pipelines.lake import IN_CHECKPOINT, IN_LAKE, NotThisArchive, claim
 
 
 def archived(spark, to, queue="ticks", **given):
@@ -30,8 +30,8 @@ def archived(spark, to, queue="ticks", **given):
 def recreated(first, count):
     """The queue as it is after a reboot: another one, with other items."""
     with contextlib.suppress(FileNotFoundError):
-        penstock.unlink("ticks")
-    queue = penstock.EventQueue.create("ticks", item=TICK)
+        queueduct.unlink("ticks")
+    queue = queueduct.EventQueue.create("ticks", item=TICK)
     queue.put_many(numbered(first, first + count))
     return queue
 
@@ -128,7 +128,7 @@ def test_an_older_copy_of_a_lake_is_gone_on_behind_as_the_error_says(spark, tick
 
 def test_what_a_spool_holds_is_taken_along_as_the_error_says(spark, queue_dir, tmp_path):
     lake = tmp_path / "lake"
-    with penstock.BoundedQueue.create("jobs", 1024, item=TICK) as jobs:
+    with queueduct.BoundedQueue.create("jobs", 1024, item=TICK) as jobs:
         jobs.put_many(numbered(0, 100))
         archived(spark, lake, "jobs")
         jobs.put_many(numbered(100, 150))
@@ -277,7 +277,7 @@ def test_a_run_that_passes_items_over_or_leaves_some_is_told(spark, ticks, tmp_p
     again = run()
     assert (again.rows, again.lag, again.left, again.passed_over, again.position) == (0, 0, 0, 0, 1000)
     shutil.rmtree(lake / "_checkpoint")
-    monkeypatch.setattr(sys.modules["penstock.spark.pipelines.archive"], "claim", lambda *_: None)
+    monkeypatch.setattr(sys.modules["queueduct.spark.pipelines.archive"], "claim", lambda *_: None)
     lost = run()
     assert (lost.rows, lost.left, lost.passed_over) == (0, 0, 1000)
 

@@ -6,11 +6,11 @@ from pyspark.errors import PySparkException
 from rows import TICK, check_each_once, numbered
 from test_types import TYPES, records_of
 
-import penstock
+import queueduct
 
 
 def load(spark, queue="ticks", **options):
-    return spark.read.format("penstock").option("queue", queue).options(**options).load()
+    return spark.read.format("queueduct").option("queue", queue).options(**options).load()
 
 
 def numbers(frame):
@@ -56,7 +56,7 @@ def test_an_empty_queue_is_an_empty_frame(spark, ticks):
 
 
 def test_byte_strings_are_one_binary_column(spark):
-    with penstock.EventQueue.create("lines") as queue:
+    with queueduct.EventQueue.create("lines") as queue:
         queue.put_many([b"", b"\xff\0", b"x" * 100_000])
         rows = load(spark, "lines").orderBy("position").collect()
     assert [bytes(row.value) for row in rows] == [b"", b"\xff\0", b"x" * 100_000]
@@ -72,13 +72,13 @@ def test_every_type_passes_through_spark_and_back_into_a_queue(spark):
     for name, column in values.items():
         every[name] = column
     with (
-        penstock.EventQueue.create("from", item=every.dtype) as source,
-        penstock.EventQueue.create("to", item=every.dtype) as target,
+        queueduct.EventQueue.create("from", item=every.dtype) as source,
+        queueduct.EventQueue.create("to", item=every.dtype) as target,
     ):
         source.put_many(every)
         frame = load(spark, "from")
         assert [kind for _, kind in frame.dtypes[:-1]] == [spark_name for _, _, spark_name in TYPES.values()]
-        frame.repartition(1).sortWithinPartitions("position").write.format("penstock").option("queue", "to").mode(
+        frame.repartition(1).sortWithinPartitions("position").write.format("queueduct").option("queue", "to").mode(
             "append"
         ).save()
         assert target.read(0, 2).tobytes() == every.tobytes()
@@ -96,15 +96,15 @@ def test_a_missing_queue_is_named_with_its_host(spark):
 
 
 def test_unsupported_fields_are_refused_at_load_by_name(spark):
-    with penstock.EventQueue.create("waves", item=np.dtype([("ok", "i4"), ("phase", "c16")])):
+    with queueduct.EventQueue.create("waves", item=np.dtype([("ok", "i4"), ("phase", "c16")])):
         fails(lambda: load(spark, "waves"), "field 'phase'", "complex128")
-    with penstock.EventQueue.create("things", item=object):
+    with queueduct.EventQueue.create("things", item=object):
         fails(lambda: load(spark, "things"), "object")
 
 
 def test_a_schema_of_the_users_own_is_refused(spark, ticks):
     ticks.put_many(numbered(0, 3))
-    reader = spark.read.format("penstock").option("queue", "ticks").schema("sym string")
+    reader = spark.read.format("queueduct").option("queue", "ticks").schema("sym string")
     fails(lambda: reader.load().collect(), "leave out .schema")
 
 
@@ -126,8 +126,8 @@ def test_a_range_beyond_the_end_is_an_error(spark, ticks):
 
 
 def test_a_queue_of_another_directory_is_found_by_the_option(spark, tmp_path, monkeypatch):
-    monkeypatch.setenv("PENSTOCK_DIR", str(tmp_path / "elsewhere"))
-    with penstock.EventQueue.create("ticks", item=TICK) as queue:
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path / "elsewhere"))
+    with queueduct.EventQueue.create("ticks", item=TICK) as queue:
         queue.put_many(numbered(0, 10))
         monkeypatch.undo()
         check_each_once(numbers(load(spark, directory=str(tmp_path / "elsewhere"))), 10)

@@ -15,8 +15,8 @@ from inputs import ACCEPTED, REFUSED
 from judging import records, verdict_on
 from writing import write
 
-from penstock.spark.pipelines.check import HistoryError, check
-from penstock.spark.pipelines.checking import reading
+from queueduct.spark.pipelines.check import HistoryError, check
+from queueduct.spark.pipelines.checking import reading
 
 WIDTH = 8
 

@@ -21,19 +21,19 @@ from histories import find, history_of
 from judging import verdict_on
 from writing import write
 
-import penstock
+import queueduct
 from deadline import until
-from penstock.spark.java import find_java, write_shim
+from queueduct.spark.java import find_java, write_shim
 
 SCRIPT = """
 import sys
-from penstock.spark import session
+from queueduct.spark import session
 spark = session(sys.argv[1], spark__executor__memory="512m", spark__cores__max="2", spark__executor__cores="1")
-rows = spark.readStream.format("penstock").options(queue="ticks", maxRowsPerTrigger=40000, partitions=4).load()
+rows = spark.readStream.format("queueduct").options(queue="ticks", maxRowsPerTrigger=40000, partitions=4).load()
 folder = sys.argv[2]
-for sink, name in (("parquet", "lake"), ("penstock", "out")):
+for sink, name in (("parquet", "lake"), ("queueduct", "out")):
     writer = rows.writeStream.format(sink).option("checkpointLocation", f"{folder}/{name}-checkpoint")
-    writer = writer.option("queue", name) if sink == "penstock" else writer.option("path", f"{folder}/{name}")
+    writer = writer.option("queue", name) if sink == "queueduct" else writer.option("path", f"{folder}/{name}")
     assert writer.trigger(availableNow=True).start().awaitTermination(240)
 hosts = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
 print(len(hosts) - 1)
@@ -43,8 +43,8 @@ spark.stop()
 
 CHECK = """
 import json, sys
-from penstock.spark import session
-from penstock.spark.pipelines.check import check
+from queueduct.spark import session
+from queueduct.spark.pipelines.check import check
 spark = session(sys.argv[1], spark__executor__memory="512m", spark__cores__max="2", spark__executor__cores="1")
 print(json.dumps([check(spark, folder, width=8).as_dict() for folder in sys.argv[2:]]))
 spark.stop()
@@ -95,7 +95,7 @@ def cluster(folder: Path) -> Iterator[str]:
 @pytest.mark.timeout(600)
 def test_source_and_sink_work_on_a_standalone_cluster(ticks, tmp_path):
     ticks.put_many(numbered(0, 100_000))
-    with penstock.EventQueue.create("out", item=ticks.item) as out, cluster(tmp_path) as address:
+    with queueduct.EventQueue.create("out", item=ticks.item) as out, cluster(tmp_path) as address:
         done = subprocess.run(
             [sys.executable, "-c", SCRIPT, address, str(tmp_path)],
             capture_output=True,

@@ -9,15 +9,15 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from rows import TICK, check_each_once, numbered, parquet_numbers
 from test_stream import Stream, fails
 
-import penstock
+import queueduct
 from deadline import until
 
 # Each kind that is drained: how a queue of ticks of that kind is made.
 MAKERS = {
-    "bounded": lambda: penstock.BoundedQueue.create("ticks", 32_768, item=TICK),
-    "growing": lambda: penstock.GrowingQueue.create("ticks", item=TICK),
-    "slots": lambda: penstock.SlotQueue.create("ticks", 30_000, item=TICK),
-    "overwriting": lambda: penstock.OverwritingQueue.create("ticks", 32_768, item=TICK),
+    "bounded": lambda: queueduct.BoundedQueue.create("ticks", 32_768, item=TICK),
+    "growing": lambda: queueduct.GrowingQueue.create("ticks", item=TICK),
+    "slots": lambda: queueduct.SlotQueue.create("ticks", 30_000, item=TICK),
+    "overwriting": lambda: queueduct.OverwritingQueue.create("ticks", 32_768, item=TICK),
 }
 # What is a kind's own is shown without Spark, in test_spool_steps.py, and of losses in test_overwritten.py: to Spark
 # they are alike, so in the short form one of them stands for all, but for one test of each.
@@ -76,10 +76,10 @@ def test_a_batch_that_spark_repeats_reads_the_same_rows(stream, ticks):
 
 
 def spool_of(stream):
-    from penstock.spark.address import queue_directory
+    from queueduct.spark.address import queue_directory
 
     with queue_directory(stream.options["spoolDir"]):
-        return penstock.EventQueue.open("ticks.spool")
+        return queueduct.EventQueue.open("ticks.spool")
 
 
 def test_what_is_done_is_freed_from_the_spool(stream, ticks):
@@ -170,7 +170,7 @@ def test_a_spool_whose_queue_is_gone_can_still_be_read(stream, ticks, spark):
     stream.run(maxRowsPerTrigger=600)
     ticks.unlink()
     options = {"queue": "ticks.spool", "directory": stream.options["spoolDir"], "positionColumn": "spooled"}
-    frame = spark.read.format("penstock").options(**options).load()
+    frame = spark.read.format("queueduct").options(**options).load()
     assert frame.columns == ["position", "item", "spooled"]
     found = [(row.position, row.number) for row in frame.select("position", "item.number").collect()]
     assert found
@@ -180,7 +180,7 @@ def test_a_spool_whose_queue_is_gone_can_still_be_read(stream, ticks, spark):
 def test_a_batch_read_is_refused_and_takes_nothing(spark, ticks):
     ticks.put_many(numbered(0, 10))
     with pytest.raises(PySparkException) as caught:
-        spark.read.format("penstock").option("queue", "ticks").load().count()
+        spark.read.format("queueduct").option("queue", "ticks").load().count()
     for part in ("may be run more than once", "readStream", "availableNow"):
         assert part in str(caught.value)
     assert ticks.qsize() == 10
@@ -188,14 +188,14 @@ def test_a_batch_read_is_refused_and_takes_nothing(spark, ticks):
 
 @pytest.mark.parametrize(
     ("kind", "slot_bytes"),
-    [(penstock.BoundedQueue, None), pytest.param(penstock.SlotQueue, 100_000, marks=pytest.mark.long)],
+    [(queueduct.BoundedQueue, None), pytest.param(queueduct.SlotQueue, 100_000, marks=pytest.mark.long)],
     ids=["bounded", "slots"],
 )
 def test_byte_strings_go_through_a_spool_as_they_are(spark, tmp_path, kind, slot_bytes):
     lines = [b"", b"\xff\0", b"x" * 100_000, b"end"]
     with kind.create("lines", 4096 if slot_bytes is None else 8, slot_bytes=slot_bytes) as queue:
         queue.put_many(lines)
-        rows = spark.readStream.format("penstock").options(queue="lines", spoolDir=str(tmp_path / "spool")).load()
+        rows = spark.readStream.format("queueduct").options(queue="lines", spoolDir=str(tmp_path / "spool")).load()
         found = []
 
         def note(frame, _):

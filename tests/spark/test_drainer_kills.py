@@ -11,8 +11,8 @@ import pytest
 from rows import numbered
 from spooling import Query
 
-import penstock
-from penstock.spark.kinds import KINDS
+import queueduct
+from queueduct.spark.kinds import KINDS
 
 
 def drain_until_all_is_done(directory):
@@ -28,11 +28,11 @@ def drain_until_all_is_done(directory):
 
 def put_slowly(first, rows):
     """Where puts overwrite, they wait a moment for room, so that something is left for who reads."""
-    with penstock.open("jobs") as jobs:
+    with queueduct.open("jobs") as jobs:
         for start in range(first, first + rows, 50):
             batch, done = numbered(start, start + 50), 0
             if jobs.kind == "overwriting":
-                with contextlib.suppress(penstock.Full):
+                with contextlib.suppress(queueduct.Full):
                     done = jobs.put_many(batch, timeout=0.002, overwrite=False)
             jobs.put_many(batch[done:])
     os._exit(0)

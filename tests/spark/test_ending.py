@@ -14,9 +14,9 @@ from rows import numbered
 
 from deadline import until
 
-PROGRAM = Path(sys.executable).with_name("penstock")
+PROGRAM = Path(sys.executable).with_name("queueduct")
 LINE = "stopped by {}: all that it had started has ended\n"
-MARK = "PENSTOCK_TEST_ENDING"
+MARK = "QUEUEDUCT_TEST_ENDING"
 
 
 class Command:
@@ -105,7 +105,7 @@ def test_ctrl_c_while_java_starts_ends_everything_and_is_one_line(command, tmp_p
     archive.wait_for(moment)
     archive.press(is_group=is_group, times=times)
     archive.check_ended()
-    assert list((tmp_path / "0" / "tmp").glob("penstock-spark-*")) == [], "nor are files"
+    assert list((tmp_path / "0" / "tmp").glob("queueduct-spark-*")) == [], "nor are files"
 
 
 @pytest.mark.parametrize(("number", "name"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")])

@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-import penstock
-from penstock import DataLost, EventQueue
-from penstock.spark.address import Address
-from penstock.spark.batch import BatchReader
-from penstock.spark.options import SourceOptions
-from penstock.spark.stream import StreamReader
-from penstock.spark.types import arrow_schema
+import queueduct
+from queueduct import DataLost, EventQueue
+from queueduct.spark.address import Address
+from queueduct.spark.batch import BatchReader
+from queueduct.spark.options import SourceOptions
+from queueduct.spark.stream import StreamReader
+from queueduct.spark.types import arrow_schema
 from raw import RawEvents
 
 
 @pytest.fixture(autouse=True)
 def disk(tmp_path, monkeypatch):
-    if not penstock.segment.is_on_disk(tmp_path):
+    if not queueduct.segment.is_on_disk(tmp_path):
         pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("PENSTOCK_DIR", str(tmp_path))
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
 
 
 def reader(kind=StreamReader, **options):

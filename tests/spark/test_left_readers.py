@@ -12,14 +12,14 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from rows import check_each_once, numbered
 from test_stream import Stream
 
-import penstock
+import queueduct
 from deadline import until
-from penstock.spark import attachment
-from penstock.spark.address import Address
-from penstock.spark.options import SourceOptions
-from penstock.spark.spans import Span
-from penstock.spark.stream import StreamReader
-from penstock.spark.types import arrow_schema
+from queueduct.spark import attachment
+from queueduct.spark.address import Address
+from queueduct.spark.options import SourceOptions
+from queueduct.spark.spans import Span
+from queueduct.spark.stream import StreamReader
+from queueduct.spark.types import arrow_schema
 
 
 def reader_of(queue, **options):
@@ -48,7 +48,7 @@ def fail(query):
 def test_queries_that_fail_in_their_first_batch_leave_no_reader_and_can_be_started_again(spark, ticks, tmp_path, given):
     ticks.put_many(numbered(0, 100))
     for number in range(2):
-        rows = spark.readStream.format("penstock").options(queue="ticks", **given).load()
+        rows = spark.readStream.format("queueduct").options(queue="ticks", **given).load()
         bad = rows.select(functions.raise_error(functions.lit("no")).alias("x"))
         writer = bad.writeStream.format("noop").option("checkpointLocation", str(tmp_path / f"failed {number}"))
         fail(writer.start())
@@ -64,7 +64,7 @@ def test_queries_that_fail_in_their_first_batch_leave_no_reader_and_can_be_start
 def test_a_reader_that_was_there_before_a_query_that_fails_stays(spark, ticks, tmp_path):
     ticks.put_many(numbered(0, 100))
     ticks.subscribe("mine", start="earliest").close()
-    rows = spark.readStream.format("penstock").options(queue="ticks", reader="mine").load()
+    rows = spark.readStream.format("queueduct").options(queue="ticks", reader="mine").load()
     bad = rows.select(functions.raise_error(functions.lit("no")).alias("x"))
     fail(bad.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "failed")).start())
     until(lambda: not ticks.readers()[0].is_attached, "the end of its process")
@@ -73,8 +73,8 @@ def test_a_reader_that_was_there_before_a_query_that_fails_stays(spark, ticks, t
 
 def test_reading_a_batch_and_planning_leave_no_reader(spark, ticks):
     ticks.put_many(numbered(0, 100))
-    assert spark.read.format("penstock").option("queue", "ticks").load().count() == 100
-    spark.readStream.format("penstock").option("queue", "ticks").load().explain()
+    assert spark.read.format("queueduct").option("queue", "ticks").load().count() == 100
+    spark.readStream.format("queueduct").option("queue", "ticks").load().explain()
     assert names(ticks) == []
 
 
@@ -151,7 +151,7 @@ def test_a_query_that_was_stopped_after_its_first_commit_is_not_taken_for_one_th
     (tmp_path / "commits" / "0").touch()
     stream.attached().leave()
     stream.stop()
-    monkeypatch.setattr("penstock.spark.attachment.COMING_BACK_SECONDS", -1.0)
+    monkeypatch.setattr("queueduct.spark.attachment.COMING_BACK_SECONDS", -1.0)
     other = reader_of(ticks)
     plan(other)
     assert end["reader"] in names(ticks)
@@ -171,7 +171,7 @@ def test_a_query_whose_connection_is_closed_leaves_as_one_that_is_told_to_unless
 
 @pytest.mark.parametrize("others", [0, 3])
 def test_a_query_needs_one_line_for_readers(queue_dir, others):
-    with penstock.EventQueue.create("few", item="i8", readers=others + 1) as few:
+    with queueduct.EventQueue.create("few", item="i8", readers=others + 1) as few:
         few.put_many(range(10))
         for number in range(others):
             few.subscribe(f"other {number}", start="earliest").close()
@@ -213,7 +213,7 @@ def test_a_query_that_comes_back_late_finds_its_items_still(ticks):
 
 
 def test_a_crowd_of_killed_queries_does_not_keep_the_next_one_out(queue_dir):
-    with penstock.EventQueue.create("few", item="i8", readers=4) as few:
+    with queueduct.EventQueue.create("few", item="i8", readers=4) as few:
         few.put_many(range(10))
         born = int(time.time()) - 100
         for number in range(4):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rows import TICK, check_each_once, parquet_numbers
 
-import penstock
+import queueduct
 
 HERE = Path(__file__).parent
 PRODUCERS = 4
@@ -18,8 +18,8 @@ PRODUCERS = 4
 @pytest.mark.timeout(900)
 def test_every_record_of_four_producers_is_in_parquet_once(spark, tmp_path, is_long):
     rows = 1_250_000 if is_long else 50_000  # of each
-    with penstock.EventQueue.create("ticks", item=TICK, max_bytes=32 << 20) as queue:
-        stream = spark.readStream.format("penstock").options(queue="ticks", reader="lake").load()
+    with queueduct.EventQueue.create("ticks", item=TICK, max_bytes=32 << 20) as queue:
+        stream = spark.readStream.format("queueduct").options(queue="ticks", reader="lake").load()
         writer = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
         query = writer.start(str(tmp_path / "lake"))
         producers = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.spark.options import SinkOptions, SourceOptions
+from queueduct.spark.options import SinkOptions, SourceOptions
 
 
 def test_names_are_read_in_any_case_of_letters():

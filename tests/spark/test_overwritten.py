@@ -7,7 +7,7 @@ import numpy as np
 from rows import TICK, check_each_once, numbered, parquet_numbers
 from test_stream import Stream
 
-import penstock
+import queueduct
 from deadline import until
 
 WRITERS = 4
@@ -16,7 +16,7 @@ ROWS = 50_000  # of each writer
 
 def write_all(number):
     """As fast as it goes, whoever reads."""
-    with penstock.open("ticks") as queue:
+    with queueduct.open("ticks") as queue:
         for start in range(number * ROWS, (number + 1) * ROWS, 1000):
             queue.put_many(numbered(start, start + 1000))
 
@@ -25,7 +25,7 @@ def test_writers_lap_a_running_query_and_every_loss_is_counted(spark, tmp_path):
     """Allowed: any rows are lost. Not: one comes twice, or out of its writer's order, or is missing uncounted."""
     stream = Stream(spark, tmp_path, spoolDir=str(tmp_path / "spool"))
     context = multiprocessing.get_context("spawn")
-    with penstock.OverwritingQueue.create("ticks", 4096, item=TICK) as ticks:
+    with queueduct.OverwritingQueue.create("ticks", 4096, item=TICK) as ticks:
         query = stream.start(available_now=False, maxRowsPerTrigger=2000)
         ticks.put_many(numbered(WRITERS * ROWS, WRITERS * ROWS + 10))
         until(lambda: query.recentProgress or query.exception(), "the first batch")
@@ -56,14 +56,14 @@ def test_a_sink_that_overwrites_keeps_the_latest_rows_and_puts_a_repeated_batch_
     ticks.subscribe("keeper", start="earliest").close()
     ticks.put_many(numbered(0, 3000))
     stream = Stream(spark, tmp_path)
-    with penstock.OverwritingQueue.create("out", 1024, item=TICK) as out:
-        batch = spark.read.format("penstock").option("queue", "ticks").load().where("number < 100")
-        batch.write.format("penstock").option("queue", "out").mode("append").save()
+    with queueduct.OverwritingQueue.create("out", 1024, item=TICK) as out:
+        batch = spark.read.format("queueduct").option("queue", "ticks").load().where("number < 100")
+        batch.write.format("queueduct").option("queue", "out").mode("append").save()
         check_each_once(out.get_many(9999)["number"], 100)
 
         def run():
-            rows = spark.readStream.format("penstock").option("queue", "ticks").load()
-            writer = rows.writeStream.format("penstock").option("queue", "out")
+            rows = spark.readStream.format("queueduct").option("queue", "ticks").load()
+            writer = rows.writeStream.format("queueduct").option("queue", "out")
             writer = writer.option("checkpointLocation", str(stream.checkpoint)).trigger(availableNow=True)
             assert writer.start().awaitTermination(200)
 

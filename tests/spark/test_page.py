@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-import penstock
-from penstock.spark.options import SINK_NAMES, SOURCE_NAMES
+import queueduct
+from queueduct.spark.options import SINK_NAMES, SOURCE_NAMES
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "spark.md").read_text()
 
@@ -21,7 +21,7 @@ def test_the_examples_run(spark, number, tmp_path, monkeypatch, capsys):
         assert re.search(r"ACME.*\n.*BOLT", out)
     else:
         assert out == "[(1, 2, 12.5), (2, 1, 5.0)]\n"
-    assert penstock.queues()
+    assert queueduct.queues()
 
 
 def test_every_option_is_on_the_page():

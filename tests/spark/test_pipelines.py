@@ -12,14 +12,14 @@ from click.testing import CliRunner
 from rich.console import Console
 from rows import TICK, check_each_once, numbered, parquet_numbers
 
-import penstock
+import queueduct
 from deadline import until
-from penstock.cli import main
-from penstock.spark.address import Address
-from penstock.spark.pipelines import aggregate, archive
-from penstock.spark.pipelines.aggregate import duration
-from penstock.spark.pipelines.running import cause, run
-from penstock.spark.progress import Progress, fields_of
+from queueduct.cli import main
+from queueduct.spark.address import Address
+from queueduct.spark.pipelines import aggregate, archive
+from queueduct.spark.pipelines.aggregate import duration
+from queueduct.spark.pipelines.running import cause, run
+from queueduct.spark.progress import Progress, fields_of
 
 
 def test_archive_writes_every_item_once_and_goes_on_where_it_stopped(spark, ticks, tmp_path):
@@ -34,7 +34,7 @@ def test_archive_writes_every_item_once_and_goes_on_where_it_stopped(spark, tick
 
 def test_archive_of_a_queue_that_forgets_goes_through_a_spool_beside_its_checkpoint(spark, tmp_path):
     lake = tmp_path / "lake"
-    with penstock.BoundedQueue.create("jobs", 4096, item=TICK) as jobs:
+    with queueduct.BoundedQueue.create("jobs", 4096, item=TICK) as jobs:
         jobs.put_many(numbered(0, 3000))
         assert archive(spark, "jobs", lake, available_now=True).awaitTermination(200)
         jobs.put_many(numbered(3000, 4000))
@@ -46,7 +46,7 @@ def test_archive_of_a_queue_that_forgets_goes_through_a_spool_beside_its_checkpo
 
 def test_an_archive_ends_when_its_queue_was_shut_down_and_queue_and_spool_are_empty(spark, tmp_path):
     lake = tmp_path / "lake"
-    with penstock.BoundedQueue.create("jobs", 4096, item=TICK) as jobs:
+    with queueduct.BoundedQueue.create("jobs", 4096, item=TICK) as jobs:
         jobs.put_many(numbered(0, 3000))
         jobs.shutdown()
         options = {"maxRowsPerTrigger": 1000}
@@ -86,7 +86,7 @@ def test_aggregate_puts_each_window_once_into_a_queue_that_it_makes(spark, ticks
         options={"maxRowsPerTrigger": 4000},
     )
     assert query.awaitTermination(200)
-    with penstock.EventQueue.open("candles") as candles:
+    with queueduct.EventQueue.open("candles") as candles:
         found = candles.read(0, candles.end)
     assert found.dtype.names == ("start", "sym", "high", "trades", "min_number")
     assert found.dtype["sym"] == np.dtype("S8")
@@ -123,7 +123,7 @@ def test_the_cause_of_sparks_error_is_one_line():
     text = (
         "[STREAM_FAILED] Query terminated: Traceback (most recent call last):\n"
         '  File "x.py", line 3, in partitions\n'
-        "penstock.errors.DataLost: the queue 'ticks' no longer has position 5\n"
+        "queueduct.errors.DataLost: the queue 'ticks' no longer has position 5\n"
         " SQLSTATE: 38000\n=== Streaming Query ===\nIdentifier: [id = 1]\nCurrent State: ACTIVE\n"
     )
     assert cause(text) == "the queue 'ticks' no longer has position 5"
@@ -149,7 +149,7 @@ def test_a_missing_queue_is_one_clear_line_before_spark_is_started():
 def test_the_command_archives_until_ctrl_c_and_sums_up(ticks, tmp_path):
     """One process from start to end, since each start of Spark takes long."""
     ticks.put_many(numbered(0, 5000))
-    program = Path(sys.executable).with_name("penstock")
+    program = Path(sys.executable).with_name("queueduct")
     process = subprocess.Popen(
         [program, "archive", "ticks", "--to", tmp_path / "lake", "--json", "--master", "local[1]", "--reader", "lake"],
         stdout=subprocess.PIPE,
@@ -177,8 +177,8 @@ def without_sparks_own(err: str) -> str:
 
 @pytest.mark.timeout(400)
 def test_the_demo_accounts_for_every_tick(spark, tmp_path):
-    from penstock.spark.demo.flow import Demonstration, queues
-    from penstock.spark.demo.plot import draw
+    from queueduct.spark.demo.flow import Demonstration, queues
+    from queueduct.spark.demo.plot import draw
 
     console = Console(quiet=True)
     with queues() as (source, candles):
@@ -192,7 +192,7 @@ def test_the_demo_accounts_for_every_tick(spark, tmp_path):
 
 
 def test_the_demo_notices_what_is_missing_or_doubled():
-    from penstock.spark.demo.check import account_for
+    from queueduct.spark.demo.check import account_for
 
     rows = {"producer": np.zeros(5, "i4"), "sequence": np.array([0, 2, 2, 4, 8])}
     account = account_for(rows, 0, 8, 0, b"ACME", None)

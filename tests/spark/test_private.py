@@ -8,10 +8,10 @@ import pytest
 from rows import TICK, numbered
 from spooling import stream_of
 
-import penstock
+import queueduct
 from children import needs_root
-from penstock.spark.private import make_private
-from penstock.spark.staging import staging_root
+from queueduct.spark.private import make_private
+from queueduct.spark.staging import staging_root
 
 
 def mode_of(path):
@@ -35,7 +35,7 @@ def test_a_directory_that_is_open_to_others_is_refused_until_it_is_closed(tmp_pa
     folder = tmp_path / "rows"
     folder.mkdir()
     folder.chmod(mode)
-    with penstock.BoundedQueue.create("jobs", 64, item=TICK) as jobs:
+    with queueduct.BoundedQueue.create("jobs", 64, item=TICK) as jobs:
         jobs.put_many(numbered(0, 10))
 
         def begin():

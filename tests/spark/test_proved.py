@@ -3,9 +3,9 @@
 import pytest
 from rich.console import Console
 
-from penstock.spark.pipelines.check import check
-from penstock.stress import Options, run
-from penstock.stress_kinds import KINDS
+from queueduct.spark.pipelines.check import check
+from queueduct.stress import Options, run
+from queueduct.stress_kinds import KINDS
 
 WAYS = {"threads": {"threads": True}, "processes": {}, "kills": {"kill": 100.0, "batch": 2, "capacity": 64}}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOM = Path(__file__).parent.parent.parent / "src" / "penstock" / "spark"
+ROOM = Path(__file__).parent.parent.parent / "src" / "queueduct" / "spark"
 
 # Each may import only what stands in a row above its own. A new module needs a row.
 ROWS = [
@@ -81,8 +81,8 @@ def imports_of(path):
     for_types = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
     left_out = {inner for node in for_types for inner in ast.walk(node)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node not in left_out and str(node.module).startswith("penstock.spark"):
-            module = str(node.module).removeprefix("penstock.spark").lstrip(".")
+        if isinstance(node, ast.ImportFrom) and node not in left_out and str(node.module).startswith("queueduct.spark"):
+            module = str(node.module).removeprefix("queueduct.spark").lstrip(".")
             for name in node.names:
                 inner = f"{module}.{name.name}".lstrip(".")
                 yield inner if inner in MODULES else module
@@ -96,6 +96,6 @@ def test_modules_import_only_downwards(name):
 
 
 def test_the_command_line_and_the_package_do_not_import_spark():
-    code = "import sys, penstock.cli, penstock.spark; print('pyspark' in sys.modules, 'pyarrow' in sys.modules)"
+    code = "import sys, queueduct.cli, queueduct.spark; print('pyspark' in sys.modules, 'pyarrow' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == "False False\n"

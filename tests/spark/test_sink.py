@@ -16,7 +16,7 @@ from pyspark.sql import functions
 from rows import TICK, check_each_once, numbered, queue_numbers
 from test_stream import Stream
 
-import penstock
+import queueduct
 from deadline import until
 
 
@@ -32,12 +32,12 @@ def frame_of(spark, rows, partitions=3):
 
 
 def write(frame, queue="out", **options):
-    frame.write.format("penstock").option("queue", queue).options(**options).mode("append").save()
+    frame.write.format("queueduct").option("queue", queue).options(**options).mode("append").save()
 
 
 @pytest.fixture
 def out():
-    with penstock.EventQueue.create("out", item=TICK) as queue:
+    with queueduct.EventQueue.create("out", item=TICK) as queue:
         yield queue
 
 
@@ -45,8 +45,8 @@ class QueueStream(Stream):
     """The same stream into a queue."""
 
     def start(self, available_now=True, sink=None, **options):
-        rows = self.spark.readStream.format("penstock").options(queue="ticks", **self.options, **options).load()
-        writer = rows.writeStream.format("penstock").option("queue", "out").options(**(sink or {}))
+        rows = self.spark.readStream.format("queueduct").options(queue="ticks", **self.options, **options).load()
+        writer = rows.writeStream.format("queueduct").option("queue", "out").options(**(sink or {}))
         writer = writer.option("checkpointLocation", str(self.checkpoint))
         return (writer.trigger(availableNow=True) if available_now else writer).start()
 
@@ -77,11 +77,11 @@ def all_of(jobs):
 
 # Each kind that is consumed and has put_once, with room for so many ticks, the growing one for some more.
 MAKERS = {
-    "bounded": lambda room: penstock.BoundedQueue.create("out", room, item=TICK),
-    "growing": lambda room: penstock.GrowingQueue.create(
+    "bounded": lambda room: queueduct.BoundedQueue.create("out", room, item=TICK),
+    "growing": lambda room: queueduct.GrowingQueue.create(
         "out", item=TICK, first_bytes=32 * TICK.itemsize, steps=1 + ceil(log(room / 32, 4))
     ),
-    "slots": lambda room: penstock.SlotQueue.create("out", room, item=TICK),
+    "slots": lambda room: queueduct.SlotQueue.create("out", room, item=TICK),
 }
 
 
@@ -151,7 +151,7 @@ def test_a_commit_that_is_killed_half_way_is_ended_by_the_next_one(ticks, stream
 
 def collect(jobs, found):
     """All that comes until the queue is shut down, also what should not."""
-    with contextlib.suppress(penstock.ShutDown):
+    with contextlib.suppress(queueduct.ShutDown):
         while True:
             found.append(jobs.get_many(100)["number"])
 
@@ -160,12 +160,12 @@ def test_frames_go_from_slots_to_slots_as_columns_of_arrays(spark, tmp_path):
     frame = np.dtype(("f4", (4, 5)))
     frames = np.arange(60 * 20, dtype="f4").reshape(60, 4, 5)
     with (
-        penstock.SlotQueue.create("ticks", 64, item=frame) as camera,
-        penstock.SlotQueue.create("out", 64, item=frame) as screen,
+        queueduct.SlotQueue.create("ticks", 64, item=frame) as camera,
+        queueduct.SlotQueue.create("out", 64, item=frame) as screen,
     ):
         camera.put_many(frames)
         stream = QueueStream(spark, tmp_path, spoolDir=str(tmp_path / "spool"))
-        assert spark.readStream.format("penstock").option("queue", "ticks").load().schema.simpleString() == (
+        assert spark.readStream.format("queueduct").option("queue", "ticks").load().schema.simpleString() == (
             "struct<value:array<array<float>>,position:bigint>"
         )
         stream.run(maxRowsPerTrigger=25)
@@ -177,7 +177,7 @@ def test_frames_go_from_slots_to_slots_as_columns_of_arrays(spark, tmp_path):
 
 
 def test_byte_strings_are_put_from_binary_and_from_text(spark):
-    with penstock.EventQueue.create("lines") as lines:
+    with queueduct.EventQueue.create("lines") as lines:
         write(spark.range(3).select(functions.concat(functions.lit("ü"), "id").alias("text")), "lines")
         assert sorted(lines.read(0, 3)) == ["ü0".encode(), "ü1".encode(), "ü2".encode()]
 
@@ -204,7 +204,7 @@ def test_a_batch_that_was_half_put_goes_on_where_it_stopped(stream, ticks, out):
     ticks.put_many(numbered(0, 10_000))
     out.unlink()
     size = 4000 * TICK.itemsize
-    with penstock.EventQueue.create("out", item=TICK, max_bytes=size, chunk_bytes=size // 8) as small:
+    with queueduct.EventQueue.create("out", item=TICK, max_bytes=size, chunk_bytes=size // 8) as small:
         reader = small.subscribe("slow", start="earliest")
         with pytest.raises(StreamingQueryException) as caught:
             stream.start(partitions=2, sink={"timeout": 1}).awaitTermination(200)
@@ -228,7 +228,7 @@ def test_a_full_queue_slows_the_query_and_loses_nothing(stream, ticks, out):
     out.unlink()
     size = 2000 * TICK.itemsize
     ticks.put_many(numbered(0, 20_000))
-    with penstock.EventQueue.create("out", item=TICK, max_bytes=size, chunk_bytes=size // 8) as small:
+    with queueduct.EventQueue.create("out", item=TICK, max_bytes=size, chunk_bytes=size // 8) as small:
         reader = small.subscribe("slow", start="earliest")
         query = stream.start(maxRowsPerTrigger=5000)
         until(lambda: small.end > 0, "the first rows")
@@ -244,7 +244,7 @@ def test_a_full_queue_slows_the_query_and_loses_nothing(stream, ticks, out):
 def test_a_consumer_that_is_gone_is_a_clear_error_after_the_timeout(spark, out):
     out.unlink()
     size = 2000 * TICK.itemsize
-    with penstock.EventQueue.create("out", item=TICK, max_bytes=size, chunk_bytes=size // 8) as small:
+    with queueduct.EventQueue.create("out", item=TICK, max_bytes=size, chunk_bytes=size // 8) as small:
         small.subscribe("gone", start="earliest").close()
         fails(
             lambda: write(frame_of(spark, 10_000), timeout=0.5), "'out' is full", "nobody has taken an item for 0.5 s"
@@ -277,11 +277,11 @@ def test_a_value_that_does_not_fit_fails_the_write_and_puts_nothing(spark, out, 
 
 def test_overwriting_and_complete_output_are_refused(spark, out):
     frame = frame_of(spark, 1)
-    fails(lambda: frame.write.format("penstock").option("queue", "out").mode("overwrite").save(), "append")
+    fails(lambda: frame.write.format("queueduct").option("queue", "out").mode("overwrite").save(), "append")
 
 
 def test_what_late_tasks_leave_is_removed(tmp_path):
-    from penstock.spark.staging import Folder, clean_up, driver, started
+    from queueduct.spark.staging import Folder, clean_up, driver, started
 
     pid = driver()
     over = Folder(tmp_path / f"batch-{pid}-{started(pid)}-a")
@@ -302,7 +302,7 @@ def test_what_late_tasks_leave_is_removed(tmp_path):
 
 
 def test_a_batch_that_was_begun_is_ended_with_the_files_it_was_begun_with(tmp_path):
-    from penstock.spark.staging import Folder
+    from queueduct.spark.staging import Folder
 
     folder = Folder(tmp_path / "stream-q")
     first, _ = folder.write(7, 0, [numbered(0, 5)])

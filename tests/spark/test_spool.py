@@ -7,10 +7,10 @@ import pytest
 from rows import TICK, numbered
 from spooling import Query
 
-import penstock
-from penstock.spark import drainer
-from penstock.spark.address import Address
-from penstock.spark.spool import Spool, beside, packed, spool_directory, spool_item, unpacked
+import queueduct
+from queueduct.spark import drainer
+from queueduct.spark.address import Address
+from queueduct.spark.spool import Spool, beside, packed, spool_directory, spool_item, unpacked
 
 
 def test_items_go_through_a_spool_with_their_positions(jobs, tmp_path):
@@ -44,7 +44,7 @@ def test_byte_strings_and_arrays_keep_their_form():
 def test_frames_are_leased_few_at_a_time(tmp_path, monkeypatch):
     frames = np.arange(140, dtype="f4").reshape(7, 4, 5)
     monkeypatch.setattr(drainer, "LEASE_BYTES", 2 * (8 + 80))
-    with penstock.SlotQueue.create("jobs", 8, item=np.dtype(("f4", (4, 5)))) as camera:
+    with queueduct.SlotQueue.create("jobs", 8, item=np.dtype(("f4", (4, 5)))) as camera:
         camera.put_many(frames)
         query = Query(tmp_path)
         with query.drainer.take(100) as lease:
@@ -82,7 +82,7 @@ def test_a_spool_of_another_queue_is_refused(jobs, tmp_path):
     query.close()
     jobs.unlink()
     with (
-        penstock.BoundedQueue.create("jobs", 16, item=TICK),
+        queueduct.BoundedQueue.create("jobs", 16, item=TICK),
         pytest.raises(ValueError, match="belongs to another queue"),
     ):
         Query(tmp_path)
@@ -90,13 +90,13 @@ def test_a_spool_of_another_queue_is_refused(jobs, tmp_path):
 
 def test_the_spools_of_a_queue_are_noted_beside_it_and_are_no_queues(jobs, tmp_path, queue_dir):
     query = Query(tmp_path)
-    assert [info.name for info in penstock.queues()] == ["jobs"]
+    assert [info.name for info in queueduct.queues()] == ["jobs"]
     (notes,) = queue_dir.glob(".spools-*")
     assert [Path(note.read_text()) for note in notes.glob("*.spool")] == [tmp_path]
     assert list(query.spool.others()) == []
     query.close()
     jobs.unlink()
-    with penstock.BoundedQueue.create("others", 16, item=TICK):
+    with queueduct.BoundedQueue.create("others", 16, item=TICK):
         Query(tmp_path, "others").close()
     assert notes not in queue_dir.glob(".spools-*"), "those of a queue that is gone go with the next"
 

@@ -19,7 +19,7 @@ from driver import is_empty
 from rows import TICK, check_each_once, check_none_twice_and_losses_counted
 from spooling import Query
 
-import penstock
+import queueduct
 
 PRODUCERS, DRAINERS = 2, 2
 
@@ -72,10 +72,10 @@ class Campaign:
 
 # Small ones, so that somebody always waits; the growing one opens and closes its sub-queues all the time.
 MAKERS = {
-    "bounded": lambda: penstock.BoundedQueue.create("jobs", 256, item=TICK),
-    "growing": lambda: penstock.GrowingQueue.create("jobs", item=TICK, first_bytes=1024, steps=4),
-    "slots": lambda: penstock.SlotQueue.create("jobs", 256, item=TICK),
-    "overwriting": lambda: penstock.OverwritingQueue.create("jobs", 256, item=TICK),
+    "bounded": lambda: queueduct.BoundedQueue.create("jobs", 256, item=TICK),
+    "growing": lambda: queueduct.GrowingQueue.create("jobs", item=TICK, first_bytes=1024, steps=4),
+    "slots": lambda: queueduct.SlotQueue.create("jobs", 256, item=TICK),
+    "overwriting": lambda: queueduct.OverwritingQueue.create("jobs", 256, item=TICK),
 }
 
 

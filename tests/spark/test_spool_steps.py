@@ -5,7 +5,7 @@ import pytest
 from rows import TICK, check_each_once, numbered
 from spooling import STEPS, Query, killed_at
 
-import penstock
+import queueduct
 
 PAIRS = [(step, again) for step in STEPS for again in STEPS]
 SOME = [(step, None) for step in STEPS] + [*zip(STEPS, STEPS[3:] + STEPS[:3], strict=True)]
@@ -67,7 +67,7 @@ def test_what_may_come_again_stays_in_the_spool_though_spark_is_done_with_it(job
 @pytest.mark.parametrize("step", STEPS)
 def test_what_a_killed_drainer_had_claimed_survives_that_the_queue_is_lapped(tmp_path, step):
     """Delivered and lost make up all that was put, to the unit, whenever the drainer is killed."""
-    with penstock.OverwritingQueue.create("jobs", 64, item=TICK) as jobs:
+    with queueduct.OverwritingQueue.create("jobs", 64, item=TICK) as jobs:
         jobs.put_many(numbered(0, 64))
         killed_at(step, tmp_path, 60)
         jobs.put_many(numbered(64, 1000))

@@ -7,10 +7,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from rows import TICK, numbered
 from spooling import Query, killed_at, stream_of
 
-import penstock
-from penstock.spark import attachment
-from penstock.spark.options import SourceOptions
-from penstock.spark.source import check_spooled
+import queueduct
+from queueduct.spark import attachment
+from queueduct.spark.options import SourceOptions
+from queueduct.spark.source import check_spooled
 
 
 def test_a_stream_takes_no_more_than_a_batch_may_have(jobs, tmp_path):
@@ -40,7 +40,7 @@ def test_a_spool_that_another_query_fills_is_a_clear_error(jobs, tmp_path, monke
     monkeypatch.setattr(attachment, "BUSY_SECONDS", 0.0)
     one = stream_of(jobs, tmp_path)
     one.initialOffset()
-    with pytest.raises(penstock.ReaderInUse, match=r"filled by another query.*option spoolDir"):
+    with pytest.raises(queueduct.ReaderInUse, match=r"filled by another query.*option spoolDir"):
         stream_of(jobs, tmp_path).initialOffset()
     stream_of(jobs, tmp_path / "other").initialOffset()
     one.stop()
@@ -80,7 +80,7 @@ def test_options_of_a_log_are_refused(option):
 
 
 def test_what_a_queue_overwrites_before_it_is_drained_is_lost_and_reported(tmp_path):
-    with penstock.OverwritingQueue.create("jobs", 64, item=TICK) as jobs:
+    with queueduct.OverwritingQueue.create("jobs", 64, item=TICK) as jobs:
         jobs.put_many(numbered(0, 100))
         stream = stream_of(jobs, tmp_path)
         end = stream.latestOffset(stream.initialOffset(), ReadMaxRows(20))

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from rows import TICK, check_each_once, numbered, parquet_numbers
 
-import penstock
+import queueduct
 from deadline import until
 
 
@@ -23,7 +23,7 @@ class Stream:
         self.options = options
 
     def start(self, available_now=True, **options):
-        rows = self.spark.readStream.format("penstock").options(queue="ticks", **self.options, **options).load()
+        rows = self.spark.readStream.format("queueduct").options(queue="ticks", **self.options, **options).load()
         writer = rows.writeStream.format("parquet").option("checkpointLocation", str(self.checkpoint))
         if available_now:
             writer = writer.trigger(availableNow=True)
@@ -94,7 +94,7 @@ def test_a_replayed_batch_reads_the_same_rows(spark, ticks, tmp_path):
     ticks.subscribe("keeper", start="earliest").close()
     stream = Stream(spark, tmp_path)
     for _ in range(2):
-        rows = spark.readStream.format("penstock").options(queue="ticks", maxRowsPerTrigger=400).load()
+        rows = spark.readStream.format("queueduct").options(queue="ticks", maxRowsPerTrigger=400).load()
         writer = rows.writeStream.foreachBatch(note).option("checkpointLocation", str(stream.checkpoint))
         assert writer.trigger(availableNow=True).start().awaitTermination(200)
         last = stream.forget_last_commit()
@@ -115,7 +115,7 @@ def test_a_batch_that_takes_all_there_is_leaves_room_for_more(stream, ticks):
     """A queue that is full to the last byte of a batch that is done must not wait for the next batch to free it."""
     ticks.unlink()
     size = 2000 * TICK.itemsize
-    with penstock.EventQueue.create("ticks", item=TICK, max_bytes=size, chunk_bytes=size // 8) as small:
+    with queueduct.EventQueue.create("ticks", item=TICK, max_bytes=size, chunk_bytes=size // 8) as small:
         query = stream.start(available_now=False)
         for start in range(0, 20_000, 500):
             small.put_many(numbered(start, start + 500), timeout=60)
@@ -219,7 +219,7 @@ def test_a_queue_that_is_created_anew_ends_the_query_with_an_error(stream, ticks
     query = stream.start(available_now=False)
     query.processAllAvailable()
     ticks.unlink()
-    with penstock.EventQueue.create("ticks", item=TICK) as other:
+    with queueduct.EventQueue.create("ticks", item=TICK) as other:
         other.put_many(numbered(0, 2000))
         fails(query, "'ticks'", "created anew", "new checkpoint")
 
@@ -228,7 +228,7 @@ def test_a_checkpoint_of_another_queue_is_refused(stream, ticks):
     ticks.put_many(numbered(0, 1000))
     stream.run()
     ticks.unlink()
-    with penstock.EventQueue.create("ticks", item=TICK) as other:
+    with queueduct.EventQueue.create("ticks", item=TICK) as other:
         other.put_many(numbered(0, 5000))
         fails(stream.start(), "the checkpoint belongs to another queue", "start with a new one")
         assert other.readers() == []

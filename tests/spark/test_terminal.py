@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from penstock.spark.starting import workers_are_ours
+from queueduct.spark.starting import workers_are_ours
 
 READS_ENOUGH = """
 import time
-from penstock.spark import session
+from queueduct.spark import session
 if __name__ == "__main__":
     spark = session("local[1]")
     def endless(batches):
@@ -28,7 +28,7 @@ def test_workers_that_spark_closes_write_nothing_to_the_terminal(children):
 
 
 def test_only_workers_with_this_python_are_started_by_our_daemon(monkeypatch):
-    """Another one may have no penstock, and Spark would get no worker at all."""
+    """Another one may have no queueduct, and Spark would get no worker at all."""
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     assert not workers_are_ours("local[2]", {})
     assert workers_are_ours("local[2]", {"spark.pyspark.python": sys.executable})

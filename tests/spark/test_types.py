@@ -5,11 +5,11 @@ import pyarrow as pa
 import pytest
 from rows import numbered
 
-import penstock
-from penstock.spark.columns import to_batch
-from penstock.spark.records import chosen_columns, to_items
-from penstock.spark.source import PenstockSource
-from penstock.spark.types import arrow_schema, record_dtype, spark_schema
+import queueduct
+from queueduct.spark.columns import to_batch
+from queueduct.spark.records import chosen_columns, to_items
+from queueduct.spark.source import QueueductSource
+from queueduct.spark.types import arrow_schema, record_dtype, spark_schema
 
 INT = np.iinfo
 
@@ -125,10 +125,10 @@ def test_what_spark_has_no_column_for_is_refused_by_the_name_of_the_field(kind):
 def test_pickled_objects_are_refused():
     with pytest.raises(TypeError, match="item=object"):
         arrow_schema(object)
-    with penstock.EventQueue.create("objects", item=object) as queue:
+    with queueduct.EventQueue.create("objects", item=object) as queue:
         queue.put({})
         with pytest.raises(TypeError, match="item=object"):
-            PenstockSource({"queue": "objects"}).schema()
+            QueueductSource({"queue": "objects"}).schema()
 
 
 def test_a_field_called_position_asks_for_another_name_of_the_column():

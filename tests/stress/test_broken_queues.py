@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import history
+from queueduct import history
 from recorded import Recorded, problems
 
 BUILT = Path(__file__).parents[2] / "build" / "native" / "tests" / "native" / "broken_queues"
@@ -22,7 +22,7 @@ SYMPTOMS = {
 
 
 def broken_history(fault: str, target: Path, items: int, seed: int) -> Path:
-    """A history of a queue with that fault, as `penstock stress` would have written it."""
+    """A history of a queue with that fault, as `queueduct stress` would have written it."""
     if not BUILT.exists():
         pytest.skip("the native tests are not built: tools/native.sh plain")
     clock = history.Clock(is_counter=False, tick_step=1)
@@ -57,7 +57,7 @@ def by_recording(folder: Path) -> set[str]:
 
 
 def by_check(folder: Path) -> set[str]:
-    check = pytest.importorskip("penstock.spark.pipelines.check", reason="it comes with Spark").check
+    check = pytest.importorskip("queueduct.spark.pipelines.check", reason="it comes with Spark").check
     verdict = check(None, folder)
     assert verdict.ok == (not verdict.violations)
     assert all(violation.witnesses for violation in verdict.violations)

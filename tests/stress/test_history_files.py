@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-import penstock
-from penstock import history
-from penstock._history import MOST_ITEMS, MOST_TICKETS, RowFile, RowReader, read_header
-from penstock.stress import BATCH_LIMIT, OPS_LIMIT, Options, run
+import queueduct
+from queueduct import history
+from queueduct._history import MOST_ITEMS, MOST_TICKETS, RowFile, RowReader, read_header
+from queueduct.stress import BATCH_LIMIT, OPS_LIMIT, Options, run
 from recorded import Recorded
 
 pytest.importorskip("pyarrow")
@@ -48,7 +48,7 @@ def test_the_manifest_says_what_was_run(target):
     manifest = json.loads((target / "manifest.json").read_text())
     assert (manifest["kind"], manifest["capacity"], manifest["seed"]) == ("slots", 16, 7)
     assert manifest["clock"].startswith("CLOCK_MONOTONIC")
-    assert manifest["versions"]["penstock"] == penstock.__version__
+    assert manifest["versions"]["queueduct"] == queueduct.__version__
     assert manifest["host"]["name"] == os.uname().nodename
     assert manifest["run"] == result.run
     assert manifest["options"]["batch"] == 4
@@ -114,7 +114,7 @@ def test_a_run_that_fails_leaves_nothing(target, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         run(Options("bounded", threads=True, ops=500, history=target), QUIET)
     assert list(target.parent.iterdir()) == []
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 def test_a_full_disk_is_an_error_and_not_the_end_of_the_process(target):
@@ -124,7 +124,7 @@ def test_a_full_disk_is_an_error_and_not_the_end_of_the_process(target):
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (9 << 20, before[1]))
     try:
-        with pytest.raises(penstock.PenstockError, match="no room for the rows"):
+        with pytest.raises(queueduct.QueueductError, match="no room for the rows"):
             run(
                 Options("bounded", threads=True, producers=1, consumers=1, ops=2_000_000, batch=1, history=target),
                 QUIET,
@@ -133,17 +133,17 @@ def test_a_full_disk_is_an_error_and_not_the_end_of_the_process(target):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)
     assert list(target.parent.iterdir()) == []
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
 
 
 KILLED = textwrap.dedent(
     """
     import sys
     from pathlib import Path
-    import penstock
-    from penstock.history import ticking
-    from penstock.stress_crew import Plan, Post, run_process
-    queue = penstock.open("victim")
+    import queueduct
+    from queueduct.history import ticking
+    from queueduct.stress_crew import Plan, Post, run_process
+    queue = queueduct.open("victim")
     plan = Plan(puts=sys.argv[2] == "put", items=1 << 40, batch=3, item_bytes=64, seed=1, waits=1, tries=0, group=1,
                 reads=False, first_value=7 << 40)
     folder = Path(sys.argv[1])
@@ -154,13 +154,13 @@ KILLED = textwrap.dedent(
 
 @pytest.mark.parametrize("op", ["put", "get"])
 def test_a_worker_that_is_killed_leaves_its_operation_pending(op, tmp_path):
-    from penstock._stress import RUN, Board
-    from penstock.stress_crew import BOARD_LINES
-    from penstock.stress_kinds import item_of
+    from queueduct._stress import RUN, Board
+    from queueduct.stress_crew import BOARD_LINES
+    from queueduct.stress_kinds import item_of
 
     board = Board(tmp_path / "board", BOARD_LINES, create=True)
     board.signal = RUN
-    with penstock.BoundedQueue.create("victim", 4, item=item_of(64)) as queue:
+    with queueduct.BoundedQueue.create("victim", 4, item=item_of(64)) as queue:
         worker = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path), op])
         # full, or empty from the start: the worker waits inside its operation
         while (queue.qsize() < 4) if op == "put" else not board.is_ready(7):
@@ -227,7 +227,7 @@ def test_rows_that_cannot_be_are_an_error(tmp_path):
 
 def test_ctrl_c_ends_a_run_early_and_its_history_is_complete(tmp_path):
     target = tmp_path / "history"
-    command = [str(Path(sys.executable).parent / "penstock"), "stress", "bounded", "--ops", "1G", "--producers", "1"]
+    command = [str(Path(sys.executable).parent / "queueduct"), "stress", "bounded", "--ops", "1G", "--producers", "1"]
     command += ["--consumers", "1", "--capacity", "2", "--batch", "1", "--history", str(target), "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
     # it is at work when a consumer has rows beyond those that were made ready

@@ -1,4 +1,4 @@
-"""The command `penstock stress`: its options, its answers, its errors."""
+"""The command `queueduct stress`: its options, its answers, its errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import statistics
 import pytest
 from click.testing import CliRunner
 
-from penstock.cli import main
+from queueduct.cli import main
 
 pytest.importorskip("pyarrow", reason="histories are Parquet")
 
@@ -19,7 +19,7 @@ def call(*arguments):
 
 def test_help_has_examples():
     output = call("--help").output
-    assert "penstock stress bounded --history runs/bounded" in output
+    assert "queueduct stress bounded --history runs/bounded" in output
     assert "10M" in output
 
 
@@ -27,7 +27,7 @@ def test_a_run_says_what_it_did_and_how_to_prove_it(tmp_path):
     result = call("bounded", "--threads", "--ops", "2k", "--history", tmp_path / "run")
     assert result.exit_code == 0, result.output
     assert "1,000 items put, 1,000 got" in result.output
-    assert f"penstock check {tmp_path / 'run'}" in result.output
+    assert f"queueduct check {tmp_path / 'run'}" in result.output
 
 
 def test_kills_that_came_too_late_are_not_passed_over_in_silence():

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-import penstock
-from penstock.stress import Options, run
-from penstock.stress_kinds import KINDS
+import queueduct
+from queueduct.stress import Options, run
+from queueduct.stress_kinds import KINDS
 from recorded import NEVER, Recorded, problems
 
 QUIET = Console(quiet=True)
@@ -26,7 +26,7 @@ def recorded(target, kind, **options):
     result = run(Options(kind, history=target, **options), QUIET)
     history = Recorded(target)
     assert len(history) == result.rows == history.manifest["operations"]
-    assert penstock.queues() == []
+    assert queueduct.queues() == []
     return result, history
 
 

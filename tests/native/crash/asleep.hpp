@@ -5,7 +5,7 @@
 
 #include "groups.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 // get() for ever, until the case is over.
 inline void keep_getting(Context& context) {
@@ -156,4 +156,4 @@ class Asleep {
   return units;
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -7,7 +7,7 @@
 
 #include "survivors.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 class Autopsy {
  public:
@@ -81,4 +81,4 @@ class Autopsy {
   return nullptr;
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

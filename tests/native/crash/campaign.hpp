@@ -12,7 +12,7 @@
 
 #include "staging.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 struct Options {
   bool is_long = false;
@@ -171,4 +171,4 @@ template <class Play, class Hear>
   return all_ended;
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

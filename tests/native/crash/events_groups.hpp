@@ -10,7 +10,7 @@
 #include "campaign.hpp"
 #include "events_stage.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 using EventsWorker = WorkerOf<EventsPlay>;
 using EventsUnit = UnitOf<EventsPlay>;
@@ -195,4 +195,4 @@ class EventsGroups {
   std::size_t added_ = 0;  // those that the filter leaves out as well
 };
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

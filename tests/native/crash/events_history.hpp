@@ -15,7 +15,7 @@
 #include "plan.hpp"
 #include "probe.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 inline constexpr std::uint32_t events_operation_items = 64;
 inline constexpr std::uint32_t position_limit = 1 << 16;
@@ -132,4 +132,4 @@ struct EventsHistory {
   }
 };
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -4,7 +4,7 @@
 
 #include "events_operations.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 enum class Planned : std::uint8_t {
   done,
@@ -92,4 +92,4 @@ inline Planned put_planned(EventsContext& context) {
   return outcome;
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

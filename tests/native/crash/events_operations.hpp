@@ -5,7 +5,7 @@
 
 #include "events_history.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 using testing::EventsAttachment;
 using testing::EventsSegment;
@@ -174,4 +174,4 @@ inline std::uint64_t look_from(EventsContext& context, std::uint64_t position) {
   return position;
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

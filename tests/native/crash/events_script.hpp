@@ -7,7 +7,7 @@
 #include "events_once.hpp"
 #include "staging.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 enum class EventsOp : std::uint8_t {
   put_one,
@@ -219,4 +219,4 @@ inline void expect(EventsHistory& history, const EventsProbe& probe, EventsOp op
   if (op == EventsOp::subscribe && probe.has_joined) history.fresh.place = probe.target;
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

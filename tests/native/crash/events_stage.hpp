@@ -5,7 +5,7 @@
 
 #include "events_survivors.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 class EventsPlay {
  public:
@@ -165,4 +165,4 @@ class EventsPlay {
   EventsHistory* history_;
 };
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -5,7 +5,7 @@
 
 #include "events_script.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 inline constexpr std::int64_t survivors_patience_ns = 2'000 * millisecond;
 
@@ -222,4 +222,4 @@ class EventsSurvivors {
   EventsContext writing_{writer_, history_, probe_, survivors_patience_ns};
 };
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -19,7 +19,7 @@
 #include "campaign.hpp"
 #include "stage.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 using Worker = WorkerOf<BoundedPlay>;
 using Unit = UnitOf<BoundedPlay>;
@@ -301,4 +301,4 @@ class Groups {
   std::vector<Unit> units_;
 };
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -11,7 +11,7 @@
 #include "plan.hpp"
 #include "process.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 using testing::GrowingAttachment;
 using testing::GrowingSegment;
@@ -152,7 +152,7 @@ class User {
       copies[i].resize(items[i].bytes);
       lease.copy_out(items[i], copies[i].data(), items[i].bytes);
     }
-    PENSTOCK_FAILPOINT("lease.held");
+    QUEUEDUCT_FAILPOINT("lease.held");
     const std::uint64_t kept = released < count ? released : count;
     if (sabotage == Sabotage::early_end) lease.let_go();
     account_.releases_begun.fetch_add(static_cast<std::uint32_t>(kept));
@@ -178,7 +178,7 @@ class User {
       copies[i].resize(items[i].bytes);
       lease.copy_out(items[i], copies[i].data(), items[i].bytes);
     }
-    PENSTOCK_FAILPOINT("lease.held");
+    QUEUEDUCT_FAILPOINT("lease.held");
     const std::uint64_t kept = released < count ? released : count;
     account_.releases_begun.fetch_add(static_cast<std::uint32_t>(kept));
     if (kept == count)
@@ -415,4 +415,4 @@ inline const std::vector<Scene>& scenes() {
 // Armed before it joins.
 inline const Scene joining = {"join", [](User&, GrowingSegment&) {}, [](User& user) { get_many(user, 1); }};
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

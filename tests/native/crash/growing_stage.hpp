@@ -5,7 +5,7 @@
 #include "campaign.hpp"
 #include "growing.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 inline constexpr std::int64_t survive_limit_ns = 250 * millisecond;
 
@@ -202,4 +202,4 @@ class StageOf<GrowingPlay> {
       static_cast<char*>(mmap(nullptr, said_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 };
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -17,7 +17,7 @@
 #include "plan.hpp"
 #include "probe.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 inline constexpr std::uint32_t operation_items = 8;
 
@@ -110,4 +110,4 @@ struct History {
   }
 };
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

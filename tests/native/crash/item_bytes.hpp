@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 inline constexpr std::uint32_t item_limit = 1 << 16;
 inline constexpr std::size_t item_header = 8;
@@ -29,4 +29,4 @@ template <class History>
   return std::memcmp(expected, from, length) == 0 ? header[0] : 0;
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -3,7 +3,7 @@
 
 #include "operations.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 // What is held, in the probe: from it follows what became of it if its holder is killed.
 inline void note_held(Context& context, const BoundedLease& lease, const Adopted* items, std::uint64_t count) {
@@ -17,7 +17,7 @@ inline void note_held(Context& context, const BoundedLease& lease, const Adopted
     probe.taken_slots[i] = lease.is_adopted() ? 1 : static_cast<std::uint32_t>(items[i].span.slots);
   }
   probe.taken_count = static_cast<std::uint32_t>(count);
-  PENSTOCK_FAILPOINT("lease.held");
+  QUEUEDUCT_FAILPOINT("lease.held");
 }
 
 [[nodiscard]] inline std::uint64_t hold(Context& context, BoundedLease& lease, Adopted* items, std::uint64_t limit) {
@@ -103,4 +103,4 @@ inline Outcome convert_items(Context& context, std::uint64_t limit, std::uint64_
   return Outcome::done;
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

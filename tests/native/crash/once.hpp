@@ -4,7 +4,7 @@
 
 #include "operations.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 inline constexpr std::uint8_t planned_putter = 100;
 
@@ -116,4 +116,4 @@ inline Outcome put_planned(Context& context) {
   return outcome;
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -17,7 +17,7 @@
 
 #include "groups.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 class OnceGroups {
  public:
@@ -226,4 +226,4 @@ class OnceGroups {
   std::vector<Unit> units_;
 };
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -11,7 +11,7 @@
 #include "history.hpp"
 #include "segment.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 using testing::Attachment;
 using testing::Segment;
@@ -134,7 +134,7 @@ inline Outcome put_items(Context& context, const std::vector<std::uint16_t>& len
 
 // As SharedQueue::finish_adopted after its copy.
 inline void release_adopted(Context& context, Span span) noexcept {
-  PENSTOCK_FAILPOINT("recover.copied");
+  QUEUEDUCT_FAILPOINT("recover.copied");
   Recovery::release_adopted(context.queue().ring(), context.attached.ledger(), span);
 }
 
@@ -243,4 +243,4 @@ inline Outcome get_items(Context& context, std::uint64_t limit, int waits = 0) {
   return outcome;
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -10,7 +10,7 @@
 #include "campaign.hpp"
 #include "overwriting_stage.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 using OverwritingWorker = WorkerOf<OverwritingPlay>;
 using OverwritingUnit = UnitOf<OverwritingPlay>;
@@ -154,4 +154,4 @@ class OverwritingGroups {
   std::size_t added_ = 0;  // those that the filter leaves out as well
 };
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -19,7 +19,7 @@
 #include "probe.hpp"
 #include "staging.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 using testing::OverwritingAttachment;
 using testing::OverwritingSegment;
@@ -164,4 +164,4 @@ inline void OverwritingProbe::note_shelf(const char* name) noexcept {
   }
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -5,7 +5,7 @@
 
 #include "overwriting_history.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 enum class OverwritingOp : std::uint8_t {
   put,
@@ -214,7 +214,7 @@ inline void note_held(OverwritingContext& context, const Shelved* kept, std::uin
   probe.released = 0;
   for (std::uint64_t i = 0; i < count; ++i)
     probe.kept_ids[i] = read_item(context.history, probe.shelf + kept[i].place * probe.length, probe.length);
-  PENSTOCK_FAILPOINT("lease.held");
+  QUEUEDUCT_FAILPOINT("lease.held");
   for (std::uint64_t i = 1; i < count; ++i)
     if (kept[i].position <= kept[i - 1].position) context.history.disordered.fetch_add(1);
 }
@@ -295,4 +295,4 @@ inline void perform(OverwritingContext& context, const OverwritingScene& scene, 
   }
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -5,7 +5,7 @@
 
 #include "overwriting_script.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 class OverwritingPlay {
  public:
@@ -218,4 +218,4 @@ class OverwritingPlay {
   OverwritingHistory* history_;
 };
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

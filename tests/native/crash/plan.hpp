@@ -9,7 +9,7 @@
 #include "item_bytes.hpp"
 #include "producers.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 struct Plan {
   static constexpr std::uint32_t sequences = 2;
@@ -82,4 +82,4 @@ inline void forget_another(Producers& producers, std::uint64_t me) {
   return true;
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -9,7 +9,7 @@
 
 #include "failpoint.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 inline constexpr std::uint32_t probe_limit = 16;
 inline constexpr std::uint32_t trace_limit = 512;
@@ -79,4 +79,4 @@ void arm(Probe& probe) noexcept {
 
 inline void disarm() noexcept { failpoint::disarm(); }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

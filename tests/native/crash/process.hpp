@@ -11,7 +11,7 @@
 
 #include "wait.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 inline constexpr std::int64_t millisecond = 1'000'000;
 inline constexpr std::int64_t process_limit_ns = 4'000 * millisecond;  // no operation takes a hundredth of it
@@ -85,4 +85,4 @@ template <class Body>
   _exit(0);
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

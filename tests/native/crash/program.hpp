@@ -16,7 +16,7 @@
 
 #include "campaign.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 struct NamedSabotage {
   const char* name;
@@ -164,4 +164,4 @@ template <class Play, class Shifts>
   return report.finish();
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -5,7 +5,7 @@
 #include "once.hpp"
 #include "staging.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 enum class Op : std::uint8_t {
   put_one,
@@ -124,4 +124,4 @@ inline void act(const Segment& segment, History& history, const Scene& scene, co
   _exit(0);
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -10,7 +10,7 @@
 #include "campaign.hpp"
 #include "slots_stage.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 using SlotsWorker = WorkerOf<SlotsPlay>;
 using SlotsUnit = UnitOf<SlotsPlay>;
@@ -133,4 +133,4 @@ class SlotsGroups {
   std::size_t added_ = 0;  // those that the filter leaves out as well
 };
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -14,7 +14,7 @@
 #include "probe.hpp"
 #include "slots_segment.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 // What an operation is about to do to its item.
 enum class Doing : std::uint8_t { nothing, publishing, ending, evicting, releasing };
@@ -136,4 +136,4 @@ struct SlotsHistory {
   }
 };
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

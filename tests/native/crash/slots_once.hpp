@@ -6,7 +6,7 @@
 
 #include "slots_operations.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 // One item, and then more than there are slots, so that a producer finds no room in the middle, and goes on later.
 inline void make_plan(SlotsHistory& history, const SlotsScene& scene) {
@@ -99,4 +99,4 @@ inline void forget_a_name(SlotsContext& context) {
   return false;
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -14,7 +14,7 @@
 
 #include "slots_groups.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 class SlotsOnceGroups {
  public:
@@ -208,4 +208,4 @@ class SlotsOnceGroups {
   std::vector<SlotsUnit> units_;
 };
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -8,7 +8,7 @@
 #include "slots_lease.hpp"
 #include "staging.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 using testing::SlotsAttachment;
 using testing::SlotsSegment;
@@ -240,4 +240,4 @@ inline void perform(SlotsContext& context, SlotsOp op) {
   context.probe.has_returned = true;
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -6,7 +6,7 @@
 
 #include "slots_once.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 // Both survivors, in one process with two attachments: to the queue they are two.
 class SlotsSurvivors {
@@ -233,4 +233,4 @@ class SlotsPlay {
   SlotsHistory* history_;
 };
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

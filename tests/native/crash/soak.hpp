@@ -12,7 +12,7 @@
 
 #include "campaign.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 template <class Play>
 class SoakOf {
@@ -122,4 +122,4 @@ template <class Play>
   return units;
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

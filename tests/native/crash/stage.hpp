@@ -5,7 +5,7 @@
 
 #include "autopsy.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 class BoundedPlay {
  public:
@@ -97,4 +97,4 @@ class BoundedPlay {
 using Stage = StageOf<BoundedPlay>;
 using Case = Stage::Case;
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

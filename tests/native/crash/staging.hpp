@@ -12,7 +12,7 @@
 #include "process.hpp"
 #include "steps.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 inline constexpr std::int64_t recovery_limit_ns = 250 * millisecond;
 inline constexpr std::uint32_t survivor_probe = probe_limit - 1;
@@ -175,4 +175,4 @@ class StageOf {
   std::vector<Stopped> stopped_;
 };
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -10,7 +10,7 @@
 
 #include "probe.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 struct Point {
   const char* name;   // nullptr: any
@@ -77,4 +77,4 @@ struct Result {
   }
 };
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

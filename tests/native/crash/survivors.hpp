@@ -3,7 +3,7 @@
 
 #include "script.hpp"
 
-namespace penstock::crash {
+namespace queueduct::crash {
 
 inline constexpr std::uint8_t survivor_putter = 200;
 
@@ -122,4 +122,4 @@ inline void go_on_beside_the_stopped(const Segment& segment, History& history, c
   if (segment.control().adopted.load() != 0) survivors.probe.complain("an item of a living process was adopted");
 }
 
-}  // namespace penstock::crash
+}  // namespace queueduct::crash

@@ -1,6 +1,0 @@
-"""Jobs that people run: each is a function that starts a query, and a command that sees it through."""
-
-from penstock.spark.pipelines.aggregate import aggregate
-from penstock.spark.pipelines.archive import archive
-
-__all__ = ["aggregate", "archive"]

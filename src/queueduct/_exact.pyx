@@ -1,0 +1,323 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""Values go in unchanged or not at all: what numpy would cut, round to a whole number, parse or spread is refused.
+
+A value is unchanged if it comes out equal. Beyond that, and nothing else:
+a float is rounded to the precision of its field, but not to infinity, and NaN stays NaN;
+text of ASCII goes into bytes and back; NULs at the end of text or bytes are padding, as they are to numpy.
+"""
+
+from cpython.buffer cimport PyObject_CheckBuffer
+
+import datetime
+import decimal
+import fractions
+import numbers
+
+import numpy
+
+from queueduct.errors import UnfitItem
+
+cdef object NONE = object()    # numpy could make nothing of it
+cdef object INFINITY = float("inf")
+cdef dict CAST_KINDS = {  # to a kind, by numpy's letter, from others that mean the same there: numbers are no text
+    "i": "bu", "u": "bi", "f": "biu", "c": "biuf", "m": "iu", "U": "ST", "S": "T",
+}
+
+
+cdef class Rule:
+    """What a value must be for one field, or for a whole record."""
+
+    def __init__(self, dtype, str path=""):
+        self.shape = dtype.shape
+        dtype = dtype.base
+        self.dtype = dtype
+        self.path = path
+        self.kind = dtype.kind
+        prefix = path + "." if path else ""
+        self.fields = tuple([Rule(dtype[name], prefix + name) for name in dtype.names or ()])
+        self.has_arrays = any([(<Rule>field).shape != () or (<Rule>field).has_arrays for field in self.fields])
+        self.is_wide = dtype.kind == "f" and dtype.itemsize > 8 or dtype.kind == "c" and dtype.itemsize > 16
+        self.is_subtle = (
+            dtype.kind in "mM" or self.is_wide or any([(<Rule>field).is_subtle for field in self.fields])
+        )
+
+    cdef bint is_equal(self, object given, object stored) except -1:
+        """Did everything come through, by one comparison? False: look closer."""
+        # None is equal to no time, and a number may be to any time; beside a long double numpy rounds what Python has
+        if self.has_arrays or self.is_subtle:
+            return False
+        try:
+            return stored == given
+        except Exception:  # what others say to a comparison
+            return False
+
+    cdef int check(self, object given, object stored, object index) except -1:
+        """``stored``: what numpy has made of it, as tolist() tells, or NONE; ``index``: which of a batch, or None."""
+        return self._check_array(given, stored, self.shape, index)
+
+    cdef int _check_array(self, object given, object stored, tuple shape, object index) except -1:
+        cdef Py_ssize_t i
+        if not shape:
+            return self._check_one(given, stored, index)
+        if isinstance(stored, numpy.ndarray):
+            stored = stored.tolist()
+        if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):
+            self._refuse(given, f"an array of shape {shape} is needed", index)
+        if isinstance(given, numpy.ndarray) or PyObject_CheckBuffer(given) or hasattr(given, "__array__"):
+            given = numpy.asanyarray(given)  # with its mask
+            if given.shape != shape:
+                self._refuse(given, f"an array of shape {shape} is needed", index)
+            return self._check_numpys(given, index)
+        if len(given) != shape[0]:
+            self._refuse(given, f"an array of shape {shape} is needed, not {len(given)} long", index)
+        try:
+            given = list(given)
+        except TypeError:
+            self._refuse(given, f"an array of shape {shape} is needed", index)
+        for i in range(len(given)):
+            self._check_array(given[i], NONE if stored is NONE else stored[i], shape[1:], index)
+        return 0
+
+    cdef int _check_one(self, object given, object stored, object index) except -1:
+        if self.fields:
+            return self._check_record(given, stored, index)
+        if given is None:
+            self._refuse(given, "None is no value, and not NaN or NaT either", index)
+        if stored is NONE:
+            try:
+                stored = numpy.array((given,), [("value", self.dtype)])["value"].item()  # as it is in a record
+            except Exception as error:
+                self._refuse(given, str(error), index)
+        return self._check_leaf(given, stored, index)
+
+    cdef int _check_record(self, object given, object stored, object index) except -1:
+        cdef Py_ssize_t i
+        if not isinstance(given, tuple):
+            if isinstance(given, (numpy.void, numpy.ndarray)):
+                return self._check_numpys(given, index)
+            self._refuse(given, "a record is given as a tuple", index)
+        if len(given) != len(self.fields):
+            self._refuse(given, f"a record has {len(self.fields)} fields", index)
+        for i in range(len(self.fields)):
+            (<Rule>self.fields[i])._check_field(given[i], NONE if stored is NONE else stored[i], index)
+        return 0
+
+    cdef int _check_field(self, object given, object stored, object index) except -1:
+        if self.shape:
+            return self._check_array(given, stored, self.shape, index)
+        return self._check_one(given, stored, index)
+
+    def _check_numpys(self, given, index):
+        """What numpy made, further in: as if it were given alone."""
+        try:
+            check_mask(given)
+            if given.dtype != self.dtype:
+                converted(given, self.dtype)
+        except (TypeError, ValueError) as error:
+            self._refuse(given, str(error), index)
+        return 0
+
+    cdef int _check_leaf(self, object given, object stored, object index) except -1:
+        if self.kind == u"S" and type(given) is str:  # so common that it comes first
+            if (<str>given).isascii() and (<bytes>stored).decode("ascii") == given:
+                return 0
+        if self.kind == u"m" or self.kind == u"M":
+            return self._check_time(given, stored, index)
+        if self.is_wide and isinstance(given, (numbers.Rational, decimal.Decimal)):
+            return 0 if is_exact(given, stored) else self._refuse(given, f"it would be {stored!r}", index)
+        try:
+            if given is stored or given == stored and not isinstance(given, (numpy.datetime64, numpy.timedelta64)):
+                return 0
+        except Exception:  # what others say to a comparison
+            pass
+        return 0 if self._is_same(given, stored) else self._refuse(given, f"it would be {stored!r}", index)
+
+    cdef bint _is_same(self, object given, object stored) except -1:
+        """Of what is not equal."""
+        if self.kind == u"S":
+            if isinstance(given, str):
+                return given.isascii() and given.rstrip("\0").encode("ascii") == stored
+            return isinstance(given, (bytes, bytearray)) and given.rstrip(b"\0") == stored
+        if self.kind == u"U":
+            if isinstance(given, bytes):
+                return given.isascii() and given.rstrip(b"\0").decode("ascii") == stored
+            return isinstance(given, str) and given.rstrip("\0") == stored
+        if self.kind == u"f":
+            if hasattr(type(given), "__float__") and not isinstance(given, (numbers.Number, numpy.ndarray, numpy.generic)):
+                given = float(given)  # it says itself which float it is
+            return isinstance(given, (float, numpy.floating)) and is_rounded(given, stored)
+        if self.kind == u"c":
+            return (
+                isinstance(given, (float, complex, numpy.inexact))
+                and is_rounded(given.real, stored.real) and is_rounded(given.imag, stored.imag)
+            )
+        return self.kind == u"V" and isinstance(given, numpy.void) and given.tobytes() == stored
+
+    cdef int _check_time(self, object given, object stored, object index) except -1:
+        if type(given) is datetime.datetime and given == stored or is_same_time(given, stored, self.dtype):
+            return 0
+        return self._refuse(given, why_no_time(given), index)
+
+    cdef int _refuse(self, object given, str why, object index) except -1:
+        where = f"field {self.path!r}" if self.path else "the value"
+        if index is not None:
+            where += f" of item {index}"
+        text = repr(given)
+        raise UnfitItem(
+            f"{where} must come through unchanged as {self.dtype}: {text if len(text) <= 80 else text[:77] + '...'}: "
+            f"{why}; convert it first, or create the queue with a dtype that holds it"
+        )
+
+
+cdef Rule rule_of(object dtype):
+    """Made once for each dtype."""
+    cdef Rule rule = RULES.get(dtype)
+    if rule is None:
+        if len(RULES) >= 256:
+            RULES.clear()
+        rule = RULES[dtype] = Rule(dtype)
+    return rule
+
+cdef dict RULES = {}
+
+
+cdef bint is_rounded(object given, object stored) except -1:
+    """Each in its own precision: to Python's functions a large long double is infinite."""
+    if given != given or stored != stored:  # NaN
+        return given != given and stored != stored
+    return (
+        (abs(given) == INFINITY) == (abs(stored) == INFINITY)
+        and (given > 0) >= (stored > 0) and (given < 0) >= (stored < 0)
+    )
+
+
+cdef bint is_exact(object given, object stored) except -1:
+    """Of a long double, which numpy compares with what it has rounded first."""
+    cdef object value = stored.real
+    if stored.imag != 0 or value != value or abs(value) == INFINITY:
+        return False
+    try:
+        return fractions.Fraction(*value.as_integer_ratio()) == fractions.Fraction(given)
+    except (ValueError, OverflowError):  # a Decimal that is no number
+        return False
+
+
+cdef bint is_same_time(object given, object stored, object dtype) except -1:
+    """``stored``: as tolist() tells, so None for no time, and a number for what Python has no type of."""
+    cdef object before, after
+    if isinstance(given, (int, numpy.integer)) and not isinstance(given, (bool, numpy.timedelta64)):
+        return stored is not None and numpy.array(stored, dtype.newbyteorder("=")).view("i8") == given
+    if hasattr(given, "to_datetime64"):  # more precise than what it is derived from
+        before = given.to_datetime64()
+    elif hasattr(given, "to_timedelta64"):
+        before = given.to_timedelta64()
+    elif isinstance(given, datetime.datetime):
+        if given.tzinfo is not None:
+            return False
+        before = numpy.datetime64(given)
+    elif isinstance(given, datetime.date):
+        before = numpy.datetime64(given)
+    elif isinstance(given, datetime.timedelta):
+        before = numpy.timedelta64(given)
+    elif isinstance(given, (numpy.datetime64, numpy.timedelta64)):
+        before = given
+    else:
+        return False
+    if before.dtype.kind != dtype.kind:
+        return False
+    after = numpy.array(stored, dtype)
+    return are_same_times(numpy.asarray(before), after)
+
+
+cdef bint are_same_times(object before, object after) except -1:
+    """There and back: what was cut, or went beyond what the unit can count, is another then."""
+    return (after.astype(before.dtype).astype(before.dtype.newbyteorder("=")).view("i8")
+            == before.astype(before.dtype.newbyteorder("=")).view("i8")).all()
+
+
+cdef str why_no_time(object given):
+    if isinstance(given, datetime.datetime) and given.tzinfo is not None:
+        return "a time zone has no place in it, give it in UTC: astimezone(timezone.utc).replace(tzinfo=None)"
+    return "it is no time, or more precise than this unit, or beyond it"
+
+
+# -- arrays ---------------------------------------------------------------------------------------------
+
+
+cdef bint has_fields_of(object theirs, object ours) except -1:
+    """By their names, also further in: numpy would go by their places, and swap those that stand elsewhere.
+
+    And each of the same shape, else numpy would spread it, and of a kind that means the same.
+    """
+    if theirs.shape != ours.shape:
+        return False
+    theirs, ours = theirs.base, ours.base
+    if theirs.names is not None or ours.names is not None:
+        return theirs.names == ours.names and all([has_fields_of(theirs[name], ours[name]) for name in theirs.names])
+    if theirs.kind == "V":
+        return theirs == ours  # numpy would fill up bytes that have no meaning
+    return theirs.kind == ours.kind or theirs.kind in CAST_KINDS.get(ours.kind, "")
+
+
+cdef bint is_unchanged(object before, object after) except -1:
+    """Is every value the same? Floats may be rounded, as Python's own are, but not to infinity; whole numbers may not."""
+    if after.dtype.names is not None:
+        return all([is_unchanged(before[name], after[name]) for name in after.dtype.names])
+    if after.dtype == before.dtype:
+        return True
+    if after.dtype.kind in "fc":
+        if before.dtype.kind in "iu":
+            with numpy.errstate(invalid="ignore"):
+                return bool(numpy.isfinite(after).all()) and are_exact(before, after.real)
+        return (numpy.isfinite(before) == numpy.isfinite(after)).all()
+    if after.dtype.kind == "V":
+        return False
+    if after.dtype.kind in "mM" and before.dtype.kind == after.dtype.kind:
+        return are_same_times(before, after)
+    if after.dtype.kind == "m":  # the lowest whole number would be no time
+        return not numpy.isnat(after).any() and (after.astype(after.dtype.newbyteorder("=")).view("i8") == before).all()
+    return (before == after).all()
+
+
+cdef bint are_exact(object whole, object floats) except -1:
+    """There and back; what rounds up to a power of two beyond the last whole number would come back as the last one."""
+    cdef object limit = numpy.iinfo(whole.dtype).max
+    return ((floats.astype(numpy.longdouble) <= numpy.longdouble(limit)) & (floats.astype(whole.dtype) == whole)).all()
+
+
+cdef bint may_change(object theirs, object ours) except -1:
+    """numpy calls it safe to round large whole numbers to floats, and to count time in a finer unit until it overflows."""
+    if theirs.subdtype is not None and ours.subdtype is not None:
+        return may_change(theirs.base, ours.base)
+    if theirs.names is not None:
+        return any([may_change(theirs[name], ours[name]) for name in theirs.names])
+    if theirs.kind in "iu" and ours.kind in "fcm":
+        return True
+    if theirs.kind in "mM":
+        return numpy.datetime_data(theirs) != numpy.datetime_data(ours)
+    return not numpy.can_cast(theirs, ours, "safe")
+
+
+cdef int check_mask(object given) except -1:
+    """What is masked is no value: numpy would take what lies behind the mask."""
+    if isinstance(given, numpy.ma.MaskedArray) and any(numpy.ma.getmaskarray(given).tobytes()):
+        raise ValueError("a masked value cannot be put: fill it with filled(), or leave it out with compressed()")
+    return 0
+
+
+cdef object converted(object given, object base):
+    """An array or a scalar of another dtype, if that means the same in ours."""
+    cdef object array
+    if not (has_fields_of(given.dtype, base) and numpy.can_cast(given.dtype, base, "same_kind")):
+        raise TypeError(f"cannot put items of dtype {given.dtype} as {base}: convert them with astype first")
+    try:
+        with numpy.errstate(over="ignore"):
+            array = numpy.asarray(given, dtype=base)
+    except OverflowError:  # times, to newer versions of numpy; older ones change them
+        array = None
+    if array is None or may_change(given.dtype, base) and not is_unchanged(numpy.asarray(given), array):
+        raise ValueError(
+            f"values of dtype {given.dtype} must come through unchanged as {base}, and some do not; "
+            "convert them with astype first"
+        )
+    return array

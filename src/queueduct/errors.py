@@ -1,0 +1,121 @@
+"""What can go wrong, one class for each decision that a caller can make.
+
+::
+
+    Exception
+    ├── queue.Empty                 nothing there (the standard library's own)
+    ├── queue.Full                  no room (the standard library's own)
+    ├── ShutDown                    queue.ShutDown from Python 3.13, the same thing below
+    └── QueueductError
+        ├── DataLost                what a reader wants is no longer kept, or was lost with the machine; it can go on
+        ├── CorruptSegment          the shared memory is not what it should be: recreate the queue
+        ├── QueueExists             a queue of that name is there (also a FileExistsError)
+        ├── QueueNotFound           no queue of that name (also a FileNotFoundError)
+        ├── QueueClosed             this handle was closed (also a ValueError)
+        ├── QueueNotShared          a queue without a name, in a child of its process (also a RuntimeError)
+        ├── QueueReplaced           the name now belongs to another queue than the one that was pickled
+        ├── ProducerInUse           somebody alive is just putting for this producer
+        ├── ReaderInUse             somebody alive holds the reader of that name
+        ├── TooManyParticipants     every line of the participant table is taken
+        ├── TooManyProducers        every line of the table of producers is taken
+        ├── TooManyReaders          every line of the table of readers is taken
+        └── UnfitItem               the queue's dtype cannot hold a value unchanged (also what numpy would raise)
+"""
+
+import queue
+import sys
+from queue import Empty, Full
+
+__all__ = [
+    "CorruptSegment",
+    "DataLost",
+    "Empty",
+    "Full",
+    "ProducerInUse",
+    "QueueClosed",
+    "QueueExists",
+    "QueueNotFound",
+    "QueueNotShared",
+    "QueueReplaced",
+    "QueueductError",
+    "ReaderInUse",
+    "ShutDown",
+    "TooManyParticipants",
+    "TooManyProducers",
+    "TooManyReaders",
+    "UnfitItem",
+]
+
+if sys.version_info >= (3, 13):
+    ShutDown = queue.ShutDown
+else:
+
+    class ShutDown(Exception):
+        """Raised by put and get on a queue that was shut down."""
+
+
+class QueueductError(Exception):
+    """The root of queueduct's own errors."""
+
+
+class CorruptSegment(QueueductError):
+    """The shared memory contradicts itself or the format; the message names the field and its value."""
+
+
+class QueueExists(QueueductError, FileExistsError):
+    """A queue of that name is already there."""
+
+
+class QueueNotFound(QueueductError, FileNotFoundError):
+    """There is no queue of that name."""
+
+
+class QueueClosed(QueueductError, ValueError):
+    """This handle was closed."""
+
+
+class QueueNotShared(QueueductError, RuntimeError):
+    """A queue without a name lives in the process that made it; this is a forked child of that."""
+
+
+class QueueReplaced(QueueductError):
+    """The name now belongs to another queue."""
+
+
+class ProducerInUse(QueueductError):
+    """Another thread or process that is alive is putting for this producer at this moment."""
+
+
+class TooManyParticipants(QueueductError):
+    """Every line of the participant table is taken."""
+
+
+class TooManyProducers(QueueductError):
+    """Every line of the table of producers is taken by another name."""
+
+
+class TooManyReaders(QueueductError):
+    """Every line of the table of readers is taken."""
+
+
+class UnfitItem(QueueductError, ValueError, TypeError, OverflowError):
+    """The queue's dtype cannot hold a value unchanged; the message names the field. Any error that numpy raises."""
+
+
+class ReaderInUse(QueueductError):
+    """The reader of that name is held by somebody alive."""
+
+
+class DataLost(QueueductError):
+    """What a reader wants is gone: everything before ``earliest``, or, if ``wanted`` is the later one, all beyond it.
+
+    The latter after a crash of the machine: the log was cut at ``earliest``, and ``wanted`` is another item now.
+    """
+
+    def __init__(self, message: str, wanted: int, earliest: int) -> None:
+        super().__init__(message, wanted, earliest)
+        self.wanted = wanted
+        self.earliest = earliest
+
+    def __str__(self) -> str:
+        return str(self.args[0])

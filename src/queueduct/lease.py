@@ -1,0 +1,90 @@
+"""A lease: items that somebody has taken and not yet answered for."""
+
+from __future__ import annotations
+
+import operator
+from types import TracebackType
+from typing import Any, NoReturn, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Lease"]
+
+
+class Holding(Protocol):
+    """What a kind of queue brings to a lease; one that is dropped gives back what it holds."""
+
+    def release(self, count: int) -> None:
+        """The first so many for good; the rest is given back."""
+        ...
+
+
+class Lease:
+    """Items that are claimed, with their positions, and that the queue keeps until they are released.
+
+    ``with q.lease(1000) as lease:`` releases them all at the end of the block. An exception gives them back, and so
+    does the death of the process, at whatever instruction: then they go to somebody else, at the same positions,
+    perhaps after items that were put later. So what was done with them may be done again, and who must not do it
+    twice remembers positions.
+    """
+
+    _holding: Holding | None = None  # when it is over: who ends it takes its own out, in one step
+
+    def __init__(
+        self, items: Any, positions: NDArray[np.int64], holding: Holding, name: str, *, is_redelivered: bool
+    ) -> None:
+        self.items = items
+        self.positions = positions
+        self.is_redelivered = is_redelivered
+        self._holding = holding
+        self._name = name
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def is_held(self) -> bool:
+        """Has it neither been released nor given back?"""
+        return self._holding is not None
+
+    def release(self, count: int | None = None) -> None:
+        """Done with the first ``count`` items, or with all: they never come again. The rest is given back."""
+        if isinstance(count, bool) or not (count is None or hasattr(type(count), "__index__")):
+            raise TypeError(f"count must be an int or None: count={count!r}")
+        chosen = len(self) if count is None else int.__index__(operator.index(count))  # before anything is over
+        if not 0 <= chosen <= len(self):
+            raise ValueError(f"count must be between 0 and the lease's {len(self)} items: count={count}")
+        holding: Holding | None = self.__dict__.pop("_holding", None)
+        if holding is None:
+            self._raise_over()
+        holding.release(chosen)
+
+    def give_back(self) -> None:
+        """All of them go to somebody else, or to whoever asks next."""
+        self.release(0)
+
+    def _raise_over(self) -> NoReturn:
+        raise ValueError(f"this lease of the queue {self._name!r} is over: take another one")
+
+    def __enter__(self) -> Self:
+        if self._holding is None:
+            self._raise_over()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._holding is not None:
+            self.release(None if kind is None else 0)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a lease cannot be pickled: it belongs to one process; pickle lease.items and lease.positions, "
+            "and release it here"
+        )
+
+    def __repr__(self) -> str:
+        state = "" if self.is_held else ", over"
+        again = ", redelivered" if self.is_redelivered else ""
+        return f"<queueduct.Lease of {self._name!r}: {len(self)} items{again}{state}>"

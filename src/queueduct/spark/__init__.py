@@ -1,0 +1,17 @@
+"""Spark: the data source and sink "queueduct", a session to start with, and pipelines. Needs queueduct[spark]."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from queueduct.spark.starting import session
+
+__all__ = ["session"]
+
+
+def __getattr__(name: str) -> Any:
+    """Spark takes a second to import, and the command line must not wait for it to show its help."""
+    if name == "session":
+        from queueduct.spark.starting import session
+
+        return session
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,217 @@
+"""A spool: what a query has taken from a queue that forgets what it gives, kept until Spark is done with it.
+
+::
+
+    queue ──lease──► drainer ──append, sync──► spool (an EventQueue on a disk) ──by position──► Spark
+      ▲                 │
+      └────release──────┘
+
+A spool is read like any EventQueue, under the durable reader of its query. A second durable reader, the drainer's own,
+stands where everything before it was released in the queue. What lies after it was appended by a drainer that may have
+been killed before it released it: those items come again, at the same positions, and are left out. Both readers hold
+the items, so an item that may come again is always still there to be compared with.
+
+Other queries drain the same queue into spools of their own, and get what a killed one held. So every spool of a queue
+is noted in a directory beside the queue, and who is given something again looks into all of them.
+
+The reader of the drainer has the queue's id in its name, and is held by one process at a time: a spool belongs to one
+queue and is filled by one query.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from queueduct import CorruptSegment, EventQueue, QueueNotFound, QueueReplaced
+from queueduct.spark.address import Address, queue_directory
+from queueduct.spark.kinds import kind_of
+from queueduct.spark.private import make_private
+
+__all__ = ["READER", "Spool", "backlog_of", "beside", "spool_directory", "spool_item", "unpacked"]
+
+READER = "spark"  # the durable reader of the query
+DRAINER = "drainer of "  # and of whoever fills the spool, followed by the queue's id
+NOTES, NOTE, QUEUE = ".spools-", ".spool", "queue"  # of which spools a queue has
+POSITION, ITEM = "position", "item"
+POSITION_BYTES = 8  # before each item of varying length
+DEFAULT_MAX_BYTES = 1 << 30
+
+
+def spool_item(item: object) -> Any:
+    """What the spool of a queue with such items carries: the item and its position in the queue."""
+    return np.dtype([(POSITION, "<i8"), (ITEM, item)]) if isinstance(item, np.dtype) else bytes
+
+
+def packed(items: Any, positions: np.ndarray[Any, Any], item: Any) -> Any:
+    """Items of a queue as items of its spool."""
+    if item is bytes:
+        places = positions.astype("<i8").tobytes()
+        starts = range(0, len(places), POSITION_BYTES)
+        return [places[start : start + POSITION_BYTES] + data for start, data in zip(starts, items, strict=True)]
+    records = np.empty(len(positions), item)
+    records[POSITION] = positions
+    records[ITEM] = items
+    return records
+
+
+def unpacked(items: Any) -> tuple[Any, np.ndarray[Any, Any]]:
+    """Items of a spool as those of its queue, and their positions there."""
+    if isinstance(items, list):
+        places = b"".join(data[:POSITION_BYTES] for data in items)
+        return [data[POSITION_BYTES:] for data in items], np.frombuffer(places, "<i8")
+    return items[ITEM], items[POSITION]
+
+
+def spool_directory(chosen: str | None, address: Address) -> Path:
+    """The one that was chosen, or one that follows from the queue alone: a query that starts again must find it."""
+    if chosen:
+        return Path(chosen).absolute()
+    base = Path("/var/tmp", f"queueduct-spool-{os.geteuid()}")  # which outlives a reboot
+    make_private(base, "spoolDir")
+    return base / str(address.segment)[:16]
+
+
+def beside(checkpoint: str | Path) -> dict[str, str]:
+    """The option that puts a spool beside a checkpoint, if that is a directory of this host."""
+    path = str(checkpoint).removeprefix("file:")
+    return {} if "://" in path else {"spoolDir": f"{path.rstrip('/')}.spool"}
+
+
+def backlog_of(queue: Any, address: Address, spool_dir: str | None) -> Callable[[int | None], int]:
+    """How many items a query has not done, told up to where everything is."""
+    if kind_of(queue).is_read_in_place:
+        return lambda done: max(0, int(queue.end) - (int(queue.earliest) if done is None else done))
+    exact = address.exactly(queue)
+
+    def backlog(done: int | None) -> int:
+        waiting = int(queue.qsize())
+        spool = Spool.find(exact, spool_directory(spool_dir, exact))
+        if spool is None:
+            return waiting
+        with contextlib.closing(spool):
+            return waiting + spool.behind()
+
+    return backlog
+
+
+class Spool:
+    """The spool of one queue, open in this process."""
+
+    def __init__(self, address: Address, directory: Path, log: EventQueue) -> None:
+        self.queue = address
+        self.directory = directory
+        self.log = log
+        self.address = Address(str(log.name), str(directory)).exactly(log)
+
+    @classmethod
+    def open(cls, address: Address, directory: Path, item: object, max_bytes: int | None) -> Spool:
+        """The one that is there, if it is this queue's, or a new one."""
+        make_private(directory, "spoolDir")
+        spool = cls.find(address, directory)
+        if spool is None:
+            with queue_directory(str(directory)):
+                made = EventQueue.create(
+                    file_name(address),
+                    item=spool_item(item),
+                    max_bytes=max_bytes or DEFAULT_MAX_BYTES,
+                    readers=8,
+                    producers=0,
+                    sync="never",  # the drainer says when
+                    exist_ok=True,
+                )
+            spool = cls(address, directory, made)
+        if spool.log.item != spool_item(item):
+            raise ValueError(spool.strange(f"it has items of {spool.log.item}, not of {spool_item(item)}"))
+        return spool
+
+    @classmethod
+    def find(cls, address: Address, directory: Path) -> Spool | None:
+        """The one that is there, if it is this queue's."""
+        if not directory.is_dir():
+            return None
+        with queue_directory(str(directory)):
+            try:
+                spool = cls(address, directory, EventQueue.open(file_name(address), allow_pickle=False))
+            except QueueNotFound:
+                return None
+        wanted = DRAINER + str(address.segment)
+        for reader in spool.log.readers():
+            if (reader.name or "").startswith(DRAINER) and reader.name != wanted:
+                raise ValueError(spool.strange(f"its queue's id is {str(reader.name).removeprefix(DRAINER)}"))
+        return spool
+
+    def strange(self, why: str) -> str:
+        return (
+            f"the spool {self.directory / str(self.log.name)} belongs to another queue than {self.queue.name!r} of id "
+            f"{self.queue.segment}: {why}; give this query another spoolDir, or remove the spool and what it holds"
+        )
+
+    @property
+    def drainer(self) -> str:
+        """The name of the reader that only one process holds."""
+        return DRAINER + str(self.queue.segment)
+
+    def behind(self) -> int:
+        """How many items the query has not done yet."""
+        return next((reader.lag for reader in self.log.readers() if reader.name == READER), int(self.log.end))
+
+    def unsettled(self) -> np.ndarray[Any, Any]:
+        """Positions of the queue whose items were appended, and perhaps not released before the drainer died."""
+        start = next((reader.position for reader in self.log.readers() if reader.name == self.drainer), 0)
+        end = self.log.end
+        if start >= end:
+            return np.zeros(0, np.int64)
+        return unpacked(self.log.read(start, end))[1]
+
+    def note(self) -> None:
+        """Tell the other spools of the queue of this one, before anything is in it."""
+        forget_gone_queues(Path(str(self.queue.directory)))
+        folder = notes_of(self.queue)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        path = str(self.directory)
+        for note, text in (
+            (folder / QUEUE, self.queue.name),
+            (folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:24]}{NOTE}", path),
+        ):
+            temporary = note.with_suffix(f".{os.getpid()}")
+            temporary.write_text(text)
+            temporary.replace(note)
+
+    def others(self) -> Iterator[Spool]:
+        """The other spools of the queue, as far as they are still there."""
+        for note in notes_of(self.queue).glob(f"*{NOTE}"):
+            directory = Path(note.read_text())
+            other = None if directory == self.directory else Spool.find(self.queue, directory)
+            if other is not None:
+                yield other
+
+    def close(self) -> None:
+        self.log.close()
+
+
+def file_name(address: Address) -> str:
+    return f"{address.name}.spool"
+
+
+def notes_of(address: Address) -> Path:
+    """Where the spools of a queue are noted: beside it, under a name that no queue can have."""
+    return Path(str(address.directory), f"{NOTES}{address.segment}")
+
+
+def forget_gone_queues(directory: Path) -> None:
+    """Remove the notes of queues that were unlinked."""
+    for folder in directory.glob(f"{NOTES}*"):
+        with contextlib.suppress(FileNotFoundError):  # not yet there, or removed by another
+            name = (folder / QUEUE).read_text()
+            try:
+                Address(name, str(directory), folder.name.removeprefix(NOTES)).open().close()
+            except (QueueNotFound, QueueReplaced, CorruptSegment):
+                shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,46 @@
+"""The program ``queueduct``: Ctrl-C and SIGTERM are one line from its first moment on, while all of weight is imported.
+
+It stands beside the package, since whatever stands in the package imports all of it first.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+
+__all__ = ["main"]
+
+NAMES = {signal.SIGINT: b"Ctrl-C", signal.SIGTERM: b"SIGTERM"}
+
+
+def main() -> None:
+    """The command line of queueduct.cli."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    ours = {number: handler for number, handler in usual.items() if signal.getsignal(number) is handler}
+    for number in ours:
+        signal.signal(number, end)
+    atexit.register(ignore, list(ours))  # the first to be registered is the last to be called
+    from queueduct.cli import main as command
+
+    for number, handler in ours.items():
+        signal.signal(number, handler)
+    try:
+        command()
+    finally:  # Java ends with this process, and not at once
+        for number in ours:
+            signal.signal(number, end)
+
+
+def end(number: int, frame: object) -> None:
+    if ending := sys.modules.get("queueduct.spark.ending"):
+        ending.end_everything(number, frame)
+    os.write(2, b"stopped by %s: all that it had started has ended\n" % NAMES[number])
+    os._exit(128 + number)
+
+
+def ignore(numbers: list[signal.Signals]) -> None:
+    """All is said and done, and the exit code is known: what is left of Python's own end would be killed."""
+    for number in numbers:
+        signal.signal(number, signal.SIG_IGN)
