@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import queueduct
-from queueduct import BoundedQueue, EventQueue, GrowingQueue, OverwritingQueue, SlotQueue, _layout, _slots_layout
+from queueduct import BoundedQueue, EventQueue, GrowingQueue, OverwritingQueue, SlotQueue
+from queueduct.native import _layout, _slots_layout
 from raw import LINE_BYTES, RawEvents, RawGrowing, RawOverwriting, RawSegment, RawSlots
 
 CAPACITY = 16

@@ -8,7 +8,7 @@ import struct
 import zlib
 from pathlib import Path
 
-from queueduct import _layout, _slots_layout
+from queueduct.native import _layout, _slots_layout
 
 LINE_BYTES = 128
 CLOSED_BIT = 1 << 63

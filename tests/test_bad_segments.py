@@ -12,7 +12,8 @@ import pytest
 
 import queueduct
 from children import needs_root, open_descriptors
-from queueduct import BoundedQueue, CorruptSegment, _layout
+from queueduct import BoundedQueue, CorruptSegment
+from queueduct.native import _layout
 from raw import CLOSED_BIT, RawSegment
 
 
@@ -177,7 +178,7 @@ def test_an_item_text_of_a_megabyte_of_nonsense_is_refused(queue_dir, children):
     """In another process: a parser that runs out of stack would take this one along."""
     code = """
 import sys, queueduct
-from queueduct.items import ItemType
+from queueduct.items.types import ItemType
 for text in (b"-" * 1_000_000 + b"1", b"[" * 1_000_000, b"1+" * 500_000 + b"1", b"(" * 99 + b")" * 99,
              b"{1:" * 300_000, b"not " * 250_000 + b"1", b"'a'" * 300_000, b"1if 1else " * 90_000 + b"1",
              b"~" * 10**6 + b"1", b"a." * 500_000 + b"a",

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import queueduct
 from deadline import until_parked
-from queueduct import BoundedQueue, _layout
+from queueduct import BoundedQueue
+from queueduct.native import _layout
 from raw import PUSH, RawSegment, claim_as_the_dead
 
 

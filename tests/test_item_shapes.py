@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from queueduct import BoundedQueue
-from queueduct.opening import CLASSES
+from queueduct.kinds import CLASSES
 from reading import reader_of
 
 

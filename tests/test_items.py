@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import queueduct
 from queueduct import BoundedQueue
-from queueduct.items import ItemType, describe, restore
+from queueduct.items.types import ItemType, describe, restore
 
 NESTED = np.dtype([("id", "<u8"), ("at", [("x", "<f4"), ("y", "<f4")]), ("tags", "S4", (3,))])
 

@@ -289,6 +289,6 @@ q.put(b"x")   # the numbers are free again
 
 
 def test_the_largest_table_works():
-    with BoundedQueue.create("q", 8, participants=queueduct._layout.PARTICIPANTS_LIMIT) as q:
+    with BoundedQueue.create("q", 8, participants=queueduct.native._layout.PARTICIPANTS_LIMIT) as q:
         q.put(b"1")
         assert q.get() == b"1"

@@ -14,7 +14,8 @@ import pytest
 import queueduct
 from children import needs_root, open_descriptors
 from deadline import until
-from queueduct import BoundedQueue, QueueExists, QueueNotFound, segment
+from queueduct import BoundedQueue, QueueExists, QueueNotFound
+from queueduct.segments import segment
 
 BAD_NAMES = {
     "empty": "",

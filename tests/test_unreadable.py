@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import queueduct
-from queueduct.opening import CLASSES
+from queueduct.kinds import CLASSES
 from reading import reader_of
 
 

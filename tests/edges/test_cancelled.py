@@ -13,8 +13,8 @@ from interrupting import handling
 
 import queueduct
 from deadline import until
-from queueduct._aio import Bridge
-from queueduct.opening import CLASSES
+from queueduct.core.aio import Bridge
+from queueduct.kinds import CLASSES
 
 STEPS = range(5)
 KINDS = [(kind, item) for kind in CLASSES for item in (bytes, object)]

@@ -61,7 +61,7 @@ os.kill(os.getpid(), 9)
 def test_what_was_synced_is_the_same_or_gone_and_never_something_else(
     tmp_path, monkeypatch, children, form, sync, work
 ):
-    if not queueduct.segment.is_on_disk(tmp_path):
+    if not queueduct.segments.segment.is_on_disk(tmp_path):
         pytest.skip("the temporary directory is in memory here")
     monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path / "queues"))
     preload(monkeypatch, "remember", REMEMBER=tmp_path / "remembered")

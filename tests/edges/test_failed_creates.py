@@ -20,7 +20,9 @@ import pytest
 from edge_kinds import KINDS, item
 
 import queueduct
-from queueduct import OverwritingQueue, creating, segment
+from queueduct import OverwritingQueue
+from queueduct.segments import creation as creating
+from queueduct.segments import segment
 
 QUEUEDUCT = str(Path(queueduct.__file__).parent)
 

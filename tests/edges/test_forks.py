@@ -81,7 +81,7 @@ FORKS_WITHIN_OPEN = """
 import os, signal, sys
 import queueduct
 from children import fork
-from queueduct import segment
+from queueduct.segments import segment
 children = []
 def forks_first(function):
     def call(self):
@@ -236,7 +236,7 @@ def test_a_child_forked_beside_an_adoption_does_not_keep_others_from_it(children
 import os, signal, sys, threading, time
 import queueduct
 from children import fork
-from queueduct import adopting
+from queueduct.segments import foreign_segment as adopting
 def forks():
     pid = fork()
     if pid == 0:
@@ -259,4 +259,4 @@ queueduct.OverwritingQueue.adopt("q")
 
 
 def test_every_kind_is_in_the_campaign():
-    assert set(KINDS) == set(queueduct.opening.CLASSES)
+    assert set(KINDS) == set(queueduct.kinds.CLASSES)

@@ -14,7 +14,7 @@ from interrupting import STRIKES, Item, Struck, arm, handling, numbers_of, send,
 import queueduct
 from children import fork
 from deadline import until
-from queueduct.opening import CLASSES
+from queueduct.kinds import CLASSES
 
 COUNT = 12
 KINDS = list(CLASSES)

@@ -21,7 +21,7 @@ from raw import RawEvents
 @pytest.fixture(autouse=True)
 def disk(tmp_path, monkeypatch):
     """A directory that is no memory."""
-    if not queueduct.segment.is_on_disk(tmp_path):
+    if not queueduct.segments.segment.is_on_disk(tmp_path):
         pytest.skip("the temporary directory is in memory here")
     monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
     return tmp_path

@@ -19,7 +19,7 @@ from ticks import drain, numbers
 @pytest.fixture(autouse=True)
 def disk(tmp_path, monkeypatch):
     """A directory that is no memory."""
-    if queueduct.segment.is_on_disk(tmp_path) is False:
+    if queueduct.segments.segment.is_on_disk(tmp_path) is False:
         pytest.skip("the temporary directory is in memory here")
     monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
     return tmp_path

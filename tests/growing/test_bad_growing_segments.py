@@ -9,7 +9,8 @@ import pytest
 
 import queueduct
 from children import open_descriptors
-from queueduct import CorruptSegment, GrowingQueue, _layout
+from queueduct import CorruptSegment, GrowingQueue
+from queueduct.native import _layout
 from raw import CLOSED_BIT, LINE_BYTES, RawGrowing
 
 SHRINKING_BIT = 1 << 62

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "stress_worker.hpp"
+#include "verification/worker.hpp"
 
 namespace queueduct::testing {
 

@@ -3,7 +3,7 @@
 
 #include <new>
 
-#include "events_queue.hpp"
+#include "events/queue.hpp"
 #include "mapping.hpp"
 
 namespace queueduct::testing {

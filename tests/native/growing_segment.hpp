@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "growing_queue.hpp"
+#include "growing/queue.hpp"
 #include "mapping.hpp"
 
 namespace queueduct::testing {

@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "roster.hpp"
+#include "segment/participants.hpp"
 
 namespace queueduct::testing {
 

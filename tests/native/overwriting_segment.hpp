@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "mapping.hpp"
-#include "overwriting_lease.hpp"
+#include "overwriting/lease.hpp"
 
 namespace queueduct::testing {
 

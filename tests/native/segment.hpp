@@ -1,7 +1,7 @@
 // A bounded segment in a file, as these tests make it: no header, just what the queue itself uses.
 #pragma once
 
-#include "bounded_lease.hpp"
+#include "bounded/lease.hpp"
 #include "mapping.hpp"
 
 namespace queueduct::testing {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "mapping.hpp"
-#include "slots_queue.hpp"
+#include "slots/queue.hpp"
 
 namespace queueduct::testing {
 

@@ -1,5 +1,5 @@
 // The guard: a page that cannot be had ends a copy, or marks a range, and kills nobody.
-#include "fault_guard.hpp"
+#include "segment/fault_guard.hpp"
 
 #include <thread>
 #include <vector>

@@ -9,7 +9,7 @@
 #include <memory>
 #include <thread>
 
-#include "bounded_lease.hpp"
+#include "bounded/lease.hpp"
 #include "check.hpp"
 #include "items_for_tests.hpp"
 

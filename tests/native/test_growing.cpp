@@ -1,5 +1,5 @@
 // The growing queue by single steps: when it moves from ring to ring, what it keeps, what it gives back.
-#include "growing_lease.hpp"
+#include "growing/lease.hpp"
 #include "growing_steps.hpp"
 
 namespace queueduct::testing {

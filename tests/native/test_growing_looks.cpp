@@ -1,7 +1,7 @@
 // Looks at memory that may be given back: what is announced stays, and every operation ends its look.
 #include <thread>
 
-#include "growing_lease.hpp"
+#include "growing/lease.hpp"
 #include "growing_steps.hpp"
 
 namespace queueduct::testing {

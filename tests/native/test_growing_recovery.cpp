@@ -1,7 +1,7 @@
 // What the dead leave in a growing queue whose rings come and go: nothing is lost, buried twice, or kept for ever.
 #include <set>
 
-#include "growing_lease.hpp"
+#include "growing/lease.hpp"
 #include "growing_steps.hpp"
 
 namespace queueduct::testing {

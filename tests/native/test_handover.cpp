@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "handover.hpp"
+#include "core/handover.hpp"
 
 namespace queueduct::testing {
 

@@ -2,9 +2,9 @@
 #include <vector>
 
 #include "check.hpp"
-#include "history_reader.hpp"
+#include "verification/history_reader.hpp"
 #include "segment.hpp"
-#include "stress_bounded.hpp"
+#include "verification/bounded_driver.hpp"
 
 namespace queueduct::testing {
 

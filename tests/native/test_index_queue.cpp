@@ -1,6 +1,6 @@
 // The index queue by single steps: the arithmetic, the seed's pictures, and what a stopped pusher leaves.
 #include "check.hpp"
-#include "index_queue.hpp"
+#include "slots/index_queue.hpp"
 
 #include <array>
 #include <limits>

@@ -1,6 +1,6 @@
 // Leases of slots by single steps: what is leased together, what comes again, and what is still unreleased.
 #include "check.hpp"
-#include "slots_lease.hpp"
+#include "slots/lease.hpp"
 #include "slots_segment.hpp"
 
 namespace queueduct::testing {

@@ -10,7 +10,8 @@ import pytest
 
 import queueduct
 from children import open_descriptors
-from queueduct import CorruptSegment, SlotQueue, _slots_layout
+from queueduct import CorruptSegment, SlotQueue
+from queueduct.native import _slots_layout
 from raw import RawSlots
 
 

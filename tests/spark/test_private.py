@@ -11,7 +11,7 @@ from spooling import stream_of
 import queueduct
 from children import needs_root
 from queueduct.spark.private import make_private
-from queueduct.spark.staging import staging_root
+from queueduct.spark.write.staging import staging_root
 
 
 def mode_of(path):

@@ -8,9 +8,9 @@ from rows import TICK, numbered
 from spooling import Query, killed_at, stream_of
 
 import queueduct
-from queueduct.spark import attachment
+from queueduct.spark.datasource import check_spooled
 from queueduct.spark.options import SourceOptions
-from queueduct.spark.source import check_spooled
+from queueduct.spark.read import subscription as attachment
 
 
 def test_a_stream_takes_no_more_than_a_batch_may_have(jobs, tmp_path):

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "../growing_segment.hpp"
-#include "growing_lease.hpp"
+#include "growing/lease.hpp"
 #include "plan.hpp"
 #include "process.hpp"
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "buffer.hpp"
+#include "core/buffer.hpp"
 #include "item_bytes.hpp"
-#include "producers.hpp"
+#include "segment/producers.hpp"
 
 namespace queueduct::crash {
 

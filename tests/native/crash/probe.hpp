@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "failpoint.hpp"
+#include "core/failpoint.hpp"
 
 namespace queueduct::crash {
 

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "wait.hpp"
+#include "segment/event.hpp"
 
 namespace queueduct::crash {
 

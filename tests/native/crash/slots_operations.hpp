@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "slots_history.hpp"
-#include "slots_lease.hpp"
+#include "slots/lease.hpp"
 #include "staging.hpp"
 
 namespace queueduct::crash {
