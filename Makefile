@@ -14,10 +14,8 @@ PROVE_KINDS ?= bounded growing overwriting slots events
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-NATIVE_SOURCES := $(wildcard native/*.hpp) $(wildcard tests/native/*) meson.build meson.options
-PACKAGE_SOURCES := $(wildcard native/*.hpp) $(wildcard src/queueduct/*) $(wildcard src/queueduct/spark/*) \
-                   $(wildcard src/queueduct/spark/*/*) $(wildcard src/pyspark_queueduct/*) src/meson.build \
-                   meson.build meson.options pyproject.toml
+NATIVE_SOURCES := $(shell find native tests/native -type f) meson.build meson.options
+PACKAGE_SOURCES := $(shell find native src -type f -not -name '*.pyc') meson.build meson.options pyproject.toml
 
 .PHONY: help setup test demo bench bench-spark lint crash prove native sanitizers pythons free-threaded clean
 
