@@ -16,7 +16,7 @@ from queueduct.spark.batch import BatchReader
 from queueduct.spark.options import SourceOptions
 from queueduct.spark.stream import StreamReader
 from queueduct.spark.types import arrow_schema
-from raw import RawEvents
+from tests.support.raw import RawEvents
 
 
 @pytest.fixture(autouse=True)

@@ -9,17 +9,17 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions
 from pyspark.sql.streaming.datasource import ReadMaxRows
-from rows import check_each_once, numbered
-from test_stream import Stream
 
 import queueduct
-from deadline import until
 from queueduct.spark import attachment
 from queueduct.spark.address import Address
 from queueduct.spark.options import SourceOptions
 from queueduct.spark.spans import Span
 from queueduct.spark.stream import StreamReader
 from queueduct.spark.types import arrow_schema
+from tests.spark.rows import check_each_once, numbered
+from tests.spark.test_stream import Stream
+from tests.support.deadline import until
 
 
 def reader_of(queue, **options):
