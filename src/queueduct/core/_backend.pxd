@@ -1,14 +1,14 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.native._native cimport Identity, Joined, Range, Roster
-from queueduct.core._queue cimport Body
+from queueduct.native._native cimport Identity, Joined, Range, ParticipantTable
+from queueduct.core._queue cimport Backend
 
 
-cdef class MappedBody(Body):
-    """A body that works on a mapped segment: what is needed of it whatever the kind."""
+cdef class SegmentBackend(Backend):
+    """A backend that works on a mapped segment: what is needed of it whatever the kind."""
     cdef Range* guard                # NULL: memory of our own, which nobody can truncate
-    cdef const Roster* roster        # who uses it; NULL until there is one
-    cdef int form                    # what an item is
+    cdef const ParticipantTable* participant_table        # who uses it; NULL until there is one
+    cdef int item_kind                    # what an item is
     cdef uint32_t participants
     cdef readonly object dtype
     cdef readonly object memory      # the mapping: unmapped when the last one is out

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""What every body that works on a mapped segment needs: who we are in it, and the errors it can always give."""
+"""What every backend that works on a mapped segment needs: who we are in it, and the errors it can always give."""
 
 cimport cython
 
@@ -22,22 +22,22 @@ cdef Identity own_identity() except *:
     return identity
 
 
-@cython.no_gc_clear  # leases, slots and readers that go with it need its memory; no cycle consists of bodies alone
-cdef class MappedBody(Body):
+@cython.no_gc_clear  # leases, slots and readers that go with it need its memory; no cycle consists of backends alone
+cdef class SegmentBackend(Backend):
 
     def __dealloc__(self):
         forget(self.guard)
 
     cdef int check_open(self) except -1:
         if self.is_closing:
-            return Body.check_open(self)
-        if self.roster is not NULL and self.roster.was_lost():
+            return Backend.check_open(self)
+        if self.participant_table is not NULL and self.participant_table.was_lost():
             self.raise_lost()
         return 0
 
     cdef int check_attached(self) except -1:
         """As soon as there is a roster: could it open its file?"""
-        cdef int error = self.roster.open_error()
+        cdef int error = self.participant_table.open_error()
         if error != 0:
             raise OSError(
                 error,
@@ -48,7 +48,7 @@ cdef class MappedBody(Body):
 
     cdef int check_held(self) except -1:
         """Before something that needs the file itself."""
-        if self.roster is not NULL and self.roster.is_lost():
+        if self.participant_table is not NULL and self.participant_table.is_lost():
             self.raise_lost()
         return 0
 
@@ -58,7 +58,7 @@ cdef class MappedBody(Body):
 
     cdef bint is_cut(self):
         """Is the file shorter than what is mapped of it? Who cannot know takes it for cut."""
-        cdef int fd = -1 if self.roster is NULL else self.roster.descriptor()
+        cdef int fd = -1 if self.participant_table is NULL else self.participant_table.descriptor()
         return fd < 0 or check_length(fd, len(self.memory)) != 0
 
     cdef int raise_if_truncated(self) except -1:

@@ -24,7 +24,7 @@ cdef enum:
     BRIEFLY_NS = 100000000  # what even a call that never waits grants the holder of the lock
 
 cdef extern from "native/_handover.hpp" namespace "queueduct":
-    void count_for_all_threads(object)  # what goes with the body goes with whoever gives that up
+    void count_for_all_threads(object)  # what goes with the backend goes with whoever gives that up
 
 cdef extern from "events/_references.hpp" namespace "queueduct":
     int visit_events(const EventsMap&, visitproc, void*) noexcept
@@ -52,7 +52,7 @@ cdef BootWitnesses witnesses(bint on_disk) except *:
     return found
 
 
-cdef class LogBody(MappedBody):
+cdef class LogBackend(SegmentBackend):
 
     def __cinit__(self, geometry, offsets, memory, item, *, take_lock_fd, label, on_disk):
         cdef EventsOffsets at
@@ -80,7 +80,7 @@ cdef class LogBody(MappedBody):
         shape.reader_lines = geometry.readers
         shape.varies = item is not None and item.varies
         shape.may_drop = geometry.on_full == 3
-        self.form = REFERENCE if item is None else item.kind
+        self.item_kind = REFERENCE if item is None else item.kind
         self.dtype = None if item is None else item.dtype
         self.participants = geometry.participants
         self.raises_when_full = geometry.on_full == 2
@@ -94,7 +94,7 @@ cdef class LogBody(MappedBody):
             <byte*>mapped.view.buf, at, shape, geometry.participants, geometry.producers, take_lock_fd(),
             identity, self.is_durable, boot_witnesses,
         )
-        self.roster = &self.queue.roster()
+        self.participant_table = &self.queue.participant_table()
         self.log = &self.queue.log()
         self.map = &self.log.map()
         if item is None:
@@ -102,7 +102,7 @@ cdef class LogBody(MappedBody):
         self.check_attached()
 
     def __dealloc__(self):
-        if self.queue is not NULL and self.form == REFERENCE:
+        if self.queue is not NULL and self.item_kind == REFERENCE:
             collect_events(self.map[0], self.forgotten)
             drop_held(self.forgotten.data(), self.forgotten.size())
         del self.queue
@@ -124,8 +124,8 @@ cdef class LogBody(MappedBody):
             "recreate the queue"
         )
 
-    cdef int check_found(self, Found found) except -1:
-        if found == Found.corrupt or is_broken(self.guard):
+    cdef int check_found(self, ReadResult found) except -1:
+        if found == ReadResult.corrupt or is_broken(self.guard):
             self.raise_corrupt()
         return 0
 
@@ -202,7 +202,7 @@ cdef class LogBody(MappedBody):
         cdef uint32_t i
         cdef bint is_any = False
         for i in range(self.map.reader_lines):
-            is_any |= self.queue.roster().holds(reader_lock_number(i))
+            is_any |= self.queue.participant_table().holds(reader_lock_number(i))
         if not is_any:
             return
         try:
@@ -210,7 +210,7 @@ cdef class LogBody(MappedBody):
         except (CorruptSegment, TooManyParticipants):
             pass
         for i in range(self.map.reader_lines):
-            if not self.queue.roster().holds(reader_lock_number(i)):
+            if not self.queue.participant_table().holds(reader_lock_number(i)):
                 continue
             if is_entered:
                 self.queue.leave_reader(i)
@@ -222,24 +222,24 @@ cdef class LogBody(MappedBody):
 
 # For the cycle collector: what the log holds is reachable from the queue.
 
-cdef int traverse(PyObject* body, visitproc visit, void* arg) noexcept:
-    cdef LogBody self = <LogBody>body
-    cdef int stop = original_traverse(body, visit, arg) if original_traverse is not NULL else 0
-    if stop or self.queue is NULL or self.form != REFERENCE:
+cdef int traverse(PyObject* backend, visitproc visit, void* arg) noexcept:
+    cdef LogBackend self = <LogBackend>backend
+    cdef int stop = original_traverse(backend, visit, arg) if original_traverse is not NULL else 0
+    if stop or self.queue is NULL or self.item_kind != REFERENCE:
         return stop
     return visit_events(self.map[0], visit, arg)
 
 
-cdef int clear(PyObject* body) noexcept:
+cdef int clear(PyObject* backend) noexcept:
     """Only what the log holds can be part of a cycle. The memory stays: readers, and our own end, still need it."""
-    cdef LogBody self = <LogBody>body
+    cdef LogBackend self = <LogBackend>backend
     cdef vector[void*] forgotten
-    if self.queue is not NULL and self.form == REFERENCE:
+    if self.queue is not NULL and self.item_kind == REFERENCE:
         collect_events(self.map[0], forgotten)
         drop_held(forgotten.data(), forgotten.size())
     return 0
 
 
-cdef traverseproc original_traverse = (<PyTypeObject*>LogBody).tp_traverse
-(<PyTypeObject*>LogBody).tp_traverse = traverse
-(<PyTypeObject*>LogBody).tp_clear = clear
+cdef traverseproc original_traverse = (<PyTypeObject*>LogBackend).tp_traverse
+(<PyTypeObject*>LogBackend).tp_traverse = traverse
+(<PyTypeObject*>LogBackend).tp_clear = clear

@@ -1,11 +1,11 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""OverwritingQueue: how it is made, and what it says of itself. The work is in its body."""
+"""OverwritingQueue: how it is made, and what it says of itself. The work is in its backend."""
 
 from libc.stdint cimport int64_t
 
-from queueduct.overwriting._backend cimport OverwritingBody
+from queueduct.overwriting._backend cimport OverwritingBackend
 from queueduct.overwriting._native cimport Fates
-from queueduct.core._queue cimport AT_ONCE, Body, Queue, checked_int, computed_deadline, held, install, sound
+from queueduct.core._queue cimport AT_ONCE, Backend, Queue, checked_int, computed_deadline, held, install, sound
 
 from queueduct.overwriting import _lease as _overwriting_lease
 from queueduct.segments import foreign_segment as adopting
@@ -69,7 +69,7 @@ cdef class OverwritingQueue(Queue):
         cdef OverwritingQueue self = cls.__new__(cls)
         try:
             opened.item.check_pickle(opened.name, allow_pickle)
-            install(self, OverwritingBody(opened))
+            install(self, OverwritingBackend(opened))
         except BaseException:
             opened.close()
             raise
@@ -82,20 +82,20 @@ cdef class OverwritingQueue(Queue):
         With ``overwrite=False`` it waits for room if ``block``, at most ``timeout`` seconds, or raises Full.
         A wrong size is a ValueError before any lock is taken. Raises ShutDown.
         """
-        cdef Body body = held(self)
-        if not put_into(body, item, overwrite, computed_deadline(block, timeout)):
+        cdef Backend backend = held(self)
+        if not put_into(backend, item, overwrite, computed_deadline(block, timeout)):
             raise Full
 
     def put_nowait(self, item, *, overwrite=True):
         """``put(item, block=False)``."""
-        cdef Body body = held(self)
-        if not put_into(body, item, overwrite, AT_ONCE):
+        cdef Backend backend = held(self)
+        if not put_into(backend, item, overwrite, AT_ONCE):
             raise Full
 
     def try_put(self, item, *, overwrite=True):
         """Put an item; with ``overwrite=False`` only if there is room now. True if it is in; never waits for room."""
-        cdef Body body = held(self)
-        return put_into(body, item, overwrite, AT_ONCE) == 1
+        cdef Backend backend = held(self)
+        return put_into(backend, item, overwrite, AT_ONCE) == 1
 
     def put_many(self, items, block=True, timeout=None, *, overwrite=True):
         """Put items in order; returns how many are in.
@@ -103,9 +103,9 @@ cdef class OverwritingQueue(Queue):
         With ``overwrite=False`` it waits until all are in, at most ``timeout`` seconds, and raises Full only if none
         is. Raises ShutDown only if none is in.
         """
-        cdef Body body = held(self)
-        body.check_open()
-        return (<OverwritingBody>body).put_many_as(items, overwrite, computed_deadline(block, timeout))
+        cdef Backend backend = held(self)
+        backend.check_open()
+        return (<OverwritingBackend>backend).put_many_as(items, overwrite, computed_deadline(block, timeout))
 
     def aput(self, item, timeout=None, *, overwrite=True):
         """``await q.aput(item)``: put without blocking the event loop; with ``overwrite=False`` it waits for room."""
@@ -118,19 +118,19 @@ cdef class OverwritingQueue(Queue):
         put can overwrite them. If it ends by an exception, or its process dies, they go to somebody else, at the same
         positions. A position is how many messages were put before. Raises Empty or ShutDown, as a get.
         """
-        cdef Body body = open_body(held(self))
+        cdef Backend backend = open_body(held(self))
         cdef object limit = checked_int("max_items", max_items)
         if limit < 1:
             raise ValueError(f"max_items must be at least 1: max_items={max_items}")
-        taken = _overwriting_lease.lease(body, self.name, min(limit, 1 << 62), computed_deadline(block, timeout))
+        taken = _overwriting_lease.lease(backend, self.name, min(limit, 1 << 62), computed_deadline(block, timeout))
         if taken is None:
             raise Empty
         return taken
 
     def unreleased(self, positions):
         """Those of the positions that somebody has on lease, or died with, and nobody has released yet."""
-        cdef Body body = open_body(held(self))
-        return sound(body, _overwriting_lease.unreleased(body, positions))
+        cdef Backend backend = open_body(held(self))
+        return sound(backend, _overwriting_lease.unreleased(backend, positions))
 
     @property
     def capacity(self):
@@ -144,37 +144,37 @@ cdef class OverwritingQueue(Queue):
 
     def full(self):
         """Will the next put overwrite? A hint, as with every queue that others use."""
-        cdef OverwritingBody body = open_body(held(self))
-        return sound(body, body.ring.length() >= body.ring.capacity())
+        cdef OverwritingBackend backend = open_body(held(self))
+        return sound(backend, backend.ring.length() >= backend.ring.capacity())
 
     def stats(self):
         """One look at the queue's counters."""
-        cdef OverwritingBody body = open_body(held(self))
-        cdef Fates fates = body.ring.fates()
-        return sound(body, OverwritingStats(
-            capacity=body.ring.capacity(),
-            size=body.size(),
-            message_bytes=body.ring.message_bytes(),
+        cdef OverwritingBackend backend = open_body(held(self))
+        cdef Fates fates = backend.ring.fates()
+        return sound(backend, OverwritingStats(
+            capacity=backend.ring.capacity(),
+            size=backend.size(),
+            message_bytes=backend.ring.message_bytes(),
             puts=fates.puts,
-            gets=fates.delivered - body.count_left(),
+            gets=fates.delivered - backend.count_left(),
             overwritten=fates.overwritten,
             torn=fates.torn,
             lost_with_reader=fates.lost_with_reader,
-            redelivered=body.queue.control().redelivered.load(),
-            discarded=body.ring.places().length if body.ring.is_discarded() else 0,
+            redelivered=backend.queue.control().redelivered.load(),
+            discarded=backend.ring.places().length if backend.ring.is_discarded() else 0,
             total_bytes=self.segment.total_bytes,
-            is_shut_down=body.queue.control().closed.load() != 0,
-            participants=body.queue.count_alive(),
-            participants_limit=body.participants,
-            leased=body.queue.shelf().count_kept(1 << 62),
+            is_shut_down=backend.queue.control().closed.load() != 0,
+            participants=backend.queue.count_alive(),
+            participants_limit=backend.participants,
+            leased=backend.queue.leased_messages().count_kept(1 << 62),
         ))
 
 
-cdef int put_into(Body body, object item, bint overwrite, int64_t deadline) except -1:
-    body.check_open()
-    return (<OverwritingBody>body).put_as(item, overwrite, deadline)
+cdef int put_into(Backend backend, object item, bint overwrite, int64_t deadline) except -1:
+    backend.check_open()
+    return (<OverwritingBackend>backend).put_as(item, overwrite, deadline)
 
 
-cdef OverwritingBody open_body(Body body):
-    body.check_open()
-    return body
+cdef OverwritingBackend open_body(Backend backend):
+    backend.check_open()
+    return backend

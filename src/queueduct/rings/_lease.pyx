@@ -7,7 +7,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint64_t
 from libcpp.vector cimport vector
 
-from queueduct.rings._backend cimport ClaimingBody
+from queueduct.rings._backend cimport RingBackend
 from queueduct.items._item_kinds cimport OBJECT, RECORD
 from queueduct.native._native cimport *
 from queueduct.core._queue cimport AT_ONCE, checked_int, checked_positions, remaining_ns
@@ -25,50 +25,50 @@ cdef enum:
 
 
 @cython.final
-@cython.no_gc_clear  # its end needs the body
+@cython.no_gc_clear  # its end needs the backend
 cdef class RingHolding:
     """What one lease holds. Dropped before it is released, it gives everything back."""
-    cdef ClaimingBody body
+    cdef RingBackend backend
     cdef RingLease* lease
-    cdef vector[Adopted] items
+    cdef vector[Redelivered] items
 
-    def __cinit__(self, ClaimingBody body):
-        self.body = body
-        self.lease = body.new_lease()
+    def __cinit__(self, RingBackend backend):
+        self.backend = backend
+        self.lease = backend.new_lease()
 
     def __dealloc__(self):
         cdef bint was_held = self.lease is not NULL and self.lease.is_ours() and self.items.size() != 0
         del self.lease
         if was_held:
-            self.body.notify_items()
+            self.backend.notify_items()
 
     cdef int join(self) except -1:
         cdef Joined joined
         with nogil:
             joined = self.lease.join()
-        return 0 if joined == Joined.yes else self.body.raise_not_joined(joined)
+        return 0 if joined == Joined.yes else self.backend.raise_not_joined(joined)
 
     def release(self, uint64_t count):
         cdef bint is_all = count == self.items.size()
         if not self.lease.is_ours():
-            raise QueueClosed(f"this lease of {self.body.label} is another process's: a fork does not share it")
+            raise QueueClosed(f"this lease of {self.backend.label} is another process's: a fork does not share it")
         with nogil:
             self.lease.release(self.items.data(), count, is_all)
             self.lease.let_go()
             self.items.clear()
-        if is_broken(self.body.guard):
-            self.body.raise_corrupt()
+        if is_broken(self.backend.guard):
+            self.backend.raise_corrupt()
         if count:
-            self.body.notify_room()
+            self.backend.notify_room()
         if not is_all:
-            self.body.notify_items()
-            self.body.check_held()  # else what was given back waits for the end of this handle
-        self.body.check_sound()  # to give back touches nothing before this
+            self.backend.notify_items()
+            self.backend.check_held()  # else what was given back waits for the end of this handle
+        self.backend.check_sound()  # to give back touches nothing before this
 
 
-def lease(ClaimingBody body, name, max_items, int64_t deadline):
+def lease(RingBackend backend, name, max_items, int64_t deadline):
     """At least one item, those of the dead first."""
-    cdef RingHolding holding = RingHolding(body)
+    cdef RingHolding holding = RingHolding(backend)
     cdef object limit = checked_int("max_items", max_items)
     if limit < 1:
         raise ValueError(f"max_items must be at least 1: max_items={max_items}")
@@ -79,12 +79,12 @@ def lease(ClaimingBody body, name, max_items, int64_t deadline):
     cdef bint waited = False
     holding.join()
     holding.items.resize(most)
-    if not body.is_discarded():
-        count = adopt(holding, most)  # a pass over the table is little beside what a lease is for
+    if not backend.is_discarded():
+        count = redeliver(holding, most)  # a pass over the table is little beside what a lease is for
     while count == 0:
         outcome = holding.lease.try_claim(holding.items.data(), most, count, skipped)
         if skipped:
-            body.notify_room()
+            backend.notify_room()
         if outcome == Outcome.done:
             continue
         count = look_for_the_dead(holding, outcome, most)
@@ -95,60 +95,60 @@ def lease(ClaimingBody body, name, max_items, int64_t deadline):
             raise Empty
         waited = True
     holding.items.resize(count)
-    if waited and body.looks_gettable():
-        body.notify_items()
+    if waited and backend.looks_gettable():
+        backend.notify_items()
     found = copied(holding)
-    if is_broken(body.guard):
-        body.raise_corrupt()
-    return Lease(found, positions_of(holding), holding, name, is_redelivered=holding.lease.is_adopted())
+    if is_broken(backend.guard):
+        backend.raise_corrupt()
+    return Lease(found, positions_of(holding), holding, name, is_redelivered=holding.lease.is_redelivered())
 
 
-def unreleased(ClaimingBody body, positions):
+def unreleased(RingBackend backend, positions):
     """Those of the positions that somebody has claimed to get, and nobody has given back."""
-    return [position for position in checked_positions(positions) if body.is_unreleased(position)]
+    return [position for position in checked_positions(positions) if backend.is_unreleased(position)]
 
 
-cdef uint64_t adopt(RingHolding holding, uint64_t limit) except? 0:
+cdef uint64_t redeliver(RingHolding holding, uint64_t limit) except? 0:
     """What a dead consumer had, if there was one."""
-    cdef ClaimingBody body = holding.body
+    cdef RingBackend backend = holding.backend
     cdef Inherited found
     with nogil:
         found = holding.lease.try_inherit(holding.items.data(), limit)
-    body.check_open()
+    backend.check_open()
     if found.unclaimed:
-        body.raise_corrupt()
+        backend.raise_corrupt()
     if found.changed:
-        body.notify_room()
+        backend.notify_room()
     return found.count
 
 
 cdef uint64_t look_for_the_dead(RingHolding holding, Outcome outcome, uint64_t limit) except? 0:
     """After a claim that found nothing."""
-    cdef ClaimingBody body = holding.body
+    cdef RingBackend backend = holding.backend
     cdef uint64_t count
-    if outcome == Outcome.corrupt or is_broken(body.guard):
-        body.raise_corrupt()
-    if outcome == Outcome.closed and body.is_discarded():
-        body.raise_shut_down()
-    if outcome != Outcome.closed and not body.recovery_is_due(outcome):
+    if outcome == Outcome.corrupt or is_broken(backend.guard):
+        backend.raise_corrupt()
+    if outcome == Outcome.closed and backend.is_discarded():
+        backend.raise_shut_down()
+    if outcome != Outcome.closed and not backend.recovery_is_due(outcome):
         return 0
-    count = adopt(holding, limit)
-    if count == 0 and outcome == Outcome.closed and not body.has_more_to_recover() and not body.may_come_again():
-        body.raise_shut_down()
+    count = redeliver(holding, limit)
+    if count == 0 and outcome == Outcome.closed and not backend.has_more_to_recover() and not backend.may_come_again():
+        backend.raise_shut_down()
     return count
 
 
 cdef bint wait_for_items(RingHolding holding, int64_t deadline) except -1:
     cdef int64_t left
     if deadline == AT_ONCE:
-        return holding.body.has_more_to_recover()  # the dead were in the way
+        return holding.backend.has_more_to_recover()  # the dead were in the way
     left = remaining_ns(deadline)
     if left <= 0:
         return False
     with nogil:
-        holding.body.sleep_for_items(left)
+        holding.backend.sleep_for_items(left)
     PyErr_CheckSignals()
-    holding.body.check_open()
+    holding.backend.check_open()
     if not holding.lease.is_ours():  # a handler has forked, and we are the child
         holding.join()
     return True
@@ -156,26 +156,26 @@ cdef bint wait_for_items(RingHolding holding, int64_t deadline) except -1:
 
 cdef object copied(RingHolding holding):
     """The items as memory of our own. An error here gives them back."""
-    cdef ClaimingBody body = holding.body
+    cdef RingBackend backend = holding.backend
     cdef uint64_t count = holding.items.size()
     cdef uint64_t i
     cdef char* to
     cdef list found = []
     cdef object target
-    if body.form == RECORD:
-        target = numpy.empty(count, dtype=body.dtype)
+    if backend.item_kind == RECORD:
+        target = numpy.empty(count, dtype=backend.dtype)
         to = <char*>array_data(target)
         with nogil:
-            if holding.lease.is_adopted():
+            if holding.lease.is_redelivered():
                 for i in range(count):
-                    holding.lease.copy_out(holding.items[i], to + i * body.slot_bytes, body.slot_bytes)
+                    holding.lease.copy_out(holding.items[i], to + i * backend.slot_bytes, backend.slot_bytes)
             else:
-                holding.lease.copy_out(holding.items[0], to, count * body.slot_bytes)
+                holding.lease.copy_out(holding.items[0], to, count * backend.slot_bytes)
         return target
     for i in range(count):
         target = PyBytes_FromStringAndSize(NULL, holding.items[i].bytes)
         holding.lease.copy_out(holding.items[i], PyBytes_AS_STRING(target), holding.items[i].bytes)
-        found.append(items.decode_object(target) if body.form == OBJECT else target)
+        found.append(items.decode_object(target) if backend.item_kind == OBJECT else target)
     return found
 
 

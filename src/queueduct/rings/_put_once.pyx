@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.items._batches cimport Gathered
 from queueduct.items._buffers cimport as_records
-from queueduct.rings._backend cimport ClaimingBody
+from queueduct.rings._backend cimport RingBackend
 from queueduct.items._item_kinds cimport LONG_COPY, RECORD
 from queueduct.native._native cimport *
 from queueduct.core._queue cimport AT_ONCE, checked_int, remaining_ns
@@ -20,8 +20,8 @@ import_array()
 SEQUENCE_LIMIT = 2**63
 
 
-def put_once(ClaimingBody body, items, producer, sequence, int64_t deadline):
-    cdef Call call = Call(body, producer)
+def put_once(RingBackend backend, items, producer, sequence, int64_t deadline):
+    cdef Call call = Call(backend, producer)
     number = checked_int("sequence", sequence)
     if not 0 <= number < SEQUENCE_LIMIT:
         raise ValueError(f"sequence must be between 0 and 2**63 - 1: sequence={number}")
@@ -33,37 +33,37 @@ def put_once(ClaimingBody body, items, producer, sequence, int64_t deadline):
     return call.run()
 
 
-def producers(ClaimingBody body):
+def producers(RingBackend backend):
     cdef Listed listed
     found = []
-    for i in range(body.producers().count()):
-        if body.producers().look(i, listed):
+    for i in range(backend.producers().count()):
+        if backend.producers().look(i, listed):
             name = listed.name.text()[:listed.name.bytes()].decode(errors="replace")
             found.append(ProducerInfo(name, listed.sequence, listed.done, listed.total))
     return found
 
 
-def forget_producer(ClaimingBody body, name):
-    cdef Call call = Call(body, name)
+def forget_producer(RingBackend backend, name):
+    cdef Call call = Call(backend, name)
     cdef Taken taken
-    body.find_ledger(&call.ledger)
-    taken = body.producers().forget(call.name, body.owner_word(call.ledger))
+    backend.find_participant(&call.ledger)
+    taken = backend.producers().forget(call.name, backend.owner_word(call.ledger))
     if taken == Taken.unknown:
-        raise ValueError(f"{body.label} has no producer named {name!r}; q.producers() lists them")
+        raise ValueError(f"{backend.label} has no producer named {name!r}; q.producers() lists them")
     if taken != Taken.yes:
         call.raise_in_use()
 
 
 cdef class Call:
     """One call for a named producer: what it puts, and the line that it owns meanwhile."""
-    cdef ClaimingBody body
+    cdef RingBackend backend
     cdef ProducerName name
     cdef str label                # the producer's name, quoted
     cdef uint64_t sequence
     cdef uint64_t total           # items
     cdef uint64_t done            # of them
     cdef int64_t deadline
-    cdef SharedLedger ledger
+    cdef Participant ledger
     cdef uint64_t me              # the owner word
     cdef ProducerLine* line
     cdef object array             # of records,
@@ -71,7 +71,7 @@ cdef class Call:
     cdef Gathered batch           # or of items that vary in length
     cdef bint is_long             # worth giving up the GIL
 
-    def __cinit__(self, ClaimingBody body, producer):
+    def __cinit__(self, RingBackend backend, producer):
         cdef bytes encoded
         if not isinstance(producer, str):
             raise TypeError(f"a producer's name must be a str: producer={producer!r}")
@@ -81,21 +81,21 @@ cdef class Call:
                 f"a producer's name must have 1 to {producer_name_bytes} bytes of UTF-8 and no NUL: "
                 f"{len(encoded)} bytes, {producer[:80]!r}"
             )
-        self.body = body
+        self.backend = backend
         self.label = repr(producer)
 
     # -- items ------------------------------------------------------------------------------------------
 
     cdef int collect(self, object items) except -1:
         """Before anything is recorded: a bad item is an error that leaves nothing behind."""
-        cdef ClaimingBody body = self.body
-        if body.form == RECORD:
-            self.array = as_records(body.dtype, items, one=False)
+        cdef RingBackend backend = self.backend
+        if backend.item_kind == RECORD:
+            self.array = as_records(backend.dtype, items, one=False)
             self.records = <const char*>array_data(self.array)
-            self.total = <uint64_t>self.array.nbytes // body.slot_bytes
+            self.total = <uint64_t>self.array.nbytes // backend.slot_bytes
             self.is_long = <uint64_t>self.array.nbytes >= LONG_COPY
         else:
-            self.batch = body.gather(items)
+            self.batch = backend.gather(items)
             self.total = self.batch.count
             self.is_long = self.batch.in_all >= LONG_COPY
         return 0
@@ -103,7 +103,7 @@ cdef class Call:
     # -- the producer's line ----------------------------------------------------------------------------
 
     cdef object run(self):
-        self.body.find_ledger(&self.ledger)
+        self.backend.find_participant(&self.ledger)
         self.own()
         try:
             self.settle()
@@ -112,16 +112,16 @@ cdef class Call:
             self.leave()
 
     cdef int own(self) except -1:
-        cdef Producers* producers = self.body.producers()
+        cdef Producers* producers = self.backend.producers()
         cdef Taken taken
-        self.me = self.body.owner_word(self.ledger)
+        self.me = self.backend.owner_word(self.ledger)
         taken = producers.find(self.name, self.me, self.line)
         if taken == Taken.unknown:  # to make a name can mean to wait for somebody who makes one
             with nogil:
                 taken = producers.take(self.name, self.me, self.sequence, self.total, self.line)
         if taken == Taken.table_full:
             raise TooManyProducers(
-                f"all {producers.count()} producers of {self.body.label} are other names than {self.label}; "
+                f"all {producers.count()} producers of {self.backend.label} are other names than {self.label}; "
                 "forget one that is not needed any more with q.forget_producer(name) (q.producers() lists them), "
                 "or create the queue with a larger producers="
             )
@@ -131,20 +131,20 @@ cdef class Call:
 
     cdef int leave(self) except -1:
         """Unless we are a forked child by now: then the line is our parent's."""
-        cdef SharedLedger ledger
-        if self.body.has_ledger(&ledger) and self.body.owner_word(ledger) == self.me:
+        cdef Participant ledger
+        if self.backend.has_ledger(&ledger) and self.backend.owner_word(ledger) == self.me:
             Producers.leave(self.line[0])
         return 0
 
     cdef int raise_in_use(self) except -1:
         raise ProducerInUse(
-            f"the producer {self.label} of {self.body.label} is in use by another thread or process that is alive; "
+            f"the producer {self.label} of {self.backend.label} is in use by another thread or process that is alive; "
             "one at a time puts for a producer: give each its own name, or wait for the other one to return"
         )
 
     cdef int check_still_ours(self) except -1:
         """After a wait: a signal handler may have forked."""
-        if self.body.owner_word(self.ledger) != self.me:
+        if self.backend.owner_word(self.ledger) != self.me:
             self.raise_in_use()
         return 0
 
@@ -153,12 +153,12 @@ cdef class Call:
         cdef Outcome outcome
         while progress_of(self.line[0]).phase != Phase.idle:
             with nogil:
-                outcome = self.body.settle_producer(self.line)
-            if is_broken(self.body.guard):
-                self.body.raise_corrupt()
+                outcome = self.backend.settle_producer(self.line)
+            if is_broken(self.backend.guard):
+                self.backend.raise_corrupt()
             if outcome == Outcome.corrupt:
                 raise CorruptSegment(
-                    f"what {self.body.label} has recorded of the producer {self.label} contradicts the queue; "
+                    f"what {self.backend.label} has recorded of the producer {self.label} contradicts the queue; "
                     "forget the producer, or recreate the queue"
                 )
             if outcome == Outcome.done:
@@ -166,8 +166,8 @@ cdef class Call:
             if self.deadline == AT_ONCE or remaining_ns(self.deadline) <= 0:
                 raise Full(f"what a killed call of the producer {self.label} has put is not known yet; repeat the call")
             PyErr_CheckSignals()
-            self.body.check_open()
-            self.body.find_ledger(&self.ledger)
+            self.backend.check_open()
+            self.backend.find_participant(&self.ledger)
             self.check_still_ours()
         return 0
 
@@ -190,7 +190,7 @@ cdef class Call:
         return begun == Begun.yes
 
     cdef object put_missing(self):
-        cdef ClaimingBody body = self.body
+        cdef RingBackend backend = self.backend
         cdef uint64_t before = self.done
         cdef uint64_t put = 0
         cdef uint64_t slots
@@ -205,10 +205,10 @@ cdef class Call:
                 outcome = self.try_put(&put)
             if outcome == Outcome.done:
                 self.done += put
-                body.after_put(waited)
+                backend.after_put(waited)
                 continue
-            slots = 1 if body.form == RECORD else body.slots_of(self.batch.buffers[self.done].bytes)
-            if not body.wait_for_room(outcome, slots, self.deadline, &self.ledger):
+            slots = 1 if backend.item_kind == RECORD else backend.slots_of(self.batch.buffers[self.done].bytes)
+            if not backend.wait_for_room(outcome, slots, self.deadline, &self.ledger):
                 raise Full(
                     f"{self.done} of {self.total} items of sequence {self.sequence} of the producer {self.label} "
                     "are in; repeat the call to put the rest"
@@ -220,7 +220,7 @@ cdef class Call:
     cdef Outcome try_put(self, uint64_t* put) noexcept nogil:
         cdef uint64_t count = self.total - self.done
         if self.records is not NULL:
-            return self.body.put_records_once(
-                self.ledger, self.line, self.records + self.done * self.body.slot_bytes, count, put
+            return self.backend.put_records_once(
+                self.ledger, self.line, self.records + self.done * self.backend.slot_bytes, count, put
             )
-        return self.body.put_bytes_once(self.ledger, self.line, self.batch.buffers + self.done, count, put)
+        return self.backend.put_bytes_once(self.ledger, self.line, self.batch.buffers + self.done, count, put)

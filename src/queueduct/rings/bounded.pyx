@@ -1,12 +1,12 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""BoundedQueue: how it is made, and what it says of itself. The work is in its bodies."""
+"""BoundedQueue: how it is made, and what it says of itself. The work is in its backends."""
 
 from libc.stdint cimport uint64_t
 
-from queueduct.rings._bounded_local cimport LocalBody
-from queueduct.rings._bounded_backend cimport SharedBody
+from queueduct.rings._bounded_local cimport BoundedLocalBackend
+from queueduct.rings._bounded_backend cimport BoundedBackend
 from queueduct.native._native cimport LocalQueue, Ring, closed_bit, slots_in_use
-from queueduct.core._queue cimport Body, Queue, checked_int, computed_deadline, held, install, is_made, sound
+from queueduct.core._queue cimport Backend, Queue, checked_int, computed_deadline, held, install, is_made, sound
 
 from queueduct.rings import _lease as _bounded_lease
 from queueduct.rings import _put_once as _bounded_once
@@ -29,7 +29,7 @@ cdef class BoundedQueue(Queue):
         if is_made(self):
             raise TypeError("a queue is initialised once")
         BoundedGeometry(1, 0, checked_int("capacity", capacity), sizeof(void*)).check()
-        install(self, LocalBody(capacity))
+        install(self, BoundedLocalBackend(capacity))
         self.stay_in_process()
 
     @classmethod
@@ -62,7 +62,7 @@ cdef class BoundedQueue(Queue):
         cdef BoundedQueue self = cls.__new__(cls)
         try:
             opened.item.check_pickle(opened.name, allow_pickle)
-            install(self, SharedBody(opened))
+            install(self, BoundedBackend(opened))
         except BaseException:
             opened.close()
             raise
@@ -77,25 +77,25 @@ cdef class BoundedQueue(Queue):
         bytes of UTF-8, used by one at a time; its sequences only rise, gaps are fine. Raises Full when the time is
         up (what is in stays counted), ShutDown, ProducerInUse, TooManyProducers.
         """
-        cdef Body body = shared_body(held(self))
+        cdef Backend backend = shared_body(held(self))
         try:
-            return sound(body, _bounded_once.put_once(body, items, producer, sequence, computed_deadline(block, timeout)))
+            return sound(backend, _bounded_once.put_once(backend, items, producer, sequence, computed_deadline(block, timeout)))
         except Exception:
-            body.check_sound()  # then that is the news
+            backend.check_sound()  # then that is the news
             raise
 
     def producers(self):
         """What put_once keeps of each producer: a list of (name, sequence, done, total)."""
-        cdef Body body = shared_body(held(self))
-        return sound(body, _bounded_once.producers(body))
+        cdef Backend backend = shared_body(held(self))
+        return sound(backend, _bounded_once.producers(backend))
 
     def forget_producer(self, name):
         """Make room for another name in the table of producers. A sequence repeated afterwards is put again."""
-        cdef Body body = shared_body(held(self))
+        cdef Backend backend = shared_body(held(self))
         try:
-            sound(body, _bounded_once.forget_producer(body, name))
+            sound(backend, _bounded_once.forget_producer(backend, name))
         except Exception:
-            body.check_sound()  # then that is the news
+            backend.check_sound()  # then that is the news
             raise
 
     def lease(self, max_items, block=True, timeout=None):
@@ -111,31 +111,31 @@ cdef class BoundedQueue(Queue):
 
     def unreleased(self, positions):
         """Those of the positions that somebody has claimed to get, and nobody has given back yet."""
-        cdef Body body = shared_body(held(self), "leases")
-        return sound(body, _bounded_lease.unreleased(body, positions))
+        cdef Backend backend = shared_body(held(self), "leases")
+        return sound(backend, _bounded_lease.unreleased(backend, positions))
 
     @property
     def capacity(self):
         """Slots: with items of one slot, how many fit."""
-        cdef Body body = held(self)
-        return ring_of(body).capacity
+        cdef Backend backend = held(self)
+        return ring_of(backend).capacity
 
     def full(self):
         """Is there no free slot? A hint, as with every queue that others use."""
-        cdef Body body = held(self)
-        cdef const Ring* ring = ring_of(body)
-        return sound(body, slots_in_use(ring[0]) >= ring.capacity)
+        cdef Backend backend = held(self)
+        cdef const Ring* ring = ring_of(backend)
+        return sound(backend, slots_in_use(ring[0]) >= ring.capacity)
 
     def stats(self):
         """One look at the queue's counters."""
-        cdef Body body = held(self)
-        cdef const Ring* ring = ring_of(body)
+        cdef Backend backend = held(self)
+        cdef const Ring* ring = ring_of(backend)
         cdef uint64_t pushed = ring.push_position.load()
         cdef uint64_t popped = ring.pop_position.load()
-        cdef SharedBody shared = body if isinstance(body, SharedBody) else None
-        return sound(body, BoundedStats(
+        cdef BoundedBackend shared = backend if isinstance(backend, BoundedBackend) else None
+        return sound(backend, BoundedStats(
             capacity=ring.capacity,
-            size=body.size(),
+            size=backend.size(),
             slots_pushed=pushed & ~closed_bit,
             slots_popped=popped & ~closed_bit,
             slot_bytes=ring.slot_bytes if shared is not None else 0,
@@ -144,18 +144,18 @@ cdef class BoundedQueue(Queue):
             participants=shared.queue.count_alive() if shared is not None else 0,
             participants_limit=shared.participants if shared is not None else 0,
             tombstones=shared.queue.control().tombstones.load() if shared is not None else 0,
-            adopted=shared.queue.control().adopted.load() if shared is not None else 0,
+            redelivered=shared.queue.control().redelivered.load() if shared is not None else 0,
             leased=shared.queue.count_leased() if shared is not None else 0,
         ))
 
 
-cdef Body shared_body(Body body, what="producers"):
-    body.check_open()
-    if not isinstance(body, SharedBody):
+cdef Backend shared_body(Backend backend, what="producers"):
+    backend.check_open()
+    if not isinstance(backend, BoundedBackend):
         raise ValueError(f"a queue without a name has no {what}; use BoundedQueue.create(name, ...)")
-    return body
+    return backend
 
 
-cdef const Ring* ring_of(Body body) except NULL:
-    body.check_open()
-    return (<SharedBody>body).ring if isinstance(body, SharedBody) else &(<LocalBody>body).queue.ring()
+cdef const Ring* ring_of(Backend backend) except NULL:
+    backend.check_open()
+    return (<BoundedBackend>backend).ring if isinstance(backend, BoundedBackend) else &(<BoundedLocalBackend>backend).queue.ring()

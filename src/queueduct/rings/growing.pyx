@@ -1,12 +1,12 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""GrowingQueue: how it is made, and what it says of itself. The work is in its bodies."""
+"""GrowingQueue: how it is made, and what it says of itself. The work is in its backends."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from queueduct.rings._growing_local cimport GrowingLocalBody
-from queueduct.rings._growing_native cimport GrowingRing, Levels, Stage
-from queueduct.rings._growing_backend cimport GrowingBody
-from queueduct.core._queue cimport Body, Queue, checked_int, computed_deadline, held, install, is_made, sound
+from queueduct.rings._growing_local cimport GrowingLocalBackend
+from queueduct.rings._growing_native cimport GrowingRing, Levels, LevelRange
+from queueduct.rings._growing_backend cimport GrowingBackend
+from queueduct.core._queue cimport Backend, Queue, checked_int, computed_deadline, held, install, is_made, sound
 
 from queueduct.rings import _lease as _bounded_lease
 from queueduct.rings import _put_once as _bounded_once
@@ -28,7 +28,7 @@ cdef class GrowingQueue(Queue):
     def __init__(self):
         if is_made(self):
             raise TypeError("a queue is initialised once")
-        install(self, GrowingLocalBody())
+        install(self, GrowingLocalBackend())
         self.stay_in_process()
 
     @classmethod
@@ -69,7 +69,7 @@ cdef class GrowingQueue(Queue):
         cdef GrowingQueue self = cls.__new__(cls)
         try:
             opened.item.check_pickle(opened.name, allow_pickle)
-            install(self, GrowingBody(opened))
+            install(self, GrowingBackend(opened))
         except BaseException:
             opened.close()
             raise
@@ -81,25 +81,25 @@ cdef class GrowingQueue(Queue):
 
         As BoundedQueue.put_once.
         """
-        cdef Body body = shared_body(held(self))
+        cdef Backend backend = shared_body(held(self))
         try:
-            return sound(body, _bounded_once.put_once(body, items, producer, sequence, computed_deadline(block, timeout)))
+            return sound(backend, _bounded_once.put_once(backend, items, producer, sequence, computed_deadline(block, timeout)))
         except Exception:
-            body.check_sound()  # then that is the news
+            backend.check_sound()  # then that is the news
             raise
 
     def producers(self):
         """What put_once keeps of each producer: a list of (name, sequence, done, total)."""
-        cdef Body body = shared_body(held(self))
-        return sound(body, _bounded_once.producers(body))
+        cdef Backend backend = shared_body(held(self))
+        return sound(backend, _bounded_once.producers(backend))
 
     def forget_producer(self, name):
         """Make room for another name in the table of producers. A sequence repeated afterwards is put again."""
-        cdef Body body = shared_body(held(self))
+        cdef Backend backend = shared_body(held(self))
         try:
-            sound(body, _bounded_once.forget_producer(body, name))
+            sound(backend, _bounded_once.forget_producer(backend, name))
         except Exception:
-            body.check_sound()  # then that is the news
+            backend.check_sound()  # then that is the news
             raise
 
     def lease(self, max_items, block=True, timeout=None):
@@ -113,40 +113,40 @@ cdef class GrowingQueue(Queue):
 
     def unreleased(self, positions):
         """Those of the positions that somebody has claimed to get, and nobody has given back yet."""
-        cdef Body body = shared_body(held(self), "leases")
-        return sound(body, _bounded_lease.unreleased(body, positions))
+        cdef Backend backend = shared_body(held(self), "leases")
+        return sound(backend, _bounded_lease.unreleased(backend, positions))
 
     @property
     def capacity(self):
         """Slots of all sub-queues together: how many items of one slot fit at the very most."""
-        cdef Body body = held(self)  # it keeps the levels
-        cdef const Levels* levels = levels_of(body)
+        cdef Backend backend = held(self)  # it keeps the levels
+        cdef const Levels* levels = levels_of(backend)
         cdef uint32_t i
         return sum([levels[0][i].capacity for i in range(levels.steps())])
 
     def full(self):
         """Is the last sub-queue written, and has no free slot? A hint, as with every queue that others use."""
-        cdef Body body = held(self)  # it keeps the levels
-        cdef const Levels* levels = levels_of(body)
-        cdef Stage now = levels.stage()
+        cdef Backend backend = held(self)  # it keeps the levels
+        cdef const Levels* levels = levels_of(backend)
+        cdef LevelRange now = levels.stage()
         cdef GrowingRing ring = levels.ring(now.written_level(), now)
         cdef uint64_t pushed = GrowingRing.position_of(ring.push_position.load())
         cdef uint64_t popped = GrowingRing.position_of(ring.pop_position.load())
-        return sound(body, now.written_level() + 1 == levels.steps() and pushed - popped >= ring.capacity)
+        return sound(backend, now.written_level() + 1 == levels.steps() and pushed - popped >= ring.capacity)
 
     def stats(self):
         """One look at the queue's counters."""
-        cdef Body body = held(self)
-        cdef const Levels* levels = levels_of(body)
-        cdef Stage now = levels.stage()
+        cdef Backend backend = held(self)
+        cdef const Levels* levels = levels_of(backend)
+        cdef LevelRange now = levels.stage()
         cdef GrowingRing ring = levels.ring(now.written_level(), now)
-        cdef GrowingBody shared = body if isinstance(body, GrowingBody) else None
+        cdef GrowingBackend shared = backend if isinstance(backend, GrowingBackend) else None
         cdef uint32_t i
-        return sound(body, GrowingStats(
+        return sound(backend, GrowingStats(
             level_slots=tuple([levels[0][i].capacity for i in range(levels.steps())]),
             read_level=now.read_level(),
             written_level=now.written_level(),
-            size=body.size(),
+            size=backend.size(),
             position=GrowingRing.position_of(ring.push_position.load()),
             slot_bytes=levels.slot_bytes() if shared is not None else 0,
             resident_bytes=shared.resident_bytes() if shared is not None else 0,
@@ -158,20 +158,20 @@ cdef class GrowingQueue(Queue):
             participants=shared.queue.count_alive() if shared is not None else 0,
             participants_limit=shared.participants if shared is not None else 0,
             tombstones=levels.control().tombstones.load(),
-            adopted=levels.control().adopted.load(),
+            redelivered=levels.control().redelivered.load(),
             leased=shared.queue.count_leased() if shared is not None else 0,
         ))
 
 
-cdef Body shared_body(Body body, what="producers"):
-    body.check_open()
-    if not isinstance(body, GrowingBody):
+cdef Backend shared_body(Backend backend, what="producers"):
+    backend.check_open()
+    if not isinstance(backend, GrowingBackend):
         raise ValueError(f"a queue without a name has no {what}; use GrowingQueue.create(name, ...)")
-    return body
+    return backend
 
 
-cdef const Levels* levels_of(Body body) except NULL:
-    body.check_open()
-    if isinstance(body, GrowingBody):
-        return &(<GrowingBody>body).queue.levels()
-    return &(<GrowingLocalBody>body).queue.levels()
+cdef const Levels* levels_of(Backend backend) except NULL:
+    backend.check_open()
+    if isinstance(backend, GrowingBackend):
+        return &(<GrowingBackend>backend).queue.levels()
+    return &(<GrowingLocalBackend>backend).queue.levels()

@@ -9,7 +9,7 @@ from queueduct.items._buffers cimport as_records
 from queueduct.items._item_kinds cimport OBJECT, RECORD
 from queueduct.native._native cimport *
 from queueduct.core._queue cimport checked_int
-from queueduct.slots._backend cimport SlotsBody
+from queueduct.slots._backend cimport SlotsBackend
 from queueduct.slots._native cimport *
 
 from queueduct.items import types as item_types
@@ -21,8 +21,8 @@ import_array()
 SEQUENCE_LIMIT = 2**63
 
 
-def put_once(SlotsBody body, items, producer, sequence, int64_t deadline):
-    cdef Call call = Call(body, producer)
+def put_once(SlotsBackend backend, items, producer, sequence, int64_t deadline):
+    cdef Call call = Call(backend, producer)
     number = checked_int("sequence", sequence)
     if not 0 <= number < SEQUENCE_LIMIT:
         raise ValueError(f"sequence must be between 0 and 2**63 - 1: sequence={number}")
@@ -34,30 +34,30 @@ def put_once(SlotsBody body, items, producer, sequence, int64_t deadline):
     return call.run()
 
 
-def producers(SlotsBody body):
+def producers(SlotsBackend backend):
     cdef Listed listed
     found = []
-    for i in range(body.queue.producers().count()):
-        if body.queue.producers().look(i, listed):
+    for i in range(backend.queue.producers().count()):
+        if backend.queue.producers().look(i, listed):
             name = listed.name.text()[:listed.name.bytes()].decode(errors="replace")
             found.append(ProducerInfo(name, listed.sequence, listed.done, listed.total))
     return found
 
 
-def forget_producer(SlotsBody body, name):
-    cdef Call call = Call(body, name)
+def forget_producer(SlotsBackend backend, name):
+    cdef Call call = Call(backend, name)
     cdef Taken taken
-    body._me()
-    taken = body.queue.producers().forget(call.name, body.queue.owner_word())
+    backend._me()
+    taken = backend.queue.producers().forget(call.name, backend.queue.owner_word())
     if taken == Taken.unknown:
-        raise ValueError(f"{body.label} has no producer named {name!r}; q.producers() lists them")
+        raise ValueError(f"{backend.label} has no producer named {name!r}; q.producers() lists them")
     if taken != Taken.yes:
         call.raise_in_use()
 
 
 cdef class Call:
     """One call for a named producer: what it puts, and the line that it owns meanwhile."""
-    cdef SlotsBody body
+    cdef SlotsBackend backend
     cdef ProducerName name
     cdef str label                # the producer's name, quoted
     cdef uint64_t sequence
@@ -69,7 +69,7 @@ cdef class Call:
     cdef const char* records
     cdef Gathered batch           # or of items that vary in length
 
-    def __cinit__(self, SlotsBody body, producer):
+    def __cinit__(self, SlotsBackend backend, producer):
         cdef bytes encoded
         if not isinstance(producer, str):
             raise TypeError(f"a producer's name must be a str: producer={producer!r}")
@@ -79,19 +79,19 @@ cdef class Call:
                 f"a producer's name must have 1 to {producer_name_bytes} bytes of UTF-8 and no NUL: "
                 f"{len(encoded)} bytes, {producer[:80]!r}"
             )
-        self.body = body
+        self.backend = backend
         self.label = repr(producer)
 
     cdef int collect(self, object items) except -1:
         """Before anything is recorded: a bad item is an error that leaves nothing behind."""
-        cdef SlotsBody body = self.body
-        if body.form == RECORD:
-            self.array = as_records(body.dtype, items, one=False)
+        cdef SlotsBackend backend = self.backend
+        if backend.item_kind == RECORD:
+            self.array = as_records(backend.dtype, items, one=False)
             self.records = <const char*>array_data(self.array)
-            self.total = <uint64_t>self.array.nbytes // body.slot_bytes
+            self.total = <uint64_t>self.array.nbytes // backend.slot_bytes
         else:
-            self.batch = gather([item_types.encode_object(item) for item in items] if body.form == OBJECT else items)
-            body.check_length(self.batch.longest)
+            self.batch = gather([item_types.encode_object(item) for item in items] if backend.item_kind == OBJECT else items)
+            backend.check_length(self.batch.longest)
             self.total = self.batch.count
         return 0
 
@@ -106,9 +106,9 @@ cdef class Call:
             self.leave()
 
     cdef int own(self) except -1:
-        cdef SlotsQueue* queue = self.body.queue
+        cdef SlotsQueue* queue = self.backend.queue
         cdef Taken taken
-        self.body._me()
+        self.backend._me()
         self.me = queue.owner_word()
         taken = queue.producers().find(self.name, self.me, self.line)
         if taken == Taken.unknown:  # to make a name can mean to wait for somebody who makes one
@@ -116,7 +116,7 @@ cdef class Call:
                 taken = queue.producers().take(self.name, self.me, self.sequence, self.total, self.line)
         if taken == Taken.table_full:
             raise TooManyProducers(
-                f"all {queue.producers().count()} producers of {self.body.label} are other names than {self.label}; "
+                f"all {queue.producers().count()} producers of {self.backend.label} are other names than {self.label}; "
                 "forget one that is not needed any more with q.forget_producer(name) (q.producers() lists them), "
                 "or create the queue with a larger producers="
             )
@@ -126,7 +126,7 @@ cdef class Call:
 
     cdef bint is_ours(self) noexcept:
         """Unless we are a forked child by now: then the line is our parent's."""
-        return self.body.queue.me() != 0 and self.body.queue.owner_word() == self.me
+        return self.backend.queue.me() != 0 and self.backend.queue.owner_word() == self.me
 
     cdef int leave(self) except -1:
         if self.is_ours():
@@ -135,7 +135,7 @@ cdef class Call:
 
     cdef int raise_in_use(self) except -1:
         raise ProducerInUse(
-            f"the producer {self.label} of {self.body.label} is in use by another thread or process that is alive; "
+            f"the producer {self.label} of {self.backend.label} is in use by another thread or process that is alive; "
             "one at a time puts for a producer: give each its own name, or wait for the other one to return"
         )
 
@@ -144,11 +144,11 @@ cdef class Call:
         cdef bint is_settled = True
         if progress_of(self.line[0]).phase != Phase.idle:
             with nogil:
-                is_settled = self.body.queue.settle_producer(self.line[0])
-        self.body.raise_if_truncated()
+                is_settled = self.backend.queue.settle_producer(self.line[0])
+        self.backend.raise_if_truncated()
         if not is_settled:
             raise CorruptSegment(
-                f"what {self.body.label} has recorded of the producer {self.label} contradicts the queue; "
+                f"what {self.backend.label} has recorded of the producer {self.label} contradicts the queue; "
                 "forget the producer, or recreate the queue"
             )
         return 0
@@ -183,19 +183,19 @@ cdef class Call:
 
     cdef bint put(self, uint64_t i) except -1:
         """False: the time is up."""
-        cdef SlotsBody body = self.body
+        cdef SlotsBackend backend = self.backend
         cdef Lease lease
-        cdef int held = body.hold(&lease, self.deadline)
+        cdef int held = backend.hold(&lease, self.deadline)
         if not self.is_ours():  # a signal handler has forked while we waited
             if held:
-                body.leave(&lease, False)
+                backend.leave(&lease, False)
             self.raise_in_use()
         if held == 0:
             return False
         if self.records is not NULL:
-            body._fill(&lease, self.records + i * body.slot_bytes, body.slot_bytes)
-            body.published(publish_once(body.slots[0], self.line[0], lease, body.slot_bytes), held == 2)
+            backend._fill(&lease, self.records + i * backend.slot_bytes, backend.slot_bytes)
+            backend.published(publish_once(backend.slots[0], self.line[0], lease, backend.slot_bytes), held == 2)
         else:
-            body._fill(&lease, self.batch.buffers[i].data, self.batch.buffers[i].bytes)
-            body.published(publish_once(body.slots[0], self.line[0], lease, self.batch.buffers[i].bytes), held == 2)
+            backend._fill(&lease, self.batch.buffers[i].data, self.batch.buffers[i].bytes)
+            backend.published(publish_once(backend.slots[0], self.line[0], lease, self.batch.buffers[i].bytes), held == 2)
         return True

@@ -1,10 +1,10 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""SlotQueue: how it is made, and what it says of itself. The work is in its body."""
+"""SlotQueue: how it is made, and what it says of itself. The work is in its backend."""
 
 from libc.stdint cimport int64_t, uint64_t
 
-from queueduct.core._queue cimport NOTHING, Body, Queue, checked_int, computed_deadline, held, install, sound
-from queueduct.slots._backend cimport SlotsBody
+from queueduct.core._queue cimport TIMED_OUT, Backend, Queue, checked_int, computed_deadline, held, install, sound
+from queueduct.slots._backend cimport SlotsBackend
 from queueduct.slots._eviction cimport evict_surplus, put_evicting
 from queueduct.slots.loans cimport loan_slot, take_slot
 from queueduct.slots._native cimport SlotCounts, puts_closed
@@ -61,7 +61,7 @@ cdef class SlotQueue(Queue):
         cdef SlotQueue self = cls.__new__(cls)
         try:
             opened.item.check_pickle(opened.name, allow_pickle)
-            install(self, SlotsBody(opened))
+            install(self, SlotsBackend(opened))
         except BaseException:
             opened.close()
             raise
@@ -76,11 +76,11 @@ cdef class SlotQueue(Queue):
         Leaving the ``with`` publishes it, an exception gives it back unpublished. Of a queue of bytes the item has
         ``length`` bytes; all of the slot if it is not given.
         """
-        cdef Body body = held(self)
+        cdef Backend backend = held(self)
         try:
-            return sound(body, loan_slot(slots_body(body), length, computed_deadline(True, timeout)))
+            return sound(backend, loan_slot(slots_body(backend), length, computed_deadline(True, timeout)))
         except Exception:
-            body.check_sound()  # then that is the news
+            backend.check_sound()  # then that is the news
             raise
 
     def take(self, timeout=None):
@@ -89,11 +89,11 @@ cdef class SlotQueue(Queue):
         It is read-only. Leaving the ``with`` frees the slot; after an exception, or if this process dies before, the
         item is delivered again, to whoever takes next, and says so: ``slot.redelivered``.
         """
-        cdef Body body = held(self)
+        cdef Backend backend = held(self)
         try:
-            return sound(body, take_slot(slots_body(body), computed_deadline(True, timeout)))
+            return sound(backend, take_slot(slots_body(backend), computed_deadline(True, timeout)))
         except Exception:
-            body.check_sound()  # then that is the news
+            backend.check_sound()  # then that is the news
             raise
 
     # -- with one ---------------------------------------------------------------------------------------
@@ -104,16 +104,16 @@ cdef class SlotQueue(Queue):
         With ``overwrite`` the oldest item makes room, and is returned; None if that was not needed. Only when every
         slot is in somebody's hands does that wait.
         """
-        cdef Body body = held(self)
-        cdef SlotsBody slots = slots_body(body)
+        cdef Backend backend = held(self)
+        cdef SlotsBackend slots = slots_body(backend)
         cdef bint evicts = overwrite
         cdef int64_t deadline = computed_deadline(block, timeout)
         cdef object evicted = None
         if evicts:
             evicted = put_evicting(slots, item, deadline)
         elif not slots.put(item, deadline):
-            evicted = NOTHING
-        if evicted is NOTHING:
+            evicted = TIMED_OUT
+        if evicted is TIMED_OUT:
             raise Full
         return evicted
 
@@ -125,27 +125,27 @@ cdef class SlotQueue(Queue):
         bytes of UTF-8, used by one at a time; its sequences only rise, gaps are fine. Raises Full when the time is
         up (what is in stays counted), ShutDown, ProducerInUse, TooManyProducers.
         """
-        cdef Body body = held(self)
+        cdef Backend backend = held(self)
         try:
             return sound(
-                body, _slots_once.put_once(slots_body(body), items, producer, sequence, computed_deadline(block, timeout))
+                backend, _slots_once.put_once(slots_body(backend), items, producer, sequence, computed_deadline(block, timeout))
             )
         except Exception:
-            body.check_sound()  # then that is the news
+            backend.check_sound()  # then that is the news
             raise
 
     def producers(self):
         """What put_once keeps of each producer: a list of (name, sequence, done, total)."""
-        cdef Body body = held(self)
-        return sound(body, _slots_once.producers(slots_body(body)))
+        cdef Backend backend = held(self)
+        return sound(backend, _slots_once.producers(slots_body(backend)))
 
     def forget_producer(self, name):
         """Make room for another name in the table of producers. A sequence repeated afterwards is put again."""
-        cdef Body body = held(self)
+        cdef Backend backend = held(self)
         try:
-            sound(body, _slots_once.forget_producer(slots_body(body), name))
+            sound(backend, _slots_once.forget_producer(slots_body(backend), name))
         except Exception:
-            body.check_sound()  # then that is the news
+            backend.check_sound()  # then that is the news
             raise
 
     # -- several at a time, until they are released -----------------------------------------------------
@@ -157,12 +157,12 @@ cdef class SlotQueue(Queue):
         ends by an exception, or its process dies, they go to somebody else, at the same positions. Raises Empty or
         ShutDown, as a get.
         """
-        cdef Body body = held(self)
+        cdef Backend backend = held(self)
         cdef object limit = checked_int("max_items", max_items)
         if limit < 1:
             raise ValueError(f"max_items must be at least 1: max_items={max_items}")
         taken = _slots_leasing.lease(
-            slots_body(body), self.name, min(limit, 1 << 62), computed_deadline(block, timeout)
+            slots_body(backend), self.name, min(limit, 1 << 62), computed_deadline(block, timeout)
         )
         if taken is None:
             raise Empty
@@ -170,22 +170,22 @@ cdef class SlotQueue(Queue):
 
     def unreleased(self, positions):
         """Those of the positions that somebody has taken, and nobody has given back for good."""
-        cdef Body body = held(self)
-        return sound(body, _slots_leasing.unreleased(slots_body(body), positions))
+        cdef Backend backend = held(self)
+        return sound(backend, _slots_leasing.unreleased(slots_body(backend), positions))
 
     # -- capacity ---------------------------------------------------------------------------------------
 
     @property
     def capacity(self):
         """How many slots may be in use at a time: see set_capacity."""
-        cdef Body body = held(self)
-        return sound(body, slots_body(body).slots.capacity())
+        cdef Backend backend = held(self)
+        return sound(backend, slots_body(backend).slots.capacity())
 
     @property
     def slots(self):
         """How many slots there are: what the queue was created with."""
-        cdef Body body = held(self)
-        return sound(body, slots_body(body).slots.count())
+        cdef Backend backend = held(self)
+        return sound(backend, slots_body(backend).slots.count())
 
     def set_capacity(self, capacity, on_evict=None):
         """Let at most so many slots be in use, 1 to ``slots``, from now on and for everybody.
@@ -193,8 +193,8 @@ cdef class SlotQueue(Queue):
         What is too much then is evicted, the oldest first: ``on_evict(item)`` is called with each. Slots in
         somebody's hands stay there; they count when they come back.
         """
-        cdef Body body = held(self)
-        cdef SlotsBody slots = slots_body(body)
+        cdef Backend backend = held(self)
+        cdef SlotsBackend slots = slots_body(backend)
         cdef object asked = checked_int("capacity", capacity)
         cdef object item
         if not 1 <= asked <= slots.slots.count():
@@ -205,7 +205,7 @@ cdef class SlotQueue(Queue):
         slots.queue.set_capacity(asked)
         while True:
             item = evict_surplus(slots)
-            if item is NOTHING:
+            if item is TIMED_OUT:
                 slots.check_sound()
                 return
             if on_evict is not None:
@@ -215,15 +215,15 @@ cdef class SlotQueue(Queue):
 
     def full(self):
         """Is there no slot to loan? A hint, as with every queue that others use."""
-        cdef Body body = held(self)
-        return sound(body, not slots_body(body).slots.looks_holdable())
+        cdef Backend backend = held(self)
+        return sound(backend, not slots_body(backend).slots.looks_holdable())
 
     def stats(self):
         """One look at the queue: where its slots are, and what happened to some."""
-        cdef Body body = held(self)
-        cdef SlotsBody slots = slots_body(body)
+        cdef Backend backend = held(self)
+        cdef SlotsBackend slots = slots_body(backend)
         cdef SlotCounts counts = slots.queue.count_slots()
-        return sound(body, SlotStats(
+        return sound(backend, SlotStats(
             capacity=slots.slots.capacity(),
             slots=slots.slots.count(),
             size=slots.size(),
@@ -244,6 +244,6 @@ cdef class SlotQueue(Queue):
         ))
 
 
-cdef SlotsBody slots_body(Body body):
-    body.check_open()
-    return body
+cdef SlotsBackend slots_body(Backend backend):
+    backend.check_open()
+    return backend
