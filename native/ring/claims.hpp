@@ -101,6 +101,19 @@ class BasicClaims {
     return seen == generation::published(p) || seen == generation::tombstone(p) || generation::is_redelivered(seen, p);
   }
 
+  // Has a consumer claimed this position, and nobody given it back? Of a level that was given back everything was.
+  [[nodiscard]] bool is_unreleased(std::uint64_t position) const noexcept {
+    bool is_unreleased = false;
+    rings_.each([&](const Ring& ring) {
+      // acquire P3: the position first, then the generation (B1)
+      const std::uint64_t popped = ring.position_of(ring.pop_position->load(std::memory_order_acquire));
+      // acquire P2: a caller that sees it given back sees all that its holder did before
+      if (position >= ring.first_position() && position < popped)
+        is_unreleased |= is_held(ring.generation_of(position).load(std::memory_order_acquire), position);
+    });
+    return is_unreleased;
+  }
+
   // Is nothing outstanding that this line names? Asked with the line's lock held, so its owner is dead
   // and the positions read here are later than its last claim.
   [[nodiscard]] bool is_settled(std::uint32_t line) const noexcept { return is_settled(read_intent(line)); }

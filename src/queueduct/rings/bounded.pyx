@@ -3,9 +3,10 @@
 
 from libc.stdint cimport uint64_t
 
-from queueduct.rings._bounded_local cimport BoundedLocalBackend
 from queueduct.rings._bounded_backend cimport BoundedBackend
-from queueduct.native._native cimport LocalQueue, Ring, closed_bit, slots_in_use
+from queueduct.native._native cimport closed_bit
+from queueduct.rings._local cimport LocalBackend
+from queueduct.rings._native cimport BoundedReferences, Ring, BoundedQueueHandle, slots_in_use
 from queueduct.core._queue cimport Backend, Queue, checked_int, computed_deadline, held, install, is_made, sound
 
 from queueduct.rings import _lease as _bounded_lease
@@ -29,7 +30,7 @@ cdef class BoundedQueue(Queue):
         if is_made(self):
             raise TypeError("a queue is initialised once")
         BoundedGeometry(1, 0, checked_int("capacity", capacity), sizeof(void*)).check()
-        install(self, BoundedLocalBackend(capacity))
+        install(self, LocalBackend(capacity))
         self.stay_in_process()
 
     @classmethod
@@ -139,12 +140,12 @@ cdef class BoundedQueue(Queue):
             slots_pushed=pushed & ~closed_bit,
             slots_popped=popped & ~closed_bit,
             slot_bytes=ring.slot_bytes if shared is not None else 0,
-            total_bytes=self.segment.total_bytes if shared is not None else LocalQueue.offsets(ring.capacity).total,
+            total_bytes=self.segment.total_bytes if shared is not None else BoundedReferences.offsets(ring.capacity).total,
             is_shut_down=bool(pushed & closed_bit),
             participants=shared.queue.count_alive() if shared is not None else 0,
             participants_limit=shared.participants if shared is not None else 0,
-            tombstones=shared.queue.control().tombstones.load() if shared is not None else 0,
-            redelivered=shared.queue.control().redelivered.load() if shared is not None else 0,
+            tombstones=(<BoundedQueueHandle*>shared.queue).control().tombstones.load() if shared is not None else 0,
+            redelivered=(<BoundedQueueHandle*>shared.queue).control().redelivered.load() if shared is not None else 0,
             leased=shared.queue.count_leased() if shared is not None else 0,
         ))
 
@@ -158,4 +159,6 @@ cdef Backend shared_body(Backend backend, what="producers"):
 
 cdef const Ring* ring_of(Backend backend) except NULL:
     backend.check_open()
-    return (<BoundedBackend>backend).ring if isinstance(backend, BoundedBackend) else &(<BoundedLocalBackend>backend).queue.ring()
+    if isinstance(backend, BoundedBackend):
+        return &(<BoundedQueueHandle*>(<BoundedBackend>backend).queue).ring()
+    return &(<BoundedReferences*>(<LocalBackend>backend).queue).ring()

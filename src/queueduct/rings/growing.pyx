@@ -3,8 +3,8 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from queueduct.rings._growing_local cimport GrowingLocalBackend
-from queueduct.rings._growing_native cimport GrowingRing, Levels, LevelRange
+from queueduct.rings._local cimport LocalBackend
+from queueduct.rings._native cimport GrowingReferences, GrowingRing, Levels, NativeGrowing, LevelRange
 from queueduct.rings._growing_backend cimport GrowingBackend
 from queueduct.core._queue cimport Backend, Queue, checked_int, computed_deadline, held, install, is_made, sound
 
@@ -28,7 +28,7 @@ cdef class GrowingQueue(Queue):
     def __init__(self):
         if is_made(self):
             raise TypeError("a queue is initialised once")
-        install(self, GrowingLocalBackend())
+        install(self, LocalBackend(None))
         self.stay_in_process()
 
     @classmethod
@@ -150,7 +150,7 @@ cdef class GrowingQueue(Queue):
             position=GrowingRing.position_of(ring.push_position.load()),
             slot_bytes=levels.slot_bytes() if shared is not None else 0,
             resident_bytes=shared.resident_bytes() if shared is not None else 0,
-            reserved_bytes=shared.queue.upkeep().reserved_bytes() if shared is not None else 0,
+            reserved_bytes=(<NativeGrowing*>shared.queue).upkeep().reserved_bytes() if shared is not None else 0,
             max_bytes=self.segment.geometry.max_bytes if shared is not None else 0,
             grown=levels.control().grown.load(),
             shrunk=levels.control().shrunk.load(),
@@ -173,5 +173,5 @@ cdef Backend shared_body(Backend backend, what="producers"):
 cdef const Levels* levels_of(Backend backend) except NULL:
     backend.check_open()
     if isinstance(backend, GrowingBackend):
-        return &(<GrowingBackend>backend).queue.levels()
-    return &(<GrowingLocalBackend>backend).queue.levels()
+        return &(<NativeGrowing*>(<GrowingBackend>backend).queue).levels()
+    return &(<GrowingReferences*>(<LocalBackend>backend).queue).levels()

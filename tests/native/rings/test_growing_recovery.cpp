@@ -1,7 +1,6 @@
 // What the dead leave in a growing queue whose rings come and go: nothing is lost, abandoned twice, or kept for ever.
 #include <set>
 
-#include "growing/lease.hpp"
 #include "support/growing_steps.hpp"
 
 namespace queueduct::testing {
@@ -16,7 +15,7 @@ static void claim_and_die(GrowingAttachment& attached) {
   const Participant mine = attached.ledger();
   Peeked peeked;
   GrowingRing ring;
-  REQUIRE(attached.queue().peek(mine, peeked, ring) == Outcome::done);
+  REQUIRE(attached.peek(mine, peeked, ring) == Outcome::done);
   REQUIRE(claim_pop(ring, mine, peeked.span));
   attached.die();
 }
@@ -24,7 +23,7 @@ static void claim_and_die(GrowingAttachment& attached) {
 // Published, and the line still names it.
 template <class Ledger>
 static void publish_and_die(GrowingAttachment& attached, Ledger ledger) {
-  const Stage now = attached.queue().levels().stage();
+  const LevelRange now = attached.queue().levels().stage();
   const GrowingRing ring = attached.queue().levels().ring(now.written_level(), now);
   Span span;
   const std::byte item[64] = {};
@@ -43,10 +42,10 @@ static std::set<std::uint64_t> take_what_is_left(GrowingAttachment& attached) {
       continue;
     }
     ++idle;
-    const GrowingRecovery::RecoveryScan found = attached.queue().recover();
+    const GrowingQueue::RecoveryScan found = attached.queue().recover();
     const Participant mine = attached.ledger();
     if (!found.redeliverable || !attached.queue().try_redeliver(mine, found)) continue;
-    attached.queue().finish_redelivered(mine, found, &number);
+    finish_redelivered(attached.queue(), mine, found, &number);
     attached.queue().after_release(found.ring);
     numbers.insert(number);
   }
@@ -119,7 +118,7 @@ TEST(an_item_that_was_popped_is_not_buried_in_a_level_whose_tidier_died) {
   get_records(survivor, 8);
   Peeked peeked;
   GrowingRing ring;
-  REQUIRE(survivor.queue().peek(survivor.ledger(), peeked, ring) == Outcome::done);  // leaves level 0
+  REQUIRE(survivor.peek(survivor.ledger(), peeked, ring) == Outcome::done);  // leaves level 0
   for (int slot = 0; slot < 8; ++slot) segment.levels()[0].generations[slot].store(0);  // and so far the tidier came
   CHECK(!survivor.queue().recover().changed);
   for (int i = 0; i < 10; ++i) (void)survivor.flow().reclaim_some();
@@ -162,7 +161,7 @@ TEST(who_comes_late_to_a_shut_queue_opens_no_level_in_which_something_is_held) {
   get_all(survivor, 20, 80);
   shrink_if_idle(survivor, segment);
   REQUIRE(!segment.levels().is_clean(1));
-  const Stage seen = survivor.queue().levels().unchecked_stage();
+  const LevelRange seen = survivor.queue().levels().unchecked_stage();
   GrowingAttachment other(segment);
   other.queue().shut_down(false);
   (void)survivor.queue().levels().read_on(seen);  // as a get does that has looked at the stage before

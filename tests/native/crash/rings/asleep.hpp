@@ -43,7 +43,7 @@ inline void put_all(Context& context, const Scene& scene, std::uint64_t count) {
         break;
       }
       if (queue.recovery_is_due(outcome) && queue.make_room(context.attached.ledger())) continue;
-      queue.wait_for_room(1, park_limit_ns);
+      queue.wait_for_room(Outcome::full, 1, park_limit_ns);
     }
     context.history.items[id].is_in.store(true);
   }

@@ -124,7 +124,7 @@ inline Outcome put_items(Context& context, const std::vector<std::uint16_t>& len
     if (outcome == Outcome::closed) break;
     if (sabotage != Sabotage::helpless && context.queue().make_room(ledger)) continue;
     if (waits-- <= 0) break;
-    context.queue().wait_for_room(probe.put_slots[0], 300'000);
+    context.queue().wait_for_room(Outcome::full, probe.put_slots[0], 300'000);
   }
   probe.has_returned = true;
   return outcome;
