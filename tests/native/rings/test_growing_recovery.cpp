@@ -46,10 +46,52 @@ static std::set<std::uint64_t> take_what_is_left(GrowingAttachment& attached) {
     const Participant mine = attached.ledger();
     if (!found.redeliverable || !attached.queue().try_redeliver(mine, found)) continue;
     finish_redelivered(attached.queue(), mine, found, &number);
-    attached.queue().after_release(found.ring);
     numbers.insert(number);
   }
   return numbers;
+}
+
+TEST(a_redelivered_item_that_is_taken_wakes_the_next_consumer) {
+  GrowingSegment segment(small);
+  GrowingAttachment survivor(segment);
+  put_all(survivor, 0, 1);
+  {
+    GrowingAttachment victim(segment);
+    claim_and_die(victim);
+  }
+  Item item;
+  REQUIRE(survivor.queue().find(survivor.ledger(), item, run_here) == Outcome::done && item.is_redelivered);
+  GrowingAttachment producer(segment);
+  REQUIRE(producer.put_number(1) == Outcome::done);
+  const std::uint32_t asleep = survivor.queue().items().announce();
+  std::uint64_t number = 7;
+  const Target target{&number, item.bytes};
+  REQUIRE(survivor.queue().take(survivor.ledger(), item, &target, 1));
+  CHECK_EQUAL(number, 0u);
+  CHECK(survivor.queue().items().announce() != asleep);
+}
+
+TEST(a_redelivered_item_that_is_not_taken_is_found_again_and_guards_nothing) {
+  GrowingSegment segment(small);
+  GrowingAttachment survivor(segment);
+  put_all(survivor, 0, 1);
+  {
+    GrowingAttachment victim(segment);
+    claim_and_die(victim);
+  }
+  survivor.queue().recover_at_once();
+  {
+    Item item;
+    REQUIRE(survivor.queue().find(survivor.ledger(), item, run_here) == Outcome::done && item.is_redelivered);
+    CHECK(segment.lines()[survivor.ledger().number()].guarded.load() != 0);
+  }
+  CHECK_EQUAL(segment.lines()[survivor.ledger().number()].guarded.load(), 0u);
+  Item again;
+  REQUIRE(survivor.queue().find(survivor.ledger(), again, run_here) == Outcome::done && again.is_redelivered);
+  std::uint64_t number = 7;
+  const Target target{&number, again.bytes};
+  CHECK(survivor.queue().take(survivor.ledger(), again, &target, 1));
+  CHECK_EQUAL(number, 0u);
 }
 
 TEST(what_two_owners_of_one_line_held_in_two_levels_comes_again) {
