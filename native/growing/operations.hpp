@@ -150,22 +150,27 @@ class GrowingFlow {
   // Why put said unbacked.
   [[nodiscard]] int error() const noexcept { return error_.load(std::memory_order_relaxed); }
 
-  template <class ReadGuard>
-  [[nodiscard]] bool looks_gettable(ReadGuard look) const noexcept {
+  // Is it worth another try? A guard says that slots are read; OutsideGuard reads them from the file.
+  template <class Guard>
+  [[nodiscard]] bool looks_gettable(Guard guard) const noexcept {
     const LevelRange now = levels_.stage();
     if (now.is_discarded()) return true;
     const GrowingRing ring = levels_.ring(now.read_level(), now);
     const std::uint64_t position = ring.pop_position->load(std::memory_order_relaxed);
     const std::uint64_t word = ring.push_position->load(std::memory_order_relaxed);
-    if ((word & closed_bit) && LevelNumbering::position_of(word) == position) return true;  // ended, or to be left
-    if (LevelNumbering::position_of(word) == position) return now.is_shut();
-    bool is_poppable = true;
-    return !with_guard(look, ring, [&] { is_poppable = looks_poppable(ring); }) || is_poppable;
+    if (LevelNumbering::position_of(word) == position) return (word & closed_bit) || now.is_shut();  // ended, or to be left
+    if (position & closed_bit || !ring.is_current()) return true;
+    if constexpr (requires { guard.looks_poppable(now, ring, position); }) {
+      return guard.looks_poppable(now, ring, position) || !ring.is_current();
+    } else {
+      bool is_poppable = true;
+      return !with_guard(guard, ring, [&] { is_poppable = looks_poppable(ring); }) || is_poppable;
+    }
   }
 
   // `resets`: as it was when there was no room.
-  template <class ReadGuard>
-  [[nodiscard]] bool looks_puttable(ReadGuard look, std::uint64_t slots, std::uint64_t resets) const noexcept {
+  template <class Guard>
+  [[nodiscard]] bool looks_puttable(Guard guard, std::uint64_t slots, std::uint64_t resets) const noexcept {
     const LevelRange now = levels_.stage();
     if (now.is_shut() || levels_.control().resets.load(std::memory_order_relaxed) != resets) return true;
     const GrowingRing ring = levels_.ring(now.written_level(), now);
@@ -173,8 +178,12 @@ class GrowingFlow {
     if (position & closed_bit || !ring.is_current()) return true;
     if (slots > ring.claim_limit()) return false;
     if (ring.backed(position, slots) < slots) return true;
-    bool is_pushable = true;
-    return !with_guard(look, ring, [&] { is_pushable = looks_pushable(ring, position, slots); }) || is_pushable;
+    if constexpr (requires { guard.looks_pushable(now, ring, position, slots); }) {
+      return guard.looks_pushable(now, ring, position, slots) || !ring.is_current();
+    } else {
+      bool is_pushable = true;
+      return !with_guard(guard, ring, [&] { is_pushable = looks_pushable(ring, position, slots); }) || is_pushable;
+    }
   }
 
  private:

@@ -177,13 +177,13 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
   // Waits. A thread that waits for another's sake may have no line.
   [[nodiscard]] bool looks_gettable() const noexcept override {
     Participant mine;
-    if (!find_participant(mine)) return OutsideLook(levels_, file()).looks_gettable();
+    if (!find_participant(mine)) return flow_.looks_gettable(OutsideGuard(levels_, file()));
     return flow_.looks_gettable(look_of(mine));
   }
   [[nodiscard]] bool looks_puttable() const noexcept override { return looks_puttable(1, resets()); }
   [[nodiscard]] bool looks_puttable(std::uint64_t slots, std::uint64_t resets) const noexcept {
     Participant mine;
-    if (!find_participant(mine)) return OutsideLook(levels_, file()).looks_puttable(slots, resets);
+    if (!find_participant(mine)) return flow_.looks_puttable(OutsideGuard(levels_, file()), slots, resets);
     return flow_.looks_puttable(look_of(mine), slots, resets);
   }
   [[nodiscard]] bool is_worth_a_try(Outcome outcome) noexcept override { return flow_.is_worth_a_try(outcome); }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "growing/memory.hpp"
+#include "ring/claims.hpp"
 #include "segment/robust_lock.hpp"
 
 namespace queueduct {
@@ -28,7 +29,7 @@ class UpkeepLock {
   [[nodiscard]] bool enter_within(std::int64_t limit_ns) noexcept {
     if (participant_table_ == nullptr) return enter_in_process(limit_ns);
     Participant ledger;
-    if (!find_participant(ledger) || participant_table_->is_lost()) return false;  // without its file nobody is at the memory
+    if (!find_participant(*participant_table_, ledger) || participant_table_->is_lost()) return false;  // without its file nobody is at the memory
     const std::uint32_t line = ledger.number();
     participant_table_->lines()[line].intent.store(at_the_lock, std::memory_order_release);
     QUEUEDUCT_FAILPOINT("upkeep.noted");
@@ -47,7 +48,7 @@ class UpkeepLock {
     lock_.unlock();
     QUEUEDUCT_FAILPOINT("upkeep.left");
     Participant ledger;
-    if (participant_table_ != nullptr && find_participant(ledger)) ledger.clear();
+    if (participant_table_ != nullptr && find_participant(*participant_table_, ledger)) ledger.clear();
   }
   [[nodiscard]] int file() const noexcept { return participant_table_ == nullptr ? -1 : participant_table_->descriptor(); }
 
@@ -75,7 +76,7 @@ class UpkeepLock {
   template <class Use>
   void with_upkeep_lock(Use use) noexcept {
     Participant ledger;
-    if (find_participant(ledger)) {
+    if (find_participant(*participant_table_, ledger)) {
       const bool is_entered = enter_within(moment_ns);
       use();
       if (is_entered) leave();
@@ -94,13 +95,6 @@ class UpkeepLock {
   static constexpr std::uint64_t at_the_lock = Intent{Side::none, 1, 1}.packed();
   static_assert(at_the_lock != 0 && !Intent::unpack(at_the_lock).covers(Side::push, 1));
 
-  // The calling thread's line. False: it has none yet.
-  [[nodiscard]] bool find_participant(Participant& ledger) const noexcept {
-    const std::uint32_t line = participant_table_->mine_plus_one();
-    if (line == 0) [[unlikely]] return false;
-    ledger = {participant_table_->lines() + line - 1, line - 1};
-    return true;
-  }
   [[nodiscard]] bool enter_in_process(std::int64_t limit_ns) noexcept {
     if (limit_ns == 0) return lock_.try_lock(0) != Locked::no;
     return lock_.lock(0, [](std::uint32_t) { return true; }, park_limit_ns) != Locked::no;

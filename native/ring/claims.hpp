@@ -18,6 +18,14 @@
 
 namespace queueduct {
 
+// The calling thread's line. Returns false if it has none yet; after a fork it must join again.
+[[nodiscard]] inline bool find_participant(const ParticipantTable& table, Participant& participant) noexcept {
+  const std::uint32_t line = table.mine_plus_one();
+  if (line == 0) [[unlikely]] return false;
+  participant = {table.lines() + line - 1, line - 1};
+  return true;
+}
+
 // Neighbouring positions, as one look found them: their generations first, then who of the living names them (A1).
 struct Stretch {
   static constexpr std::uint64_t limit = 1024;

@@ -71,12 +71,9 @@ class RingHandle {
     return bytes <= slot_bytes_ ? 1 : (bytes + slot_bytes_ - 1) / slot_bytes_;
   }
 
-  // The calling thread's line. False: it has none yet, call join(); after a fork it must join again.
+  // The calling thread's line. Returns false if it has none yet: call join().
   [[nodiscard]] bool find_participant(Participant& ledger) const noexcept {
-    const std::uint32_t line = participant_table_.mine_plus_one();
-    if (line == 0) [[unlikely]] return false;
-    ledger = {participant_table_.lines() + line - 1, line - 1};
-    return true;
+    return queueduct::find_participant(participant_table_, ledger);
   }
   // The same as an owner word, by which this participant owns things in the segment.
   [[nodiscard]] std::uint64_t owner_word(Participant ledger) const noexcept {

@@ -124,7 +124,6 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
     uint64_t sequence_of(const ProducerLine&)
     Begun begin(ProducerLine&, uint64_t, uint64_t)
     ctypedef void (*Aside)(void (*)(void*) noexcept nogil, void*) noexcept nogil
-    void run_here(void (*)(void*) noexcept nogil, void*)
 
     cdef struct Redelivered:
         Span span

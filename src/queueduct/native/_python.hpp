@@ -35,8 +35,9 @@ class Flag {
 };
 inline bool lower(Flag& flag) noexcept { return flag.lower(); }
 
-// For a step that may last, to a caller that has the GIL.
+// Run a step that may last, whether or not the caller holds the GIL.
 inline void run_without_gil(void (*step)(void*), void* argument) {
+  if (!PyGILState_Check()) return step(argument);
   PyThreadState* const state = PyEval_SaveThread();
   step(argument);
   PyEval_RestoreThread(state);

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint64_t
 from queueduct.core._backend cimport SegmentBackend
 from queueduct.items._batches cimport Gathered
 from queueduct.items._buffers cimport Held
-from queueduct.native._native cimport Aside, Buffer, Outcome, ProducerLine, Producers, RingLease, Participant
+from queueduct.native._native cimport Buffer, Outcome, ProducerLine, Producers, RingLease, Participant
 from queueduct.rings._native cimport Item, RingHandle, Target
 
 
@@ -37,8 +37,7 @@ cdef class RingBackend(SegmentBackend):
         self, const Buffer* buffers, const char* records, uint64_t count, uint64_t in_all, int64_t deadline
     )
     cdef Outcome _put_some(
-        self, Participant ledger, const Buffer* buffers, const char* records, uint64_t done, uint64_t count, uint64_t* put,
-        Aside aside,
+        self, Participant ledger, const Buffer* buffers, const char* records, uint64_t done, uint64_t count, uint64_t* put
     ) noexcept nogil
     cdef bint _go_on_putting(
         self, Outcome outcome, uint64_t total, uint64_t slots, int64_t deadline, Participant* ledger

@@ -12,7 +12,7 @@ from queueduct.items._buffers cimport Held, as_records, borrow, scalar_of
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from queueduct.native._guard cimport watch
 from queueduct.native._native cimport (
-    Joined, Span, array_data, import_array, is_broken, item_bytes_limit, run_here, run_without_gil,
+    Joined, Span, array_data, import_array, is_broken, item_bytes_limit, run_without_gil,
 )
 from queueduct.rings._objects cimport get_object, get_objects
 
@@ -145,7 +145,7 @@ cdef class RingBackend(SegmentBackend):
                 outcome = self.queue.put_bytes(ledger, data, length, run_without_gil)
             else:
                 with nogil:
-                    outcome = self.queue.put_bytes(ledger, data, length, run_here)
+                    outcome = self.queue.put_bytes(ledger, data, length, run_without_gil)
             if outcome == Outcome.done:
                 self.after_put(waited)
                 return 1
@@ -182,10 +182,10 @@ cdef class RingBackend(SegmentBackend):
         self.find_participant(&ledger)
         while total < count:
             if in_all < LONG_COPY:
-                outcome = self._put_some(ledger, buffers, records, total, count, &put, run_without_gil)
+                outcome = self._put_some(ledger, buffers, records, total, count, &put)
             else:
                 with nogil:
-                    outcome = self._put_some(ledger, buffers, records, total, count, &put, run_here)
+                    outcome = self._put_some(ledger, buffers, records, total, count, &put)
             if outcome == Outcome.done:
                 total += put
                 self.after_put(waited)
@@ -198,14 +198,13 @@ cdef class RingBackend(SegmentBackend):
         return total
 
     cdef Outcome _put_some(
-        self, Participant ledger, const Buffer* buffers, const char* records, uint64_t done, uint64_t count, uint64_t* put,
-        Aside aside,
+        self, Participant ledger, const Buffer* buffers, const char* records, uint64_t done, uint64_t count, uint64_t* put
     ) noexcept nogil:
         cdef Span span
         cdef Outcome outcome
         if buffers is not NULL:
-            return self.queue.put_buffers(ledger, buffers + done, count - done, put[0], aside)
-        outcome = self.queue.put_records(ledger, records + done * self.slot_bytes, count - done, span, aside)
+            return self.queue.put_buffers(ledger, buffers + done, count - done, put[0], run_without_gil)
+        outcome = self.queue.put_records(ledger, records + done * self.slot_bytes, count - done, span, run_without_gil)
         put[0] = span.slots
         return outcome
 
@@ -224,12 +223,12 @@ cdef class RingBackend(SegmentBackend):
     cdef Outcome put_bytes_once(
         self, Participant ledger, ProducerLine* line, const Buffer* items, uint64_t count, uint64_t* put
     ) noexcept nogil:
-        return self.queue.put_bytes_once(ledger, line[0], items, count, put[0], run_here)
+        return self.queue.put_bytes_once(ledger, line[0], items, count, put[0], run_without_gil)
 
     cdef Outcome put_records_once(
         self, Participant ledger, ProducerLine* line, const void* data, uint64_t count, uint64_t* put
     ) noexcept nogil:
-        return self.queue.put_records_once(ledger, line[0], data, count, put[0], run_here)
+        return self.queue.put_records_once(ledger, line[0], data, count, put[0], run_without_gil)
 
     cdef int after_put(self, bint waited) except -1:
         if is_broken(self.guard):
