@@ -45,7 +45,7 @@ class BoundedQueueHandle final : public RingOperations<BoundedQueueHandle, OneRi
   static constexpr bool has_tickets = true;  // positions of items have no gaps but tombstones
 
   BoundedQueueHandle(std::byte* base, const BoundedOffsets& at, std::uint64_t capacity, std::uint64_t slot_bytes,
-              std::uint32_t participants, std::uint32_t producers, int lock_fd, Identity identity) noexcept
+                     std::uint32_t participants, std::uint32_t producers, int lock_fd, Identity identity) noexcept
       : RingOperations(words_of(*reinterpret_cast<BoundedControl*>(base + at.control)), base, at, slot_bytes,
                        {participants, producers}, lock_fd, identity, OneRing(ring_)),
         control_(reinterpret_cast<BoundedControl*>(base + at.control)),
@@ -135,7 +135,8 @@ class BoundedQueueHandle final : public RingOperations<BoundedQueueHandle, OneRi
 };
 using BoundedLease = BasicLease<BoundedQueueHandle>;
 
-// A queue of references within this process: the same ring on private memory, laid out as a segment with no participants.
+// A queue of references within this process: the same ring on private memory, laid out as a segment without
+// participants.
 template <class Claim>
 class BoundedLocal final : public LocalOperations<BoundedLocal<Claim>, Claim, Ring> {
   using Operations = LocalOperations<BoundedLocal<Claim>, Claim, Ring>;

@@ -25,7 +25,7 @@ class GrowingLocal final : public LocalOperations<GrowingLocal<Claim>, Claim, Gr
   }
   [[nodiscard]] const Levels& levels() const noexcept { return levels_; }
 
-  // What LocalOperations needs. Memory that is given back reads as zeros, and costs nothing that was promised: no guards.
+  // What LocalOperations needs. Memory that is given back reads as zeros, and no budget is promised: no guards.
   template <class Attempt>
   [[nodiscard, gnu::always_inline]] inline Outcome put_into_ring(Attempt attempt) noexcept {
     LastRings fresh;
@@ -43,7 +43,8 @@ class GrowingLocal final : public LocalOperations<GrowingLocal<Claim>, Claim, Gr
       ring = &(scratch = last.get);
     return outcome;
   }
-  [[nodiscard]] const GrowingRing* ring_of(const LocalFound& found, [[maybe_unused]] GrowingRing& scratch) const noexcept {
+  [[nodiscard]] const GrowingRing* ring_of(const LocalFound& found,
+                                           [[maybe_unused]] GrowingRing& scratch) const noexcept {
     if constexpr (is_serialized) return last_.get.stage_seen == found.stage ? &last_.get : nullptr;
     const LevelRange now = levels_.stage();
     if (now.word != found.stage) return nullptr;

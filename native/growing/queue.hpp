@@ -2,8 +2,8 @@
 // ring/operations.hpp, what is in the way of a put or a get between levels in growing/operations.hpp.
 //
 // A lease, or a redelivered item, and levels:
-// Positions  one item's for good: they run through all levels, and no position ever comes back (G6). So what comes again
-//            does so at its position, in whatever level it lies, and order of positions is order of puts.
+// Positions  one item's for good: they run through all levels, and no position ever comes back (G6). So an item is
+//            redelivered at its position, in whatever level it lies, and order of positions is order of puts.
 // Levels     a level in which something is held is drained but not released: it is not given back (M3), and until then
 //            not opened again. So what is held stays where it is, and a ring that was remembered for it stays true. A
 //            queue that would have to grow into that level waits for the release.
@@ -44,7 +44,8 @@ class GrowingRings {
 [[nodiscard]] inline std::uint64_t count_items(const Levels& levels, bool walk) noexcept {
   const LevelRange now = levels.stage();
   std::uint64_t items = 0;
-  for (std::uint32_t i = now.read_level(); i <= now.written_level(); ++i) items += count_items(levels.ring(i, now), walk);
+  for (std::uint32_t i = now.read_level(); i <= now.written_level(); ++i)
+    items += count_items(levels.ring(i, now), walk);
   return items;
 }
 
@@ -93,8 +94,8 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
     const GrowingRing& ring = last_[me.number()].get;
     return ring.stage_seen == item.stage ? &ring : nullptr;
   }
-  // One pass. Another participant may be at it: then nothing is found, unless the lock is nobody's: unclaimed. What can be
-  // redelivered is guarded until it is, or drop_guard().
+  // One pass. If another participant is at it, nothing is found; unclaimed: the lock names a participant that is not.
+  // What can be redelivered is guarded until try_redeliver() or drop_guard().
   [[nodiscard]] RecoveryScan recover() noexcept {
     RecoveryScan found;
     if (!lock_.enter(false)) {
@@ -108,7 +109,9 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
     return found;
   }
   void remember(Participant me, const RecoveryScan& found) noexcept { last_of(me).redelivered = found.ring; }
-  [[nodiscard]] const GrowingRing& remembered_ring(Participant me) const noexcept { return last_[me.number()].redelivered; }
+  [[nodiscard]] const GrowingRing& remembered_ring(Participant me) const noexcept {
+    return last_[me.number()].redelivered;
+  }
   // Not if this thread has read something else since it found what it would redeliver: that has ended the guard.
   [[nodiscard]] bool may_redeliver() const noexcept {
     Participant mine;
@@ -170,7 +173,8 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
     if (!now.is_shut() || now.is_discarded() || now.read_level() != now.written_level()) return false;
     const GrowingRing ring = levels_.ring(now.read_level(), now);
     const std::uint64_t word = ring.push_position->load(std::memory_order_relaxed);
-    return (word & closed_bit) && LevelNumbering::position_of(word) == ring.pop_position->load(std::memory_order_relaxed);
+    return (word & closed_bit) &&
+           LevelNumbering::position_of(word) == ring.pop_position->load(std::memory_order_relaxed);
   }
   [[nodiscard]] std::uint64_t count_in_rings(bool walk) const noexcept { return queueduct::count_items(levels_, walk); }
 
@@ -208,7 +212,9 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
   static constexpr std::int64_t settle_limit_ns = 100'000'000;
 
   [[nodiscard]] LastRings& last_of(Participant me) noexcept { return last_[me.number()]; }
-  [[nodiscard]] ReadGuard look_of(Participant me) const noexcept { return ReadGuard(participant_table_.lines()[me.number()]); }
+  [[nodiscard]] ReadGuard look_of(Participant me) const noexcept {
+    return ReadGuard(participant_table_.lines()[me.number()]);
+  }
   [[nodiscard]] std::uint64_t resets() const noexcept { return control().resets.load(std::memory_order_relaxed); }
 
   // What was claimed in a level that has been given back since is all published or abandoned.

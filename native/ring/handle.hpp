@@ -101,9 +101,10 @@ class RingHandle {
 
   // Puts: as many as fit now, the dead that are in the way aside. `put`: where they are and how many slots or items; of
   // full, where there was no room. busy and unbacked are a growing queue's. The length of every item was checked.
-  [[nodiscard]] virtual Outcome put_bytes(Participant me, const void* data, std::uint64_t bytes, Aside aside) noexcept = 0;
-  [[nodiscard]] virtual Outcome put_buffers(Participant me, const Buffer* items, std::uint64_t count, std::uint64_t& put,
-                                            Aside aside) noexcept = 0;
+  [[nodiscard]] virtual Outcome put_bytes(Participant me, const void* data, std::uint64_t bytes,
+                                          Aside aside) noexcept = 0;
+  [[nodiscard]] virtual Outcome put_buffers(Participant me, const Buffer* items, std::uint64_t count,
+                                            std::uint64_t& put, Aside aside) noexcept = 0;
   [[nodiscard]] virtual Outcome put_records(Participant me, const void* data, std::uint64_t count, Span& put,
                                             Aside aside) noexcept = 0;
   [[nodiscard]] virtual Outcome put_bytes_once(Participant me, ProducerLine& line, const Buffer* items,
@@ -115,8 +116,8 @@ class RingHandle {
     items().notify();
     if (has_waited && looks_puttable()) room().notify();
   }
-  // For a named producer whose predecessor was killed: find out what of its last put is in. busy: not yet known, since a
-  // participant that lives is in the way.
+  // For a named producer whose predecessor was killed: find out what of its last put is in. busy: not yet known, since
+  // a participant that lives is in the way.
   [[nodiscard]] virtual Outcome settle_producer(ProducerLine& line) noexcept = 0;
 
   // Gets: find, then make room for what was found, then take.
@@ -124,7 +125,8 @@ class RingHandle {
   [[nodiscard]] virtual Outcome find(Participant me, Item& item, Aside aside) noexcept = 0;
   // After find(): what follows, up to `limit` items; targets[i].bytes is the i-th's, of records there is one target for
   // all. Returns how many targets.
-  [[nodiscard]] virtual std::uint64_t widen(Participant me, Item& item, std::uint64_t limit, Target* targets) noexcept = 0;
+  [[nodiscard]] virtual std::uint64_t widen(Participant me, Item& item, std::uint64_t limit,
+                                            Target* targets) noexcept = 0;
   // False: another consumer was faster, find again. It wakes those who wait for what it has left.
   [[nodiscard]] virtual bool take(Participant me, Item& item, const Target* targets, std::uint64_t count) noexcept = 0;
 
@@ -170,7 +172,7 @@ class RingHandle {
   };
   template <class Control>
   [[nodiscard]] static Words words_of(Control& control) noexcept {
-    return {&control.items.word,      &control.room.word,  &control.participants_used,
+    return {&control.items.word,     &control.room.word,  &control.participants_used,
             &control.has_long_items, &control.tombstones, &control.redelivered};
   }
   // How many lines the tables have.
@@ -185,7 +187,7 @@ class RingHandle {
       : words_(words),
         slot_bytes_(slot_bytes),
         participant_table_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), tables.participants,
-                words.participants_used, identity),
+                           words.participants_used, identity),
         producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers),
                    tables.producers, participant_table_) {}
 
@@ -213,7 +215,8 @@ class RingHandle {
 };
 
 inline void Item::let_go() noexcept {
-  if (found_by_ != nullptr) [[unlikely]] std::exchange(found_by_, nullptr)->drop_guard();
+  if (found_by_ != nullptr) [[unlikely]]
+    std::exchange(found_by_, nullptr)->drop_guard();
   is_redelivered = false;
 }
 

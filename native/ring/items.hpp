@@ -147,7 +147,7 @@ template <class R, class Ledger>
   return Outcome::done;
 }
 
-// After peek() and widen_records(): take them all. The slots forget them: a queue keeps nothing alive that it has given away.
+// After peek() and widen_records(): take them all. The slots forget them: a queue keeps nothing alive that was got.
 template <class R, class Ledger>
 [[nodiscard]] bool try_take_references(const R& ring, Ledger ledger, Span span, void** references) noexcept {
   if (!claim_pop(ring, ledger, span)) return false;

@@ -40,8 +40,8 @@ class RingLease {
   // Release all of it: the line is the thread's again.
   virtual void finish(const Redelivered* items, std::uint64_t count) noexcept = 0;
 
-  // At least one item, at most `limit`, by the loop of every get (ring/operations.hpp). `dead_first`: what dead consumers had
-  // comes before what is at the front.
+  // At least one item, at most `limit`, by the loop of every get (ring/operations.hpp). `dead_first`: what dead
+  // consumers had comes before what is at the front.
   [[nodiscard]] virtual Outcome claim(Redelivered* items, std::uint64_t limit, std::uint64_t& count, bool dead_first,
                                       Aside aside) noexcept = 0;
   // The steps of it. What is at the front; done with a count of 0: another consumer was faster, try again.

@@ -1,6 +1,6 @@
 // A queue of references within a process: put and get, written once for one ring and for the levels of a growing queue.
 //
-// Roles      threads of one process. `Claim` is how they claim: under a lock that all of them hold (Serialized), or not.
+// Roles      threads of one process. `Claim` is how they claim: under one lock that all hold (Serialized), or not.
 //            `Queue` brings its rings: put_into_ring(attempt), peek(found, scratch, ring), ring_of(found, scratch),
 //            after_get(ring), each_ring(use), close_rings(immediate).
 // Invariants as ring/operations.hpp's Q1. There are no dead: a process ends with all its threads.
@@ -75,7 +75,7 @@ class LocalHandle {
   [[nodiscard]] virtual std::uint64_t count_items() const noexcept = 0;
   // Returns true if gets were ended by this call: what is left belongs to the caller.
   [[nodiscard]] virtual bool shut_down(bool immediate) noexcept = 0;
-  // For the one who throws the queue away, or has closed both its ends: what is still in it.
+  // For the owner that drops the queue, or has closed both its ends: what is still in it.
   [[nodiscard]] virtual bool try_drain(void*& reference) noexcept = 0;
   // Calls use(reference, argument) for each that is there, until it returns something else than 0.
   using Use = int (*)(void* reference, void* argument);
@@ -159,8 +159,10 @@ class LocalOperations : public LocalHandle {
     int stop = 0;
     self().each_ring([&](const Ring& ring) {
       const std::uint64_t end = ring.position_of(ring.push_position->load(std::memory_order_acquire));
-      for (std::uint64_t p = ring.position_of(ring.pop_position->load(std::memory_order_acquire)); p < end && stop == 0; ++p)
-        if (void* const reference = reinterpret_cast<void**>(ring.payload)[ring.index(p)]) stop = use(reference, argument);
+      for (std::uint64_t p = ring.position_of(ring.pop_position->load(std::memory_order_acquire)); p < end && stop == 0;
+           ++p)
+        if (void* const reference = reinterpret_cast<void**>(ring.payload)[ring.index(p)])
+          stop = use(reference, argument);
     });
     return stop;
   }

@@ -1,4 +1,4 @@
-// Put, find, take, recover, wake: the protocol of every queue of rings, written once. Bindings and stress runs call this.
+// Put, find, take, recover, wake: the protocol of every queue of rings, once. Bindings and stress runs call exactly this.
 //
 // Shape      put   try ─┬─ done ─► wake a consumer
 //                       └─ full ─► is a recovery due? ─► make room ─┬─ try again
@@ -7,14 +7,15 @@
 //                        └─ none ─► is a recovery due? ─► recover ─┬─ an item of a dead consumer: redelivered
 //                                                                  ├─ slots became free: peek again
 //                                                                  └─ nothing: the caller waits for items
-//            take  claim, or redeliver ─► copy ─► give back ─► upkeep ─► wake a producer, and a consumer if items are left
+//            take  claim ─► copy ─► give back ─► upkeep ─► wake a producer, and the next consumer if items are left
+//                  a redelivered item: take over the dead consumer's claim ─► the same
 // Roles      participants, each with its own ledger line. `Queue` brings its rings:
 //              put_into_ring(me, slots, attempt)   attempt(ring) in the ring that is written
 //              peek(me, item), ring_of(me, item)   the item at the front, and where it is; nullptr: it is there no more
-//              recover(), may_redeliver(me), drop_guard(), remember(me, found), remembered_ring(me)
+//              recover(), may_redeliver(), drop_guard(), remember(me, found), remembered_ring(me)
 //              with_guard(me, ring, use), with_full_guard(me, use)   use() may read slots that are not claimed
 //              with_upkeep_lock(use), try_with_upkeep_lock(use), as_joiner(use)
-//              after_get(ring), after_release(ring), reclaim_some(), upkeep_while_empty()   memory that can be given back
+//              after_get(ring), after_release(ring), reclaim_some(), upkeep_while_empty()   memory to be given back
 // Invariants Q1  what was found is claimed only if it is still as it was found: by the compare-and-swap of a position
 //                (I4), or of a generation (B3).
 //            Q2  the memory for an item is the caller's before the item is claimed: a failure to have it loses nothing.
@@ -76,8 +77,8 @@ class RingOperations : public RingHandle {
     return put(me, 1, aside, [&](const Ring& ring) { return try_put_records_once(ring, me, line, data, count, put_); });
   }
 
-  // For a producer: abandon what dead producers claimed, skip tombstones at the front, and send a consumer for what dead
-  // consumers had. Returns true if there may be room now.
+  // For a producer: abandon what dead producers claimed, skip tombstones at the front, and send a consumer for what
+  // dead consumers had. Returns true if there may be room now.
   [[nodiscard]] bool make_room(Participant me) noexcept {
     const RecoveryScan found = self().recover();
     if (found.redeliverable) leave_to_consumers();
@@ -126,7 +127,8 @@ class RingOperations : public RingHandle {
     if (ring != nullptr && limit > 1)
       (void)self().with_guard(me, *ring, [&] {
         if (ring->lengths != nullptr) {
-          count = widen_items(*ring, limit, item, [&](std::uint64_t i, const Peeked& each) { targets[i].bytes = each.bytes; });
+          count = widen_items(*ring, limit, item,
+                              [&](std::uint64_t i, const Peeked& each) { targets[i].bytes = each.bytes; });
         } else {
           widen_records(*ring, limit, item);
           targets[0].bytes = item.bytes;
@@ -142,9 +144,11 @@ class RingOperations : public RingHandle {
   template <class Copied>
   [[nodiscard, gnu::always_inline]] inline bool take(Participant me, Item& item, const Target* targets,
                                                      std::uint64_t count, Copied copied) noexcept {
-    if (item.is_redelivered) [[unlikely]] return take_redelivered(me, item, targets[0].to, copied);
+    if (item.is_redelivered) [[unlikely]]
+      return take_redelivered(me, item, targets[0].to, copied);
     const Ring* const ring = self().ring_of(me, item);
-    if (ring == nullptr || !claim_pop(*ring, me, item.span)) [[unlikely]] return false;  // Q1
+    if (ring == nullptr || !claim_pop(*ring, me, item.span)) [[unlikely]]
+      return false;  // Q1
     std::uint64_t position = item.span.position;
     for (std::uint64_t i = 0; i < count; ++i) {
       copy_out(*ring, position, targets[i].to, targets[i].bytes);
@@ -157,22 +161,23 @@ class RingOperations : public RingHandle {
     return true;
   }
 
-  // Whatever is tried to get: attempt(skipped), and if that finds nothing, redeliver(found) of what dead consumers had.
-  // Returns false from redeliver() if another consumer was faster.
+  // The loop of every get: attempt(skipped), and if that finds nothing, redeliver(found) of what a dead consumer had.
+  // redeliver() returns false if another consumer was faster.
   template <class Attempt, class Redeliver>
   [[nodiscard, gnu::always_inline]] inline Outcome find_by(Participant me, Aside aside, Attempt attempt,
                                                            Redeliver redeliver) noexcept {
     for (;;) {
       std::uint64_t skipped = 0;
       Outcome outcome = attempt(skipped);
-      if (outcome == Outcome::done) [[likely]] return outcome;
+      if (outcome == Outcome::done) [[likely]]
+        return outcome;
       RecoveryScan found;
       outcome = recover_for_get(me, outcome, skipped, aside, found);
       if (outcome == Outcome::done ? redeliver(found) : outcome != Outcome::moved) return outcome;
     }
   }
 
-  // Take over what recover() found. Returns false if another consumer was faster, or this thread has done something else
+  // Take over what recover() found. Returns false if another consumer was faster, or if this thread has used the queue
   // since.
   [[nodiscard]] bool try_redeliver(Participant me, const RecoveryScan& found) noexcept {
     const bool is_redelivered = self().may_redeliver() && recovery_.try_redeliver(me, found);
@@ -180,7 +185,7 @@ class RingOperations : public RingHandle {
     return is_redelivered;
   }
   [[nodiscard]] std::uint64_t try_redeliver_many(Participant me, const RecoveryScan& found, Redelivered* items,
-                                             std::uint64_t limit) noexcept {
+                                                 std::uint64_t limit) noexcept {
     const std::uint64_t count = self().may_redeliver() ? recovery_.try_redeliver_many(me, found, items, limit) : 0;
     self().drop_guard();
     return count;
@@ -204,7 +209,9 @@ class RingOperations : public RingHandle {
   }
 
   void wait_for_items(std::int64_t limit_ns) noexcept final {
-    if (self().is_ended()) [[unlikely]] return rest_.wait(items(), [this] { return !may_come_again(); }, limit_ns);
+    if (self().is_ended()) [[unlikely]]
+      return rest_.wait(
+          items(), [this] { return !may_come_again(); }, limit_ns);
     self().wait_for_front(limit_ns);
   }
 
@@ -212,15 +219,15 @@ class RingOperations : public RingHandle {
     (void)self().close_rings(immediate);
     wake_everybody();
   }
-  // Who cannot look, since another participant has the upkeep lock, does not know that it is over.
+  // While another participant has the upkeep lock nothing can be read: then the caller does not know that it is over.
   [[nodiscard]] bool may_come_again() noexcept final {
-    bool is_out = !rest_.has_this_thread_any();  // O3
+    bool is_out = !rest_.has_this_thread_any();                                                    // O3
     if (is_out) (void)self().try_with_upkeep_lock([&] { is_out = recovery_.count_out(1) != 0; });  // O1
     return is_out;
   }
 
-  // A `try_` that met a slot in mid-copy, or found nothing, looks for the dead, but not each time: guarded is a pass over
-  // the table. Nobody is declared dead by this clock; it only says when to ask.
+  // A `try_` that met a slot in mid-copy, or found nothing, looks for the dead, but not each time: that is a pass over
+  // the table. No participant is declared dead by this clock; it only says when to ask.
   [[nodiscard]] bool recovery_is_due(Outcome outcome) noexcept final {
     if (recovers_at_once_) return true;
     const std::int64_t now = monotonic_ns();
@@ -277,7 +284,8 @@ class RingOperations : public RingHandle {
                                                        Attempt attempt) noexcept {
     for (;;) {
       Outcome outcome = self().put_into_ring(me, slots, attempt);
-      if (outcome == Outcome::done) [[likely]] return outcome;
+      if (outcome == Outcome::done) [[likely]]
+        return outcome;
       outcome = recover_for_put(me, outcome, aside);
       if (outcome != Outcome::moved) return outcome;
     }
@@ -294,8 +302,8 @@ class RingOperations : public RingHandle {
   }
 
   // moved: try again; done: `found` is to be redelivered.
-  [[nodiscard, gnu::noinline]] Outcome recover_for_get(Participant me, Outcome outcome, std::uint64_t skipped, Aside aside,
-                                                       RecoveryScan& found) noexcept {
+  [[nodiscard, gnu::noinline]] Outcome recover_for_get(Participant me, Outcome outcome, std::uint64_t skipped,
+                                                       Aside aside, RecoveryScan& found) noexcept {
     if (skipped > 0) room().notify();  // Q4
     if (outcome == Outcome::corrupt || (outcome == Outcome::closed && self().is_discarded())) return outcome;
     if (outcome != Outcome::closed && !recovery_is_due(outcome)) return outcome;
@@ -352,7 +360,9 @@ class RingOperations : public RingHandle {
           return may_read_slots ? recovery_.hand_over_claims(line) : recovery_.names_nothing(line);
         });
       });
-      if (joined != ParticipantTable::Joined::table_full || tries == join_tries || participant_table_.is_full_for_good(tries)) return joined;
+      if (joined != ParticipantTable::Joined::table_full || tries == join_tries ||
+          participant_table_.is_full_for_good(tries))
+        return joined;
       self().as_joiner([this](bool may_read_slots) {
         if (may_read_slots) (void)recovery_.run();
       });

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""A queue of rings in shared memory, bounded or growing: convert, wait, raise. The protocol is native/ring/operations.hpp."""
+"""A queue of rings in shared memory: convert, wait, raise. The protocol is in native/ring/operations.hpp."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
