@@ -8,9 +8,9 @@
 namespace queueduct {
 
 // The GIL, where there is one, serialises every claim.
-using Claim = std::conditional_t<has_gil, Serialized, NoLedger>;
-using BoundedReferences = BoundedLocal<Claim>;
-using GrowingReferences = GrowingLocal<Claim>;
+using LocalClaim = std::conditional_t<has_gil, Serialized, NoLedger>;
+using BoundedReferences = BoundedLocal<LocalClaim>;
+using GrowingReferences = GrowingLocal<LocalClaim>;
 
 // For the cycle collector.
 inline int visit_references(const LocalHandle& queue, visitproc visit, void* argument) noexcept {
