@@ -121,18 +121,14 @@ class User {
   Outcome get() {
     const Participant mine = attached_.ledger();
     for (;;) {
-      Peeked peeked;
-      GrowingRing ring;
-      const Outcome outcome = attached_.peek(mine, peeked, ring);
+      Item item;
+      const Outcome outcome = attached_.queue().peek(mine, item);
       if (outcome != Outcome::done) return outcome;
-      if (!claim_pop(ring, mine, peeked.span)) continue;
-      std::vector<unsigned char> item(peeked.bytes);
-      copy_out(ring, peeked.span.position, item.data(), peeked.bytes);
-      account_.releases_begun.fetch_add(1);
-      give_back(ring, mine, peeked.span);
-      note(item.data(), item.size(), true);
+      std::vector<unsigned char> bytes(item.bytes);
+      const Target target{bytes.data(), item.bytes};
+      if (!attached_.queue().take(mine, item, &target, 1, [this] { account_.releases_begun.fetch_add(1); })) continue;
+      note(bytes.data(), bytes.size(), true);
       account_.releases_noted.fetch_add(1);
-      attached_.flow().after_get(ring);
       return outcome;
     }
   }
