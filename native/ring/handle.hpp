@@ -44,8 +44,8 @@ class Item : public Peeked {
 
   bool is_redelivered = false;  // a dead consumer had claimed it
   bool has_waited = false;      // the caller has slept: it wakes the next one if it leaves something (W4)
-  std::uint64_t seen = 0;       // of a redelivered one: the generation that was judged
-  std::uint64_t stage = 0;      // of a growing queue: when it was found
+  std::uint64_t seen;           // of a redelivered one: the generation that was judged
+  std::uint64_t stage;          // of a growing queue: when it was found
 
  private:
   template <class, class>

@@ -124,15 +124,18 @@ class BasicLease final : public RingLease {
       count = inherited.count;
       if (inherited.unclaimed || count != 0) return inherited.unclaimed ? Outcome::corrupt : Outcome::done;
     }
-    return queue_->find_by(
-        ledger_, aside,
-        [&](std::uint64_t& skipped) {
-          for (;;) {
-            const Outcome outcome = try_claim(items, limit, count, skipped);
-            if (outcome != Outcome::done || count != 0) return outcome;
-          }
-        },
-        [&](const RecoveryScan& found) { return (count = try_redeliver(found, items, limit)) != 0; });
+    std::uint64_t skipped = 0;
+    const auto attempt = [&](std::uint64_t& skipped_now) {
+      for (;;) {
+        const Outcome outcome = try_claim(items, limit, count, skipped_now);
+        if (outcome != Outcome::done || count != 0) return outcome;
+      }
+    };
+    const Outcome outcome = attempt(skipped);
+    if (outcome == Outcome::done) return outcome;
+    return queue_->recover_and_find(ledger_, outcome, skipped, aside, attempt, [&](const RecoveryScan& found) {
+      return (count = try_redeliver(found, items, limit)) != 0;
+    });
   }
 
   [[nodiscard]] Outcome try_claim(Redelivered* items, std::uint64_t limit, std::uint64_t& count,

@@ -53,9 +53,10 @@ class RingOperations : public RingHandle {
     return joined;
   }
 
-  // Puts.
+  // Puts. Those that are inlined, here and below, are so where the kind is known: its class is final.
 
-  [[nodiscard]] Outcome put_bytes(Participant me, const void* data, std::uint64_t bytes, Aside aside) noexcept final {
+  [[nodiscard, gnu::always_inline]] inline Outcome put_bytes(Participant me, const void* data, std::uint64_t bytes,
+                                                             Aside aside) noexcept final {
     return put(me, slots_for(bytes), aside, [=](const Ring& ring) { return try_put_bytes(ring, me, data, bytes); });
   }
   [[nodiscard]] Outcome put_buffers(Participant me, const Buffer* items, std::uint64_t count, std::uint64_t& put_,
@@ -101,23 +102,10 @@ class RingOperations : public RingHandle {
 
   // Gets.
 
-  [[nodiscard]] Outcome find(Participant me, Item& item, Aside aside) noexcept final {
+  [[nodiscard, gnu::always_inline]] inline Outcome find(Participant me, Item& item, Aside aside) noexcept final {
     item.let_go();
-    return find_by(
-        me, aside,
-        [&](std::uint64_t& skipped) {
-          const Outcome outcome = self().peek(me, item);
-          skipped = item.skipped;
-          return outcome;
-        },
-        [&](const RecoveryScan& found) {
-          static_cast<Peeked&>(item) = found.peeked;
-          item.seen = found.seen;
-          item.is_redelivered = true;
-          item.found_by_ = this;
-          self().remember(me, found);
-          return true;
-        });
+    const Outcome outcome = self().peek(me, item);
+    return outcome == Outcome::done ? outcome : find_slowly(me, item, outcome, aside);
   }
 
   [[nodiscard]] std::uint64_t widen(Participant me, Item& item, std::uint64_t limit, Target* targets) noexcept final {
@@ -137,7 +125,8 @@ class RingOperations : public RingHandle {
     return count;
   }
 
-  [[nodiscard]] bool take(Participant me, Item& item, const Target* targets, std::uint64_t count) noexcept final {
+  [[nodiscard, gnu::always_inline]] inline bool take(Participant me, Item& item, const Target* targets,
+                                                     std::uint64_t count) noexcept final {
     return take(me, item, targets, count, [] {});
   }
   // copied(): the items are the caller's, and nobody else's whenever it is killed from here on.
@@ -161,19 +150,17 @@ class RingOperations : public RingHandle {
     return true;
   }
 
-  // The loop of every get: attempt(skipped), and if that finds nothing, redeliver(found) of what a dead consumer had.
-  // redeliver() returns false if another consumer was faster.
+  // The loop of every get, after an attempt that found nothing: redeliver(found) of what a dead consumer had, or
+  // attempt(skipped) again. redeliver() returns false if another consumer was faster.
   template <class Attempt, class Redeliver>
-  [[nodiscard, gnu::always_inline]] inline Outcome find_by(Participant me, Aside aside, Attempt attempt,
-                                                           Redeliver redeliver) noexcept {
+  [[nodiscard]] Outcome recover_and_find(Participant me, Outcome outcome, std::uint64_t skipped, Aside aside,
+                                         Attempt attempt, Redeliver redeliver) noexcept {
     for (;;) {
-      std::uint64_t skipped = 0;
-      Outcome outcome = attempt(skipped);
-      if (outcome == Outcome::done) [[likely]]
-        return outcome;
       RecoveryScan found;
       outcome = recover_for_get(me, outcome, skipped, aside, found);
       if (outcome == Outcome::done ? redeliver(found) : outcome != Outcome::moved) return outcome;
+      outcome = attempt(skipped);
+      if (outcome == Outcome::done) return outcome;
     }
   }
 
@@ -321,6 +308,24 @@ class RingOperations : public RingHandle {
     if (found.changed) return Outcome::moved;
     if (outcome != Outcome::closed) return outcome;
     return may_come_again() ? Outcome::empty : Outcome::closed;
+  }
+
+  [[nodiscard, gnu::noinline]] Outcome find_slowly(Participant me, Item& item, Outcome outcome, Aside aside) noexcept {
+    return recover_and_find(
+        me, outcome, item.skipped, aside,
+        [&](std::uint64_t& skipped) {
+          const Outcome again = self().peek(me, item);
+          skipped = item.skipped;
+          return again;
+        },
+        [&](const RecoveryScan& found) {
+          static_cast<Peeked&>(item) = found.peeked;
+          item.seen = found.seen;
+          item.is_redelivered = true;
+          item.found_by_ = this;
+          self().remember(me, found);
+          return true;
+        });
   }
 
   template <class Copied>

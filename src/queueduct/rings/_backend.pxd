@@ -1,10 +1,11 @@
+cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.core._backend cimport SegmentBackend
 from queueduct.items._batches cimport Gathered
 from queueduct.items._buffers cimport Held
 from queueduct.native._native cimport Buffer, Outcome, ProducerLine, Producers, RingLease, Participant
-from queueduct.rings._native cimport Item, RingHandle, Target
+from queueduct.rings._native cimport RingHandle
 
 
 cdef class RingBackend(SegmentBackend):
@@ -22,6 +23,7 @@ cdef class RingBackend(SegmentBackend):
     cdef object limit_reason(self)
 
     # participants
+    @cython.final
     cdef int find_participant(self, Participant* ledger) except -1
     cdef bint has_ledger(self, Participant* ledger) noexcept
     cdef uint64_t owner_word(self, Participant ledger) noexcept
@@ -29,16 +31,13 @@ cdef class RingBackend(SegmentBackend):
     cdef Outcome settle_producer(self, ProducerLine* line) noexcept nogil
 
     # put
+    @cython.final
     cdef uint64_t slots_of(self, uint64_t length) noexcept
+    @cython.final
     cdef int check_length(self, uint64_t length) except -1
+    @cython.final
     cdef Gathered gather(self, object items)
-    cdef int _put_bytes(self, const void* data, uint64_t length, int64_t deadline) except -1
-    cdef object _put_batch(
-        self, const Buffer* buffers, const char* records, uint64_t count, uint64_t in_all, int64_t deadline
-    )
-    cdef Outcome _put_some(
-        self, Participant ledger, const Buffer* buffers, const char* records, uint64_t done, uint64_t count, uint64_t* put
-    ) noexcept nogil
+    @cython.final
     cdef bint _go_on_putting(
         self, Outcome outcome, uint64_t total, uint64_t slots, int64_t deadline, Participant* ledger
     ) except -1
@@ -48,16 +47,17 @@ cdef class RingBackend(SegmentBackend):
     cdef Outcome put_records_once(
         self, Participant ledger, ProducerLine* line, const void* data, uint64_t count, uint64_t* put
     ) noexcept nogil
+    @cython.final
     cdef int after_put(self, bint waited) except -1
+    @cython.final
     cdef bint wait_for_room(self, Outcome outcome, uint64_t slots, int64_t deadline, Participant* ledger) except -1
 
     # get
-    cdef object _get_bytes(self, int64_t deadline)
-    cdef object _room_for(self, const Item& item, Target* target)
-    cdef object _room_for_many(self, const Item& item, Target* targets, uint64_t count, list spare)
-    cdef bint _take(self, Participant ledger, Item& item, const Target* targets, uint64_t count) except -1
+    @cython.final
     cdef bint go_on_getting(self, Outcome outcome, int64_t deadline, Participant* ledger) except -1
+    @cython.final
     cdef bint wait_for_items(self, int64_t deadline, Participant* ledger) except -1
+    @cython.final
     cdef bint after_wait(self, Participant* ledger) except -1
 
     # leases

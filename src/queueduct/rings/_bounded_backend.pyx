@@ -1,18 +1,28 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""A bounded queue in shared memory: how its memory is attached, and what it says of itself."""
+"""A bounded queue: its two backends, in shared memory and within a process."""
 
 cimport cython
 
 from queueduct.core._backend cimport own_identity
 from queueduct.items._buffers cimport Held
 from queueduct.native._native cimport Identity, byte
-from queueduct.rings._native cimport BoundedOffsets, Ring, BoundedQueueHandle
+from queueduct.rings._native cimport BoundedReferences, BoundedOffsets, Ring, BoundedQueueHandle
 
 from queueduct.errors import CorruptSegment
 
 
+include "_put_get.pxi"
+
+
+cdef NativeReferences* new_references(capacity) except? NULL:
+    return BoundedReferences.make(capacity)
+
+
+include "_local.pxi"
+
+
 @cython.final
-cdef class BoundedBackend(RingBackend):
+cdef class BoundedBackend(KindBackend):
 
     def __cinit__(self, opened):
         cdef BoundedOffsets at

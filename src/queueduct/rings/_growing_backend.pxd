@@ -1,11 +1,16 @@
 cimport cython
+from libc.stdint cimport int64_t, uint64_t
 
+from queueduct.core._queue cimport Backend
+from queueduct.native._native cimport Buffer, Event, Outcome, Participant
 from queueduct.rings._backend cimport RingBackend
-from queueduct.rings._native cimport LastRings
+from queueduct.rings._native cimport Item, LastRings, NativeGrowing as NativeQueue, GrowingReferences as NativeReferences, Target
+
+include "_kind_declared.pxi"
 
 
 @cython.final
-cdef class GrowingBackend(RingBackend):
+cdef class GrowingBackend(KindBackend):
     cdef LastRings* last
 
     cdef object resident_bytes(self)

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""A growing queue in shared memory: how its memory is attached, and what it says of itself."""
+"""A growing queue: its two backends, in shared memory and within a process."""
 
 cimport cython
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
@@ -7,15 +7,25 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from queueduct.core._backend cimport own_identity
 from queueduct.items._buffers cimport Held
 from queueduct.native._native cimport Identity, byte
-from queueduct.rings._native cimport GrowingOffsets, NativeGrowing, LevelRange
+from queueduct.rings._native cimport GrowingReferences, GrowingOffsets, NativeGrowing, LevelRange
 
 import os
 
 from queueduct.errors import CorruptSegment
 
 
+include "_put_get.pxi"
+
+
+cdef NativeReferences* new_references(capacity) except? NULL:
+    return GrowingReferences.make()
+
+
+include "_local.pxi"
+
+
 @cython.final
-cdef class GrowingBackend(RingBackend):
+cdef class GrowingBackend(KindBackend):
 
     def __cinit__(self, opened):
         cdef GrowingOffsets at

@@ -3,9 +3,8 @@
 
 from libc.stdint cimport uint64_t
 
-from queueduct.rings._bounded_backend cimport BoundedBackend
+from queueduct.rings._bounded_backend cimport BoundedBackend, LocalBackend
 from queueduct.native._native cimport closed_bit
-from queueduct.rings._local cimport LocalBackend
 from queueduct.rings._native cimport BoundedReferences, Ring, BoundedQueueHandle, slots_in_use
 from queueduct.core._queue cimport Backend, Queue, checked_int, computed_deadline, held, install, is_made, sound
 
@@ -161,4 +160,4 @@ cdef const Ring* ring_of(Backend backend) except NULL:
     backend.check_open()
     if isinstance(backend, BoundedBackend):
         return &(<BoundedQueueHandle*>(<BoundedBackend>backend).queue).ring()
-    return &(<BoundedReferences*>(<LocalBackend>backend).queue).ring()
+    return &(<LocalBackend>backend).queue.ring()

@@ -3,9 +3,8 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from queueduct.rings._local cimport LocalBackend
 from queueduct.rings._native cimport GrowingReferences, GrowingRing, Levels, NativeGrowing, LevelRange
-from queueduct.rings._growing_backend cimport GrowingBackend
+from queueduct.rings._growing_backend cimport GrowingBackend, LocalBackend
 from queueduct.core._queue cimport Backend, Queue, checked_int, computed_deadline, held, install, is_made, sound
 
 from queueduct.rings import _lease as _bounded_lease
@@ -174,4 +173,4 @@ cdef const Levels* levels_of(Backend backend) except NULL:
     backend.check_open()
     if isinstance(backend, GrowingBackend):
         return &(<NativeGrowing*>(<GrowingBackend>backend).queue).levels()
-    return &(<GrowingReferences*>(<LocalBackend>backend).queue).levels()
+    return &(<LocalBackend>backend).queue.levels()

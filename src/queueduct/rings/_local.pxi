@@ -1,19 +1,18 @@
-# cython: language_level=3, binding=False, freethreading_compatible=True
-"""A queue within this process, bounded or growing: references change hands, nothing is copied or pickled."""
+# A queue within this process, bounded or growing: references change hands, nothing is copied or pickled. Compiled for
+# each kind, as _put_get.pxi is: the including module says what NativeReferences is, and how new_references() makes one.
 
-cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.list cimport PyList_New
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 from libcpp.vector cimport vector
 
+from queueduct.core._queue cimport AT_ONCE, remaining_ns
 from queueduct.native._native cimport (
-    Event, Outcome, PyTypeObject, count_each, drop_each, drop_held, has_gil, inquiry, notify_local, owned, park_limit_ns,
-    references_of, traverseproc, visitproc,
+    PyTypeObject, count_each, drop_each, drop_held, has_gil, inquiry, notify_local, owned, park_limit_ns, references_of,
+    traverseproc, visitproc,
 )
-from queueduct.rings._native cimport BoundedReferences, GrowingReferences, LocalFound, LocalHandle, visit_references
-from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
+from queueduct.rings._native cimport LocalFound, visit_references
 
 from queueduct.errors import Full, ShutDown
 
@@ -22,11 +21,7 @@ from queueduct.errors import Full, ShutDown
 cdef class LocalBackend(Backend):
 
     def __cinit__(self, capacity):
-        """``capacity`` None: it grows."""
-        if capacity is None:
-            self.queue = GrowingReferences.make()
-        else:
-            self.queue = BoundedReferences.make(capacity)
+        self.queue = new_references(capacity)
         if self.queue is NULL:
             raise MemoryError(f"no memory for a queue of capacity={capacity}")
 
@@ -198,7 +193,7 @@ cdef class LocalBackend(Backend):
 # For the cycle collector: the items are reachable from the queue.
 
 cdef int traverse(PyObject* backend, visitproc visit, void* arg) noexcept:
-    cdef LocalHandle* queue = (<LocalBackend>backend).queue
+    cdef NativeReferences* queue = (<LocalBackend>backend).queue
     cdef int stop = original_traverse(backend, visit, arg) if original_traverse is not NULL else 0
     return stop if stop or queue is NULL else visit_references(queue[0], visit, arg)
 
