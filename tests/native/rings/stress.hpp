@@ -79,7 +79,7 @@ class Receiver {
   std::vector<unsigned char> expected_;
 };
 
-// Puts its items in order, alone or in batches, and sleeps when there is no room.
+// Puts its items in order, alone or in batches, and sleeps when there is no room. The protocol is ring/operations.hpp's.
 class Producer {
  public:
   Producer(Attachment& attached, const Shape& shape, std::uint32_t me, std::uint32_t items, Tally& tally)
@@ -93,13 +93,12 @@ class Producer {
       const Outcome outcome = try_put(next, std::min(batch, items_ - next), put);
       if (outcome == Outcome::done) {
         next += static_cast<std::uint32_t>(put);
-        attached_.queue().items().notify();
+        attached_.queue().after_put(true);
         continue;
       }
       if (outcome != Outcome::full) return void(tally_.failures.fetch_add(1));
-      if (attached_.queue().recovery_is_due(outcome)) (void)attached_.queue().make_room(attached_.ledger());
       const std::size_t length = length_of_item({me_, next}, shape_);
-      attached_.queue().wait_for_room(Outcome::full, attached_.ring().slots_for(length), park_limit_ns);
+      attached_.queue().wait_for_room(outcome, attached_.ring().slots_for(length), park_limit_ns);
     }
   }
 
@@ -112,11 +111,15 @@ class Producer {
       write_item({me_, first + i}, length_of_item({me_, first + i}, shape_), buffers_[i]);
       views.push_back({buffers_[i].data(), buffers_[i].size()});
     }
-    if (count == 1) return try_put_bytes(attached_.ring(), attached_.ledger(), views[0].data, views[0].bytes);
-    if (shape_.varying) return try_put_bytes_many(attached_.ring(), attached_.ledger(), views.data(), count, put);
+    const Participant me = attached_.ledger();
+    if (count == 1) return attached_.queue().put_bytes(me, views[0].data, views[0].bytes, run_here);
+    if (shape_.varying) return attached_.queue().put_buffers(me, views.data(), count, put, run_here);
     flat_.clear();
     for (const auto& each : buffers_) flat_.insert(flat_.end(), each.begin(), each.end());
-    return try_put_records(attached_.ring(), attached_.ledger(), flat_.data(), count, put);
+    Span span;
+    const Outcome outcome = attached_.queue().put_records(me, flat_.data(), count, span, run_here);
+    put = span.slots;
+    return outcome;
   }
 
   Attachment& attached_;
@@ -129,64 +132,45 @@ class Producer {
   std::vector<unsigned char> flat_;
 };
 
-// Gets alone or in batches until the queue has ended, and sleeps when there is nothing; redelivers what the dead took.
+// Gets alone or in batches until the queue has ended, and sleeps when there is nothing.
 class Consumer {
  public:
   Consumer(Attachment& attached, const Shape& shape, std::uint32_t seed, Tally& tally)
       : attached_(attached), shape_(shape), tally_(tally), receiver_(tally, shape), random_(seed) {}
 
   void run() {
-    BoundedQueueHandle& queue = attached_.queue();
     for (;;) {
-      Peeked peeked;
-      const Outcome outcome = peek(queue.ring(), attached_.ledger(), peeked);
+      Item item;
+      item.has_waited = true;  // W4: the chain goes on
+      const Outcome outcome = attached_.queue().find(attached_.ledger(), item, run_here);
       if (outcome == Outcome::done) {
-        take(peeked);
+        take(item);
         continue;
       }
       if (outcome == Outcome::corrupt) return void(tally_.failures.fetch_add(1));
-      if (outcome == Outcome::closed || queue.recovery_is_due(outcome)) {
-        const Recovery::RecoveryScan found = queue.recovery().run();
-        if (found.unclaimed) return void(tally_.failures.fetch_add(1));
-        if (found.redeliverable && queue.recovery().try_redeliver(attached_.ledger(), found)) {
-          deliver(found.peeked, {found.peeked.bytes}, false);
-          continue;
-        }
-        if (found.changed || found.redeliverable) continue;
-      }
       if (outcome == Outcome::closed) return;
-      queue.wait_for_items(park_limit_ns);
+      attached_.queue().wait_for_items(park_limit_ns);
     }
   }
 
  private:
-  void take(Peeked peeked) {
-    const std::uint64_t limit = random_() % 3 == 0 ? 1 + random_() % 6 : 1;
-    std::vector<std::uint64_t> lengths(limit, peeked.bytes);
-    if (shape_.varying) {
-      lengths.resize(widen_bytes(attached_.ring(), limit, lengths.data(), peeked));
-    } else {
-      widen_records(attached_.ring(), limit, peeked);
-      lengths.assign(peeked.span.slots, shape_.slot_bytes);
-    }
-    if (claim_pop(attached_.ring(), attached_.ledger(), peeked.span)) deliver(peeked, lengths, true);
-  }
+  static constexpr std::uint64_t most = 6;
 
-  void deliver(const Peeked& peeked, const std::vector<std::uint64_t>& lengths, bool in_order) {
-    std::vector<std::vector<unsigned char>> out;
-    std::uint64_t position = peeked.span.position;
-    for (const std::uint64_t length : lengths) {
-      out.emplace_back(length);
-      copy_out(attached_.ring(), position, out.back().data(), length);
-      position += attached_.ring().slots_for(length);
+  void take(Item& item) {
+    const bool in_order = !item.is_redelivered;
+    Target targets[most];
+    std::vector<unsigned char> out[most];
+    const std::uint64_t limit = random_() % 3 == 0 ? 1 + random_() % most : 1;
+    const std::uint64_t count = attached_.queue().widen(attached_.ledger(), item, limit, targets);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      out[i].resize(targets[i].bytes);
+      targets[i].to = out[i].data();
     }
-    if (in_order)
-      give_back(attached_.ring(), attached_.ledger(), peeked.span);
-    else
-      Recovery::release_redelivered(attached_.queue().ring(), attached_.ledger(), peeked.span);
-    attached_.queue().room().notify();
-    if (looks_poppable(attached_.ring())) attached_.queue().items().notify();  // W4: the chain goes on
-    for (const auto& item : out) receiver_.receive(item.data(), item.size(), in_order);
+    if (!attached_.queue().take(attached_.ledger(), item, targets, count)) return;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::size_t length = shape_.varying ? out[i].size() : shape_.slot_bytes;  // records lie in a row
+      for (std::size_t at = 0; at < out[i].size(); at += length) receiver_.receive(out[i].data() + at, length, in_order);
+    }
   }
 
   Attachment& attached_;
