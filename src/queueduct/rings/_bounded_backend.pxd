@@ -4,7 +4,9 @@ from libc.stdint cimport int64_t, uint64_t
 from queueduct.core._queue cimport Backend
 from queueduct.native._native cimport Buffer, Event, Outcome, Participant
 from queueduct.rings._backend cimport RingBackend
-from queueduct.rings._native cimport BoundedQueueHandle as NativeQueue, BoundedReferences as NativeReferences, Item, Target
+from queueduct.rings._native cimport (
+    BoundedQueueHandle as NativeQueue, BoundedReferences as NativeReferences, Item, Target,
+)
 
 include "_kind_declared.pxi"
 

@@ -5,7 +5,8 @@ cdef class KindBackend(RingBackend):
     cdef inline NativeQueue* native(self) noexcept nogil
     @cython.final
     cdef Outcome _put_some(
-        self, Participant ledger, const Buffer* buffers, const char* records, uint64_t done, uint64_t count, uint64_t* put
+        self, Participant ledger, const Buffer* buffers, const char* records, uint64_t done, uint64_t count,
+        uint64_t* put
     ) noexcept nogil
     @cython.final
     cdef inline object _room_for(self, const Item& item, Target* target)

@@ -107,13 +107,15 @@ cdef class KindBackend(RingBackend):
 
     @cython.final
     cdef Outcome _put_some(
-        self, Participant ledger, const Buffer* buffers, const char* records, uint64_t done, uint64_t count, uint64_t* put
+        self, Participant ledger, const Buffer* buffers, const char* records, uint64_t done, uint64_t count,
+        uint64_t* put
     ) noexcept nogil:
         cdef Span span
         cdef Outcome outcome
         if buffers is not NULL:
             return self.native().put_buffers(ledger, buffers + done, count - done, put[0], run_without_gil)
-        outcome = self.native().put_records(ledger, records + done * self.slot_bytes, count - done, span, run_without_gil)
+        records += done * self.slot_bytes
+        outcome = self.native().put_records(ledger, records, count - done, span, run_without_gil)
         put[0] = span.slots
         return outcome
 

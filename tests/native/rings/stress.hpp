@@ -79,7 +79,7 @@ class Receiver {
   std::vector<unsigned char> expected_;
 };
 
-// Puts its items in order, alone or in batches, and sleeps when there is no room. The protocol is ring/operations.hpp's.
+// Puts its items in order, alone or in batches, and sleeps when there is no room.
 class Producer {
  public:
   Producer(Attachment& attached, const Shape& shape, std::uint32_t me, std::uint32_t items, Tally& tally)
@@ -169,7 +169,8 @@ class Consumer {
     if (!attached_.queue().take(attached_.ledger(), item, targets, count)) return;
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::size_t length = shape_.varying ? out[i].size() : shape_.slot_bytes;  // records lie in a row
-      for (std::size_t at = 0; at < out[i].size(); at += length) receiver_.receive(out[i].data() + at, length, in_order);
+      for (std::size_t at = 0; at < out[i].size(); at += length)
+        receiver_.receive(out[i].data() + at, length, in_order);
     }
   }
 

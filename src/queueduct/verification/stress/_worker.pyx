@@ -159,12 +159,12 @@ cdef AnyWorker* make(
     if kind == "bounded":
         (<BoundedBackend?>backend).find_participant(&ledger)
         return make_worker(
-            StressedBounded((<BoundedQueueHandle*>(<BoundedBackend>backend).queue)[0], ledger), row_clock, writer, plan, head[0], line[0]
+            StressedBounded((<BoundedBackend>backend).native()[0], ledger), row_clock, writer, plan, head[0], line[0]
         )
     if kind == "growing":
         (<GrowingBackend?>backend).find_participant(&ledger)
         return make_worker(
-            StressedGrowing((<NativeGrowing*>(<GrowingBackend>backend).queue)[0], ledger), row_clock, writer, plan, head[0], line[0]
+            StressedGrowing((<GrowingBackend>backend).native()[0], ledger), row_clock, writer, plan, head[0], line[0]
         )
     if kind == "slots":
         (<SlotsBackend?>backend)._me()
