@@ -1,6 +1,6 @@
 """The overwriting queue: its locks, its journal and its shelf, under kills at every step.
 
-The algorithm reads like the native one: puts and gets in `steps`, leases in `leasing`.
+The algorithm reads like the native one: puts and gets in `steps`, leases in `lease`.
 `python -m models.overwriting --help` runs it.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from models.command import Command, words
+from models.core.command import Command, words
 from models.overwriting.campaign import CAMPAIGN
 from models.overwriting.rules import VARIANTS, Configuration
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from models.campaign import Campaign, Case
+from models.core.campaign import Campaign, Case
+from models.core.search import STUCK
 from models.overwriting.model import OverwritingModel
 from models.overwriting.rules import Configuration
 from models.overwriting.world import LOST, MISCOUNTED, TORN
-from models.search import STUCK
 
 # The smallest world that shows each mistake.
 BROKEN: tuple[Case[Configuration], ...] = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from models.core.search import Transition, Violation
 from models.overwriting.rules import Configuration
 from models.overwriting.steps import STEPS
 from models.overwriting.world import (
@@ -21,7 +22,6 @@ from models.overwriting.world import (
     World,
     first_step,
 )
-from models.search import Transition, Violation
 
 
 class OverwritingState(NamedTuple):

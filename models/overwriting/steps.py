@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from models.overwriting.leasing import LEASE_STEPS, after_unlock, claim_for_shelf
+from models.overwriting.lease import LEASE_STEPS, after_unlock, claim_for_shelf
 from models.overwriting.world import (
     DISORDERED,
     FINISHED,

@@ -1,6 +1,6 @@
 """The slots, their two index queues and their recovery, under kills at every step.
 
-The algorithm reads like the native one: `claiming`, `pushing`, `working`, `recovering`.
+The algorithm reads like the native one: `queue_claim`, `queue_push`, `participants`, `recovery`.
 `python -m models.slots --help` runs it.
 """
 

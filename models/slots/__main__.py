@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from models.command import Command
+from models.core.command import Command
 from models.slots.campaign import CAMPAIGN
 from models.slots.rules import VARIANTS, Configuration
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from models.campaign import Campaign, Case
-from models.search import STUCK
+from models.core.campaign import Campaign, Case
+from models.core.search import STUCK
 from models.slots.model import SlotsModel
 from models.slots.rules import Configuration
 from models.slots.world import CORRUPT, DOUBLED, LOST, SHARED

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from models.search import Transition, Violation
-from models.slots import repeating
+from models.core.search import Transition, Violation
+from models.slots import put_once
 from models.slots.memory import Memory, replaced
+from models.slots.participants import consuming, producing
 from models.slots.rules import Configuration
-from models.slots.working import consuming, producing
 from models.slots.world import DEAD, FINISHED, PromiseBroken, Step, World
 
 
@@ -40,8 +40,7 @@ class SlotsModel:
     def initial(self) -> SlotsState:
         size = self._configuration
         putting = [
-            repeating.living(number) if size.once else producing(number * size.items)
-            for number in range(size.producers)
+            put_once.living(number) if size.once else producing(number * size.items) for number in range(size.producers)
         ]
         return SlotsState(Memory.initial(size.slots), (*putting, *[consuming()] * size.consumers), size.kills)
 

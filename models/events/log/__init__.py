@@ -1,0 +1,10 @@
+"""The log of events: its lock, chunks and readers, under kills at every step.
+
+The algorithm reads like the native one: `lock`, `repair`, `chunks`, `writer`, `reader`.
+`python -m models.events.log --help` runs it.
+"""
+
+from models.events.log.model import EventsModel
+from models.events.log.rules import LOG, VARIANTS, Configuration
+
+__all__ = ["LOG", "VARIANTS", "Configuration", "EventsModel"]

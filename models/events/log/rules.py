@@ -1,0 +1,160 @@
+"""Which algorithm is searched, and how big the world is.
+
+`log` is the algorithm. Every other variant breaks one of its rules, and must be caught.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from models.events.log.memory import DURABLE, EPHEMERAL
+
+# What a reader does: two kinds that are registered from the begin, three that subscribe, and one
+# that reads by position and is not registered.
+EARLIEST, LATEST, NAMED, LOOKER = "earliest", "latest", "named", "looker"
+READER_ROLES = (EPHEMERAL, DURABLE, EARLIEST, LATEST, NAMED, LOOKER)
+CLEAR, KEEP_LAST = "c", "k"
+# How many items each operation puts, and how long they are.
+OPERATIONS = {"1": (1, 0), "2": (2, 0), "l": (1, 1), "x": (1, 2), CLEAR: (0, 0), KEEP_LAST: (0, 0)}
+PROCESSES_MAX = 6
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of the algorithm; a broken variant switches one off."""
+
+    lock_has_sequence: bool = True
+    line_is_orphaned_before_reuse: bool = True
+    dead_owner_is_replaced: bool = True
+    taker_repairs: bool = True
+    orphan_is_repaired: bool = True
+    repair_finishes_clear: bool = True
+    repair_cuts_chunks_to_end: bool = True
+    repair_unmakes_empty_chunk: bool = True
+    repair_forgets_blocks: bool = True
+    head_moved_before_free: bool = True
+    items_before_end: bool = True
+    described_before_made: bool = True
+    one_line_stays_spare: bool = True
+    start_before_end: bool = True
+    places_hold_chunks: bool = True
+    dropped_before_freed: bool = True
+    place_moves_after_copy: bool = True
+    idle_reader_moves: bool = True
+    durable_place_is_committed: bool = True
+    copy_is_validated: bool = True
+    look_is_validated: bool = True
+    jump_stays_before_end: bool = True
+    search_is_repeated: bool = True
+    kind_stored_last: bool = True
+    subscribed_under_lock: bool = True
+    dead_readers_are_buried: bool = True
+    place_of_the_dead_is_read_again: bool = True
+
+
+LOG = "log"
+
+VARIANTS: dict[str, Rules] = {
+    LOG: Rules(),
+    "no-sequence": Rules(lock_has_sequence=False),
+    "no-orphan": Rules(line_is_orphaned_before_reuse=False),
+    "no-take-over": Rules(dead_owner_is_replaced=False),
+    "no-repair": Rules(taker_repairs=False),
+    "orphan-taken-as-free": Rules(orphan_is_repaired=False),
+    "repair-leaves-clear": Rules(repair_finishes_clear=False),
+    "repair-leaves-chunks-beyond-end": Rules(repair_cuts_chunks_to_end=False),
+    "repair-leaves-empty-chunk": Rules(repair_unmakes_empty_chunk=False),
+    "repair-keeps-blocks": Rules(repair_forgets_blocks=False),
+    "free-before-head": Rules(head_moved_before_free=False),
+    "end-before-items": Rules(items_before_end=False),
+    "made-before-described": Rules(described_before_made=False),
+    "no-spare-line": Rules(one_line_stays_spare=False),
+    "clear-end-first": Rules(start_before_end=False),
+    "free-under-readers": Rules(places_hold_chunks=False),
+    "free-before-drop": Rules(dropped_before_freed=False),
+    "move-before-copy": Rules(place_moves_after_copy=False),
+    "idle-reader-stays": Rules(idle_reader_moves=False),
+    "durable-place-follows": Rules(durable_place_is_committed=False),
+    "copy-without-validation": Rules(copy_is_validated=False),
+    "look-without-validation": Rules(look_is_validated=False),
+    "jump-beyond-end": Rules(jump_stays_before_end=False),
+    "search-once": Rules(search_is_repeated=False),
+    "kind-first": Rules(kind_stored_last=False),
+    "subscribe-without-lock": Rules(subscribed_under_lock=False),
+    "no-burial": Rules(dead_readers_are_buried=False),
+    "buried-by-an-old-look": Rules(place_of_the_dead_is_read_again=False),
+}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The size of the world.
+
+    Lines 0 … are the writers, each with its operations in turn: 1 and 2 put so many items at once,
+    l and x put a long item and a longer one, each of which needs a chunk made for it or for a
+    longer one, c clears, k keeps the last item. Then come the readers; with
+    `short_sessions` each of them begins a session for every item. A newcomer, if any, takes a dead line.
+    """
+
+    writers: tuple[str, ...] = ("1",)
+    readers: tuple[str, ...] = (EPHEMERAL,)
+    newcomer: str = ""
+    kills: int = 0
+    chunk_items: int = 1
+    chunk_lines: int = 4
+    blocks: int = 2
+    may_drop: bool = False
+    short_sessions: bool = False
+    variant: str = LOG
+
+    def __post_init__(self) -> None:
+        for name in ("chunk_items", "blocks"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1: {name}={getattr(self, name)}")
+        if self.chunk_lines < 2:
+            raise ValueError(f"chunk_lines must be at least 2: chunk_lines={self.chunk_lines}")
+        if self.kills < 0:
+            raise ValueError(f"kills must not be negative: kills={self.kills}")
+        if not self.writers or len(self.writers) + len(self.readers) > PROCESSES_MAX:
+            raise ValueError(f"1 writer or more, and at most {PROCESSES_MAX} participants: {self}")
+        for program in (*self.writers, self.newcomer):
+            if set(program) - set(OPERATIONS):
+                raise ValueError(f"a writer's operations are {', '.join(OPERATIONS)}: {program!r}")
+        for role in self.readers:
+            if role not in READER_ROLES:
+                raise ValueError(f"no such reader: {role!r}; try {', '.join(READER_ROLES)}")
+        if sum(role in (DURABLE, NAMED) for role in self.readers) > 1:
+            raise ValueError(f"at most one durable reader: readers={self.readers}")
+        if self.variant not in VARIANTS:
+            raise ValueError(f"no such variant: {self.variant!r}; try {', '.join(VARIANTS)}")
+
+    @property
+    def is_sound(self) -> bool:
+        return self.variant == LOG
+
+    @property
+    def processes(self) -> int:
+        return len(self.writers) + len(self.readers)
+
+    @cached_property
+    def rules(self) -> Rules:
+        return VARIANTS[self.variant]
+
+    @cached_property
+    def programs(self) -> tuple[str, ...]:
+        """By author: the writers, and last the newcomer, whatever line it takes."""
+        return (*self.writers, self.newcomer)
+
+    def item(self, author: int, operation: int, done: int) -> int:
+        """A number of its own for every item."""
+        before = sum(OPERATIONS[name][0] for name in self.programs[author][:operation])
+        return 10 * author + before + done
+
+    def __str__(self) -> str:
+        return (
+            f"{self.variant} W={','.join(self.writers)} R={','.join(self.readers)} "
+            f"N={self.newcomer or '-'} K={self.kills} chunk={self.chunk_items} "
+            f"lines={self.chunk_lines} blocks={self.blocks}{' drops' if self.may_drop else ''}"
+            f"{' short' if self.short_sessions else ''}"
+        )

@@ -1,0 +1,117 @@
+"""What a participant can see when it takes a step."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, TypeVar
+
+from models.events.log.memory import DURABLE, EPHEMERAL, NONE, Memory, ReaderLine
+from models.events.log.rules import Configuration
+
+
+class Step(Protocol):
+    """The next atomic step of a participant: program counter and registers in one.
+
+    Steps are named tuples, and tuples of different classes with equal fields are equal.
+    So each class has a last field `at` with its own name, which also labels the trace.
+    """
+
+    @property
+    def at(self) -> str: ...
+
+    def run(self, world: World, me: int) -> Outcome: ...
+
+
+class Continuation(Protocol):
+    """What comes after: it only looks at what the lock protects, and so costs no step."""
+
+    def follow(self, world: World, memory: Memory, me: int) -> Step: ...
+
+
+# None: it sleeps until something changes.
+Outcome = tuple[Memory, Step] | None
+
+StepClass = TypeVar("StepClass", bound=type)
+UNDER_LOCK: set[type] = set()
+
+
+def under_lock(step_class: StepClass) -> StepClass:
+    """Marks a step that only the holder of the lock may take."""
+    UNDER_LOCK.add(step_class)
+    return step_class
+
+
+class PromiseBroken(Exception):
+    """Raised by a step that sees something that must never be seen."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+SHARED = "shared"
+TORN = "torn"
+CORRUPT = "corrupt"
+LOST = "lost"
+REPEATED = "repeated"
+LEAKED = "leaked"
+UNFINISHED = "unfinished"
+UNCLEARED = "uncleared"
+
+
+class Ended(NamedTuple):
+    at: str
+
+    def run(self, world: World, me: int) -> Outcome:
+        raise AssertionError(f"a participant that ended takes no step: line={me}, at={self.at}")
+
+
+DEAD = Ended("dead")
+FINISHED = Ended("finished")
+
+
+class World:
+    """The memory, and the oracles: who is dead, and whether all work is done."""
+
+    __slots__ = ("configuration", "memory", "rules", "steps")
+
+    def __init__(self, configuration: Configuration, memory: Memory, steps: tuple[Step, ...]) -> None:
+        self.configuration = configuration
+        self.rules = configuration.rules
+        self.memory = memory
+        self.steps = steps
+
+    def is_dead(self, line: int) -> bool:
+        return self.steps[line] is DEAD
+
+    def writers_are_done(self) -> bool:
+        """Of the writers' lines, and so of a newcomer, which takes only those."""
+        steps = self.steps[: len(self.configuration.writers)]
+        return all(step is DEAD or step is FINISHED for step in steps)
+
+
+def needs_cleared(memory: Memory, line: ReaderLine) -> bool:
+    """Is it a durable reader that holds back what was cleared?"""
+    return line.kind == DURABLE and not line.is_dropped and line.place < memory.start.position
+
+
+def may_be_buried(world: World, memory: Memory, line: ReaderLine) -> bool:
+    """An ephemeral reader is gone with its process, a durable one needs nothing that was cleared once it is dead.
+
+    Who holds an ephemeral one is asked here, since asking it later shows nothing new.
+    """
+    if line.kind == EPHEMERAL:
+        return line.holder is None and world.rules.dead_readers_are_buried
+    return needs_cleared(memory, line)
+
+
+def somebody_to_bury(world: World, memory: Memory) -> bool:
+    """Is anybody dead who holds something back?"""
+    return any(line.holder is None and may_be_buried(world, memory, line) for line in memory.readers)
+
+
+def least_place(memory: Memory) -> tuple[int, int | None]:
+    """What the slowest reader needs, and its line; all places at once."""
+    places = [
+        (line.place, index) for index, line in enumerate(memory.readers) if line.kind != NONE and not line.is_dropped
+    ]
+    return min(places) if places else (memory.start.position, None)

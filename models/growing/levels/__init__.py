@@ -1,0 +1,11 @@
+"""The levels of the growing queue: closing, opening, moving and resetting them, under kills at every step.
+
+What a ring does within itself is the model of ring: here a dead producer's slot is buried, and a dead
+consumer's item adopted, in one step of whoever lives.
+`python -m models.growing.levels --help` runs it.
+"""
+
+from models.growing.levels.model import LevelsModel
+from models.growing.levels.rules import LEVELS, VARIANTS, Configuration
+
+__all__ = ["LEVELS", "VARIANTS", "Configuration", "LevelsModel"]

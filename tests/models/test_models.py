@@ -1,0 +1,385 @@
+"""The models find every planted mistake, and find none in the algorithm."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Generic, Protocol, TypeVar
+
+import pytest
+
+from models import overwriting, slots
+from models import ring as bounded_ledger
+from models.core.campaign import Campaign, Case
+from models.core.command import Command
+from models.core.search import Model, Transition, explore
+from models.events import cuts as events_cuts
+from models.events import log as events_log
+from models.events.cuts.__main__ import COMMAND as CUTS_COMMAND
+from models.events.cuts.campaign import CAMPAIGN as CUTS_CAMPAIGN
+from models.events.log.__main__ import COMMAND as LOG_COMMAND
+from models.events.log.campaign import CAMPAIGN as LOG_CAMPAIGN
+from models.growing import levels as growing_levels
+from models.growing import plans as growing_plans
+from models.growing import read_guard as growing_looks
+from models.growing.levels.__main__ import COMMAND as LEVELS_COMMAND
+from models.growing.levels.campaign import CAMPAIGN as LEVELS_CAMPAIGN
+from models.growing.plans.__main__ import COMMAND as PLANS_COMMAND
+from models.growing.plans.campaign import CAMPAIGN as PLANS_CAMPAIGN
+from models.growing.read_guard.__main__ import COMMAND as LOOKS_COMMAND
+from models.growing.read_guard.campaign import CAMPAIGN as LOOKS_CAMPAIGN
+from models.overwriting.__main__ import COMMAND as OVERWRITING_COMMAND
+from models.overwriting.campaign import CAMPAIGN as OVERWRITING_CAMPAIGN
+from models.ring.__main__ import COMMAND as LEDGER_COMMAND
+from models.ring.campaign import CAMPAIGN as LEDGER_CAMPAIGN
+from models.slots.__main__ import COMMAND as SLOTS_COMMAND
+from models.slots.campaign import CAMPAIGN as SLOTS_CAMPAIGN
+
+STATE_LIMIT = 500_000
+
+
+CAMPAIGNS: dict[str, Campaign[Any]] = {
+    "bounded_ledger": LEDGER_CAMPAIGN,
+    "events_log": LOG_CAMPAIGN,
+    "events_cuts": CUTS_CAMPAIGN,
+    "overwriting": OVERWRITING_CAMPAIGN,
+    "slots": SLOTS_CAMPAIGN,
+    "growing_levels": LEVELS_CAMPAIGN,
+    "growing_plans": PLANS_CAMPAIGN,
+    "growing_looks": LOOKS_CAMPAIGN,
+}
+SOUND = {
+    "bounded_ledger": bounded_ledger.LEDGER,
+    "events_log": events_log.LOG,
+    "events_cuts": events_cuts.CUTS,
+    "overwriting": overwriting.RING,
+    "slots": slots.SLOTS,
+    "growing_levels": growing_levels.LEVELS,
+    "growing_plans": growing_plans.PLANS,
+    "growing_looks": growing_looks.LOOKS,
+}
+VARIANTS = {
+    "bounded_ledger": set(bounded_ledger.VARIANTS),
+    "events_log": set(events_log.VARIANTS),
+    "events_cuts": set(events_cuts.VARIANTS),
+    "overwriting": set(overwriting.VARIANTS),
+    "slots": set(slots.VARIANTS),
+    "growing_levels": set(growing_levels.VARIANTS),
+    "growing_plans": set(growing_plans.VARIANTS),
+    "growing_looks": set(growing_looks.VARIANTS),
+}
+COMMANDS: list[Command[Any]] = [
+    LEDGER_COMMAND,
+    LOG_COMMAND,
+    CUTS_COMMAND,
+    OVERWRITING_COMMAND,
+    SLOTS_COMMAND,
+    LEVELS_COMMAND,
+    PLANS_COMMAND,
+    LOOKS_COMMAND,
+]
+
+SOUND_CASES = [(name, case) for name, campaign in CAMPAIGNS.items() for case in campaign.sound]
+BROKEN_CASES = [(name, case) for name, campaign in CAMPAIGNS.items() for case in campaign.broken]
+SIZES_OF_BROKEN = sorted(
+    {(name, replace(case.configuration, variant=SOUND[name])) for name, case in BROKEN_CASES}, key=str
+)
+
+
+def is_big(size: Any) -> bool:
+    """A search of several seconds, or of tens."""
+    if isinstance(size, bounded_ledger.Configuration):
+        return size.is_sound and (size.kills > 1 or size.consumers > 2)
+    if not isinstance(size, growing_levels.Configuration):
+        return False
+    if size.is_sound:
+        return size.producers == (3, 1) or size.consumers > 1
+    return size.variant in ("no-second-look", "nobody-follows")
+
+
+def with_marks(name: str, size: Any, given: Any) -> Any:
+    return pytest.param(name, given, marks=[pytest.mark.long] if is_big(size) else [])
+
+
+@pytest.mark.parametrize(("name", "case"), SOUND_CASES, ids=str)
+def test_the_algorithm_survives_a_kill_at_every_step(name: str, case: Case[Any]) -> None:
+    report = CAMPAIGNS[name].run(case, state_limit=STATE_LIMIT)
+    assert report.result.is_clean, "\n".join(map(str, report.result.counterexamples.values()))
+    assert report.result.accepted
+
+
+@pytest.mark.parametrize(
+    ("name", "case"), [with_marks(name, case.configuration, case) for name, case in BROKEN_CASES], ids=str
+)
+def test_a_broken_rule_is_caught_as_what_it_breaks(name: str, case: Case[Any]) -> None:
+    report = CAMPAIGNS[name].run(case, state_limit=STATE_LIMIT)
+    assert case.expected in report.result.counts
+
+
+@pytest.mark.parametrize(("name", "size"), [with_marks(name, size, size) for name, size in SIZES_OF_BROKEN], ids=str)
+def test_the_algorithm_is_clean_wherever_a_broken_rule_is_caught(name: str, size: Any) -> None:
+    assert explore(CAMPAIGNS[name].model(size), state_limit=STATE_LIMIT).is_clean
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_every_broken_variant_stands_in_both_campaigns(name: str) -> None:
+    for cases in (CAMPAIGNS[name].short, CAMPAIGNS[name].long):
+        assert {case.configuration.variant for case in cases} == VARIANTS[name]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "case",
+    [case for case in LEDGER_CAMPAIGN.broken if case.configuration.lines <= 3 and case.configuration.kills < 2],
+    ids=lambda case: case.configuration.variant,
+)
+def test_keeping_idle_recoveries_changes_no_conviction(case: Case[bounded_ledger.Configuration]) -> None:
+    exact = replace(case, configuration=replace(case.configuration, is_exact=True))
+    assert case.expected in LEDGER_CAMPAIGN.run(exact, state_limit=STATE_LIMIT).result.counts
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        bounded_ledger.Configuration(consumers=2, kills=2),
+        bounded_ledger.Configuration(producers=2, kills=2),
+        bounded_ledger.Configuration(items=3, item_slots=(1, 2), kills=2),
+        bounded_ledger.Configuration(rejoins=1, kills=2),
+    ],
+    ids=str,
+)
+def test_keeping_idle_recoveries_changes_no_acquittal(size: bounded_ledger.Configuration) -> None:
+    model = bounded_ledger.LedgerModel(replace(size, is_exact=True))
+    assert explore(model, state_limit=STATE_LIMIT).is_clean
+
+
+State = TypeVar("State", bound=Hashable)
+
+
+class Named(Protocol):
+    @property
+    def at(self) -> str: ...
+
+
+class Stepped(Model[State], Protocol):
+    def steps(self, state: State) -> tuple[Named, ...]: ...
+
+
+class Recorder(Generic[State]):
+    """Notes which step of a model followed which."""
+
+    def __init__(self, model: Stepped[State]) -> None:
+        self._model = model
+        self.initial = model.initial
+        self.is_accepted = model.is_accepted
+        self.describe = model.describe
+        self.seen: set[tuple[str, str]] = set()
+
+    def successors(self, state: State) -> Iterator[Transition[State]]:
+        for transition in self._model.successors(state):
+            steps = self._model.steps(state), self._model.steps(transition.state)
+            for before, after in zip(*steps, strict=True):
+                if before is not after:
+                    self.seen.add((before.at, after.at))
+            yield transition
+
+
+def seen_in(models: Iterable[Stepped[Any]]) -> set[tuple[str, str]]:
+    seen: set[tuple[str, str]] = set()
+    for model in models:
+        recorder = Recorder(model)
+        assert explore(recorder, state_limit=STATE_LIMIT).is_clean
+        seen |= recorder.seen
+    return seen
+
+
+def test_the_search_reaches_the_rare_ways_through_recovery() -> None:
+    seen = seen_in(
+        bounded_ledger.LedgerModel(size)
+        for size in (
+            bounded_ledger.Configuration(items=2, item_slots=(2,), consumers=2, kills=2),
+            bounded_ledger.Configuration(producers=2, item_slots=(2,), kills=1),
+            bounded_ledger.Configuration(rejoins=1, kills=1),
+            bounded_ledger.Configuration(consumers=3),
+        )
+    )
+    adopts = "adopt: compare-and-swap generation to adopted"
+    reads_head = "recover: read generation of the head"
+    frees = "recover: compare-and-swap to free"
+    assert {
+        ("put: compare-and-swap push_position", "put: clear intent of the lost claim"),
+        ("get: compare-and-swap pop_position", "get: clear intent of the lost claim"),
+        ("get: compare-and-swap pop_position", "get: release a slot"),
+        ("recover: compare-and-swap free to tombstone", "put: read push_position"),
+        ("recover: compare-and-swap free to tombstone", "get: read pop_position"),
+        ("recover: read generation", frees),
+        ("recover: test whether the adopter is dead", "recover: read length"),
+        ("recover: test whether the adopter is dead", "get: read pop_position"),
+        (reads_head, frees),
+        (reads_head, "put: read push_position"),
+        (adopts, "adopt: copy a slot"),
+        (adopts, "adopt: clear intent"),
+        ("adopt: release a slot", "dead"),
+        ("join: check that the position is not outstanding", "dead"),
+        ("join: clear intent", "put: read push_position"),
+        ("join: clear intent", "get: read pop_position"),
+    } - seen == set()
+
+
+def test_the_search_reaches_the_rare_ways_through_the_log() -> None:
+    seen = seen_in(
+        events_log.EventsModel(size)
+        for size in (
+            events_log.Configuration(writers=("1c", "1"), newcomer="1", kills=2),
+            events_log.Configuration(writers=("12", "1"), chunk_items=2, kills=1),
+            events_log.Configuration(writers=("1c1c",)),
+            events_log.Configuration(writers=("111",), readers=("ephemeral", "latest"), chunk_lines=3),
+            events_log.Configuration(writers=("11", "1"), blocks=1, may_drop=True, kills=1),
+            events_log.Configuration(writers=("2111",), chunk_lines=3, may_drop=True),
+            events_log.Configuration(writers=("11",), readers=("ephemeral", "looker"), blocks=1, kills=1),
+            events_log.Configuration(writers=("2",), readers=("named",), kills=2),
+        )
+    )
+    takes = "lock: take it if it is free, or look whether its owner is dead"
+    takes_over = "lock: compare-and-swap the word of the dead owner"
+    assert {
+        (takes_over, takes),
+        (takes_over, "repair: store end with the epoch of start"),
+        (takes, "repair: forget the blocks"),
+        ("repair: open the last chunk again", "repair: lower chunks_made"),
+        ("repair: claim the blocks of kept chunks", "dead"),
+        ("repair: give back the memory of free blocks", "dead"),
+        ("repair: give back the memory of free blocks", "clear: store start"),
+        ("put: store end", "readers: bury one that nobody holds"),
+        ("lock: free it", "put: wait for room"),
+        ("free: read a reader's place", "chunk: end the open one"),
+        ("free: read a reader's place", "readers: drop the slowest"),
+        ("session: load start", "session: move the place to the start"),
+        ("find: read head_chunk again", "find: read head_chunk"),
+        ("find: read first_position of the middle", "find: read first_position of the middle"),
+        ("run: load first_position of the next chunk", takes),
+        ("run: was the reader dropped meanwhile?", takes),
+        ("reader: store the place without the mark of the drop", "dead"),
+        ("subscribe: write name and place", "dead"),
+        (takes, "subscribe: hold the line of that name again"),
+        ("look: copy the item", "look: is the chunk still kept?"),
+    } - seen == set()
+
+
+def test_the_search_reaches_the_rare_ways_through_the_slots() -> None:
+    seen = seen_in(
+        slots.SlotsModel(size)
+        for size in (
+            slots.Configuration(producers=2, kills=2),
+            slots.Configuration(consumers=2, kills=2),
+            slots.Configuration(items=2, consumers=2, kills=1),
+            slots.Configuration(items=2, overwrites=True, kills=1),
+            slots.Configuration(consumers=3, kills=1),
+            slots.Configuration(once=True, producers=2, kills=1),
+        )
+    )
+    swaps = "recover: compare-and-swap the word of the dead"
+    assert {
+        ("claim: is it still the front?", "claim: read head"),
+        ("claim: is it still the front?", "claim: compare-and-swap head"),
+        ("claim: compare-and-swap the word", "claim: who changed the word?"),
+        ("claim: who changed the word?", "claim: compare-and-swap head"),
+        ("push: read the cell at tail", "push: compare-and-swap tail"),
+        ("push: compare-and-swap tail", "push: read tail"),
+        ("recover: is the front claimed?", "recover: compare-and-swap head"),
+        ("recover: has head passed that cell?", "recover: read a cell"),
+        ("recover: has head passed that cell?", swaps),
+        ("recover: read a cell", swaps),
+        ("recover: compare-and-swap the stray's word", "leave: the word to leaving"),
+        ("recover: compare-and-swap the stray's word", "recover: look for a stray"),
+        ("get: compare-and-swap the orphan's word", "get: read the item"),
+        ("get: compare-and-swap the orphan's word", "claim: read head"),
+        ("recover: is the word still the same?", "recover: read a word"),
+        ("cut: read kept", swaps),
+        ("cut: compare-and-swap kept", swaps),
+        ("once: read the word of the slot", "recover: read a word"),
+        ("once: read the word of the slot", "once: was it cut?"),
+        ("once: read progress", "finished"),
+    } - seen == set()
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "expected"),
+    [
+        (LEDGER_COMMAND, ["--items", "2", "--item-slots", "1,2"], ("item_slots", [1, 2])),
+        (LOG_COMMAND, ["--writers", "12,c", "--chunk-items", "2"], ("writers", ["12", "c"])),
+        (OVERWRITING_COMMAND, ["--programs", "pp,g", "--capacity", "2"], ("programs", ["pp", "g"])),
+        (SLOTS_COMMAND, ["--items", "2", "--overwrites"], ("overwrites", True)),
+    ],
+    ids=["bounded_ledger", "events_log", "overwriting", "slots"],
+)
+def test_the_command_reports_json_and_succeeds_when_the_algorithm_is_clean(
+    command: Command[Any],
+    arguments: list[str],
+    expected: tuple[str, object],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert command.main([*arguments, "--json"]) == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    assert report["passed"]
+    assert report[expected[0]] == expected[1]
+    assert report["states"] > 100
+
+
+@pytest.mark.parametrize(
+    ("command", "variant"),
+    [
+        (LEDGER_COMMAND, ["--variant", "plain"]),
+        (LOG_COMMAND, ["--variant", "no-take-over", "--writers", "1,1"]),
+        (OVERWRITING_COMMAND, ["--variant", "no-settle"]),
+        (SLOTS_COMMAND, ["--variant", "head-before-word"]),
+    ],
+    ids=["bounded_ledger", "events_log", "overwriting", "slots"],
+)
+def test_the_command_knows_whether_a_broken_variant_is_caught(
+    command: Command[Any], variant: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main([*variant, "--kills", "1", "--trace"]) == 0
+    assert "is killed" in capsys.readouterr().out
+    assert command.main([*variant, "--kills", "0"]) == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_the_command_says_so_when_nothing_was_shown(command: Command[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--state-limit", "10"]) == 2
+    assert "state_limit=10" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "message"),
+    [
+        (LEDGER_COMMAND, ["--capacity", "0"], "capacity must be at least 1"),
+        (LEDGER_COMMAND, ["--item-slots", "3"], "1 to capacity slots"),
+        (LEDGER_COMMAND, ["--kills", "-1"], "kills must not be negative"),
+        (LEDGER_COMMAND, ["--rejoin", "2"], "rejoins must be 0 or 1"),
+        (LEDGER_COMMAND, ["--items", "100"], "at most 64 slots"),
+        (LEDGER_COMMAND, ["--short", "--kills", "3"], "bring their own sizes"),
+        (LOG_COMMAND, ["--blocks", "0"], "blocks must be at least 1"),
+        (LOG_COMMAND, ["--chunk-lines", "1"], "chunk_lines must be at least 2"),
+        (LOG_COMMAND, ["--kills", "-1"], "kills must not be negative"),
+        (LOG_COMMAND, ["--writers", "1,3"], "a writer's operations are 1, 2, l, x, c, k"),
+        (LOG_COMMAND, ["--writers", ""], "1 writer or more"),
+        (LOG_COMMAND, ["--readers", "slow"], "no such reader"),
+        (LOG_COMMAND, ["--readers", "durable,named"], "at most one durable reader"),
+        (LOG_COMMAND, ["--long", "--kills", "3"], "bring their own sizes"),
+        (OVERWRITING_COMMAND, ["--capacity", "0"], "capacity must be at least 1"),
+        (OVERWRITING_COMMAND, ["--kills", "-1"], "kills must not be negative"),
+        (OVERWRITING_COMMAND, ["--programs", "px"], "operations are p, k, g"),
+        (OVERWRITING_COMMAND, ["--programs", "p,p,p,p,p"], "at most 4"),
+        (SLOTS_COMMAND, ["--slots", "0"], "slots must be at least 1"),
+        (SLOTS_COMMAND, ["--kills", "-1"], "kills must not be negative"),
+        (SLOTS_COMMAND, ["--short", "--kills", "3"], "bring their own sizes"),
+    ],
+)
+def test_the_command_refuses_a_world_that_makes_no_sense(
+    command: Command[Any], arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        command.main(arguments)
+    assert message in capsys.readouterr().err
