@@ -81,14 +81,7 @@ bench-spark: $(VENV)/.package $(VENV)/.spark ## source and sink beside Spark's o
 
 crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model searches
 	@tools/native.sh crash
-	@$(BIN)/python -m models.ring --long
-	@$(BIN)/python -m models.events.log --long
-	@$(BIN)/python -m models.overwriting --long
-	@$(BIN)/python -m models.slots --long
-	@$(BIN)/python -m models.growing.levels --long
-	@$(BIN)/python -m models.growing.plans --long
-	@$(BIN)/python -m models.growing.read_guard --long
-	@$(BIN)/python -m models.events.cuts --long
+	@$(BIN)/python -m models --all --long
 	@$(BIN)/python -m pytest tests/crash tests/edges tests/concurrency tests/growing tests/slots tests/overwriting tests/checking --long
 	@$(BIN)/python -m pytest tests/spark -m long --long
 

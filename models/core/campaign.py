@@ -4,27 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
+from models.core.configuration import Configuration
 from models.core.search import STUCK, Model, SearchResult, explore
-
-
-class Configuration(Protocol):
-    """How big a world is and which variant of the algorithm runs in it: a frozen dataclass."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def variant(self) -> str: ...
-
-    @property
-    def kills(self) -> int: ...
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether the variant must be clean; every other one must be caught."""
-        ...
-
 
 Size = TypeVar("Size", bound=Configuration)
 
@@ -83,7 +66,7 @@ class CaseReport(Generic[Size]):
         result = self.result
         found = ", ".join(f"{count} {kind}" for kind, count in result.counts.items())
         return (
-            f"{'ok    ' if self.is_passed else 'FAILED'} {self.case.configuration}: "
+            f"{self.case}: "
             f"{result.states:,} states, {result.transitions:,} transitions, "
             f"{result.processor_seconds:.1f} s: {found or 'clean'}"
             f"{'' if result.is_complete else ' (stopped at the first)'}"
@@ -95,6 +78,7 @@ class Campaign(Generic[Size]):
     """The searches of one model; `broken` holds the smallest world that shows each mistake."""
 
     model: Callable[[Size], Model[Any]]
+    configuration: type[Size]
     sound: tuple[Case[Size], ...]
     broken: tuple[Case[Size], ...]
     sound_long: tuple[Case[Size], ...] = field(default=())

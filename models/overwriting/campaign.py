@@ -62,4 +62,4 @@ SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(programs=("p", "l", "l", "l"), places=2, kills=3)),
 )
 
-CAMPAIGN = Campaign(OverwritingModel, SOUND_SHORT, BROKEN, SOUND_LONG)
+CAMPAIGN = Campaign(OverwritingModel, Configuration, SOUND_SHORT, BROKEN, SOUND_LONG)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from models.core.participant import PromiseBroken
 from models.overwriting.world import (
     DISORDERED,
     FILLER,
@@ -21,7 +22,6 @@ from models.overwriting.world import (
     Memory,
     Place,
     Process,
-    PromiseBroken,
     Reading,
     Word,
     World,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from models.core.search import Transition, Violation
+from models.core.participant import PromiseBroken
+from models.core.search import Transition
 from models.overwriting.rules import Configuration
 from models.overwriting.steps import STEPS
 from models.overwriting.world import (
@@ -17,7 +18,6 @@ from models.overwriting.world import (
     Message,
     Place,
     Process,
-    PromiseBroken,
     Reading,
     World,
     first_step,
@@ -76,7 +76,7 @@ class OverwritingModel:
             try:
                 outcome = STEPS[process.at](world, line)
             except PromiseBroken as broken:
-                violation = Violation(broken.kind, str(broken))
+                violation = broken.violation
                 yield Transition(StepLabel(line, operation, process.at), state, violation)
                 continue
             if outcome is not None:

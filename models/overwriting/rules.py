@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from models.core.configuration import Configuration as BaseConfiguration
+from models.core.configuration import option
+
 PROCESSES_MAX = 4
 OPERATIONS = "pkgl"
 
@@ -57,38 +60,31 @@ VARIANTS: dict[str, Rules] = {
 
 
 @dataclass(frozen=True)
-class Configuration:
+class Configuration(BaseConfiguration):
     """The size of the world: each process has a program of operations in turn.
 
     p puts, k puts and overwrites nothing, g gets, l leases one and releases it. A newcomer, if any, takes the line of
     somebody dead.
     """
 
-    programs: tuple[str, ...] = ("p", "g")
-    newcomer: str = ""
-    kills: int = 0
-    capacity: int = 1
-    places: int = 1
-    variant: str = RING
+    VARIANTS = VARIANTS
+
+    programs: tuple[str, ...] = option(
+        ("p", "g"),
+        "a process's operations in turn: p puts, k puts and overwrites nothing, g gets, l leases",
+        metavar="OPERATIONS",
+    )
+    newcomer: str = option("", "what the new owner of a dead line does", metavar="OPERATIONS")
+    capacity: int = option(1, "messages of the ring", least=1)
+    places: int = option(1, "of the shelf, where leased messages are", least=1)
 
     def __post_init__(self) -> None:
-        if self.capacity < 1:
-            raise ValueError(f"capacity must be at least 1: capacity={self.capacity}")
-        if self.places < 1:
-            raise ValueError(f"places must be at least 1: places={self.places}")
-        if self.kills < 0:
-            raise ValueError(f"kills must not be negative: kills={self.kills}")
+        super().__post_init__()
         if not 1 <= len(self.programs) <= PROCESSES_MAX:
             raise ValueError(f"1 process or more, and at most {PROCESSES_MAX}: programs={self.programs}")
         for program in (*self.programs, self.newcomer):
             if set(program) - set(OPERATIONS):
                 raise ValueError(f"operations are {', '.join(OPERATIONS)}: {program!r}")
-        if self.variant not in VARIANTS:
-            raise ValueError(f"no such variant: {self.variant!r}; try {', '.join(VARIANTS)}")
-
-    @property
-    def is_sound(self) -> bool:
-        return self.variant == RING
 
     @cached_property
     def has_leases(self) -> bool:
@@ -97,7 +93,3 @@ class Configuration:
     @cached_property
     def rules(self) -> Rules:
         return VARIANTS[self.variant]
-
-    def __str__(self) -> str:
-        size = f"{self.variant} P={','.join(self.programs)} N={self.newcomer or '-'} K={self.kills} C={self.capacity}"
-        return f"{size} S={self.places}" if self.has_leases else size

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from models.core.participant import PromiseBroken
 from models.overwriting.lease import LEASE_STEPS, after_unlock, claim_for_shelf
 from models.overwriting.world import (
     DISORDERED,
@@ -23,7 +24,6 @@ from models.overwriting.world import (
     Memory,
     Message,
     Process,
-    PromiseBroken,
     Reading,
     World,
     first_step,

@@ -12,14 +12,6 @@ FILLER, KEEPER, OVERTAKEN = "filler", "keeper", "overtaken"
 DEAD, FINISHED = "dead", "finished"
 
 
-class PromiseBroken(Exception):
-    """A step found, or did, what must not be."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
 class Word(NamedTuple):
     """A lock that is held."""
 

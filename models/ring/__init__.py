@@ -1,10 +1,11 @@
 """The bounded queue with its ledger of intents, under kills at every step.
 
 The algorithm reads like the native one: `producer`, `consumer`, `recovery`, `redelivery`, `newcomer`.
-`python -m models.ring --help` runs it.
+`python -m models ring` searches it.
 """
 
+from models.ring.campaign import CAMPAIGN
 from models.ring.model import LedgerModel
-from models.ring.rules import LEDGER, VARIANTS, Configuration
+from models.ring.rules import Configuration
 
-__all__ = ["LEDGER", "VARIANTS", "Configuration", "LedgerModel"]
+__all__ = ["CAMPAIGN", "Configuration", "LedgerModel"]

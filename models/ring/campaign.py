@@ -75,4 +75,4 @@ SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(variant=LEDGER_SCAN_EACH, rejoins=1, consumers=2, kills=2)),
 )
 
-CAMPAIGN = Campaign(LedgerModel, SOUND_SHORT, BROKEN, SOUND_LONG)
+CAMPAIGN = Campaign(LedgerModel, Configuration, SOUND_SHORT, BROKEN, SOUND_LONG)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from models.core.participant import FINISHED, PromiseBroken
 from models.ring.recovery import begin_recovery, is_adopted
 from models.ring.words import POP, Intent, head_distance, published
-from models.ring.world import FINISHED, LOST, Outcome, PromiseBroken, Step, World
+from models.ring.world import LOST, Outcome, Step, World
 
 
 def begin_look(world: World, resume: Step) -> Step:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
+from models.core.participant import replaced
 from models.ring.words import Intent, free, generation_text
-
-Word = TypeVar("Word")
 
 NO_BYTES = -1
 NO_LENGTH = 0
-
-
-def replaced(words: tuple[Word, ...], index: int, word: Word) -> tuple[Word, ...]:
-    return (*words[:index], word, *words[index + 1 :])
 
 
 class Memory(NamedTuple):

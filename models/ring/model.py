@@ -5,24 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from models.core.search import Transition, Violation
+from models.core.participant import DEAD, FINISHED, PromiseBroken, replaced
+from models.core.search import Transition
 from models.ring.consumer import GetReadPosition
 from models.ring.end_check import is_look
-from models.ring.memory import Memory, replaced
+from models.ring.memory import Memory
 from models.ring.newcomer import JoinReadPosition
 from models.ring.places import first_place
 from models.ring.producer import PutReadPosition
 from models.ring.rules import Configuration
-from models.ring.world import (
-    CONSUMER,
-    DEAD,
-    FINISHED,
-    PRODUCER,
-    PromiseBroken,
-    Role,
-    Step,
-    World,
-)
+from models.ring.world import CONSUMER, PRODUCER, Role, Step, World
 
 
 class LedgerState(NamedTuple):
@@ -114,7 +106,7 @@ class LedgerModel:
         try:
             memory, following = step.run(world, line)
         except PromiseBroken as broken:
-            return Transition(label, state, Violation(broken.kind, str(broken)))
+            return Transition(label, state, broken.violation)
         if memory is not world.memory:
             memory = self._memories.setdefault(memory, memory)
         # Only a joiner that found work for others to do is dead after its own step: it may retry.

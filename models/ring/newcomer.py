@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from models.core.participant import DEAD
 from models.ring.consumer import GetReadPosition
 from models.ring.producer import PutReadPosition
 from models.ring.words import (
@@ -20,7 +21,7 @@ from models.ring.words import (
     published,
     tombstone,
 )
-from models.ring.world import DEAD, PRODUCER, Outcome, Step, World
+from models.ring.world import PRODUCER, Outcome, Step, World
 
 
 def _begin_work(world: World, me: int, first_item: int) -> Step:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from models.core.participant import FINISHED
 from models.ring.recovery import begin_recovery
 from models.ring.words import (
     PUSH,
@@ -14,7 +15,7 @@ from models.ring.words import (
     position_of,
     published,
 )
-from models.ring.world import FINISHED, Outcome, Step, World, require_unchanged
+from models.ring.world import Outcome, Step, World, require_unchanged
 
 OWNER = "a live producer"
 

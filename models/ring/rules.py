@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from models.core.configuration import Configuration as BaseConfiguration
+from models.core.configuration import option
 from models.ring.words import LINES_MAX
 
 # Far more than a search can reach; it bounds the bit sets of recoverers.
@@ -82,7 +84,7 @@ VARIANTS: dict[str, Rules] = {
 
 
 @dataclass(frozen=True)
-class Configuration:
+class Configuration(BaseConfiguration):
     """The size of the world.
 
     Lines 0 … producers-1 put `items` items each, the other lines get.
@@ -90,35 +92,30 @@ class Configuration:
     `is_exact` keeps the steps of recoveries that cannot change anything.
     """
 
-    capacity: int = 2
-    producers: int = 1
-    items: int = 1
-    consumers: int = 1
-    kills: int = 1
-    item_slots: tuple[int, ...] = (1,)
-    rejoins: int = 0
-    variant: str = LEDGER
-    is_exact: bool = False
+    VARIANTS = VARIANTS
+
+    capacity: int = option(2, "slots of the ring", least=1)
+    producers: int = option(1, "participants that put", least=1)
+    items: int = option(1, "items of each producer", least=1)
+    consumers: int = option(1, "participants that get", least=1)
+    kills: int = option(1, "how many participants may be killed", least=0)
+    item_slots: tuple[int, ...] = option((1,), "slots of the items, in turn", least=1)
+    rejoins: int = option(0, "1 if a newcomer may take over a dead line", least=0)
+    is_exact: bool = option(False, "keep the steps of recoveries that cannot change anything")
 
     def __post_init__(self) -> None:
-        for name in ("capacity", "producers", "items", "consumers"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1: {name}={getattr(self, name)}")
-        if self.kills < 0:
-            raise ValueError(f"kills must not be negative: kills={self.kills}")
+        super().__post_init__()
         # A second newcomer would need item numbers that outlive a first one's retries.
-        if self.rejoins not in (0, 1):
+        if self.rejoins > 1:
             raise ValueError(f"rejoins must be 0 or 1: rejoins={self.rejoins}")
         if self.lines > LINES_MAX:
             raise ValueError(f"at most {LINES_MAX} participants: {self.lines}")
-        if not self.item_slots or min(self.item_slots) < 1 or max(self.item_slots) > self.capacity:
+        if not self.item_slots or max(self.item_slots) > self.capacity:
             sizes = f"item_slots={self.item_slots}, capacity={self.capacity}"
             raise ValueError(f"an item must have from 1 to capacity slots: {sizes}")
         positions = sum(map(self.slots_of, range((self.producers + self.rejoins) * self.items)))
         if positions > POSITIONS_MAX:
             raise ValueError(f"at most {POSITIONS_MAX} slots may be put: {positions}; put less")
-        if self.variant not in VARIANTS:
-            raise ValueError(f"no such variant: {self.variant!r}; try {', '.join(VARIANTS)}")
 
     @property
     def is_sound(self) -> bool:
@@ -141,10 +138,3 @@ class Configuration:
 
     def slots_of(self, item: int) -> int:
         return self.item_slots[item % self.items % len(self.item_slots)]
-
-    def __str__(self) -> str:
-        slots = ",".join(map(str, self.item_slots))
-        return (
-            f"{self.variant} C={self.capacity} P={self.producers}x{self.items} "
-            f"G={self.consumers} K={self.kills} slots={slots} rejoin={self.rejoins}"
-        )

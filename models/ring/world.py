@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
+from models.core.participant import DEAD, FINISHED, PromiseBroken
 from models.ring.memory import Memory
 from models.ring.rules import Configuration
 from models.ring.words import is_free, position_of
@@ -29,29 +30,10 @@ class Step(Protocol):
 Outcome = tuple[Memory, Step]
 
 
-class PromiseBroken(Exception):
-    """Raised by a step that sees something that must never be seen."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
 CHANGED = "changed"
 TORN = "torn"
 DOUBLED = "doubled"
 LOST = "lost"
-
-
-class Ended(NamedTuple):
-    at: str
-
-    def run(self, world: World, me: int) -> Outcome:
-        raise AssertionError(f"a participant that ended takes no step: line={me}, at={self.at}")
-
-
-DEAD = Ended("dead")
-FINISHED = Ended("finished")
 
 
 class World:

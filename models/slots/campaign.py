@@ -61,4 +61,4 @@ SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(once=True, producers=2, consumers=2, kills=1)),
 )
 
-CAMPAIGN = Campaign(SlotsModel, SOUND_SHORT, BROKEN, SOUND_LONG)
+CAMPAIGN = Campaign(SlotsModel, Configuration, SOUND_SHORT, BROKEN, SOUND_LONG)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
-Part = TypeVar("Part")
+from models.core.participant import replaced
+
 Name = Literal["free", "used"]
 FREE_QUEUE: Name = "free"
 USED_QUEUE: Name = "used"
@@ -22,10 +23,6 @@ FREE, HELD, ARRIVING, QUEUED, TAKEN, LEAVING, STRAY, ORPHANED = (
 CLAIMABLE = {FREE_QUEUE: (FREE, LEAVING), USED_QUEUE: (QUEUED, ARRIVING)}
 NOBODY = -1
 NO_BYTES = -1
-
-
-def replaced(parts: tuple[Part, ...], index: int, part: Part) -> tuple[Part, ...]:
-    return (*parts[:index], part, *parts[index + 1 :])
 
 
 class Word(NamedTuple):

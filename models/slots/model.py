@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from models.core.search import Transition, Violation
+from models.core.participant import DEAD, FINISHED, PromiseBroken, replaced
+from models.core.search import Transition
 from models.slots import put_once
-from models.slots.memory import Memory, replaced
+from models.slots.memory import Memory
 from models.slots.participants import consuming, producing
 from models.slots.rules import Configuration
-from models.slots.world import DEAD, FINISHED, PromiseBroken, Step, World
+from models.slots.world import Step, World
 
 
 class SlotsState(NamedTuple):
@@ -68,7 +69,7 @@ class SlotsModel:
         try:
             memory, following = step.run(world, number)
         except PromiseBroken as broken:
-            return Transition(label, state, Violation(broken.kind, str(broken)))
+            return Transition(label, state, broken.violation)
         if memory is not world.memory:
             memory = self._memories.setdefault(memory, memory)
         return Transition(label, SlotsState(memory, self._with_step(state.steps, number, following), state.kills_left))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from models.core.participant import FINISHED, PromiseBroken
 from models.slots import put_once, queue_claim, queue_push
 from models.slots.memory import (
     ARRIVING,
@@ -19,17 +20,7 @@ from models.slots.memory import (
     USED_QUEUE,
     Word,
 )
-from models.slots.world import (
-    FINISHED,
-    LOST,
-    SHARED,
-    Outcome,
-    PromiseBroken,
-    Step,
-    World,
-    ended,
-    require_mine,
-)
+from models.slots.world import LOST, SHARED, Outcome, Step, World, ended, require_mine
 
 NO_ITEM = -1
 

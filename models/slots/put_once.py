@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from models.core.participant import DEAD, FINISHED, PromiseBroken
 from models.slots import participants, queue_claim, recovery
 from models.slots.memory import ARRIVING, FREE_QUEUE, HELD, STRAY, Word
-from models.slots.world import DEAD, FINISHED, LOST, Outcome, PromiseBroken, Step, World
+from models.slots.world import LOST, Outcome, Step, World
 
 SETTLING = -2
 """In the place of an item: the claim of one who only recovers, to know what its last life has done."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from models.core.participant import PromiseBroken
 from models.slots import participants
 from models.slots.memory import USED_QUEUE, Name, Word
-from models.slots.world import CORRUPT, DOUBLED, Outcome, PromiseBroken, Step, World
+from models.slots.world import CORRUPT, DOUBLED, Outcome, Step, World
 
 
 class Push(NamedTuple):

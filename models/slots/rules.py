@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from models.core.configuration import Configuration as BaseConfiguration
+from models.core.configuration import option
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -60,43 +63,24 @@ VARIANTS: dict[str, Rules] = {
 
 
 @dataclass(frozen=True)
-class Configuration:
+class Configuration(BaseConfiguration):
     """How many take part, what they do, and how many of them may be killed."""
 
-    variant: str = SLOTS
-    slots: int = 1
-    producers: int = 1
-    items: int = 1
-    """Of each producer."""
-    consumers: int = 1
-    kills: int = 0
-    overwrites: bool = False
-    """Producers evict the oldest item when no slot is free."""
-    once: bool = False
-    """The producers are lives of one that has a name: each begins when the one before was killed, and puts the rest."""
+    VARIANTS = VARIANTS
+
+    slots: int = option(1, "how many there are", least=1)
+    producers: int = option(1, "participants that put", least=1)
+    items: int = option(1, "items of each producer", least=1)
+    consumers: int = option(1, "participants that get", least=1)
+    overwrites: bool = option(False, "producers evict the oldest item when no slot is free")
+    once: bool = option(False, "producers are lives of one that has a name")
+    """Each begins when the one before was killed, and puts the rest."""
 
     def __post_init__(self) -> None:
-        if self.variant not in VARIANTS:
-            raise ValueError(f"no such variant: {self.variant!r}; there are {', '.join(VARIANTS)}")
-        for name in ("slots", "producers", "items", "consumers"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1: {name}={getattr(self, name)}")
+        super().__post_init__()
         if self.once and self.overwrites:
             raise ValueError("a named producer does not overwrite: once and overwrites")
-        if self.kills < 0:
-            raise ValueError(f"kills must not be negative: kills={self.kills}")
 
     @cached_property
     def rules(self) -> Rules:
         return VARIANTS[self.variant]
-
-    @property
-    def is_sound(self) -> bool:
-        return self.variant == SLOTS
-
-    def __str__(self) -> str:
-        overwriting = ", overwriting" if self.overwrites else ""
-        putting = f"{self.producers} x {self.items} items{overwriting}"
-        if self.once:
-            putting = f"{self.items} items once in {self.producers} lives"
-        return f"{self.variant}: {self.slots} slots, {putting}, {self.consumers} consumers, {self.kills} kills"

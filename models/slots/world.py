@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from models.core.participant import DEAD, FINISHED, PromiseBroken
 from models.slots.memory import FREE, NOBODY, STRAY, Memory, Word
 from models.slots.rules import Configuration
 
@@ -24,29 +25,10 @@ class Step(Protocol):
 Outcome = tuple[Memory, Step]
 
 
-class PromiseBroken(Exception):
-    """Raised by a step that sees something that must never be seen."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
 SHARED = "shared"
 DOUBLED = "doubled"
 LOST = "lost"
 CORRUPT = "corrupt"
-
-
-class Ended(NamedTuple):
-    at: str
-
-    def run(self, world: World, me: int) -> Outcome:
-        raise AssertionError(f"a participant that ended takes no step: participant={me}, at={self.at}")
-
-
-DEAD = Ended("dead")
-FINISHED = Ended("finished")
 
 
 class World:

@@ -3,95 +3,39 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 import pytest
 
-from models import overwriting, slots
-from models import ring as bounded_ledger
-from models.core.campaign import Campaign, Case
-from models.core.command import Command
+from models import ring, slots
+from models.__main__ import main
+from models.core.campaign import Case
+from models.core.registry import registered_models
 from models.core.search import Model, Transition, explore
-from models.events import cuts as events_cuts
-from models.events import log as events_log
-from models.events.cuts.__main__ import COMMAND as CUTS_COMMAND
-from models.events.cuts.campaign import CAMPAIGN as CUTS_CAMPAIGN
-from models.events.log.__main__ import COMMAND as LOG_COMMAND
-from models.events.log.campaign import CAMPAIGN as LOG_CAMPAIGN
-from models.growing import levels as growing_levels
-from models.growing import plans as growing_plans
-from models.growing import read_guard as growing_looks
-from models.growing.levels.__main__ import COMMAND as LEVELS_COMMAND
-from models.growing.levels.campaign import CAMPAIGN as LEVELS_CAMPAIGN
-from models.growing.plans.__main__ import COMMAND as PLANS_COMMAND
-from models.growing.plans.campaign import CAMPAIGN as PLANS_CAMPAIGN
-from models.growing.read_guard.__main__ import COMMAND as LOOKS_COMMAND
-from models.growing.read_guard.campaign import CAMPAIGN as LOOKS_CAMPAIGN
-from models.overwriting.__main__ import COMMAND as OVERWRITING_COMMAND
-from models.overwriting.campaign import CAMPAIGN as OVERWRITING_CAMPAIGN
-from models.ring.__main__ import COMMAND as LEDGER_COMMAND
-from models.ring.campaign import CAMPAIGN as LEDGER_CAMPAIGN
-from models.slots.__main__ import COMMAND as SLOTS_COMMAND
-from models.slots.campaign import CAMPAIGN as SLOTS_CAMPAIGN
+from models.events import log
+from models.growing import levels
 
+MODELS_FOLDER = Path(__file__).parents[2] / "models"
 STATE_LIMIT = 500_000
-
-
-CAMPAIGNS: dict[str, Campaign[Any]] = {
-    "bounded_ledger": LEDGER_CAMPAIGN,
-    "events_log": LOG_CAMPAIGN,
-    "events_cuts": CUTS_CAMPAIGN,
-    "overwriting": OVERWRITING_CAMPAIGN,
-    "slots": SLOTS_CAMPAIGN,
-    "growing_levels": LEVELS_CAMPAIGN,
-    "growing_plans": PLANS_CAMPAIGN,
-    "growing_looks": LOOKS_CAMPAIGN,
-}
-SOUND = {
-    "bounded_ledger": bounded_ledger.LEDGER,
-    "events_log": events_log.LOG,
-    "events_cuts": events_cuts.CUTS,
-    "overwriting": overwriting.RING,
-    "slots": slots.SLOTS,
-    "growing_levels": growing_levels.LEVELS,
-    "growing_plans": growing_plans.PLANS,
-    "growing_looks": growing_looks.LOOKS,
-}
-VARIANTS = {
-    "bounded_ledger": set(bounded_ledger.VARIANTS),
-    "events_log": set(events_log.VARIANTS),
-    "events_cuts": set(events_cuts.VARIANTS),
-    "overwriting": set(overwriting.VARIANTS),
-    "slots": set(slots.VARIANTS),
-    "growing_levels": set(growing_levels.VARIANTS),
-    "growing_plans": set(growing_plans.VARIANTS),
-    "growing_looks": set(growing_looks.VARIANTS),
-}
-COMMANDS: list[Command[Any]] = [
-    LEDGER_COMMAND,
-    LOG_COMMAND,
-    CUTS_COMMAND,
-    OVERWRITING_COMMAND,
-    SLOTS_COMMAND,
-    LEVELS_COMMAND,
-    PLANS_COMMAND,
-    LOOKS_COMMAND,
-]
+CAMPAIGNS = {name: model.campaign for name, model in registered_models().items()}
 
 SOUND_CASES = [(name, case) for name, campaign in CAMPAIGNS.items() for case in campaign.sound]
 BROKEN_CASES = [(name, case) for name, campaign in CAMPAIGNS.items() for case in campaign.broken]
 SIZES_OF_BROKEN = sorted(
-    {(name, replace(case.configuration, variant=SOUND[name])) for name, case in BROKEN_CASES}, key=str
+    {(name, replace(case.configuration, variant="")) for name, case in BROKEN_CASES},
+    key=str,
 )
 
 
 def is_big(size: Any) -> bool:
     """A search of several seconds, or of tens."""
-    if isinstance(size, bounded_ledger.Configuration):
+    if isinstance(size, ring.Configuration):
         return size.is_sound and (size.kills > 1 or size.consumers > 2)
-    if not isinstance(size, growing_levels.Configuration):
+    if not isinstance(size, levels.Configuration):
         return False
     if size.is_sound:
         return size.producers == (3, 1) or size.consumers > 1
@@ -125,32 +69,45 @@ def test_the_algorithm_is_clean_wherever_a_broken_rule_is_caught(name: str, size
 @pytest.mark.parametrize("name", CAMPAIGNS)
 def test_every_broken_variant_stands_in_both_campaigns(name: str) -> None:
     for cases in (CAMPAIGNS[name].short, CAMPAIGNS[name].long):
-        assert {case.configuration.variant for case in cases} == VARIANTS[name]
+        assert {case.configuration.variant for case in cases} == set(CAMPAIGNS[name].configuration.VARIANTS)
+
+
+def test_every_folder_with_a_model_is_registered() -> None:
+    folders = {path.parent.relative_to(MODELS_FOLDER) for path in MODELS_FOLDER.rglob("model.py")}
+    assert folders
+    assert {".".join(folder.parts) for folder in folders} == set(CAMPAIGNS)
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_every_model_has_a_page_that_names_its_variants(name: str) -> None:
+    page = MODELS_FOLDER.joinpath(*name.split("."), "README.md").read_text()
+    broken = {case.configuration.variant for case in CAMPAIGNS[name].broken}
+    assert {variant for variant in broken if f"`{variant}`" not in page} == set()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     "case",
-    [case for case in LEDGER_CAMPAIGN.broken if case.configuration.lines <= 3 and case.configuration.kills < 2],
+    [case for case in ring.CAMPAIGN.broken if case.configuration.lines <= 3 and case.configuration.kills < 2],
     ids=lambda case: case.configuration.variant,
 )
-def test_keeping_idle_recoveries_changes_no_conviction(case: Case[bounded_ledger.Configuration]) -> None:
+def test_keeping_idle_recoveries_changes_no_conviction(case: Case[ring.Configuration]) -> None:
     exact = replace(case, configuration=replace(case.configuration, is_exact=True))
-    assert case.expected in LEDGER_CAMPAIGN.run(exact, state_limit=STATE_LIMIT).result.counts
+    assert case.expected in ring.CAMPAIGN.run(exact, state_limit=STATE_LIMIT).result.counts
 
 
 @pytest.mark.parametrize(
     "size",
     [
-        bounded_ledger.Configuration(consumers=2, kills=2),
-        bounded_ledger.Configuration(producers=2, kills=2),
-        bounded_ledger.Configuration(items=3, item_slots=(1, 2), kills=2),
-        bounded_ledger.Configuration(rejoins=1, kills=2),
+        ring.Configuration(consumers=2, kills=2),
+        ring.Configuration(producers=2, kills=2),
+        ring.Configuration(items=3, item_slots=(1, 2), kills=2),
+        ring.Configuration(rejoins=1, kills=2),
     ],
     ids=str,
 )
-def test_keeping_idle_recoveries_changes_no_acquittal(size: bounded_ledger.Configuration) -> None:
-    model = bounded_ledger.LedgerModel(replace(size, is_exact=True))
+def test_keeping_idle_recoveries_changes_no_acquittal(size: ring.Configuration) -> None:
+    model = ring.LedgerModel(replace(size, is_exact=True))
     assert explore(model, state_limit=STATE_LIMIT).is_clean
 
 
@@ -196,12 +153,12 @@ def seen_in(models: Iterable[Stepped[Any]]) -> set[tuple[str, str]]:
 
 def test_the_search_reaches_the_rare_ways_through_recovery() -> None:
     seen = seen_in(
-        bounded_ledger.LedgerModel(size)
+        ring.LedgerModel(size)
         for size in (
-            bounded_ledger.Configuration(items=2, item_slots=(2,), consumers=2, kills=2),
-            bounded_ledger.Configuration(producers=2, item_slots=(2,), kills=1),
-            bounded_ledger.Configuration(rejoins=1, kills=1),
-            bounded_ledger.Configuration(consumers=3),
+            ring.Configuration(items=2, item_slots=(2,), consumers=2, kills=2),
+            ring.Configuration(producers=2, item_slots=(2,), kills=1),
+            ring.Configuration(rejoins=1, kills=1),
+            ring.Configuration(consumers=3),
         )
     )
     adopts = "adopt: compare-and-swap generation to adopted"
@@ -229,16 +186,16 @@ def test_the_search_reaches_the_rare_ways_through_recovery() -> None:
 
 def test_the_search_reaches_the_rare_ways_through_the_log() -> None:
     seen = seen_in(
-        events_log.EventsModel(size)
+        log.EventsModel(size)
         for size in (
-            events_log.Configuration(writers=("1c", "1"), newcomer="1", kills=2),
-            events_log.Configuration(writers=("12", "1"), chunk_items=2, kills=1),
-            events_log.Configuration(writers=("1c1c",)),
-            events_log.Configuration(writers=("111",), readers=("ephemeral", "latest"), chunk_lines=3),
-            events_log.Configuration(writers=("11", "1"), blocks=1, may_drop=True, kills=1),
-            events_log.Configuration(writers=("2111",), chunk_lines=3, may_drop=True),
-            events_log.Configuration(writers=("11",), readers=("ephemeral", "looker"), blocks=1, kills=1),
-            events_log.Configuration(writers=("2",), readers=("named",), kills=2),
+            log.Configuration(writers=("1c", "1"), newcomer="1", kills=2),
+            log.Configuration(writers=("12", "1"), chunk_items=2, kills=1),
+            log.Configuration(writers=("1c1c",)),
+            log.Configuration(writers=("111",), readers=("ephemeral", "latest"), chunk_lines=3),
+            log.Configuration(writers=("11", "1"), blocks=1, may_drop=True, kills=1),
+            log.Configuration(writers=("2111",), chunk_lines=3, may_drop=True),
+            log.Configuration(writers=("11",), readers=("ephemeral", "looker"), blocks=1, kills=1),
+            log.Configuration(writers=("2",), readers=("named",), kills=2),
         )
     )
     takes = "lock: take it if it is free, or look whether its owner is dead"
@@ -305,81 +262,106 @@ def test_the_search_reaches_the_rare_ways_through_the_slots() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "arguments", "expected"),
+    ("name", "arguments", "expected"),
     [
-        (LEDGER_COMMAND, ["--items", "2", "--item-slots", "1,2"], ("item_slots", [1, 2])),
-        (LOG_COMMAND, ["--writers", "12,c", "--chunk-items", "2"], ("writers", ["12", "c"])),
-        (OVERWRITING_COMMAND, ["--programs", "pp,g", "--capacity", "2"], ("programs", ["pp", "g"])),
-        (SLOTS_COMMAND, ["--items", "2", "--overwrites"], ("overwrites", True)),
+        ("ring", ["--items", "2", "--item-slots", "1,2"], ("item_slots", [1, 2])),
+        ("events.log", ["--writers", "12,c", "--chunk-items", "2"], ("writers", ["12", "c"])),
+        ("overwriting", ["--programs", "pp,g", "--capacity", "2"], ("programs", ["pp", "g"])),
+        ("slots", ["--items", "2", "--overwrites"], ("overwrites", True)),
     ],
-    ids=["bounded_ledger", "events_log", "overwriting", "slots"],
 )
 def test_the_command_reports_json_and_succeeds_when_the_algorithm_is_clean(
-    command: Command[Any],
+    name: str,
     arguments: list[str],
     expected: tuple[str, object],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert command.main([*arguments, "--json"]) == 0
+    assert main([name, *arguments, "--json"]) == 0
     (report,) = json.loads(capsys.readouterr().out)
     assert report["passed"]
+    assert report["model"] == name
     assert report[expected[0]] == expected[1]
     assert report["states"] > 100
 
 
 @pytest.mark.parametrize(
-    ("command", "variant"),
+    ("name", "variant"),
     [
-        (LEDGER_COMMAND, ["--variant", "plain"]),
-        (LOG_COMMAND, ["--variant", "no-take-over", "--writers", "1,1"]),
-        (OVERWRITING_COMMAND, ["--variant", "no-settle"]),
-        (SLOTS_COMMAND, ["--variant", "head-before-word"]),
+        ("ring", ["--variant", "plain"]),
+        ("events.log", ["--variant", "no-take-over", "--writers", "1,1"]),
+        ("overwriting", ["--variant", "no-settle"]),
+        ("slots", ["--variant", "head-before-word"]),
     ],
-    ids=["bounded_ledger", "events_log", "overwriting", "slots"],
 )
 def test_the_command_knows_whether_a_broken_variant_is_caught(
-    command: Command[Any], variant: list[str], capsys: pytest.CaptureFixture[str]
+    name: str, variant: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command.main([*variant, "--kills", "1", "--trace"]) == 0
+    assert main([name, *variant, "--kills", "1", "--trace"]) == 0
     assert "is killed" in capsys.readouterr().out
-    assert command.main([*variant, "--kills", "0"]) == 1
+    assert main([name, *variant, "--kills", "0"]) == 1
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_the_command_says_so_when_nothing_was_shown(command: Command[Any], capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main(["--state-limit", "10"]) == 2
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_the_command_says_so_when_nothing_was_shown(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--state-limit", "10"]) == 2
     assert "state_limit=10" in capsys.readouterr().err
 
 
+def test_the_command_searches_all_models(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--all", "--short", "--state-limit", "10"]) == 2
+    searches = sum(len(campaign.short) for campaign in CAMPAIGNS.values())
+    assert f"1/{searches} " in capsys.readouterr().err
+
+
+def test_the_command_lists_all_models(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(CAMPAIGNS)
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_a_configuration_prints_the_options_that_make_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for case in CAMPAIGNS[name].long:
+        assert main([name, *shlex.split(str(case)), "--state-limit", "1"]) == 2
+        assert f"1/1 {name} {case}\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
-    ("command", "arguments", "message"),
+    ("arguments", "message"),
     [
-        (LEDGER_COMMAND, ["--capacity", "0"], "capacity must be at least 1"),
-        (LEDGER_COMMAND, ["--item-slots", "3"], "1 to capacity slots"),
-        (LEDGER_COMMAND, ["--kills", "-1"], "kills must not be negative"),
-        (LEDGER_COMMAND, ["--rejoin", "2"], "rejoins must be 0 or 1"),
-        (LEDGER_COMMAND, ["--items", "100"], "at most 64 slots"),
-        (LEDGER_COMMAND, ["--short", "--kills", "3"], "bring their own sizes"),
-        (LOG_COMMAND, ["--blocks", "0"], "blocks must be at least 1"),
-        (LOG_COMMAND, ["--chunk-lines", "1"], "chunk_lines must be at least 2"),
-        (LOG_COMMAND, ["--kills", "-1"], "kills must not be negative"),
-        (LOG_COMMAND, ["--writers", "1,3"], "a writer's operations are 1, 2, l, x, c, k"),
-        (LOG_COMMAND, ["--writers", ""], "1 writer or more"),
-        (LOG_COMMAND, ["--readers", "slow"], "no such reader"),
-        (LOG_COMMAND, ["--readers", "durable,named"], "at most one durable reader"),
-        (LOG_COMMAND, ["--long", "--kills", "3"], "bring their own sizes"),
-        (OVERWRITING_COMMAND, ["--capacity", "0"], "capacity must be at least 1"),
-        (OVERWRITING_COMMAND, ["--kills", "-1"], "kills must not be negative"),
-        (OVERWRITING_COMMAND, ["--programs", "px"], "operations are p, k, g"),
-        (OVERWRITING_COMMAND, ["--programs", "p,p,p,p,p"], "at most 4"),
-        (SLOTS_COMMAND, ["--slots", "0"], "slots must be at least 1"),
-        (SLOTS_COMMAND, ["--kills", "-1"], "kills must not be negative"),
-        (SLOTS_COMMAND, ["--short", "--kills", "3"], "bring their own sizes"),
+        (["ring", "--capacity", "0"], "capacity must be at least 1"),
+        (["ring", "--item-slots", "3"], "1 to capacity slots"),
+        (["ring", "--kills", "-1"], "kills must be at least 0"),
+        (["ring", "--rejoins", "2"], "rejoins must be 0 or 1"),
+        (["ring", "--items", "100"], "at most 64 slots"),
+        (["ring", "--short", "--kills", "3"], "bring their own sizes"),
+        (["events.log", "--blocks", "0"], "blocks must be at least 1"),
+        (["events.log", "--chunk-lines", "1"], "chunk_lines must be at least 2"),
+        (["events.log", "--kills", "-1"], "kills must be at least 0"),
+        (["events.log", "--writers", "1,3"], "a writer's operations are 1, 2, l, x, c, k"),
+        (["events.log", "--writers", ""], "1 writer or more"),
+        (["events.log", "--readers", "slow"], "no such reader"),
+        (["events.log", "--readers", "durable,named"], "at most one durable reader"),
+        (["events.log", "--long", "--kills", "3"], "bring their own sizes"),
+        (["overwriting", "--capacity", "0"], "capacity must be at least 1"),
+        (["overwriting", "--kills", "-1"], "kills must be at least 0"),
+        (["overwriting", "--programs", "px"], "operations are p, k, g"),
+        (["overwriting", "--programs", "p,p,p,p,p"], "at most 4"),
+        (["slots", "--slots", "0"], "slots must be at least 1"),
+        (["slots", "--kills", "-1"], "kills must be at least 0"),
+        (["slots", "--short", "--kills", "3"], "bring their own sizes"),
+        (["growing.levels", "--slots", "2,1"], "slots must be at least 2"),
+        (["growing.plans", "--levels", "2"], "levels must be at least 3"),
+        (["growing.read_guard", "--moves", "0"], "moves must be at least 1"),
+        (["events.cuts", "--openers", "5"], "1 to 4 openers"),
+        (["--all"], "--all needs --short or --long"),
+        (["--all", "--short", "ring"], "name one model, or give --all"),
+        ([], "name one model, or give --all"),
+        (["no_such_model"], "invalid choice"),
     ],
 )
 def test_the_command_refuses_a_world_that_makes_no_sense(
-    command: Command[Any], arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
-        command.main(arguments)
+        main(arguments)
     assert message in capsys.readouterr().err

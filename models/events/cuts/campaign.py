@@ -22,4 +22,4 @@ SOUND_SHORT: tuple[Case[Configuration], ...] = (
 )
 SOUND_LONG: tuple[Case[Configuration], ...] = (Case(Configuration(openers=4, kills=3)),)
 
-CAMPAIGN = Campaign(CutsModel, SOUND_SHORT, BROKEN, SOUND_LONG)
+CAMPAIGN = Campaign(CutsModel, Configuration, SOUND_SHORT, BROKEN, SOUND_LONG)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from models.core.configuration import Configuration as BaseConfiguration
+from models.core.configuration import option
+
 CUTS = "cuts"
 
 VARIANTS: dict[str, str] = {
@@ -18,24 +21,14 @@ VARIANTS: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Configuration:
+class Configuration(BaseConfiguration):
     """Who opens the log after a crash of the machine, each of whom puts one item, and how many of them are killed."""
 
-    openers: int = 2
-    kills: int = 0
-    variant: str = CUTS
+    VARIANTS = VARIANTS
+
+    openers: int = option(2, "participants that open the log at once", least=1)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.openers <= 4:
+        super().__post_init__()
+        if self.openers > 4:
             raise ValueError(f"1 to 4 openers: openers={self.openers}")
-        if self.kills < 0:
-            raise ValueError(f"kills must not be negative: kills={self.kills}")
-        if self.variant not in VARIANTS:
-            raise ValueError(f"no such variant: {self.variant!r}; try {', '.join(VARIANTS)}")
-
-    @property
-    def is_sound(self) -> bool:
-        return self.variant == CUTS
-
-    def __str__(self) -> str:
-        return f"{self.variant} O={self.openers} K={self.kills}"

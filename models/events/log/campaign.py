@@ -95,4 +95,4 @@ SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(writers=("11",), readers=(EPHEMERAL, DURABLE), may_drop=True, kills=1)),
 )
 
-CAMPAIGN = Campaign(EventsModel, SOUND_SHORT, BROKEN, SOUND_LONG)
+CAMPAIGN = Campaign(EventsModel, Configuration, SOUND_SHORT, BROKEN, SOUND_LONG)

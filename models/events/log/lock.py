@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from models.core.participant import PromiseBroken
 from models.events.log.memory import FREE, ORPHAN, Lock, Memory
 from models.events.log.repair import begin_repair
-from models.events.log.world import (
-    LEAKED,
-    UNFINISHED,
-    Continuation,
-    Outcome,
-    PromiseBroken,
-    World,
-    under_lock,
-)
+from models.events.log.world import LEAKED, UNFINISHED, Continuation, Outcome, World, under_lock
 
 
 class Enter(NamedTuple):

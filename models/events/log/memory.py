@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-Element = TypeVar("Element")
+from models.core.participant import replaced
 
 FREE, ORPHAN = -1, -2
 OPEN_END = 1 << 20
 NO_ITEM = -1
 NO_BLOCK = 0
 NONE, EPHEMERAL, DURABLE = "none", "ephemeral", "durable"
-
-
-def replaced(elements: tuple[Element, ...], index: int, element: Element) -> tuple[Element, ...]:
-    return (*elements[:index], element, *elements[index + 1 :])
 
 
 class Word(NamedTuple):

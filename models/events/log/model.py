@@ -5,23 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, NamedTuple, TypeVar
 
-from models.core.search import Transition, Violation
+from models.core.participant import DEAD, FINISHED, PromiseBroken
+from models.core.search import Transition
 from models.events.log.lock import orphaned
 from models.events.log.memory import DURABLE, EPHEMERAL, Memory, ReaderLine
 from models.events.log.reader import BeginSession, Cursor
 from models.events.log.rules import LOOKER, NAMED, Configuration
 from models.events.log.subscription import begin_subscribe
 from models.events.log.unregistered_reader import Look
-from models.events.log.world import (
-    DEAD,
-    FINISHED,
-    SHARED,
-    UNDER_LOCK,
-    Outcome,
-    PromiseBroken,
-    Step,
-    World,
-)
+from models.events.log.world import SHARED, UNDER_LOCK, Outcome, Step, World
 from models.events.log.writer import Job, WaitForRoom
 
 # Kills left, newcomers left, the number of the memory, the number of each participant's step.
@@ -132,7 +124,7 @@ class EventsModel:
         try:
             outcome = self._run(world, process, step)
         except PromiseBroken as broken:
-            return Transition(label, state, Violation(broken.kind, str(broken)))
+            return Transition(label, state, broken.violation)
         if outcome is None:
             return None
         return Transition(label, self._changed(state, process, *outcome))

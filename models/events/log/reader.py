@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from models.core.participant import FINISHED, PromiseBroken
 from models.events.log.chunk_search import FindHead, SeenChunk
 from models.events.log.lock import Enter, Leave
 from models.events.log.memory import Memory
-from models.events.log.world import (
-    CORRUPT,
-    FINISHED,
-    TORN,
-    UNCLEARED,
-    Outcome,
-    PromiseBroken,
-    Step,
-    World,
-    under_lock,
-)
+from models.events.log.world import CORRUPT, TORN, UNCLEARED, Outcome, Step, World, under_lock
 
 
 class Cursor(NamedTuple):

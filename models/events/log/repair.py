@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from models.core.participant import PromiseBroken
 from models.events.log.memory import OPEN_END, Memory, Word
-from models.events.log.world import (
-    CORRUPT,
-    Continuation,
-    Outcome,
-    PromiseBroken,
-    Step,
-    World,
-    under_lock,
-)
+from models.events.log.world import CORRUPT, Continuation, Outcome, Step, World, under_lock
 
 
 def begin_repair(world: World, memory: Memory, me: int, then: Continuation) -> Step:

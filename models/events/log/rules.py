@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from models.core.configuration import Configuration as BaseConfiguration
+from models.core.configuration import option
 from models.events.log.memory import DURABLE, EPHEMERAL
 
 # What a reader does: two kinds that are registered from the begin, three that subscribe, and one
@@ -88,7 +90,7 @@ VARIANTS: dict[str, Rules] = {
 
 
 @dataclass(frozen=True)
-class Configuration:
+class Configuration(BaseConfiguration):
     """The size of the world.
 
     Lines 0 … are the writers, each with its operations in turn: 1 and 2 put so many items at once,
@@ -97,25 +99,25 @@ class Configuration:
     `short_sessions` each of them begins a session for every item. A newcomer, if any, takes a dead line.
     """
 
-    writers: tuple[str, ...] = ("1",)
-    readers: tuple[str, ...] = (EPHEMERAL,)
-    newcomer: str = ""
-    kills: int = 0
-    chunk_items: int = 1
-    chunk_lines: int = 4
-    blocks: int = 2
-    may_drop: bool = False
-    short_sessions: bool = False
-    variant: str = LOG
+    VARIANTS = VARIANTS
+
+    writers: tuple[str, ...] = option(
+        ("1",),
+        "a writer's operations in turn: 1, 2 put so many items, l, x a long one, c clears, k keeps the last",
+        metavar="OPERATIONS",
+    )
+    readers: tuple[str, ...] = option(
+        (EPHEMERAL,), f"what readers there are, of {', '.join(READER_ROLES)}", metavar="ROLE"
+    )
+    newcomer: str = option("", "what the new owner of a dead line does", metavar="OPERATIONS")
+    chunk_items: int = option(1, "items of a chunk", least=1)
+    chunk_lines: int = option(4, "lines of the directory", least=2)
+    blocks: int = option(2, "chunks that there is memory for", least=1)
+    may_drop: bool = option(False, "a full log drops its slowest reader")
+    short_sessions: bool = option(False, "a reader gets one item a session")
 
     def __post_init__(self) -> None:
-        for name in ("chunk_items", "blocks"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1: {name}={getattr(self, name)}")
-        if self.chunk_lines < 2:
-            raise ValueError(f"chunk_lines must be at least 2: chunk_lines={self.chunk_lines}")
-        if self.kills < 0:
-            raise ValueError(f"kills must not be negative: kills={self.kills}")
+        super().__post_init__()
         if not self.writers or len(self.writers) + len(self.readers) > PROCESSES_MAX:
             raise ValueError(f"1 writer or more, and at most {PROCESSES_MAX} participants: {self}")
         for program in (*self.writers, self.newcomer):
@@ -126,12 +128,6 @@ class Configuration:
                 raise ValueError(f"no such reader: {role!r}; try {', '.join(READER_ROLES)}")
         if sum(role in (DURABLE, NAMED) for role in self.readers) > 1:
             raise ValueError(f"at most one durable reader: readers={self.readers}")
-        if self.variant not in VARIANTS:
-            raise ValueError(f"no such variant: {self.variant!r}; try {', '.join(VARIANTS)}")
-
-    @property
-    def is_sound(self) -> bool:
-        return self.variant == LOG
 
     @property
     def processes(self) -> int:
@@ -150,11 +146,3 @@ class Configuration:
         """A number of its own for every item."""
         before = sum(OPERATIONS[name][0] for name in self.programs[author][:operation])
         return 10 * author + before + done
-
-    def __str__(self) -> str:
-        return (
-            f"{self.variant} W={','.join(self.writers)} R={','.join(self.readers)} "
-            f"N={self.newcomer or '-'} K={self.kills} chunk={self.chunk_items} "
-            f"lines={self.chunk_lines} blocks={self.blocks}{' drops' if self.may_drop else ''}"
-            f"{' short' if self.short_sessions else ''}"
-        )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from models.core.participant import PromiseBroken
 from models.events.log.lock import Enter, Leave
 from models.events.log.memory import DURABLE, EPHEMERAL, NONE, Memory, ReaderLine
 from models.events.log.reader import BeginSession, Cursor
 from models.events.log.reclaim import Burial
 from models.events.log.rules import LATEST
-from models.events.log.world import LOST, REPEATED, Outcome, PromiseBroken, Step, World, under_lock
+from models.events.log.world import LOST, REPEATED, Outcome, Step, World, under_lock
 
 
 def begin_subscribe(world: World, is_durable: bool, start: str) -> Step:

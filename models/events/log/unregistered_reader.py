@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from models.core.participant import FINISHED, PromiseBroken
 from models.events.log.chunk_search import FindHead, SeenChunk
-from models.events.log.world import FINISHED, TORN, Outcome, PromiseBroken, Step, World
+from models.events.log.world import TORN, Outcome, Step, World
 
 
 class Look(NamedTuple):

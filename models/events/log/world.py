@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
+from models.core.participant import DEAD, FINISHED
 from models.events.log.memory import DURABLE, EPHEMERAL, NONE, Memory, ReaderLine
 from models.events.log.rules import Configuration
 
@@ -40,14 +41,6 @@ def under_lock(step_class: StepClass) -> StepClass:
     return step_class
 
 
-class PromiseBroken(Exception):
-    """Raised by a step that sees something that must never be seen."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
 SHARED = "shared"
 TORN = "torn"
 CORRUPT = "corrupt"
@@ -56,17 +49,6 @@ REPEATED = "repeated"
 LEAKED = "leaked"
 UNFINISHED = "unfinished"
 UNCLEARED = "uncleared"
-
-
-class Ended(NamedTuple):
-    at: str
-
-    def run(self, world: World, me: int) -> Outcome:
-        raise AssertionError(f"a participant that ended takes no step: line={me}, at={self.at}")
-
-
-DEAD = Ended("dead")
-FINISHED = Ended("finished")
 
 
 class World:

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from models.core.participant import FINISHED, PromiseBroken
 from models.events.log.chunks import Wanted, has_room, make_chunk
 from models.events.log.lock import Enter, Leave
 from models.events.log.memory import ChunkLine, Memory, Word
 from models.events.log.reclaim import Burial, Reclaim
 from models.events.log.rules import CLEAR, OPERATIONS
-from models.events.log.world import (
-    CORRUPT,
-    FINISHED,
-    Outcome,
-    PromiseBroken,
-    Step,
-    World,
-    least_place,
-    somebody_to_bury,
-    under_lock,
-)
+from models.events.log.world import CORRUPT, Outcome, Step, World, least_place, somebody_to_bury, under_lock
 
 
 class Job(NamedTuple):

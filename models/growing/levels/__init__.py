@@ -2,10 +2,11 @@
 
 What a ring does within itself is the model of ring: here a dead producer's slot is buried, and a dead
 consumer's item adopted, in one step of whoever lives.
-`python -m models.growing.levels --help` runs it.
+`python -m models growing.levels` searches it.
 """
 
+from models.growing.levels.campaign import CAMPAIGN
 from models.growing.levels.model import LevelsModel
-from models.growing.levels.rules import LEVELS, VARIANTS, Configuration
+from models.growing.levels.rules import Configuration
 
-__all__ = ["LEVELS", "VARIANTS", "Configuration", "LevelsModel"]
+__all__ = ["CAMPAIGN", "Configuration", "LevelsModel"]

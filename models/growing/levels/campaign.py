@@ -36,4 +36,4 @@ SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(producers=(3,), consumers=2, kills=1)),
 )
 
-CAMPAIGN = Campaign(LevelsModel, SOUND_SHORT, BROKEN, SOUND_LONG)
+CAMPAIGN = Campaign(LevelsModel, Configuration, SOUND_SHORT, BROKEN, SOUND_LONG)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from models.core.participant import PromiseBroken
 from models.core.search import Transition, Violation
 from models.growing.levels.rules import Configuration
 from models.growing.levels.world import (
@@ -19,7 +20,6 @@ from models.growing.levels.world import (
     PUT,
     TOMBSTONE,
     TORN,
-    Broken,
     Level,
     Process,
     Slot,
@@ -83,7 +83,7 @@ class LevelsModel:
         ways = getattr(self, "_" + process.at.split(":")[0])(state, me, process)
         try:
             yield from ways
-        except Broken as broken:
+        except PromiseBroken as broken:
             yield broken.violation
 
     # -- words ------------------------------------------------------------------------------------------
@@ -119,14 +119,14 @@ class LevelsModel:
             written += state.stage.written - judged.written
             judged = state.stage
             if written >= len(state.levels):
-                raise Broken(PASSED, f"the written level {written} is none that there is")
+                raise PromiseBroken(PASSED, f"the written level {written} is none that there is")
         if state.stage != judged:
             return state
         if read > written:
-            raise Broken(PASSED, f"the read level {read} passes the written level {written}")
+            raise PromiseBroken(PASSED, f"the read level {read} passes the written level {written}")
         left = state.levels[judged.read]
         if read > judged.read and left.pop != left.push:
-            raise Broken(LOST, f"items {left.pop} to {left.push} are left behind in level {judged.read}")
+            raise PromiseBroken(LOST, f"items {left.pop} to {left.push} are left behind in level {judged.read}")
         return state._replace(stage=Stage(judged.moves + 1, read, written))
 
     # -- put --------------------------------------------------------------------------------------------
@@ -166,9 +166,9 @@ class LevelsModel:
                 yield self._go(state, me, again)
                 return
             if not state.stage.read <= number <= state.stage.written:
-                raise Broken(LOST, f"an item goes into level {number}, which nobody reads any more")
+                raise PromiseBroken(LOST, f"an item goes into level {number}, which nobody reads any more")
             if process.base != level.base or level.slots[index].generation != self._free(process, capacity):
-                raise Broken(CORRUPT, "a position is claimed whose slot is another one, or not free")
+                raise PromiseBroken(CORRUPT, "a position is claimed whose slot is another one, or not free")
             claimed = self._with_level(state, number, push=process.position + 1)
             yield self._go(claimed, me, "put: publish", holds=True)
         elif at == "put: publish":
@@ -266,7 +266,7 @@ class LevelsModel:
                 yield self._go(state, me, again)
                 return
             if level.pop != level.push:
-                raise Broken(LOST, "a ring that is not empty is closed for shrinking")
+                raise PromiseBroken(LOST, "a ring that is not empty is closed for shrinking")
             closed = self._with_level(state, process.level, closed=True, shrinking=True)
             closed = closed._replace(shrinks=closed.shrinks - 1)
             yield self._go(closed, me, "follow: read the closing", position=-1)
@@ -304,7 +304,7 @@ class LevelsModel:
         elif at == "get: release":
             slot = level.slots[index]
             if slot.item != process.item:
-                raise Broken(TORN, f"{process.item} was claimed, and {slot.item} is there")
+                raise PromiseBroken(TORN, f"{process.item} was claimed, and {slot.item} is there")
             yield self._go(self._released(state, process, index), me, again, item=None, holds=False)
         elif at == "get: read the push position":
             yield from self._found_nothing(state, me, process, level)
@@ -313,13 +313,13 @@ class LevelsModel:
         level = state.levels[process.level]
         slot = level.slots[index]
         if process.base != level.base or slot.generation not in (process.position + 1, TOMBSTONE):
-            raise Broken(CORRUPT, "an item is claimed whose slot is another one")
+            raise PromiseBroken(CORRUPT, "an item is claimed whose slot is another one")
         claimed = self._with_level(state, process.level, pop=process.position + 1)
         if slot.item is None:
             return self._go(claimed, me, "get: release", item=None, holds=True)
         producer, count = slot.item
         if count < claimed.taken[producer]:
-            raise Broken(DOUBLED, f"item {count} of producer {producer} is claimed again, or after a later one")
+            raise PromiseBroken(DOUBLED, f"item {count} of producer {producer} is claimed again, or after a later one")
         taken = (*claimed.taken[:producer], count + 1, *claimed.taken[producer + 1 :])
         return self._go(claimed._replace(taken=taken), me, "get: release", item=slot.item, holds=True)
 
@@ -329,7 +329,7 @@ class LevelsModel:
         if process.item is None:
             return released
         if process.item in released.got:
-            raise Broken(DOUBLED, f"{process.item} is delivered twice")
+            raise PromiseBroken(DOUBLED, f"{process.item} is delivered twice")
         return released._replace(got=released.got | {process.item})
 
     def _found_nothing(self, state: State, me: int, process: Process, level: Level) -> Iterator[State]:

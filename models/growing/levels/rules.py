@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from models.core.configuration import Configuration as BaseConfiguration
+from models.core.configuration import option
+
 LEVELS = "levels"
 
 VARIANTS = {
@@ -22,28 +25,12 @@ VARIANTS = {
 
 
 @dataclass(frozen=True)
-class Configuration:
+class Configuration(BaseConfiguration):
     """Producers by how many items each puts, consumers, slots of each level."""
 
-    variant: str = LEVELS
-    producers: tuple[int, ...] = (3,)
-    consumers: int = 1
-    slots: tuple[int, ...] = (2, 2)
-    shrinks: int = 0
-    kills: int = 0
+    VARIANTS = VARIANTS
 
-    def __post_init__(self) -> None:
-        if self.variant not in VARIANTS:
-            raise ValueError(f"variant must be one of {', '.join(VARIANTS)}: variant={self.variant!r}")
-        if min(self.slots) < 2:
-            raise ValueError(f"a ring has two slots at least: slots={self.slots}")
-
-    @property
-    def is_sound(self) -> bool:
-        return self.variant == LEVELS
-
-    def __str__(self) -> str:
-        return (
-            f"{self.variant}: producers={self.producers} consumers={self.consumers} slots={self.slots} "
-            f"shrinks={self.shrinks} kills={self.kills}"
-        )
+    producers: tuple[int, ...] = option((3,), "how many items each of them puts")
+    consumers: int = option(1, "participants that get")
+    slots: tuple[int, ...] = option((2, 2), "slots of each level", least=2)
+    shrinks: int = option(0, "how often an empty ring may be closed")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from models.core.search import Violation
-
 LOST, DOUBLED, TORN, PASSED, CORRUPT = "lost", "doubled", "torn", "passed", "corrupt"
 
 Item = tuple[int, int]
@@ -70,9 +68,3 @@ TOMBSTONE = -1
 FREE_LOCK = -1
 DEAD, FINISHED = "dead", "finished"
 PUT, GET = "put: read the stage", "get: read the stage"
-
-
-class Broken(Exception):
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.violation = Violation(kind, message)

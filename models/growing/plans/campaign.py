@@ -24,4 +24,4 @@ SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(growers=(3, 3), shrinkers=(1,), tidiers=(1,), kills=1)),
 )
 
-CAMPAIGN = Campaign(PlansModel, SOUND_SHORT, BROKEN, SOUND_LONG)
+CAMPAIGN = Campaign(PlansModel, Configuration, SOUND_SHORT, BROKEN, SOUND_LONG)

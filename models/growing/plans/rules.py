@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from models.core.configuration import Configuration as BaseConfiguration
+from models.core.configuration import option
+
 PLANS = "plans"
 
 VARIANTS = {
@@ -17,28 +20,12 @@ VARIANTS = {
 
 
 @dataclass(frozen=True)
-class Configuration:
+class Configuration(BaseConfiguration):
     """Growers that go up, shrinkers that go down to the first level, tidiers that withdraw; each so many times."""
 
-    variant: str = PLANS
-    growers: tuple[int, ...] = (2,)
-    shrinkers: tuple[int, ...] = (1,)
-    tidiers: tuple[int, ...] = (1,)
-    levels: int = 4
-    kills: int = 0
+    VARIANTS = VARIANTS
 
-    def __post_init__(self) -> None:
-        if self.variant not in VARIANTS:
-            raise ValueError(f"variant must be one of {', '.join(VARIANTS)}: variant={self.variant!r}")
-        if self.levels < 3:
-            raise ValueError(f"there must be a level beyond the next: levels={self.levels}; try 3")
-
-    @property
-    def is_sound(self) -> bool:
-        return self.variant == PLANS
-
-    def __str__(self) -> str:
-        return (
-            f"{self.variant}: growers={self.growers} shrinkers={self.shrinkers} tidiers={self.tidiers} "
-            f"levels={self.levels} kills={self.kills}"
-        )
+    growers: tuple[int, ...] = option((2,), "how often each of them goes up")
+    shrinkers: tuple[int, ...] = option((1,), "how often each of them goes down")
+    tidiers: tuple[int, ...] = option((1,), "how often each of them withdraws")
+    levels: int = option(4, "how many there are; one must lie beyond the next", least=3)

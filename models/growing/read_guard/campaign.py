@@ -27,4 +27,4 @@ SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(lookers=(1,), adopters=(1,), tidiers=(1, 1), moves=2, kills=1)),
 )
 
-CAMPAIGN = Campaign(LooksModel, SOUND_SHORT, BROKEN, SOUND_LONG)
+CAMPAIGN = Campaign(LooksModel, Configuration, SOUND_SHORT, BROKEN, SOUND_LONG)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from models.core.configuration import Configuration as BaseConfiguration
+from models.core.configuration import option
+
 LOOKS = "looks"
 
 VARIANTS = {
@@ -19,28 +22,12 @@ VARIANTS = {
 
 
 @dataclass(frozen=True)
-class Configuration:
+class Configuration(BaseConfiguration):
     """Lookers that look at what is in use, adopters that look at a level that was left, tidiers that give back."""
 
-    variant: str = LOOKS
-    lookers: tuple[int, ...] = (2,)
-    adopters: tuple[int, ...] = ()
-    tidiers: tuple[int, ...] = (2,)
-    moves: int = 3
-    kills: int = 0
+    VARIANTS = VARIANTS
 
-    def __post_init__(self) -> None:
-        if self.variant not in VARIANTS:
-            raise ValueError(f"variant must be one of {', '.join(VARIANTS)}: variant={self.variant!r}")
-        if self.moves < 1:
-            raise ValueError(f"the stage must move, or nothing is ever given back: moves={self.moves}; try 2")
-
-    @property
-    def is_sound(self) -> bool:
-        return self.variant == LOOKS
-
-    def __str__(self) -> str:
-        return (
-            f"{self.variant}: lookers={self.lookers} adopters={self.adopters} tidiers={self.tidiers} "
-            f"moves={self.moves} kills={self.kills}"
-        )
+    lookers: tuple[int, ...] = option((2,), "how often each looks at what is in use")
+    adopters: tuple[int, ...] = option((), "how often each looks at what was left")
+    tidiers: tuple[int, ...] = option((2,), "how often each gives back")
+    moves: int = option(3, "how often the stage moves; else nothing is given back", least=1)
