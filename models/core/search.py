@@ -6,7 +6,7 @@ The search visits each state once and answers two questions:
 * Does some step break a promise?
   The model says so itself, by a transition that carries a `Violation`.
 * Is some state stuck, so that no accepted state can be reached from it?
-  Steps of the adversary (kills) do not count as a way out: nobody is owed a convenient crash.
+  Steps of the adversary (kills) do not count as a way out: a convenient crash may never come.
 
 Breadth first, so that the first counterexample of each kind is a shortest one.
 """
@@ -104,7 +104,7 @@ class SearchResult:
 
 
 class _ReverseEdges:
-    """Who leads to each state, as linked lists in flat arrays: 12 bytes an edge."""
+    """The predecessors of each state, as linked lists in flat arrays: 12 bytes an edge."""
 
     _NONE = 0xFFFFFFFF
 

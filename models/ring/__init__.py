@@ -1,4 +1,4 @@
-"""The bounded queue with its ledger of intents, under kills at every step.
+"""The ring with its ledger of intents and its recovery, with a kill at every step.
 
 The algorithm reads like the native one: `producer`, `consumer`, `recovery`, `redelivery`, `newcomer`.
 `python -m models ring` searches it.

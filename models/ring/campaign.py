@@ -21,9 +21,9 @@ BROKEN: tuple[Case[Configuration], ...] = (
     Case(Configuration(variant="scan-before-positions", producers=2), CHANGED),
     Case(Configuration(variant="no-position-check"), STUCK),
     Case(Configuration(variant="free-under-head", item_slots=(2,), items=2, consumers=2), TORN),
-    Case(Configuration(variant="adopter-plain-claim", consumers=3), CHANGED),
+    Case(Configuration(variant="redeliverer-plain-claim", consumers=3), CHANGED),
     Case(
-        Configuration(variant="adopter-plain-release", item_slots=(2,), items=2, consumers=2),
+        Configuration(variant="redeliverer-plain-release", item_slots=(2,), items=2, consumers=2),
         CHANGED,
     ),
     Case(
@@ -31,10 +31,10 @@ BROKEN: tuple[Case[Configuration], ...] = (
         CHANGED,
     ),
     Case(Configuration(variant="tombstone-without-compare", producers=2), LOST),
-    Case(Configuration(variant="look-live-only", consumers=2), LOST),
+    Case(Configuration(variant="end-check-live-only", consumers=2), LOST),
     Case(Configuration(variant="reuse-unrecovered", rejoins=1), STUCK),
-    Case(Configuration(variant="reuse-adopted", consumers=2, kills=2, rejoins=1), STUCK),
-    Case(Configuration(variant="adopt-without-intent", consumers=2, kills=2, rejoins=1), STUCK),
+    Case(Configuration(variant="reuse-redelivered", consumers=2, kills=2, rejoins=1), STUCK),
+    Case(Configuration(variant="redeliver-without-intent", consumers=2, kills=2, rejoins=1), STUCK),
 )
 
 # What a crash can meet: each side alone and contended, several laps, items of several slots,

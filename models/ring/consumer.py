@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from models.ring.end_check import begin_look
+from models.ring.end_check import begin_end_check
 from models.ring.recovery import begin_recovery
 from models.ring.words import (
     POP,
@@ -54,7 +54,7 @@ class GetReadGeneration(NamedTuple):
         is_empty = world.memory.push_position == world.memory.pop_position
         if not (world.producers_are_done() and is_empty):
             return begin_recovery(world, GetReadPosition())
-        return begin_look(world, GetReadPosition())
+        return begin_end_check(world, GetReadPosition())
 
 
 class GetReadLength(NamedTuple):
@@ -121,14 +121,14 @@ class GetClaim(NamedTuple):
         memory, rules, found = world.memory, world.rules, self.found
         intent_is_stored = rules.intents_are_kept and rules.intent_before_claim
         if memory.pop_position != found.position:
-            return memory, GetAbandon() if intent_is_stored else GetReadPosition()
+            return memory, GetClearLostClaim() if intent_is_stored else GetReadPosition()
         memory = memory._replace(pop_position=found.position + found.slots)
         if rules.intents_are_kept and not intent_is_stored:
             return memory, GetStoreIntent(found)
         return memory, _after_claim(world, found)
 
 
-class GetAbandon(NamedTuple):
+class GetClearLostClaim(NamedTuple):
     at: str = "get: clear intent of the lost claim"
 
     def run(self, world: World, me: int) -> Outcome:

@@ -65,7 +65,7 @@ class Memory(NamedTuple):
         """The slot is free for the next lap.
 
         Its payload becomes unreadable, so that a copy made too late is seen as torn.
-        Its length word stays, because a slow reader may still look at it before its claim fails.
+        Its length word stays, because a slow consumer may still read it before its claim fails.
         """
         index = position % self.capacity
         return self._replace(

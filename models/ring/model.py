@@ -8,7 +8,7 @@ from typing import NamedTuple
 from models.core.participant import DEAD, FINISHED, PromiseBroken, replaced
 from models.core.search import Transition
 from models.ring.consumer import GetReadPosition
-from models.ring.end_check import is_look
+from models.ring.end_check import is_end_check
 from models.ring.memory import Memory
 from models.ring.newcomer import JoinReadPosition
 from models.ring.places import first_place
@@ -41,7 +41,7 @@ class StepLabel(NamedTuple):
 def step_text(step: Step) -> str:
     """What the step does, and to which slot or line."""
     registers = {name: getattr(step, name, None) for name in ("item", "position", "offset", "line")}
-    for holder in (getattr(step, "found", None), getattr(step, "adoption", None)):
+    for holder in (getattr(step, "found", None), getattr(step, "redelivery", None)):
         if holder is not None:
             registers["position"] = holder.position
     targets = getattr(step, "targets", 0)
@@ -119,7 +119,7 @@ class LedgerModel:
         size = self._configuration
         first_item = size.first_item(size.producers)
         # Consumers that left because all work was done, or are about to, would not see a late producer's items.
-        is_too_late = any((step is FINISHED and role == CONSUMER) or is_look(step) for step, role in state.lines())
+        is_too_late = any((step is FINISHED and role == CONSUMER) or is_end_check(step) for step, role in state.lines())
         for role in (CONSUMER,) if is_too_late else (CONSUMER, PRODUCER):
             joined = state._replace(
                 steps=self._with_step(state.steps, line, JoinReadPosition(first_item)),
@@ -127,7 +127,7 @@ class LedgerModel:
                 rejoins_left=state.rejoins_left - 1,
             )
             label = StepLabel(line, role, "locks the dead line")
-            # Nobody is owed a newcomer either, so this is no way out of a stuck state.
+            # A newcomer may never come, so this is no way out of a stuck state.
             yield Transition(label, joined, is_adversary=True)
 
     def _with_step(self, steps: tuple[Step, ...], line: int, step: Step) -> tuple[Step, ...]:

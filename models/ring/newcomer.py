@@ -1,8 +1,8 @@
 """A new participant takes over the line of a dead one.
 
-It holds the line's lock meanwhile, so that the line counts as live to everybody else.
+It holds the line's lock meanwhile, so that the line counts as live to every other participant.
 It may clear the dead intent only if no position under it is still outstanding:
-the intent is the only record of who claimed them.
+the intent is the only record of their owner.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from models.ring.producer import PutReadPosition
 from models.ring.words import (
     PUSH,
     Side,
-    adopter_of,
     free,
     position_of,
     published,
+    redeliverer_of,
     tombstone,
 )
 from models.ring.world import PRODUCER, Outcome, Step, World
@@ -63,8 +63,8 @@ class JoinCheckSlot(NamedTuple):
         generation = world.memory.generation(position)
         if side == PUSH:
             return generation == free(position)
-        if adopter_of(generation) is not None:
-            return world.rules.reuse_checks_adopted and position_of(generation) == position
+        if redeliverer_of(generation) is not None:
+            return world.rules.reuse_checks_redelivered and position_of(generation) == position
         return generation in (published(position), tombstone(position))
 
 

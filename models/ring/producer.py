@@ -74,7 +74,7 @@ class PutClaim(NamedTuple):
         memory, rules = world.memory, world.rules
         intent_is_stored = rules.intents_are_kept and rules.intent_before_claim
         if memory.push_position != self.position:
-            lost = PutAbandon(self.item) if intent_is_stored else PutReadPosition(self.item)
+            lost = PutClearLostClaim(self.item) if intent_is_stored else PutReadPosition(self.item)
             return memory, lost
         count = world.configuration.slots_of(self.item)
         memory = memory._replace(push_position=self.position + count)
@@ -83,7 +83,7 @@ class PutClaim(NamedTuple):
         return memory, PutWrite(self.item, self.position, 0)
 
 
-class PutAbandon(NamedTuple):
+class PutClearLostClaim(NamedTuple):
     item: int
     at: str = "put: clear intent of the lost claim"
 
@@ -94,8 +94,8 @@ class PutAbandon(NamedTuple):
 class PutWrite(NamedTuple):
     """Payload and length word of one slot, as one step.
 
-    Nobody reads either before the generation says published, so no one can see half of it;
-    who does read too early is caught, because the slot then holds nothing or another item.
+    No participant may read either before the generation says published, so half of it is never seen.
+    A read that comes too early is caught, because the slot then holds nothing or another item.
     """
 
     item: int

@@ -1,8 +1,9 @@
 """Recovery: what a participant does when it cannot go on.
 
 It reads both positions, then scans the ledger, one line a step.
-A claimed position that a dead line covers and no live line covers is nobody's any more:
-unpublished it becomes a tombstone, unreleased it is delivered by a consumer that adopts it.
+A claimed position that a dead line covers and no live line covers has lost its owner.
+If it is unpublished, it is abandoned: its slot becomes a tombstone.
+If it is unreleased, a consumer redelivers it.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from models.ring.places import (
     places_covered,
     without_settled,
 )
-from models.ring.redelivery import Adoption, begin_adoption
+from models.ring.redelivery import Redelivery, begin_redelivery
 from models.ring.words import (
     PUSH,
     Intent,
-    adopter_of,
     free,
     head_distance,
     position_of,
     published,
+    redeliverer_of,
     tombstone,
 )
 from models.ring.world import PRODUCER, Outcome, Step, World
@@ -66,7 +67,7 @@ class Scan(NamedTuple):
 class RecoverReadPushPosition(NamedTuple):
     """First the positions, then the ledger.
 
-    Whoever moved a position stored its intent before, so the scan sees it or its end.
+    A participant that moved a position stored its intent before, so the scan sees that intent or its end.
     """
 
     resume: Step
@@ -188,18 +189,18 @@ class RecoverReadGeneration(NamedTuple):
             is_outstanding = seen == free(position)
         else:
             is_whole = seen in (published(position), tombstone(position))
-            is_outstanding = is_whole or is_adopted(seen, position)
+            is_outstanding = is_whole or is_redelivered(seen, position)
         if not is_outstanding:
             return memory, _treat_next(world, self.resume, self.targets)
         if world.rules.live_lines_scanned_for_each_position:
-            return memory, _look_for_live(world, me, self.resume, self.targets, seen, 0)
-        if is_adopted(seen, position):
-            return memory, RecoverTestAdopter(self.resume, self.targets, seen)
+            return memory, _search_live(world, me, self.resume, self.targets, seen, 0)
+        if is_redelivered(seen, position):
+            return memory, RecoverTestRedeliverer(self.resume, self.targets, seen)
         return memory, _settle(self.resume, self.targets, seen)
 
 
 def _settle(resume: Step, targets: int, seen: int) -> Step:
-    """The position is nobody's: do what its generation asks for."""
+    """The position has lost its owner: do what its generation asks for."""
     side, position = first_place(targets)
     if side == PUSH:
         return RecoverTombstone(resume, targets)
@@ -208,7 +209,7 @@ def _settle(resume: Step, targets: int, seen: int) -> Step:
     return RecoverReadLength(resume, targets, seen)
 
 
-def _look_for_live(
+def _search_live(
     world: World,
     me: int,
     resume: Step,
@@ -219,11 +220,11 @@ def _look_for_live(
     if line == me:
         line += 1
     if line < world.configuration.lines:
-        return RecoverLookForLive(resume, targets, seen, line)
+        return RecoverSearchLive(resume, targets, seen, line)
     return _settle(resume, targets, seen)
 
 
-class RecoverLookForLive(NamedTuple):
+class RecoverSearchLive(NamedTuple):
     resume: Step
     targets: int
     seen: int
@@ -236,7 +237,7 @@ class RecoverLookForLive(NamedTuple):
         if intent is not None and places_covered(intent) & first_target:
             return memory, RecoverTestLive(self.resume, self.targets, self.seen, self.line)
         following = self.line + 1
-        return memory, _look_for_live(world, me, self.resume, self.targets, self.seen, following)
+        return memory, _search_live(world, me, self.resume, self.targets, self.seen, following)
 
 
 class RecoverTestLive(NamedTuple):
@@ -251,22 +252,22 @@ class RecoverTestLive(NamedTuple):
         if not world.is_dead(self.line):
             return memory, _treat_next(world, self.resume, self.targets)
         following = self.line + 1
-        return memory, _look_for_live(world, me, self.resume, self.targets, self.seen, following)
+        return memory, _search_live(world, me, self.resume, self.targets, self.seen, following)
 
 
-def is_adopted(generation: int, position: int) -> bool:
-    return adopter_of(generation) is not None and position_of(generation) == position
+def is_redelivered(generation: int, position: int) -> bool:
+    return redeliverer_of(generation) is not None and position_of(generation) == position
 
 
-class RecoverTestAdopter(NamedTuple):
+class RecoverTestRedeliverer(NamedTuple):
     resume: Step
     targets: int
     seen: int
-    at: str = "recover: test whether the adopter is dead"
+    at: str = "recover: test whether the redeliverer is dead"
 
     def run(self, world: World, me: int) -> Outcome:
-        adopter = adopter_of(self.seen)
-        if adopter is not None and world.is_dead(adopter):
+        redeliverer = redeliverer_of(self.seen)
+        if redeliverer is not None and world.is_dead(redeliverer):
             return world.memory, RecoverReadLength(self.resume, self.targets, self.seen)
         return world.memory, _treat_next(world, self.resume, self.targets)
 
@@ -292,8 +293,8 @@ class RecoverReadLength(NamedTuple):
             return memory, RecoverFree(self.resume, self.targets, self.seen)
         if world.roles[me] == PRODUCER:
             return memory, _treat_next(world, self.resume, self.targets)
-        adoption = Adoption(position, length, self.seen)
-        return memory, begin_adoption(world, self.resume, adoption)
+        redelivery = Redelivery(position, length, self.seen)
+        return memory, begin_redelivery(world, self.resume, redelivery)
 
 
 class RecoverReadHead(NamedTuple):
@@ -309,7 +310,7 @@ class RecoverReadHead(NamedTuple):
         _, position = first_place(self.targets)
         head = position - self.distance
         seen = memory.generation(head)
-        if seen == published(head) or is_adopted(seen, head):
+        if seen == published(head) or is_redelivered(seen, head):
             return memory, _treat_next(world, self.resume, self.targets)
         return memory, RecoverFree(self.resume, self.targets, published(position))
 

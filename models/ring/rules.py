@@ -1,6 +1,6 @@
 """Which algorithm is searched, and how big the world is.
 
-`ledger` is the algorithm, and `ledger-scan-each` looks for live lines again for each position.
+`ledger` is the algorithm, and `ledger-scan-each` scans for live lines again for each position.
 Every other variant breaks one rule of one of them.
 A search that cannot fail proves nothing: each broken variant must be caught.
 """
@@ -34,13 +34,13 @@ class Rules:
     positions_read_before_scan: bool = True
     only_claimed_positions: bool = True
     continuations_go_with_head: bool = True
-    adopter_stores_intent: bool = True
-    adopter_compares_on_claim: bool = True
-    adopter_compares_on_release: bool = True
+    redeliverer_stores_intent: bool = True
+    redeliverer_compares_on_claim: bool = True
+    redeliverer_compares_on_release: bool = True
     recoverer_compares_on_tombstone: bool = True
     reuse_checks_positions: bool = True
-    reuse_checks_adopted: bool = True
-    look_counts_the_dead: bool = True
+    reuse_checks_redelivered: bool = True
+    end_check_counts_the_dead: bool = True
 
     def first_release(self, count: int) -> int:
         """The offset of the slot that a popper releases first."""
@@ -69,17 +69,17 @@ VARIANTS: dict[str, Rules] = {
     "scan-before-positions": Rules(positions_read_before_scan=False),
     "no-position-check": Rules(only_claimed_positions=False),
     "free-under-head": Rules(continuations_go_with_head=False),
-    "adopt-without-intent": Rules(adopter_stores_intent=False),
-    "adopter-plain-claim": Rules(adopter_compares_on_claim=False),
-    "adopter-plain-release": Rules(adopter_compares_on_release=False),
+    "redeliver-without-intent": Rules(redeliverer_stores_intent=False),
+    "redeliverer-plain-claim": Rules(redeliverer_compares_on_claim=False),
+    "redeliverer-plain-release": Rules(redeliverer_compares_on_release=False),
     "scan-each-plain-release": Rules(
         live_lines_scanned_for_each_position=True,
-        adopter_compares_on_release=False,
+        redeliverer_compares_on_release=False,
     ),
     "tombstone-without-compare": Rules(recoverer_compares_on_tombstone=False),
     "reuse-unrecovered": Rules(reuse_checks_positions=False),
-    "reuse-adopted": Rules(reuse_checks_adopted=False),
-    "look-live-only": Rules(look_counts_the_dead=False),
+    "reuse-redelivered": Rules(reuse_checks_redelivered=False),
+    "end-check-live-only": Rules(end_check_counts_the_dead=False),
 }
 
 

@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 
 _KIND_BITS = 5
 _KIND_MASK = (1 << _KIND_BITS) - 1
-_FREE, _PUBLISHED, _TOMBSTONE, _ADOPTED_BY_LINE_0 = range(4)
+_FREE, _PUBLISHED, _TOMBSTONE, _REDELIVERED_BY_LINE_0 = range(4)
 
-LINES_MAX = _KIND_MASK - _ADOPTED_BY_LINE_0
+LINES_MAX = _KIND_MASK - _REDELIVERED_BY_LINE_0
 
 
 def free(position: int) -> int:
@@ -29,9 +29,9 @@ def tombstone(position: int) -> int:
     return position << _KIND_BITS | _TOMBSTONE
 
 
-def adopted(position: int, line: int) -> int:
+def redelivered(position: int, line: int) -> int:
     """The popper of `position` died, and `line` delivers in its place."""
-    return position << _KIND_BITS | (_ADOPTED_BY_LINE_0 + line)
+    return position << _KIND_BITS | (_REDELIVERED_BY_LINE_0 + line)
 
 
 def position_of(generation: int) -> int:
@@ -42,17 +42,17 @@ def is_free(generation: int) -> bool:
     return generation & _KIND_MASK == _FREE
 
 
-def adopter_of(generation: int) -> int | None:
-    """The line that adopted the slot, if one did."""
-    line = (generation & _KIND_MASK) - _ADOPTED_BY_LINE_0
+def redeliverer_of(generation: int) -> int | None:
+    """The line that redelivered the slot, if one did."""
+    line = (generation & _KIND_MASK) - _REDELIVERED_BY_LINE_0
     return line if line >= 0 else None
 
 
 def generation_text(generation: int) -> str:
-    line = adopter_of(generation)
+    line = redeliverer_of(generation)
     position = position_of(generation)
     if line is not None:
-        return f"adopted({position}, line {line})"
+        return f"redelivered({position}, line {line})"
     return f"{('free', 'published', 'tombstone')[generation & _KIND_MASK]}({position})"
 
 

@@ -37,7 +37,7 @@ LOST = "lost"
 
 
 class World:
-    """The memory, and the oracles: who is dead, and whether all work is done."""
+    """The memory, and the oracles: which participants are dead, and whether all work is done."""
 
     __slots__ = ("configuration", "kills_left", "memory", "roles", "rules", "steps")
 
@@ -94,7 +94,7 @@ def _delivered(memory: Memory, item: int) -> Memory:
 
 
 def delivered_by_release(world: World, memory: Memory, item: int) -> Memory:
-    """The commit of a get: whoever frees the head hands the item out."""
+    """The commit of a get: the participant that frees the head hands the item out."""
     return _delivered(memory, item) if world.rules.delivered_by_release else memory
 
 

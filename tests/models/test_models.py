@@ -161,7 +161,7 @@ def test_the_search_reaches_the_rare_ways_through_recovery() -> None:
             ring.Configuration(consumers=3),
         )
     )
-    adopts = "adopt: compare-and-swap generation to adopted"
+    redelivers = "redeliver: compare-and-swap generation to redelivered"
     reads_head = "recover: read generation of the head"
     frees = "recover: compare-and-swap to free"
     assert {
@@ -171,13 +171,13 @@ def test_the_search_reaches_the_rare_ways_through_recovery() -> None:
         ("recover: compare-and-swap free to tombstone", "put: read push_position"),
         ("recover: compare-and-swap free to tombstone", "get: read pop_position"),
         ("recover: read generation", frees),
-        ("recover: test whether the adopter is dead", "recover: read length"),
-        ("recover: test whether the adopter is dead", "get: read pop_position"),
+        ("recover: test whether the redeliverer is dead", "recover: read length"),
+        ("recover: test whether the redeliverer is dead", "get: read pop_position"),
         (reads_head, frees),
         (reads_head, "put: read push_position"),
-        (adopts, "adopt: copy a slot"),
-        (adopts, "adopt: clear intent"),
-        ("adopt: release a slot", "dead"),
+        (redelivers, "redeliver: copy a slot"),
+        (redelivers, "redeliver: clear intent"),
+        ("redeliver: release a slot", "dead"),
         ("join: check that the position is not outstanding", "dead"),
         ("join: clear intent", "put: read push_position"),
         ("join: clear intent", "get: read pop_position"),

@@ -52,7 +52,7 @@ UNCLEARED = "uncleared"
 
 
 class World:
-    """The memory, and the oracles: who is dead, and whether all work is done."""
+    """The memory, and the oracles: which participants are dead, and whether all work is done."""
 
     __slots__ = ("configuration", "memory", "rules", "steps")
 
