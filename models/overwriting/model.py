@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from models.core.participant import PromiseBroken
+from models.core.participant import PromiseBroken, replaced
 from models.core.search import Transition
 from models.overwriting.rules import Configuration
 from models.overwriting.steps import STEPS
@@ -81,18 +81,20 @@ class OverwritingModel:
                 continue
             if outcome is not None:
                 memory, after, known = outcome
-                changed = state._replace(memory=memory, known=known, processes=replaced(state, line, after))
+                changed = state._replace(memory=memory, known=known, processes=replaced(state.processes, line, after))
                 yield Transition(StepLabel(line, operation, process.at), changed)
             if state.kills_left:
                 dead = Process(at=DEAD, program=process.program, author=process.author, tenure=process.tenure)
-                killed = state._replace(kills_left=state.kills_left - 1, processes=replaced(state, line, dead))
+                killed = state._replace(
+                    kills_left=state.kills_left - 1, processes=replaced(state.processes, line, dead)
+                )
                 yield Transition(StepLabel(line, operation, "is killed"), killed, is_adversary=True)
 
     def _succeeded(self, state: OverwritingState, line: int) -> Transition[OverwritingState]:
         """Somebody new on a dead line. That is the adversary's, too: nobody is owed a successor."""
         newcomer = began(self._size.newcomer, len(self._size.programs))
         newcomer = newcomer._replace(tenure=state.processes[line].tenure + 1)
-        changed = state._replace(newcomer_left=False, processes=replaced(state, line, newcomer))
+        changed = state._replace(newcomer_left=False, processes=replaced(state.processes, line, newcomer))
         return Transition(StepLabel(line, "newcomer", "joins"), changed, is_adversary=True)
 
     def is_accepted(self, state: OverwritingState) -> bool:
@@ -115,7 +117,3 @@ class OverwritingModel:
 
 def began(program: str, author: int) -> Process:
     return Process(at=first_step(program[0]) if program else FINISHED, program=program, author=author)
-
-
-def replaced(state: OverwritingState, line: int, process: Process) -> tuple[Process, ...]:
-    return (*state.processes[:line], process, *state.processes[line + 1 :])

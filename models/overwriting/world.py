@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from models.core.participant import replaced
 from models.overwriting.rules import Configuration, Rules
 
 TORN, TWICE, DISORDERED, MISCOUNTED, LOST = "torn", "twice", "disordered", "miscounted", "lost"
@@ -75,13 +76,13 @@ class Memory(NamedTuple):
     shelf: tuple[Place, ...]
 
     def with_message(self, index: int, message: Message) -> Memory:
-        return self._replace(messages=(*self.messages[:index], message, *self.messages[index + 1 :]))
+        return self._replace(messages=replaced(self.messages, index, message))
 
     def with_reading(self, line: int, reading: Reading) -> Memory:
-        return self._replace(readings=(*self.readings[:line], reading, *self.readings[line + 1 :]))
+        return self._replace(readings=replaced(self.readings, line, reading))
 
     def with_place(self, number: int, place: Place) -> Memory:
-        return self._replace(shelf=(*self.shelf[:number], place, *self.shelf[number + 1 :]))
+        return self._replace(shelf=replaced(self.shelf, number, place))
 
 
 class Process(NamedTuple):

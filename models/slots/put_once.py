@@ -70,7 +70,7 @@ class Complete(NamedTuple):
         return world.memory.with_line(is_intended=False, done=line.done + self.items), ReadProgress()
 
 
-# -- putting --------------------------------------------------------------------------------------------
+# Putting.
 
 
 def before_publish(world: World, item: int, slot: int, word: Word) -> Step:
@@ -126,7 +126,7 @@ class Intend(NamedTuple):
         return world.memory.with_line(is_intended=True), participants.Announce(self.item, self.slot, self.word)
 
 
-# -- cutting --------------------------------------------------------------------------------------------
+# Cutting.
 
 
 def arriving(world: World, held: Word) -> Word:

@@ -39,7 +39,7 @@ def is_big(size: Any) -> bool:
         return False
     if size.is_sound:
         return size.producers == (3, 1) or size.consumers > 1
-    return size.variant in ("no-second-look", "nobody-follows")
+    return size.variant in ("range-not-checked-again", "followed-by-maker-only")
 
 
 def with_marks(name: str, size: Any, given: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from models.core.participant import replaced
 from models.core.search import Transition, Violation
 from models.events.cuts.rules import Configuration
 
@@ -69,7 +70,7 @@ class CutsModel:
             if after is not None:
                 yield Transition(f"{me}: {at}", after, self._broken(state, after, me))
 
-    # -- what an opener does ----------------------------------------------------------------------------
+    # What an opener does.
 
     def _order(self) -> list[str]:
         """The steps of a cut, under the queue's lock."""
@@ -136,11 +137,11 @@ class CutsModel:
             return self._at(self._shared(state._replace(lock=NOBODY), me), me, PUT)
         return self._at(after, me, self._steps[self._steps.index(at) + 1])
 
-    # -- words ------------------------------------------------------------------------------------------
+    # Words.
 
     @staticmethod
     def _at(state: State, me: int, at: str) -> State:
-        return state._replace(at=(*state.at[:me], at, *state.at[me + 1 :]))
+        return state._replace(at=replaced(state.at, me, at))
 
     @staticmethod
     def _shared(state: State, me: int) -> State:

@@ -1,7 +1,7 @@
-"""The levels of the growing queue: closing, opening, moving and resetting them, under kills at every step.
+"""The levels of the growing queue: closed, opened, moved and reset, with a kill at every step.
 
-What a ring does within itself is the model of ring: here a dead producer's slot is buried, and a dead
-consumer's item adopted, in one step of whoever lives.
+What happens within a ring is the model `ring`. Here a live participant abandons a dead producer's slot, or redelivers
+a dead consumer's item, in one step.
 `python -m models growing.levels` searches it.
 """
 

@@ -12,17 +12,17 @@ from models.growing.levels.world import LOST, PASSED, TORN
 BROKEN: tuple[Case[Configuration], ...] = (
     Case(Configuration(variant="naive", producers=(2, 1)), LOST),
     Case(Configuration(variant="closed-apart", producers=(3, 1)), LOST),
-    Case(Configuration(variant="stage-read-again", producers=(2, 1)), PASSED),
+    Case(Configuration(variant="range-read-again", producers=(2, 1)), PASSED),
     Case(Configuration(variant="reset-under-readers", producers=(4,), consumers=2), TORN),
-    Case(Configuration(variant="reset-in-stage", producers=(6,), shrinks=1), STUCK),
-    Case(Configuration(variant="no-second-look", producers=(3, 1), shrinks=1), LOST),
+    Case(Configuration(variant="reset-in-range", producers=(6,), shrinks=1), STUCK),
+    Case(Configuration(variant="range-not-checked-again", producers=(3, 1), shrinks=1), LOST),
     Case(Configuration(variant="lowered", producers=(4,), shrinks=1), LOST),
     Case(Configuration(variant="shrink-unjudged", producers=(4,), shrinks=1), LOST),
-    Case(Configuration(variant="unused-looks-used", producers=(5,), shrinks=1), STUCK),
-    Case(Configuration(variant="nobody-follows", producers=(3, 1), kills=1), STUCK),
+    Case(Configuration(variant="unused-seems-used", producers=(5,), shrinks=1), STUCK),
+    Case(Configuration(variant="followed-by-maker-only", producers=(3, 1), kills=1), STUCK),
 )
 
-# Up, down and up again, with kills of whoever closes, opens, moves and resets.
+# Up, down and up again, with kills of participants that close, open, move and reset.
 SOUND_SHORT: tuple[Case[Configuration], ...] = (
     Case(Configuration(producers=(3,), kills=2)),
     Case(Configuration(producers=(2,), consumers=2, kills=1)),

@@ -1,11 +1,11 @@
-"""The algorithm of native/growing.hpp and growing_memory.hpp, one shared access a step."""
+"""The levels of the growing queue and the reset of drained ones, one shared access a step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from models.core.participant import PromiseBroken
+from models.core.participant import PromiseBroken, replaced
 from models.core.search import Transition, Violation
 from models.growing.levels.rules import Configuration
 from models.growing.levels.world import (
@@ -21,9 +21,9 @@ from models.growing.levels.world import (
     TOMBSTONE,
     TORN,
     Level,
+    LevelRange,
     Process,
     Slot,
-    Stage,
     State,
 )
 
@@ -37,7 +37,7 @@ class LevelsModel:
     def initial(self) -> State:
         size = self._size
         return State(
-            Stage(),
+            LevelRange(),
             tuple(Level(slots=(Slot(),) * count) for count in size.slots),
             FREE_LOCK,
             (Process(PUT),) * self._producers + (Process(GET),) * size.consumers,
@@ -49,7 +49,7 @@ class LevelsModel:
         )
 
     def is_accepted(self, state: State) -> bool:
-        """Everybody has ended, or nobody who could get is left."""
+        """Returns true if all participants have ended, or if no consumer lives."""
         if all(each.at == DEAD for each in state.processes[self._producers :]):
             return True
         return all(each.at in (DEAD, FINISHED) for each in state.processes)
@@ -59,7 +59,7 @@ class LevelsModel:
             f"[{level.pop}..{level.push}{'x' * level.closed}{'s' * level.shrinking} from {level.base}]"
             for level in state.levels
         )
-        return f"read {state.stage.read} written {state.stage.written} {levels} got {len(state.got)}"
+        return f"read {state.level_range.read} written {state.level_range.written} {levels} got {len(state.got)}"
 
     def steps(self, state: State) -> tuple[Process, ...]:
         return state.processes
@@ -86,11 +86,11 @@ class LevelsModel:
         except PromiseBroken as broken:
             yield broken.violation
 
-    # -- words ------------------------------------------------------------------------------------------
+    # Words.
 
     @staticmethod
     def _replaced(state: State, me: int, process: Process) -> State:
-        return state._replace(processes=(*state.processes[:me], process, *state.processes[me + 1 :]))
+        return state._replace(processes=replaced(state.processes, me, process))
 
     def _go(self, state: State, me: int, at: str, **registers: Any) -> State:
         process = state.processes[me]._replace(at=at, **registers)
@@ -101,35 +101,35 @@ class LevelsModel:
     @staticmethod
     def _with_level(state: State, number: int, **words: Any) -> State:
         level = state.levels[number]._replace(**words)
-        return state._replace(levels=(*state.levels[:number], level, *state.levels[number + 1 :]))
+        return state._replace(levels=replaced(state.levels, number, level))
 
     def _with_slot(self, state: State, number: int, index: int, slot: Slot) -> State:
         slots = state.levels[number].slots
-        return self._with_level(state, number, slots=(*slots[:index], slot, *slots[index + 1 :]))
+        return self._with_level(state, number, slots=replaced(slots, index, slot))
 
     @staticmethod
     def _free(process: Process, capacity: int) -> int:
         """The generation of a slot that is free for this position: 0 in the first lap."""
         return 0 if process.position - process.base < capacity else process.position
 
-    def _move(self, state: State, judged: Stage, read: int, written: int) -> State:
-        """Compare-and-swap of the stage."""
-        if self._variant == "stage-read-again":
-            read += state.stage.read - judged.read
-            written += state.stage.written - judged.written
-            judged = state.stage
+    def _move(self, state: State, judged: LevelRange, read: int, written: int) -> State:
+        """Compare-and-swap of the level range."""
+        if self._variant == "range-read-again":
+            read += state.level_range.read - judged.read
+            written += state.level_range.written - judged.written
+            judged = state.level_range
             if written >= len(state.levels):
                 raise PromiseBroken(PASSED, f"the written level {written} is none that there is")
-        if state.stage != judged:
+        if state.level_range != judged:
             return state
         if read > written:
             raise PromiseBroken(PASSED, f"the read level {read} passes the written level {written}")
         left = state.levels[judged.read]
         if read > judged.read and left.pop != left.push:
             raise PromiseBroken(LOST, f"items {left.pop} to {left.push} are left behind in level {judged.read}")
-        return state._replace(stage=Stage(judged.moves + 1, read, written))
+        return state._replace(level_range=LevelRange(judged.moves + 1, read, written))
 
-    # -- put --------------------------------------------------------------------------------------------
+    # Put.
 
     def _put(self, state: State, me: int, process: Process) -> Iterator[State]:
         at, number = process.at, process.level
@@ -141,17 +141,27 @@ class LevelsModel:
             if process.number == self._size.producers[me]:
                 yield self._go(state, me, FINISHED)
                 return
-            yield self._go(state, me, "put: read where the ring begins", stage=state.stage, level=state.stage.written)
+            yield self._go(
+                state,
+                me,
+                "put: read where the ring begins",
+                level_range=state.level_range,
+                level=state.level_range.written,
+            )
         elif at == "put: read where the ring begins":
             yield self._go(state, me, "put: read the push position", base=level.base)
         elif at == "put: read the push position":
             if level.closed and self._variant != "closed-apart":
                 yield self._go(state, me, "follow: read the closing")
                 return
-            after = "put: read the generation" if self._variant == "no-second-look" else "put: is the stage the same"
+            after = (
+                "put: read the generation"
+                if self._variant == "range-not-checked-again"
+                else "put: is the level range the same"
+            )
             yield self._go(state, me, after, position=level.push)
-        elif at == "put: is the stage the same":
-            yield self._go(state, me, "put: read the generation" if state.stage == process.stage else again)
+        elif at == "put: is the level range the same":
+            yield self._go(state, me, "put: read the generation" if state.level_range == process.level_range else again)
         elif at == "put: read the generation":
             if level.slots[index].generation == self._free(process, capacity):
                 yield self._go(state, me, "put: claim")
@@ -165,8 +175,8 @@ class LevelsModel:
             if (level.push, level.closed and self._variant != "closed-apart") != (process.position, False):
                 yield self._go(state, me, again)
                 return
-            if not state.stage.read <= number <= state.stage.written:
-                raise PromiseBroken(LOST, f"an item goes into level {number}, which nobody reads any more")
+            if not state.level_range.read <= number <= state.level_range.written:
+                raise PromiseBroken(LOST, f"an item goes into level {number}, which no consumer reads any more")
             if process.base != level.base or level.slots[index].generation != self._free(process, capacity):
                 raise PromiseBroken(CORRUPT, "a position is claimed whose slot is another one, or not free")
             claimed = self._with_level(state, number, push=process.position + 1)
@@ -177,17 +187,17 @@ class LevelsModel:
             published = published._replace(put=published.put | {(me, process.number)})
             yield self._go(published, me, again, number=process.number + 1, holds=False)
 
-    # -- moves ------------------------------------------------------------------------------------------
+    # Moves.
 
     def _grow(self, state: State, me: int, process: Process) -> Iterator[State]:
         level = state.levels[process.level]
         again = PUT
         if process.at == "grow: is the next level clean":
             next_level = state.levels[process.level + 1]
-            if not next_level.is_clean and self._variant not in ("reset-in-stage", "naive"):
+            if not next_level.is_clean and self._variant not in ("reset-in-range", "naive"):
                 yield self._go(state, me, again)
             elif self._variant == "naive":
-                yield self._go(state, me, "follow: move the stage", word=process.position)
+                yield self._go(state, me, "follow: move the level range", word=process.position)
             else:
                 yield self._go(state, me, "grow: close")
         elif process.at == "grow: close":
@@ -199,9 +209,9 @@ class LevelsModel:
                 yield self._go(self._with_level(state, process.level, closed=True), me, at, position=-1)
 
     def _follow(self, state: State, me: int, process: Process) -> Iterator[State]:
-        """Raise the words of the next level to its opening, then move the stage."""
+        """Raise the words of the next level to its opening, then move the level range."""
         again = PUT if me < self._producers else GET
-        judged = process.stage
+        judged = process.level_range
         assert judged is not None
         written = state.levels[judged.written]
         target = 0 if process.base == TOMBSTONE else judged.written + 1
@@ -209,11 +219,11 @@ class LevelsModel:
             if not written.closed or (not written.shrinking and judged.written + 1 == len(state.levels)):
                 yield self._go(state, me, again)
                 return
-            if self._variant == "nobody-follows" and process.position != -1:
+            if self._variant == "followed-by-maker-only" and process.position != -1:
                 yield self._go(state, me, again)
                 return
             shrinking = TOMBSTONE if written.shrinking else 0
-            at = "follow: raise the base" if self._variant == "unused-looks-used" else "follow: note what is reset"
+            at = "follow: raise the base" if self._variant == "unused-seems-used" else "follow: note what is reset"
             yield self._go(state, me, at, base=shrinking, word=written.push + 1)
         elif process.at == "follow: note what is reset":
             level = state.levels[target]
@@ -228,10 +238,12 @@ class LevelsModel:
         elif process.at == "follow: raise the pop position":
             yield self._go(self._raised(state, target, "pop", process.word), me, "follow: raise the push position")
         elif process.at == "follow: raise the push position":
-            yield self._go(self._raised(state, target, "push", process.word), me, "follow: move the stage")
-        elif process.at == "follow: move the stage":
+            yield self._go(self._raised(state, target, "push", process.word), me, "follow: move the level range")
+        elif process.at == "follow: move the level range":
             if self._variant == "naive":
-                opened = state if state.stage != judged else self._opened(state, judged.written + 1, process.word + 1)
+                opened = (
+                    state if state.level_range != judged else self._opened(state, judged.written + 1, process.word + 1)
+                )
                 yield self._go(self._move(opened, judged, judged.read, judged.written + 1), me, again)
                 return
             read = 0 if process.base == TOMBSTONE else judged.read
@@ -258,9 +270,9 @@ class LevelsModel:
             yield self._go(state, me, "shrink: read the position" if state.levels[0].is_clean else again)
         elif process.at == "shrink: read the position":
             position = level.push if self._variant == "shrink-unjudged" else level.pop
-            yield self._go(state, me, "shrink: is the stage the same", position=position)
-        elif process.at == "shrink: is the stage the same":
-            yield self._go(state, me, "shrink: close" if state.stage == process.stage else again)
+            yield self._go(state, me, "shrink: is the level range the same", position=position)
+        elif process.at == "shrink: is the level range the same":
+            yield self._go(state, me, "shrink: close" if state.level_range == process.level_range else again)
         elif process.at == "shrink: close":
             if (level.push, level.closed) != (process.position, False):
                 yield self._go(state, me, again)
@@ -271,7 +283,7 @@ class LevelsModel:
             closed = closed._replace(shrinks=closed.shrinks - 1)
             yield self._go(closed, me, "follow: read the closing", position=-1)
 
-    # -- get --------------------------------------------------------------------------------------------
+    # Get.
 
     def _get(self, state: State, me: int, process: Process) -> Iterator[State]:
         at, number = process.at, process.level
@@ -283,15 +295,25 @@ class LevelsModel:
                 yield self._go(state, me, FINISHED)
                 return
             yield from self._recover(state, me)
-            yield from self._tidy_begin(state, me)
-            yield self._go(state, me, "get: read where the ring begins", stage=state.stage, level=state.stage.read)
+            yield from self._reclaim_begin(state, me)
+            yield self._go(
+                state,
+                me,
+                "get: read where the ring begins",
+                level_range=state.level_range,
+                level=state.level_range.read,
+            )
         elif at == "get: read where the ring begins":
             yield self._go(state, me, "get: read the pop position", base=level.base)
         elif at == "get: read the pop position":
-            after = "get: read the generation" if self._variant == "no-second-look" else "get: is the stage the same"
+            after = (
+                "get: read the generation"
+                if self._variant == "range-not-checked-again"
+                else "get: is the level range the same"
+            )
             yield self._go(state, me, after, position=level.pop)
-        elif at == "get: is the stage the same":
-            yield self._go(state, me, "get: read the generation" if state.stage == process.stage else again)
+        elif at == "get: is the level range the same":
+            yield self._go(state, me, "get: read the generation" if state.level_range == process.level_range else again)
         elif at == "get: read the generation":
             seen = level.slots[index].generation
             is_there = seen == process.position + 1 or seen == TOMBSTONE
@@ -334,7 +356,7 @@ class LevelsModel:
 
     def _found_nothing(self, state: State, me: int, process: Process, level: Level) -> Iterator[State]:
         again = GET
-        judged = process.stage
+        judged = process.level_range
         assert judged is not None
         if level.push != process.position:
             yield self._go(state, me, again)  # in mid-copy
@@ -350,41 +372,43 @@ class LevelsModel:
     def _leave(self, state: State, me: int, process: Process) -> Iterator[State]:
         """The read level moves on."""
         again = GET
-        judged = process.stage
+        judged = process.level_range
         assert judged is not None
         level = state.levels[judged.read]
         if process.at == "leave: judge":
             is_drained = level.pop == level.push and (level.closed or self._variant == "naive")
-            yield self._go(state, me, "leave: move the stage" if is_drained and state.stage == judged else again)
+            yield self._go(
+                state, me, "leave: move the level range" if is_drained and state.level_range == judged else again
+            )
         else:
             yield self._go(self._move(state, judged, judged.read + 1, judged.written), me, again)
 
-    # -- upkeep, under a lock ---------------------------------------------------------------------------
+    # Upkeep, under a lock.
 
-    def _tidy_begin(self, state: State, me: int) -> Iterator[State]:
+    def _reclaim_begin(self, state: State, me: int) -> Iterator[State]:
         is_held = state.lock != FREE_LOCK and state.processes[state.lock].at != DEAD
         for number, level in enumerate(state.levels):
-            in_use = state.stage.read <= number <= state.stage.written
+            in_use = state.level_range.read <= number <= state.level_range.written
             if not in_use and not level.is_clean and not is_held:
-                yield self._go(state._replace(lock=me), me, "tidy: judge", level=number)
+                yield self._go(state._replace(lock=me), me, "reclaim: judge", level=number)
 
-    def _tidy(self, state: State, me: int, process: Process) -> Iterator[State]:
+    def _reclaim(self, state: State, me: int, process: Process) -> Iterator[State]:
         level = state.levels[process.level]
         again = GET
-        if process.at == "tidy: judge":
+        if process.at == "reclaim: judge":
             released = all(slot.item is None and slot.generation != TOMBSTONE for slot in level.slots)
             if not released and self._variant != "reset-under-readers":
                 yield self._go(state._replace(lock=FREE_LOCK), me, again)
             else:
-                yield self._go(state, me, "tidy: zero")
-        elif process.at == "tidy: zero":
+                yield self._go(state, me, "reclaim: zero")
+        elif process.at == "reclaim: zero":
             zeroed = self._with_level(state, process.level, slots=(Slot(),) * len(level.slots))
-            yield self._go(zeroed, me, "tidy: store what is reset")
+            yield self._go(zeroed, me, "reclaim: store what is reset")
         else:
             done = self._with_level(state, process.level, reset=level.push)._replace(lock=FREE_LOCK)
             yield self._go(done, me, again)
 
-    # -- the dead, in one step each ---------------------------------------------------------------------
+    # The dead, in one step each.
 
     def _recover(self, state: State, me: int) -> Iterator[State]:
         for number, dead in enumerate(state.processes):
@@ -399,6 +423,6 @@ class LevelsModel:
             yield self._go(settled, me, GET)
 
     def _is_over(self, state: State) -> bool:
-        """All that was put is delivered, and nobody puts any more."""
+        """Returns true if all that was put is delivered, and no producer puts any more."""
         producers = state.processes[: self._producers]
         return all(each.at in (DEAD, FINISHED) for each in producers) and state.put <= state.got

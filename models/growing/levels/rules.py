@@ -11,16 +11,16 @@ LEVELS = "levels"
 
 VARIANTS = {
     LEVELS: "the algorithm",
-    "naive": "the seed's pseudo-code: a full ring is left without being closed, an empty one without being closed",
+    "naive": "a full ring is left without being closed, and an empty one too",
     "closed-apart": "the closing is a flag of its own, not a bit of the word that a claim moves",
-    "stage-read-again": "the stage is swapped from a value read after the judgement, not from the one judged",
-    "reset-under-readers": "a level is zeroed without a look whether its slots were released",
-    "reset-in-stage": "a level is opened without a look whether it was zeroed",
-    "no-second-look": "a position is believed without looking whether the stage is still the one judged",
+    "range-read-again": "the level range is swapped from a value read after the judgement, not from the one judged",
+    "reset-under-readers": "a level is zeroed without a check that its slots were released",
+    "reset-in-range": "a level is opened without a check that it was zeroed",
+    "range-not-checked-again": "a position is believed without a check that the level range is still the one judged",
     "lowered": "an opening stores its words, whatever they are, instead of raising them",
     "shrink-unjudged": "a ring is closed for shrinking from its push position, whether empty or not",
-    "unused-looks-used": "a level that was closed with nothing in it looks used in the midst of its next opening",
-    "nobody-follows": "a closing is followed by its maker alone",
+    "unused-seems-used": "a level that was closed with nothing in it seems used in the midst of its next opening",
+    "followed-by-maker-only": "only the participant that closed a ring follows the closing",
 }
 
 

@@ -1,4 +1,4 @@
-"""The shared words of the levels, and who is at which step: a state of the search."""
+"""A state of the search: the shared words of the levels, and the step of each participant."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Level(NamedTuple):
         return self.reset == self.push or self.push == self.base
 
 
-class Stage(NamedTuple):
+class LevelRange(NamedTuple):
     moves: int = 0
     read: int = 0
     written: int = 0
@@ -40,7 +40,7 @@ class Process(NamedTuple):
 
     at: str
     number: int = 0
-    stage: Stage | None = None
+    level_range: LevelRange | None = None
     level: int = 0
     base: int = 0
     position: int = 0
@@ -51,7 +51,7 @@ class Process(NamedTuple):
 
 
 class State(NamedTuple):
-    stage: Stage
+    level_range: LevelRange
     levels: tuple[Level, ...]
     lock: int
     processes: tuple[Process, ...]
@@ -59,7 +59,7 @@ class State(NamedTuple):
     """Those whose put returned."""
     got: frozenset[Item]
     taken: tuple[int, ...]
-    """Of each producer, how many numbers were claimed by consumers, or buried."""
+    """Of each producer, how many numbers were claimed by consumers, or abandoned."""
     shrinks: int
     kills: int
 
@@ -67,4 +67,4 @@ class State(NamedTuple):
 TOMBSTONE = -1
 FREE_LOCK = -1
 DEAD, FINISHED = "dead", "finished"
-PUT, GET = "put: read the stage", "get: read the stage"
+PUT, GET = "put: read the level range", "get: read the level range"

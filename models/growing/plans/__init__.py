@@ -1,4 +1,4 @@
-"""The plans of the growing queue's levels: made, used and withdrawn, under kills at every step.
+"""The plans of the growing queue's levels: made, used and withdrawn, with a kill at every step.
 
 `python -m models growing.plans` searches it.
 """

@@ -16,12 +16,12 @@ BROKEN: tuple[Case[Configuration], ...] = (
 )
 
 SOUND_SHORT: tuple[Case[Configuration], ...] = (
-    Case(Configuration(growers=(4,), shrinkers=(), tidiers=(1, 1), kills=2)),
-    Case(Configuration(growers=(2, 1), shrinkers=(1,), tidiers=(1,), levels=3, kills=1)),
-    Case(Configuration(growers=(2, 2), shrinkers=(), tidiers=(1,), kills=1)),
+    Case(Configuration(growers=(4,), shrinkers=(), reclaimers=(1, 1), kills=2)),
+    Case(Configuration(growers=(2, 1), shrinkers=(1,), reclaimers=(1,), levels=3, kills=1)),
+    Case(Configuration(growers=(2, 2), shrinkers=(), reclaimers=(1,), kills=1)),
 )
 SOUND_LONG: tuple[Case[Configuration], ...] = (
-    Case(Configuration(growers=(3, 3), shrinkers=(1,), tidiers=(1,), kills=1)),
+    Case(Configuration(growers=(3, 3), shrinkers=(1,), reclaimers=(1,), kills=1)),
 )
 
 CAMPAIGN = Campaign(PlansModel, Configuration, SOUND_SHORT, BROKEN, SOUND_LONG)

@@ -1,7 +1,7 @@
-"""Plans of native/growing_memory.hpp: reserved, used and withdrawn, one shared access a step.
+"""The plans of the growing queue's memory: reserved, used and withdrawn, one shared access a step.
 
-Rings are empty all the while: who grows finds its ring full of items that are too long for it, as it were. What is
-asked is whether a level is ever in use whose memory is not reserved as it was opened.
+There are no items: a grower takes its ring to be full.
+The search asks whether a level is ever in use whose memory is not reserved as it was when the level was opened.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from models.core.participant import replaced
 from models.core.search import Transition, Violation
 from models.growing.plans.rules import Configuration
 
 UNRESERVED, UNCOUNTED = "unreserved", "uncounted"
 FREE_LOCK = -1
 DEAD, FINISHED, BEGIN = "dead", "finished", "begin"
-GROWER, SHRINKER, TIDIER = "grower", "shrinker", "tidier"
+GROWER, SHRINKER, RECLAIMER = "grower", "shrinker", "reclaimer"
 
 
 class Level(NamedTuple):
@@ -31,7 +32,7 @@ class Level(NamedTuple):
     """How the ring was closed: to grow, to shrink, or not at all."""
 
 
-class Stage(NamedTuple):
+class LevelRange(NamedTuple):
     moves: int = 0
     written: int = 0
 
@@ -40,16 +41,16 @@ class Process(NamedTuple):
     role: str
     left: int
     at: str = BEGIN
-    stage: Stage | None = None
+    level_range: LevelRange | None = None
     level: int = 0
 
 
 class State(NamedTuple):
-    stage: Stage
+    level_range: LevelRange
     levels: tuple[Level, ...]
     lock: int
     noted: int
-    """The level that somebody is withdrawing; 0: none."""
+    """The level that a reclaimer is withdrawing; 0: none."""
     plans: int
     processes: tuple[Process, ...]
     kills: int
@@ -64,9 +65,9 @@ class PlansModel:
         size = self._size
         # as after a burst: a level that was prepared and not reached is still planned
         levels = (Level(), Level(), Level(1, False, True, True), *(Level(),) * (size.levels - 3))
-        roles = ((GROWER, size.growers), (SHRINKER, size.shrinkers), (TIDIER, size.tidiers))
+        roles = ((GROWER, size.growers), (SHRINKER, size.shrinkers), (RECLAIMER, size.reclaimers))
         processes = tuple(Process(role, times) for role, each in roles for times in each)
-        return State(Stage(), levels, FREE_LOCK, 0, 1, processes, size.kills)
+        return State(LevelRange(), levels, FREE_LOCK, 0, 1, processes, size.kills)
 
     def is_accepted(self, state: State) -> bool:
         return all(each.at in (DEAD, FINISHED) for each in state.processes)
@@ -76,7 +77,7 @@ class PlansModel:
             f"[{level.planned}{'!' * level.is_marked}{'+' * level.is_prepared} {level.opened}{level.closed[:1]}]"
             for level in state.levels
         )
-        return f"written {state.stage.written} {levels}"
+        return f"written {state.level_range.written} {levels}"
 
     def steps(self, state: State) -> tuple[Process, ...]:
         return state.processes
@@ -94,7 +95,7 @@ class PlansModel:
     @staticmethod
     def _broken(state: State) -> Violation | None:
         """A level in use has its memory reserved, as much as it was opened with, and what is there is counted."""
-        written = state.stage.written
+        written = state.level_range.written
         level = state.levels[written]
         if written and level.planned != level.opened:
             return Violation(UNRESERVED, f"level {written} is in use with plan {level.opened}: {level}")
@@ -103,11 +104,11 @@ class PlansModel:
                 return Violation(UNCOUNTED, f"level {number} has memory, and no plan counts it: {each}")
         return None
 
-    # -- words ------------------------------------------------------------------------------------------
+    # Words.
 
     @staticmethod
     def _with(state: State, me: int, process: Process) -> State:
-        return state._replace(processes=(*state.processes[:me], process, *state.processes[me + 1 :]))
+        return state._replace(processes=replaced(state.processes, me, process))
 
     def _go(self, state: State, me: int, at: str, **registers: Any) -> State:
         process = state.processes[me]
@@ -123,25 +124,28 @@ class PlansModel:
     @staticmethod
     def _with_level(state: State, number: int, **words: Any) -> State:
         level = state.levels[number]._replace(**words)
-        return state._replace(levels=(*state.levels[:number], level, *state.levels[number + 1 :]))
+        return state._replace(levels=replaced(state.levels, number, level))
 
     def _entered(self, state: State, me: int) -> State | None:
-        """The lock, from nobody or from the dead, whose withdrawal is forgotten."""
+        """Takes the lock if it is free or its owner is dead, whose withdrawal is undone.
+
+        Returns None if a live owner holds it.
+        """
         if state.lock != FREE_LOCK and state.processes[state.lock].at != DEAD:
             return None
         if state.noted and self._variant != "mark-stays":
             state = self._with_level(state, state.noted, is_marked=False)
         return state._replace(lock=me, noted=0)
 
-    # -- up and down ------------------------------------------------------------------------------------
+    # Up and down.
 
     def _grower(self, state: State, me: int, process: Process) -> Iterator[State]:
-        at, judged = process.at, process.stage
+        at, judged = process.at, process.level_range
         if at == BEGIN:
-            if state.stage.written + 1 == len(state.levels):
+            if state.level_range.written + 1 == len(state.levels):
                 yield self._done(state, me)
             else:
-                yield self._go(state, me, "is the next level ready", stage=state.stage)
+                yield self._go(state, me, "is the next level ready", level_range=state.level_range)
             return
         assert judged is not None
         following = judged.written + 1
@@ -154,11 +158,11 @@ class PlansModel:
             if entered is not None:
                 yield self._go(entered, me, "plan")
         elif at == "plan":
-            planned = self._planned(state, following) if state.stage == judged else state
+            planned = self._planned(state, following) if state.level_range == judged else state
             yield self._go(planned._replace(lock=FREE_LOCK), me, BEGIN)
         elif at == "close":
-            # from the position that was judged: nobody has closed it, and the ring is the same
-            if state.stage == judged and not state.levels[judged.written].closed:
+            # from the position that was judged: the ring is the same, and not closed
+            if state.level_range == judged and not state.levels[judged.written].closed:
                 state = self._with_level(state, judged.written, closed="grow")
             yield self._go(state, me, "read the closing")
         else:
@@ -171,55 +175,55 @@ class PlansModel:
 
     def _shrinker(self, state: State, me: int, process: Process) -> Iterator[State]:
         if process.at == BEGIN:
-            if not state.stage.written:
+            if not state.level_range.written:
                 yield self._done(state, me)  # there is nothing to do
-            yield self._go(state, me, "close", stage=state.stage)
+            yield self._go(state, me, "close", level_range=state.level_range)
             return
-        assert process.stage is not None
+        assert process.level_range is not None
         if process.at == "close":
-            written = process.stage.written
-            if written and state.stage == process.stage and not state.levels[written].closed:
+            written = process.level_range.written
+            if written and state.level_range == process.level_range and not state.levels[written].closed:
                 state = self._with_level(state, written, closed="shrink")
             yield self._go(state, me, "read the closing")
         else:
-            yield from self._follow(state, me, process, process.stage)
+            yield from self._follow(state, me, process, process.level_range)
 
-    def _follow(self, state: State, me: int, process: Process, judged: Stage) -> Iterator[State]:
+    def _follow(self, state: State, me: int, process: Process, judged: LevelRange) -> Iterator[State]:
         closed = state.levels[judged.written].closed
         if process.at == "read the closing":
             target = {"grow": judged.written + 1, "shrink": 0}.get(closed, -1)
             if target < 0:
                 yield self._done(state, me)
             else:
-                yield self._go(state, me, "is the stage the same", level=target)
-        elif process.at == "is the stage the same":
-            yield self._go(state, me, "open") if state.stage == judged else self._done(state, me)
+                yield self._go(state, me, "is the level range the same", level=target)
+        elif process.at == "is the level range the same":
+            yield self._go(state, me, "open") if state.level_range == judged else self._done(state, me)
         elif process.at == "open":
-            # raised from one opening to the next: who comes late changes nothing
-            if state.stage == judged and process.level and state.levels[process.level].closed != "open":
+            # raised from one opening to the next: a late follower changes nothing
+            if state.level_range == judged and process.level and state.levels[process.level].closed != "open":
                 plan = state.levels[process.level].planned
                 state = self._with_level(state, process.level, opened=plan, closed="open")
             yield self._go(state, me, "move")
         elif process.at == "move":
-            if state.stage == judged:
+            if state.level_range == judged:
                 for number in {judged.written, process.level}:  # the one is left, the other as it was opened
                     state = self._with_level(state, number, closed="")
-                state = state._replace(stage=Stage(judged.moves + 1, process.level))
+                state = state._replace(level_range=LevelRange(judged.moves + 1, process.level))
             yield self._done(state, me)
 
-    # -- withdrawing ------------------------------------------------------------------------------------
+    # Withdrawing.
 
-    def _tidier(self, state: State, me: int, process: Process) -> Iterator[State]:
+    def _reclaimer(self, state: State, me: int, process: Process) -> Iterator[State]:
         at, number = process.at, process.level
         if at == BEGIN:
             entered = self._entered(state, me)
             if entered is not None:
-                yield self._go(entered, me, "read the stage")
+                yield self._go(entered, me, "read the level range")
             return
-        if at == "read the stage":
-            yield self._go(state, me, "find an idle level", stage=state.stage)
+        if at == "read the level range":
+            yield self._go(state, me, "find an idle level", level_range=state.level_range)
             return
-        judged = process.stage
+        judged = process.level_range
         assert judged is not None
         if at == "find an idle level":
             beyond = judged.written + (0 if self._variant == "next-too" else 1)
@@ -232,7 +236,7 @@ class PlansModel:
             words: dict[str, Any] = {"planned": 0} if self._variant == "unmarked" else {"is_marked": True}
             yield self._go(self._with_level(state, number, **words), me, "confirm")
         elif at == "confirm":
-            if state.stage == judged or self._variant == "unconfirmed":
+            if state.level_range == judged or self._variant == "unconfirmed":
                 yield self._go(state, me, "unprepare")
             else:
                 yield self._go(state, me, "take the mark back")

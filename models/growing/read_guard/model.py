@@ -1,9 +1,10 @@
-"""Looks of native/growing_looks.hpp: announced, made and over, beside who gives memory back.
+"""The read guard of the growing queue: taken, used and dropped, beside a reclaimer that gives memory back.
 
-One level is in use, and the stage moves from one to the next that has memory, or gets some. What was left is dirty
-until its memory is given back. A store goes into a buffer of its processor first and is seen by the others any time
-later, in order; a fence for everybody empties all buffers. Loads are not delayed, and see what the others see.
-What is asked is whether anybody ever looks at a level that has no memory.
+One level is in use. The stage counts the moves from one level to the next, which has memory or gets it.
+A level that was left is drained until its memory is reclaimed.
+A store goes into a buffer of its processor first. The others see it any time later, in order; a fence of all
+processors empties all buffers. Loads are not delayed.
+The search asks whether a participant ever reads a level that has no memory.
 """
 
 from __future__ import annotations
@@ -11,16 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from models.core.participant import replaced
 from models.core.search import Transition, Violation
 from models.growing.read_guard.rules import Configuration
 
 LATE = "late"
 FREE_LOCK = -1
 LEVELS = 3
-NOTHING, EVERYTHING = 0, -1
-"""What a line says instead of a stage: those are numbered from one on."""
+NOTHING, ALL_LEVELS = 0, -1
+"""What a guard says instead of a stage. Stages are numbered from one on."""
 DEAD, FINISHED, BEGIN = "dead", "finished", "begin"
-LOOKER, ADOPTER, TIDIER = "looker", "adopter", "tidier"
+READER, REDELIVERER, RECLAIMER = "reader", "redeliverer", "reclaimer"
 
 
 class Process(NamedTuple):
@@ -28,21 +30,21 @@ class Process(NamedTuple):
     left: int
     at: str = BEGIN
     stage: int = 1
-    """The one that it has seen last; a looker remembers it."""
+    """The stage that it has seen last; a reader remembers it."""
     level: int = 0
     line: int = 0
 
 
 class State(NamedTuple):
     stage: int
-    """Which move it is after. The level that is in use follows from it."""
+    """One more than the moves that were made. The level in use follows from it."""
     has_memory: tuple[bool, ...]
-    is_dirty: tuple[bool, ...]
+    is_drained: tuple[bool, ...]
     lock: int
     lines: tuple[int, ...]
-    """What each process is seen to look at."""
+    """The guard of each process, as the others see it."""
     buffers: tuple[tuple[int, ...], ...]
-    """What each has stored in its line and nobody sees yet."""
+    """What each process has stored in its line and the others do not see yet."""
     processes: tuple[Process, ...]
     moves: int
     kills: int
@@ -52,31 +54,32 @@ def level_of(stage: int) -> int:
     return (stage - 1) % LEVELS
 
 
-class LooksModel:
+class ReadGuardModel:
     def __init__(self, configuration: Configuration) -> None:
         self._size = configuration
         self._variant = configuration.variant
 
     def initial(self) -> State:
         size = self._size
-        roles = ((LOOKER, size.lookers), (ADOPTER, size.adopters), (TIDIER, size.tidiers))
+        roles = ((READER, size.readers), (REDELIVERER, size.redeliverers), (RECLAIMER, size.reclaimers))
         processes = tuple(Process(role, times) for role, each in roles for times in each)
         memory = (True,) + (False,) * (LEVELS - 1)
-        nobody = (NOTHING,) * len(processes)
+        no_guards = (NOTHING,) * len(processes)
         buffers = ((),) * len(processes)
-        return State(1, memory, (False,) * LEVELS, FREE_LOCK, nobody, buffers, processes, size.moves, size.kills)
+        return State(1, memory, (False,) * LEVELS, FREE_LOCK, no_guards, buffers, processes, size.moves, size.kills)
 
     def is_accepted(self, state: State) -> bool:
         return all(each.at in (DEAD, FINISHED) for each in state.processes)
 
     def describe(self, state: State) -> str:
         memory = " ".join(
-            ("+" if has else "-") + "!" * dirty for has, dirty in zip(state.has_memory, state.is_dirty, strict=True)
+            ("+" if has else "-") + "!" * drained
+            for has, drained in zip(state.has_memory, state.is_drained, strict=True)
         )
         lines = " ".join(
             f"{line}{list(late) if late else ''}" for line, late in zip(state.lines, state.buffers, strict=True)
         )
-        return f"stage {state.stage} memory {memory} looking {lines}"
+        return f"stage {state.stage} memory {memory} guards {lines}"
 
     def successors(self, state: State) -> Iterator[Transition[State]]:
         yield from self._move(state)
@@ -91,25 +94,21 @@ class LooksModel:
             yield from getattr(self, "_" + process.role)(state, me, process)
 
     def _move(self, state: State) -> Iterator[Transition[State]]:
-        """Whoever puts and gets: the next level is opened, and gets its memory, only when it is clean."""
+        """A put or a get opens the next level, and gives it memory, once that level was reclaimed."""
         following = level_of(state.stage + 1)
-        if state.moves and not state.is_dirty[following]:
-            memory = self._put(state.has_memory, following, True)
-            dirty = self._put(state.is_dirty, level_of(state.stage), True)
+        if state.moves and not state.is_drained[following]:
+            memory = replaced(state.has_memory, following, True)
+            drained = replaced(state.is_drained, level_of(state.stage), True)
             yield Transition(
                 "the stage moves",
-                state._replace(stage=state.stage + 1, has_memory=memory, is_dirty=dirty, moves=state.moves - 1),
+                state._replace(stage=state.stage + 1, has_memory=memory, is_drained=drained, moves=state.moves - 1),
             )
 
-    # -- words ------------------------------------------------------------------------------------------
-
-    @staticmethod
-    def _put(words: tuple[bool, ...], number: int, word: bool) -> tuple[bool, ...]:
-        return (*words[:number], word, *words[number + 1 :])
+    # Words.
 
     @staticmethod
     def _with(state: State, me: int, process: Process) -> State:
-        return state._replace(processes=(*state.processes[:me], process, *state.processes[me + 1 :]))
+        return state._replace(processes=replaced(state.processes, me, process))
 
     def _go(self, state: State, me: int, at: str, **registers: Any) -> Transition[State]:
         process = state.processes[me]
@@ -123,13 +122,13 @@ class LooksModel:
     @staticmethod
     def _store(state: State, me: int, word: int) -> State:
         buffer = (*state.buffers[me], word)
-        return state._replace(buffers=(*state.buffers[:me], buffer, *state.buffers[me + 1 :]))
+        return state._replace(buffers=replaced(state.buffers, me, buffer))
 
     @staticmethod
     def _seen(state: State, me: int) -> State:
         first, *rest = state.buffers[me]
         return state._replace(
-            lines=(*state.lines[:me], first, *state.lines[me + 1 :]),
+            lines=replaced(state.lines, me, first),
             buffers=(*state.buffers[:me], tuple(rest), *state.buffers[me + 1 :]),
         )
 
@@ -138,114 +137,118 @@ class LooksModel:
             state = self._seen(state, me)
         return state
 
-    def _look(self, state: State, me: int, level: int, then: str) -> Transition[State]:
+    def _read(self, state: State, me: int, level: int, then: str) -> Transition[State]:
         after = self._go(state, me, then)
         if state.has_memory[level]:
             return after
-        return after._replace(violation=Violation(LATE, f"{me} looks at level {level}, which has no memory"))
+        return after._replace(violation=Violation(LATE, f"{me} reads level {level}, which has no memory"))
 
-    # -- looks at what is in use ------------------------------------------------------------------------
+    # A reader of the level in use.
 
-    def _looker(self, state: State, me: int, process: Process) -> Iterator[Transition[State]]:
+    def _reader(self, state: State, me: int, process: Process) -> Iterator[Transition[State]]:
         at = process.at
         if at == BEGIN:
-            if self._variant == "unannounced":
-                yield self._go(state, me, "look", stage=state.stage)
-            elif self._variant == "seen-first":
-                yield self._go(state, me, "announce", stage=state.stage)
+            if self._variant == "unguarded":
+                yield self._go(state, me, "read the slot", stage=state.stage)
+            elif self._variant == "stage-read-first":
+                yield self._go(state, me, "take the guard", stage=state.stage)
             else:
                 yield self._go(self._store(state, me, process.stage), me, "is it still this stage")
-        elif at == "announce":
-            yield self._go(self._store(state, me, process.stage), me, "look")
+        elif at == "take the guard":
+            yield self._go(self._store(state, me, process.stage), me, "read the slot")
         elif at == "is it still this stage":
             if state.stage == process.stage:
-                yield self._go(state, me, "over early" if self._variant == "over-early" else "look")
+                yield self._go(
+                    state, me, "drop the guard early" if self._variant == "guard-dropped-early" else "read the slot"
+                )
             else:
                 yield self._go(self._store(state, me, state.stage), me, at, stage=state.stage)
-        elif at == "over early":
-            yield self._go(self._store(state, me, NOTHING), me, "look")
-        elif at == "look":
-            yield self._look(state, me, level_of(process.stage), "over")
-        elif at == "over":
+        elif at == "drop the guard early":
+            yield self._go(self._store(state, me, NOTHING), me, "read the slot")
+        elif at == "read the slot":
+            yield self._read(state, me, level_of(process.stage), "drop the guard")
+        elif at == "drop the guard":
             yield self._done(self._store(state, me, NOTHING), me)
 
-    # -- looks at a level that was left: what the dead held there -----------------------------------------
+    # A redeliverer of what dead consumers held in a level that was left.
 
-    def _adopter(self, state: State, me: int, process: Process) -> Iterator[Transition[State]]:
+    def _redeliverer(self, state: State, me: int, process: Process) -> Iterator[Transition[State]]:
         at = process.at
-        announced = self._store(state, me, EVERYTHING)
+        announced = self._store(state, me, ALL_LEVELS)
         if at == BEGIN:
-            if not state.moves and not any(state.is_dirty):
-                yield self._done(state, me)  # there will be nothing to take over
+            if not state.moves and not any(state.is_drained):
+                yield self._done(state, me)  # there will be nothing to redeliver
             if self._is_free(state):
                 yield self._go(state._replace(lock=me), me, "find")
         elif at == "find":
-            dirty = [level for level in range(LEVELS) if state.is_dirty[level]]
-            if not dirty:
+            drained = [level for level in range(LEVELS) if state.is_drained[level]]
+            if not drained:
                 yield self._done(state._replace(lock=FREE_LOCK), me)
-            for level in dirty:
-                if self._variant == "after-the-lock":
+            for level in drained:
+                if self._variant == "guarded-after-the-lock":
                     yield self._go(state, me, "leave first", level=level)
                 else:
                     yield self._go(announced, me, "leave", level=level)
         elif at == "leave first":
-            yield self._go(state._replace(lock=FREE_LOCK), me, "announce late")
-        elif at == "announce late":
-            yield self._go(announced, me, "look")
+            yield self._go(state._replace(lock=FREE_LOCK), me, "take the guard late")
+        elif at == "take the guard late":
+            yield self._go(announced, me, "read the slot")
         elif at == "leave":
-            # to unlock is a release: what was stored before is seen by the next owner
-            yield self._go(self._all_seen(state, me)._replace(lock=FREE_LOCK), me, "look")
-        elif at == "look":
-            yield self._look(state, me, process.level, "over")
-        elif at == "over":
+            # Unlocking is a release: the next owner sees what was stored before.
+            yield self._go(self._all_seen(state, me)._replace(lock=FREE_LOCK), me, "read the slot")
+        elif at == "read the slot":
+            yield self._read(state, me, process.level, "drop the guard")
+        elif at == "drop the guard":
             yield self._done(self._store(state, me, NOTHING), me)
 
-    # -- giving back ------------------------------------------------------------------------------------
+    # A reclaimer.
 
     def _is_free(self, state: State) -> bool:
         return state.lock == FREE_LOCK or state.processes[state.lock].at == DEAD
 
-    def _tidier(self, state: State, me: int, process: Process) -> Iterator[Transition[State]]:
+    def _reclaimer(self, state: State, me: int, process: Process) -> Iterator[Transition[State]]:
         at = process.at
         if at == BEGIN:
             if self._is_free(state):
                 yield self._go(
-                    state._replace(lock=me), me, "ask first" if self._variant == "asked-first" else "read the stage"
+                    state._replace(lock=me),
+                    me,
+                    "read the guards first" if self._variant == "guards-read-first" else "read the stage",
                 )
-        elif at == "ask first":
+        elif at == "read the guards first":
             busy = any(state.lines[line] != NOTHING for line in range(len(state.lines)) if line != me)
             yield self._go(state, me, "leave" if busy else "read the stage")
         elif at == "read the stage":
             yield self._go(state, me, "find", stage=state.stage)
         elif at == "find":
             level = level_of(process.stage)
-            dirty = [i for i in range(LEVELS) if state.is_dirty[i] and i != level]
-            if not dirty:
+            drained = [i for i in range(LEVELS) if state.is_drained[i] and i != level]
+            if not drained:
                 yield self._go(state, me, "leave")
-            for found in dirty:
-                then = "give back" if self._variant == "asked-first" else "fence"
+            for found in drained:
+                then = "reclaim" if self._variant == "guards-read-first" else "fence"
                 yield self._go(state, me, then, level=found, line=0)
         elif at == "fence":
             if self._variant != "no-fence":
                 for each in range(len(state.processes)):
                     state = self._all_seen(state, each)
-            yield self._go(state, me, "ask")
-        elif at == "ask":
-            yield from self._ask(state, me, process)
-        elif at == "give back":
-            memory = self._put(state.has_memory, process.level, False)
-            dirty = self._put(state.is_dirty, process.level, False)
-            yield self._go(state._replace(has_memory=memory, is_dirty=dirty), me, "leave")
+            yield self._go(state, me, "read a guard")
+        elif at == "read a guard":
+            yield from self._read_guard(state, me, process)
+        elif at == "reclaim":
+            memory = replaced(state.has_memory, process.level, False)
+            is_drained = replaced(state.is_drained, process.level, False)
+            yield self._go(state._replace(has_memory=memory, is_drained=is_drained), me, "leave")
         elif at == "leave":
             yield self._done(state._replace(lock=FREE_LOCK), me)
 
-    def _ask(self, state: State, me: int, process: Process) -> Iterator[Transition[State]]:
+    def _read_guard(self, state: State, me: int, process: Process) -> Iterator[Transition[State]]:
         line = process.line
         if line == len(state.lines):
-            yield self._go(state, me, "give back")
+            yield self._go(state, me, "reclaim")
             return
-        counts_as_dead = state.processes[line].at == DEAD and self._variant != "the-dead-too"
+        counts_as_dead = state.processes[line].at == DEAD and self._variant != "dead-guards-count"
         if state.lines[line] in (NOTHING, process.stage) or counts_as_dead:
-            yield self._go(state, me, "ask", line=line + 1)
-        else:  # asked again: it is about to end its look
-            yield self._go(state, me, "ask")
+            yield self._go(state, me, "read a guard", line=line + 1)
+        else:  # read again: the reader is about to drop its guard
+            yield self._go(state, me, "read a guard")

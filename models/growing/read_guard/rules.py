@@ -7,27 +7,27 @@ from dataclasses import dataclass
 from models.core.configuration import Configuration as BaseConfiguration
 from models.core.configuration import option
 
-LOOKS = "looks"
+READ_GUARD = "read-guard"
 
 VARIANTS = {
-    LOOKS: "the algorithm",
-    "unannounced": "nobody says that it looks",
-    "seen-first": "the stage is read before the look is announced",
-    "no-fence": "who gives back makes nobody's announcement visible",
-    "over-early": "a look is said to be over before it is",
-    "asked-first": "the lines are read before the stage",
-    "the-dead-too": "a look of the dead holds memory back",
-    "after-the-lock": "who takes over from the dead announces its look when it has left the lock",
+    READ_GUARD: "the algorithm",
+    "unguarded": "no reader takes a guard",
+    "stage-read-first": "the stage is read before the guard is taken",
+    "no-fence": "the reclaimer has no fence, so it may miss a guard",
+    "guard-dropped-early": "a guard is dropped before the read",
+    "guards-read-first": "the guards are read before the stage",
+    "dead-guards-count": "the guard of a dead process counts",
+    "guarded-after-the-lock": "a redeliverer takes its guard after it has left the lock",
 }
 
 
 @dataclass(frozen=True)
 class Configuration(BaseConfiguration):
-    """Lookers that look at what is in use, adopters that look at a level that was left, tidiers that give back."""
+    """Readers of the level in use, redeliverers in a level that was left, reclaimers; each so many times."""
 
     VARIANTS = VARIANTS
 
-    lookers: tuple[int, ...] = option((2,), "how often each looks at what is in use")
-    adopters: tuple[int, ...] = option((), "how often each looks at what was left")
-    tidiers: tuple[int, ...] = option((2,), "how often each gives back")
+    readers: tuple[int, ...] = option((2,), "how often each reads the level in use")
+    redeliverers: tuple[int, ...] = option((), "how often each reads a level that was left")
+    reclaimers: tuple[int, ...] = option((2,), "how often each gives memory back")
     moves: int = option(3, "how often the stage moves; else nothing is given back", least=1)
