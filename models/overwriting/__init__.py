@@ -1,4 +1,4 @@
-"""The overwriting queue: its locks, its journal and its shelf, under kills at every step.
+"""The overwriting queue: its locks, its journal and its leased messages, with a kill at every step.
 
 The algorithm reads like the native one: puts and gets in `steps`, leases in `lease`.
 `python -m models overwriting` searches it.

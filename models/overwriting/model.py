@@ -14,9 +14,9 @@ from models.overwriting.world import (
     FINISHED,
     Counts,
     Known,
+    LeasedMessage,
     Memory,
     Message,
-    Place,
     Process,
     Reading,
     World,
@@ -58,7 +58,7 @@ class OverwritingModel:
             messages=(Message(),) * size.capacity,
             counts=Counts(),
             readings=(Reading(),) * len(size.programs),
-            shelf=(Place(),) * (size.places if size.has_leases else 0),
+            leased=(LeasedMessage(),) * (size.cells if size.has_leases else 0),
         )
         processes = tuple(began(program, author) for author, program in enumerate(size.programs))
         return OverwritingState(size.kills, bool(size.newcomer), memory, processes, Known())
@@ -91,7 +91,7 @@ class OverwritingModel:
                 yield Transition(StepLabel(line, operation, "is killed"), killed, is_adversary=True)
 
     def _succeeded(self, state: OverwritingState, line: int) -> Transition[OverwritingState]:
-        """Somebody new on a dead line. That is the adversary's, too: nobody is owed a successor."""
+        """A newcomer on a dead line. This is the adversary's, too: a newcomer may never come."""
         newcomer = began(self._size.newcomer, len(self._size.programs))
         newcomer = newcomer._replace(tenure=state.processes[line].tenure + 1)
         changed = state._replace(newcomer_left=False, processes=replaced(state.processes, line, newcomer))
@@ -108,11 +108,11 @@ class OverwritingModel:
             for lock, first, second in memory.messages
         )
         mark = "*" if memory.is_committed else ""
-        shelf = " ".join(
-            f"<{'.' if place.word is None else f'{place.word.role[0]}{place.word.line}'} {place.first} {place.second}>"
-            for place in memory.shelf
+        leased = " ".join(
+            f"<{'.' if cell.word is None else f'{cell.word.role[0]}{cell.word.line}'} {cell.first} {cell.second}>"
+            for cell in memory.leased
         )
-        return f"[{header}{mark} {memory.start} {memory.length}] {messages} {shelf} {tuple(memory.counts)}"
+        return f"[{header}{mark} {memory.start} {memory.length}] {messages} {leased} {tuple(memory.counts)}"
 
 
 def began(program: str, author: int) -> Process:

@@ -14,7 +14,7 @@ OPERATIONS = "pkgl"
 
 @dataclass(frozen=True)
 class Rules:
-    """Each is true of the algorithm; each variant breaks one."""
+    """The rules of the algorithm; a broken variant switches one off."""
 
     dead_owner_is_replaced: bool = True
     word_has_tenure: bool = True
@@ -26,13 +26,13 @@ class Rules:
     living_writer_is_waited_for: bool = True
     dead_writer_is_torn: bool = True
     lock_of_the_dead_is_read_again: bool = True
-    reader_looks_last: bool = True
+    reader_checks_last: bool = True
     reader_ends_in_one_store: bool = True
-    keeper_spares_readers: bool = True
-    place_is_in_the_change: bool = True
-    place_ends_by_one_change: bool = True
-    copied_before_kept: bool = True
-    keeper_is_asked_for: bool = True
+    non_overwriting_put_spares_readers: bool = True
+    cell_is_in_the_change: bool = True
+    cell_ends_by_one_change: bool = True
+    copied_before_held: bool = True
+    holder_must_be_dead: bool = True
 
 
 RING = "ring"
@@ -49,13 +49,13 @@ VARIANTS: dict[str, Rules] = {
     "take-from-living-writer": Rules(living_writer_is_waited_for=False),
     "dead-writer-taken-as-done": Rules(dead_writer_is_torn=False),
     "lock-of-the-dead-read-once": Rules(lock_of_the_dead_is_read_again=False),
-    "read-without-last-look": Rules(reader_looks_last=False),
+    "read-without-last-check": Rules(reader_checks_last=False),
     "count-after-end": Rules(reader_ends_in_one_store=False),
-    "keeper-takes-from-reader": Rules(keeper_spares_readers=False),
-    "place-named-later": Rules(place_is_in_the_change=False),
-    "place-freed-before-counted": Rules(place_ends_by_one_change=False),
-    "keep-before-copy": Rules(copied_before_kept=False),
-    "take-from-living-keeper": Rules(keeper_is_asked_for=False),
+    "non-overwriting-put-takes-from-reader": Rules(non_overwriting_put_spares_readers=False),
+    "cell-named-later": Rules(cell_is_in_the_change=False),
+    "cell-freed-before-counted": Rules(cell_ends_by_one_change=False),
+    "hold-before-copy": Rules(copied_before_held=False),
+    "take-from-living-holder": Rules(holder_must_be_dead=False),
 }
 
 
@@ -63,8 +63,8 @@ VARIANTS: dict[str, Rules] = {
 class Configuration(BaseConfiguration):
     """The size of the world: each process has a program of operations in turn.
 
-    p puts, k puts and overwrites nothing, g gets, l leases one and releases it. A newcomer, if any, takes the line of
-    somebody dead.
+    p puts, k puts and overwrites nothing, g gets, l leases one message and releases it.
+    A newcomer, if any, takes the line of a dead process.
     """
 
     VARIANTS = VARIANTS
@@ -76,7 +76,7 @@ class Configuration(BaseConfiguration):
     )
     newcomer: str = option("", "what the new owner of a dead line does", metavar="OPERATIONS")
     capacity: int = option(1, "messages of the ring", least=1)
-    places: int = option(1, "of the shelf, where leased messages are", least=1)
+    cells: int = option(1, "cells for leased messages", least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()

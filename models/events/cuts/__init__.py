@@ -1,4 +1,4 @@
-"""How a log is settled after a crash of the machine, with several who open it and a kill at every step.
+"""The log of events after a crash of the machine: several openers settle it, with a kill at every step.
 
 `python -m models events.cuts` searches it.
 """

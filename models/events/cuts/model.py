@@ -1,7 +1,7 @@
 """A log on a disk after a crash of the machine: several open it at once, and a kill may come at every step.
 
-The log has four old items, of which two are synced, and a durable reader that had committed three. Who opens settles:
-it cuts the log at two, unless somebody has done so in this boot. Then it puts an item of its own.
+The log has four old items, of which two are synced, and a durable reader that had committed three. An
+opener settles: it cuts the log at two, unless another opener has done so in this boot. Then it puts an item.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ PUT = "put"
 
 class State(NamedTuple):
     log: tuple[int, ...]
-    """Whose item is at each position; NOBODY's are the old ones."""
+    """The opener that put the item at each position; NOBODY for the old items."""
     place: int
     beyond: int
     cuts: int
     is_noted: bool
     """Do the witnesses say this boot?"""
     settling: int
-    """Who has the settling lock alone."""
+    """The opener that holds the settling lock exclusively."""
     sharing: frozenset[int]
     lines: frozenset[int]
-    """Who holds a line."""
+    """The openers that hold a line."""
     lock: int
     at: tuple[str, ...]
     kills: int
@@ -46,9 +46,9 @@ class CutsModel:
 
     def initial(self) -> State:
         size = self._size
-        nobody: frozenset[int] = frozenset()
+        none: frozenset[int] = frozenset()
         old = (NOBODY,) * OLD
-        return State(old, COMMITTED, 0, 0, False, NOBODY, nobody, nobody, NOBODY, (BEGIN,) * size.openers, size.kills)
+        return State(old, COMMITTED, 0, 0, False, NOBODY, none, none, NOBODY, (BEGIN,) * size.openers, size.kills)
 
     def is_accepted(self, state: State) -> bool:
         return all(at in (DEAD, FINISHED) for at in state.at)
@@ -86,11 +86,11 @@ class CutsModel:
         return ["lock", *readers, "cut", *counted, *noted, "leave"]
 
     def _step(self, state: State, me: int, at: str) -> State | None:
-        """None: it has to wait."""
+        """Returns None if the opener must wait."""
         if at == BEGIN:
             return self._begin(state, me)
-        if at == "look":
-            return self._look(state, me)
+        if at == "check the boot":
+            return self._check_boot(state, me)
         if at == PUT:
             if state.lock != NOBODY:
                 return None
@@ -100,14 +100,14 @@ class CutsModel:
 
     def _begin(self, state: State, me: int) -> State | None:
         if self._variant == "lines-only":
-            return self._at(state, me, "look")
+            return self._at(state, me, "check the boot")
         if state.settling == NOBODY and not state.sharing:
-            return self._at(state._replace(settling=me), me, "look")
+            return self._at(state._replace(settling=me), me, "check the boot")
         if state.settling == NOBODY:
             return self._at(state._replace(sharing=state.sharing | {me}), me, PUT)
         return None
 
-    def _look(self, state: State, me: int) -> State:
+    def _check_boot(self, state: State, me: int) -> State:
         if state.is_noted or state.lines - {me}:
             return self._at(self._shared(state, me), me, PUT)
         if self._variant == "shared-early":
@@ -119,7 +119,7 @@ class CutsModel:
         if at == "lock":
             if state.lock != NOBODY:
                 return None
-            if state.is_noted:  # somebody was faster
+            if state.is_noted:  # another opener was faster
                 return self._at(self._shared(state, me), me, PUT)
             after = state._replace(lock=me)
         elif at == "note where the reader was":
@@ -151,7 +151,7 @@ class CutsModel:
 
     @staticmethod
     def _let_go(state: State, me: int) -> State:
-        """The kernel drops what a dead one held; its lock is taken over."""
+        """The kernel drops what a dead opener held; its lock is taken over."""
         return state._replace(
             settling=NOBODY if state.settling == me else state.settling,
             lock=NOBODY if state.lock == me else state.lock,
@@ -161,10 +161,10 @@ class CutsModel:
 
     @staticmethod
     def _broken(before: State, after: State, me: int) -> Violation | None:
-        finished: list[Any] = [who for who, at in enumerate(after.at) if at == FINISHED]
-        for who in finished:
-            if who not in after.log:
-                return Violation(LOST, f"what {who} has put is gone")
+        finished: list[Any] = [opener for opener, at in enumerate(after.at) if at == FINISHED]
+        for opener in finished:
+            if opener not in after.log:
+                return Violation(LOST, f"what {opener} has put is gone")
         if after.at[me] != FINISHED:
             return None
         if NOBODY in before.log[SYNCED:]:

@@ -10,8 +10,8 @@ from models.core.configuration import option
 CUTS = "cuts"
 
 VARIANTS: dict[str, str] = {
-    CUTS: "as native/events_boot.hpp has it",
-    "lines-only": "who opens asks only whether a line is held, and holds no settling lock",
+    CUTS: "the algorithm",
+    "lines-only": "an opener checks only whether a line is held, and holds no settling lock",
     "shared-early": "the settling lock is shared before the cut is made",
     "noted-first": "the witnesses are stored before the cut",
     "noted-before-counted": "the witnesses are stored before the cut is counted",
@@ -22,7 +22,7 @@ VARIANTS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Configuration(BaseConfiguration):
-    """Who opens the log after a crash of the machine, each of whom puts one item, and how many of them are killed."""
+    """Openers of the log after a crash of the machine; each settles and puts one item."""
 
     VARIANTS = VARIANTS
 
