@@ -1,4 +1,4 @@
-"""The slots, their two index queues and their recovery, under kills at every step.
+"""The slots, their two index queues and their recovery, with a kill at every step.
 
 The algorithm reads like the native one: `queue_claim`, `queue_push`, `participants`, `recovery`.
 `python -m models slots` searches it.

@@ -26,7 +26,7 @@ NO_BYTES = -1
 
 
 class Word(NamedTuple):
-    """Whose a slot is."""
+    """The state and the owner of a slot."""
 
     state: str
     owner: int = NOBODY

@@ -40,10 +40,9 @@ class SlotsModel:
 
     def initial(self) -> SlotsState:
         size = self._configuration
-        putting = [
-            put_once.living(number) if size.once else producing(number * size.items) for number in range(size.producers)
-        ]
-        return SlotsState(Memory.initial(size.slots), (*putting, *[consuming()] * size.consumers), size.kills)
+        first = put_once.living if size.put_once else lambda number: producing(number * size.items)
+        producers = map(first, range(size.producers))
+        return SlotsState(Memory.initial(size.slots), (*producers, *[consuming()] * size.consumers), size.kills)
 
     def successors(self, state: SlotsState) -> Iterator[Transition[SlotsState]]:
         world = World(self._configuration, state.memory, state.steps)

@@ -1,4 +1,4 @@
-"""What a producer and a consumer do with a slot that they have."""
+"""What a producer and a consumer do with a slot that they hold."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Write(NamedTuple):
     def run(self, world: World, me: int) -> Outcome:
         require_mine(world, self.slot, self.word)
         then: Step = Announce(self.item, self.slot, self.word)
-        if world.configuration.once:
+        if world.configuration.put_once:
             then = put_once.before_publish(world, self.item, self.slot, self.word)
         return world.memory.with_payload(self.slot, self.item), then
 
@@ -72,7 +72,7 @@ class Announce(NamedTuple):
         size = world.configuration
         is_last = self.item % size.items == size.items - 1
         then: Step = FINISHED if is_last else producing(self.item + 1)
-        if size.once:
+        if size.put_once:
             then = put_once.after_publish(world)
         return memory, queue_push.ReadTail(queue_push.Push(USED_QUEUE, self.slot, word, self.item, then))
 
@@ -111,7 +111,7 @@ class Leave(NamedTuple):
 
 
 class Settle(NamedTuple):
-    """It is in: the word needs no owner any more. Whoever has claimed it by now has changed it already."""
+    """The slot is in the queue, so its word needs no owner any more. A claim that was faster has changed the word."""
 
     push: queue_push.Push
     at: str = "push: the word without an owner"
@@ -122,9 +122,9 @@ class Settle(NamedTuple):
         return (world.memory if swapped is None else swapped[0]), self.push.then
 
 
-class LookForOrphan(NamedTuple):
+class ScanForOrphan(NamedTuple):
     slot: int
-    at: str = "get: look for an item of the dead"
+    at: str = "get: search for an item of the dead"
 
     def run(self, world: World, me: int) -> Outcome:
         if self.slot == world.configuration.slots:
@@ -132,7 +132,7 @@ class LookForOrphan(NamedTuple):
         word = world.memory.words[self.slot]
         if word.state == ORPHANED:
             return world.memory, ClaimOrphan(self.slot, word)
-        return world.memory, LookForOrphan(self.slot + 1)
+        return world.memory, ScanForOrphan(self.slot + 1)
 
 
 class ClaimOrphan(NamedTuple):
@@ -151,7 +151,7 @@ def finished_or_not(world: World) -> Step:
     """A consumer leaves when nothing can come any more; then everything that was put must have come."""
     if not world.producers_are_done() or not world.is_quiet():
         return consuming()
-    if world.configuration.once:
+    if world.configuration.put_once:
         put_once.check_complete(world)
     missing = world.memory.published & ~world.memory.ended
     if missing:
@@ -160,4 +160,4 @@ def finished_or_not(world: World) -> Step:
 
 
 def after_recovery(claim: queue_claim.Claim) -> Step:
-    return LookForOrphan(0) if claim.item == NO_ITEM else again(claim)
+    return ScanForOrphan(0) if claim.item == NO_ITEM else again(claim)

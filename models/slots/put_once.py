@@ -1,4 +1,4 @@
-"""A producer that has a name: what it writes down, who cuts it, and what its next life makes of it."""
+"""A producer that has a name: what it writes down, how recovery cuts it, and how its next life settles it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from models.slots.memory import ARRIVING, FREE_QUEUE, HELD, STRAY, Word
 from models.slots.world import LOST, Outcome, Step, World
 
 SETTLING = -2
-"""In the place of an item: the claim of one who only recovers, to know what its last life has done."""
+"""Instead of an item: the claim of a producer that only recovers, to know what its last life has done."""
 
 
 def living(life: int) -> Step:
@@ -18,10 +18,10 @@ def living(life: int) -> Step:
 
 
 class Await(NamedTuple):
-    """The line is owned by whoever lives: the kernel says when it is the next one's."""
+    """A live producer owns the line. The kernel says when the next life may own it."""
 
     life: int
-    at: str = "once: are those before dead?"
+    at: str = "put once: are those before dead?"
 
     def run(self, world: World, me: int) -> Outcome:
         before = world.steps[: self.life]
@@ -31,7 +31,7 @@ class Await(NamedTuple):
 
 
 class ReadProgress(NamedTuple):
-    at: str = "once: read progress"
+    at: str = "put once: read progress"
 
     def run(self, world: World, me: int) -> Outcome:
         line = world.memory.line
@@ -41,9 +41,12 @@ class ReadProgress(NamedTuple):
 
 
 class ReadSlot(NamedTuple):
-    """Whose word decides. Slot and kept are as the last life left them: only the owner of the line writes them."""
+    """The word of the slot decides.
 
-    at: str = "once: read the word of the slot"
+    Only the owner of the line writes `slot` and `kept`, so they are as the last life left them.
+    """
+
+    at: str = "put once: read the word of the slot"
 
     def run(self, world: World, me: int) -> Outcome:
         line = world.memory.line
@@ -55,7 +58,7 @@ class ReadSlot(NamedTuple):
 
 
 class ReadKept(NamedTuple):
-    at: str = "once: was it cut?"
+    at: str = "put once: was it cut?"
 
     def run(self, world: World, me: int) -> Outcome:
         return world.memory, Complete(0 if world.memory.line.kept.state == STRAY else 1)
@@ -63,7 +66,7 @@ class ReadKept(NamedTuple):
 
 class Complete(NamedTuple):
     items: int
-    at: str = "once: count what is in"
+    at: str = "put once: count what is in"
 
     def run(self, world: World, me: int) -> Outcome:
         line = world.memory.line
@@ -89,7 +92,7 @@ class CountEarly(NamedTuple):
     item: int
     slot: int
     word: Word
-    at: str = "once: count what is not in yet"
+    at: str = "put once: count what is not in yet"
 
     def run(self, world: World, me: int) -> Outcome:
         done = world.memory.line.done + 1
@@ -100,7 +103,7 @@ class WriteKept(NamedTuple):
     item: int
     slot: int
     word: Word
-    at: str = "once: write the word that is held"
+    at: str = "put once: write the word that is held"
 
     def run(self, world: World, me: int) -> Outcome:
         return world.memory.with_line(kept=self.word), WriteSlot(self.item, self.slot, self.word)
@@ -110,7 +113,7 @@ class WriteSlot(NamedTuple):
     item: int
     slot: int
     word: Word
-    at: str = "once: write which slot"
+    at: str = "put once: write which slot"
 
     def run(self, world: World, me: int) -> Outcome:
         return world.memory.with_line(slot=self.slot), Intend(self.item, self.slot, self.word)
@@ -120,7 +123,7 @@ class Intend(NamedTuple):
     item: int
     slot: int
     word: Word
-    at: str = "once: intend"
+    at: str = "put once: intend"
 
     def run(self, world: World, me: int) -> Outcome:
         return world.memory.with_line(is_intended=True), participants.Announce(self.item, self.slot, self.word)
@@ -136,27 +139,27 @@ def arriving(world: World, held: Word) -> Word:
 def cutting(world: World, found: recovery.Found) -> Step:
     if not world.rules.claims_are_cut or (found.word.state == HELD and not world.rules.held_claims_are_cut):
         return after_cut(world, found)
-    return LookAtKept(found)
+    return ReadKeptToCut(found)
 
 
 def after_cut(world: World, found: recovery.Found) -> Step:
     if not world.rules.cut_comes_before_the_swap:
-        return recovery.LookAtWord(found.claim, found.slot)
+        return recovery.ScanWords(found.claim, found.slot)
     return recovery.SwapWord(found, STRAY)
 
 
-class LookAtKept(NamedTuple):
+class ReadKeptToCut(NamedTuple):
     found: recovery.Found
     at: str = "cut: read kept"
 
     def run(self, world: World, me: int) -> Outcome:
         kept = world.memory.line.kept
         if kept.state == HELD and self.found.word in (kept, arriving(world, kept)):
-            return world.memory, LookAtSlot(self.found, kept)
+            return world.memory, ReadSlotToCut(self.found, kept)
         return world.memory, after_cut(world, self.found)
 
 
-class LookAtSlot(NamedTuple):
+class ReadSlotToCut(NamedTuple):
     found: recovery.Found
     kept: Word
     at: str = "cut: read which slot"

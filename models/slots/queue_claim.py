@@ -88,7 +88,7 @@ class SwapWord(NamedTuple):
         expected = self.word if world.rules.word_before_head else world.memory.words[self.slot]
         swapped = world.swapped(self.slot, expected, self.claim.state, me)
         if swapped is None:
-            return world.memory, LookAgain(self.claim, self.head, self.slot)
+            return world.memory, CheckWord(self.claim, self.head, self.slot)
         memory, word = swapped
         if self.claim.queue == USED_QUEUE and self.claim.state == HELD:
             memory = ended(memory, memory.payloads[self.slot])  # evicted, whatever becomes of us
@@ -97,11 +97,11 @@ class SwapWord(NamedTuple):
         return memory, MoveHead(self.claim, self.head, self.slot, word)
 
 
-class LookAgain(NamedTuple):
+class CheckWord(NamedTuple):
     claim: Claim
     head: int
     slot: int
-    at: str = "claim: who changed the word?"
+    at: str = "claim: is the word claimed by now?"
 
     def run(self, world: World, me: int) -> Outcome:
         if world.memory.words[self.slot].state in CLAIMABLE[self.claim.queue]:
@@ -114,7 +114,7 @@ class MoveHead(NamedTuple):
     head: int
     slot: int
     word: Word | None
-    """What we made of it; None: somebody else has it, and is helped."""
+    """The word that this claim has stored; None if another participant has claimed the slot, and is helped."""
     at: str = "claim: compare-and-swap head"
 
     def run(self, world: World, me: int) -> Outcome:
@@ -131,11 +131,11 @@ class MoveHead(NamedTuple):
 
 
 def nothing_there(world: World, me: int, claim: Claim) -> Step:
-    """An empty queue: evict, or look for the dead, and come again."""
+    """The queue is empty: evict, or recover what the dead had, and try again."""
     if claim.state == HELD and world.configuration.overwrites and claim.queue != USED_QUEUE:
         return ReadHead(Claim(USED_QUEUE, HELD, claim.item))
     if world.recovery_could_act():
         return recovery.begin(claim)
     if claim.state == TAKEN:
-        return participants.LookForOrphan(0)
+        return participants.ScanForOrphan(0)
     return participants.again(claim)

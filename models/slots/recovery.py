@@ -24,7 +24,7 @@ from models.slots.world import Outcome, Step, World
 
 
 def begin(claim: queue_claim.Claim) -> Step:
-    return LookAtWord(claim, 0)
+    return ScanWords(claim, 0)
 
 
 class Found(NamedTuple):
@@ -35,7 +35,7 @@ class Found(NamedTuple):
     word: Word
 
 
-class LookAtWord(NamedTuple):
+class ScanWords(NamedTuple):
     claim: queue_claim.Claim
     slot: int
     at: str = "recover: read a word"
@@ -45,7 +45,7 @@ class LookAtWord(NamedTuple):
             return world.memory, Gather(self.claim, 0)
         word = world.memory.words[self.slot]
         if not world.is_dead(word.owner):
-            return world.memory, LookAtWord(self.claim, self.slot + 1)
+            return world.memory, ScanWords(self.claim, self.slot + 1)
         found = Found(self.claim, self.slot, word)
         if not world.rules.recovery_passes_heads:
             return world.memory, judged(world, found)
@@ -106,35 +106,35 @@ def after_pass(world: World, found: Found, queue: Name) -> Step:
 
 def judged(world: World, found: Found) -> Step:
     state = found.word.state
-    if state == ARRIVING and world.rules.recovery_looks_into_used:
-        return LookIntoQueue(found, USED_QUEUE, 0)
-    if state == LEAVING and world.rules.recovery_looks_into_free:
-        return LookIntoQueue(found, FREE_QUEUE, 0)
+    if state == ARRIVING and world.rules.recovery_scans_used:
+        return ScanQueue(found, USED_QUEUE, 0)
+    if state == LEAVING and world.rules.recovery_scans_free:
+        return ScanQueue(found, FREE_QUEUE, 0)
     if state == TAKEN and world.rules.taken_items_come_again:
         return SwapWord(found, ORPHANED)
     return strayed(world, found)
 
 
 def strayed(world: World, found: Found) -> Step:
-    """It has no item: whoever was about to put one there is told first."""
-    if not world.configuration.once or not world.rules.cut_comes_before_the_swap:
+    """The slot has no item: the intent of the producer that was about to put one there is cut first."""
+    if not world.configuration.put_once or not world.rules.cut_comes_before_the_swap:
         return SwapWord(found, STRAY)
-    if not world.rules.word_is_looked_at_before_the_cut:
+    if not world.rules.word_is_checked_before_the_cut:
         return put_once.cutting(world, found)
-    return LookAgain(found)
+    return CheckWord(found)
 
 
-class LookAgain(NamedTuple):
+class CheckWord(NamedTuple):
     found: Found
     at: str = "recover: is the word still the same?"
 
     def run(self, world: World, me: int) -> Outcome:
         if world.memory.words[self.found.slot] != self.found.word:
-            return world.memory, LookAtWord(self.found.claim, self.found.slot)
+            return world.memory, ScanWords(self.found.claim, self.found.slot)
         return world.memory, put_once.cutting(world, self.found)
 
 
-class LookIntoQueue(NamedTuple):
+class ScanQueue(NamedTuple):
     found: Found
     queue: Name
     place: int
@@ -146,7 +146,7 @@ class LookIntoQueue(NamedTuple):
             return world.memory, strayed(world, self.found)
         cell = queue.cells[self.place]
         if cell.index != self.found.slot:
-            return world.memory, LookIntoQueue(self.found, self.queue, self.place + 1)
+            return world.memory, ScanQueue(self.found, self.queue, self.place + 1)
         return world.memory, CompareWithHead(self.found, self.queue, cell.cycle * queue.n + self.place)
 
 
@@ -160,7 +160,7 @@ class CompareWithHead(NamedTuple):
         queue = world.memory.queue(self.queue)
         if self.position >= queue.head or not world.rules.passed_cells_do_not_count:
             return world.memory, SwapWord(self.found, QUEUED if self.queue == USED_QUEUE else FREE)
-        return world.memory, LookIntoQueue(self.found, self.queue, self.position % queue.n + 1)
+        return world.memory, ScanQueue(self.found, self.queue, self.position % queue.n + 1)
 
 
 class SwapWord(NamedTuple):
@@ -174,8 +174,8 @@ class SwapWord(NamedTuple):
         if not world.rules.recovery_compares:
             word = memory.words[slot]
         swapped = world.swapped(slot, word, self.state)
-        then: Step = LookAtWord(claim, slot)
-        if world.configuration.once and self.state == STRAY and not world.rules.cut_comes_before_the_swap:
+        then: Step = ScanWords(claim, slot)
+        if world.configuration.put_once and self.state == STRAY and not world.rules.cut_comes_before_the_swap:
             then = put_once.cutting(world, self.found)
         return (memory if swapped is None else swapped[0]), then
 
@@ -183,7 +183,7 @@ class SwapWord(NamedTuple):
 class Gather(NamedTuple):
     claim: queue_claim.Claim
     slot: int
-    at: str = "recover: look for a stray"
+    at: str = "recover: search for a stray"
 
     def run(self, world: World, me: int) -> Outcome:
         if self.slot == world.configuration.slots:

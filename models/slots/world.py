@@ -65,7 +65,7 @@ class World:
         return Word(state, owner, word.generation + self.rules.words_have_generations)
 
     def swapped(self, slot: int, word: Word, state: str, owner: int = NOBODY) -> tuple[Memory, Word] | None:
-        """A compare-and-swap of a word; None: it is another one by now."""
+        """A compare-and-swap of a word. Returns None if the word has changed."""
         if self.memory.words[slot] != word:
             return None
         following = self.next_word(word, state, owner)
@@ -82,6 +82,6 @@ def ended(memory: Memory, item: int) -> Memory:
 
 
 def require_mine(world: World, slot: int, word: Word) -> None:
-    """Whoever lives has its slot to itself."""
+    """A live participant has its slot to itself."""
     if world.memory.words[slot] != word:
-        raise PromiseBroken(SHARED, f"slot {slot} is {world.memory.words[slot]}, and somebody has it as {word}")
+        raise PromiseBroken(SHARED, f"slot {slot} is {world.memory.words[slot]}, and a participant has it as {word}")

@@ -194,11 +194,11 @@ def test_the_search_reaches_the_rare_ways_through_the_log() -> None:
             log.Configuration(writers=("111",), readers=("ephemeral", "latest"), chunk_lines=3),
             log.Configuration(writers=("11", "1"), blocks=1, may_drop=True, kills=1),
             log.Configuration(writers=("2111",), chunk_lines=3, may_drop=True),
-            log.Configuration(writers=("11",), readers=("ephemeral", "looker"), blocks=1, kills=1),
+            log.Configuration(writers=("11",), readers=("ephemeral", "unregistered"), blocks=1, kills=1),
             log.Configuration(writers=("2",), readers=("named",), kills=2),
         )
     )
-    takes = "lock: take it if it is free, or look whether its owner is dead"
+    takes = "lock: take it if it is free, or check whether its owner is dead"
     takes_over = "lock: compare-and-swap the word of the dead owner"
     assert {
         (takes_over, takes),
@@ -208,7 +208,7 @@ def test_the_search_reaches_the_rare_ways_through_the_log() -> None:
         ("repair: claim the blocks of kept chunks", "dead"),
         ("repair: give back the memory of free blocks", "dead"),
         ("repair: give back the memory of free blocks", "clear: store start"),
-        ("put: store end", "readers: bury one that nobody holds"),
+        ("put: store end", "readers: release one whose process is dead"),
         ("lock: free it", "put: wait for room"),
         ("free: read a reader's place", "chunk: end the open one"),
         ("free: read a reader's place", "readers: drop the slowest"),
@@ -220,7 +220,7 @@ def test_the_search_reaches_the_rare_ways_through_the_log() -> None:
         ("reader: store the place without the mark of the drop", "dead"),
         ("subscribe: write name and place", "dead"),
         (takes, "subscribe: hold the line of that name again"),
-        ("look: copy the item", "look: is the chunk still kept?"),
+        ("position: copy the item", "position: is the chunk still kept?"),
     } - seen == set()
 
 
@@ -233,15 +233,15 @@ def test_the_search_reaches_the_rare_ways_through_the_slots() -> None:
             slots.Configuration(items=2, consumers=2, kills=1),
             slots.Configuration(items=2, overwrites=True, kills=1),
             slots.Configuration(consumers=3, kills=1),
-            slots.Configuration(once=True, producers=2, kills=1),
+            slots.Configuration(put_once=True, producers=2, kills=1),
         )
     )
     swaps = "recover: compare-and-swap the word of the dead"
     assert {
         ("claim: is it still the front?", "claim: read head"),
         ("claim: is it still the front?", "claim: compare-and-swap head"),
-        ("claim: compare-and-swap the word", "claim: who changed the word?"),
-        ("claim: who changed the word?", "claim: compare-and-swap head"),
+        ("claim: compare-and-swap the word", "claim: is the word claimed by now?"),
+        ("claim: is the word claimed by now?", "claim: compare-and-swap head"),
         ("push: read the cell at tail", "push: compare-and-swap tail"),
         ("push: compare-and-swap tail", "push: read tail"),
         ("recover: is the front claimed?", "recover: compare-and-swap head"),
@@ -249,15 +249,15 @@ def test_the_search_reaches_the_rare_ways_through_the_slots() -> None:
         ("recover: has head passed that cell?", swaps),
         ("recover: read a cell", swaps),
         ("recover: compare-and-swap the stray's word", "leave: the word to leaving"),
-        ("recover: compare-and-swap the stray's word", "recover: look for a stray"),
+        ("recover: compare-and-swap the stray's word", "recover: search for a stray"),
         ("get: compare-and-swap the orphan's word", "get: read the item"),
         ("get: compare-and-swap the orphan's word", "claim: read head"),
         ("recover: is the word still the same?", "recover: read a word"),
         ("cut: read kept", swaps),
         ("cut: compare-and-swap kept", swaps),
-        ("once: read the word of the slot", "recover: read a word"),
-        ("once: read the word of the slot", "once: was it cut?"),
-        ("once: read progress", "finished"),
+        ("put once: read the word of the slot", "recover: read a word"),
+        ("put once: read the word of the slot", "put once: was it cut?"),
+        ("put once: read progress", "finished"),
     } - seen == set()
 
 

@@ -1,4 +1,4 @@
-"""The log of events: its lock, chunks and readers, under kills at every step.
+"""The log of events: its lock, chunks and readers, with a kill at every step.
 
 The algorithm reads like the native one: `lock`, `repair`, `chunks`, `writer`, `reader`.
 `python -m models events.log` searches it.

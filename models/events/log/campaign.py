@@ -6,7 +6,7 @@ from models.core.campaign import Campaign, Case
 from models.core.search import STUCK
 from models.events.log.memory import DURABLE, EPHEMERAL
 from models.events.log.model import EventsModel
-from models.events.log.rules import EARLIEST, LATEST, LOOKER, NAMED, Configuration
+from models.events.log.rules import EARLIEST, LATEST, NAMED, UNREGISTERED, Configuration
 from models.events.log.world import CORRUPT, LEAKED, LOST, REPEATED, SHARED, TORN, UNCLEARED, UNFINISHED
 
 # The smallest world that shows each mistake.
@@ -25,7 +25,10 @@ BROKEN: tuple[Case[Configuration], ...] = (
         TORN,
     ),
     Case(Configuration(variant="repair-keeps-blocks", writers=("1", "1"), kills=1), LEAKED),
-    Case(Configuration(variant="free-before-head", writers=("11",), readers=(LOOKER,), blocks=1, may_drop=True), TORN),
+    Case(
+        Configuration(variant="free-before-head", writers=("11",), readers=(UNREGISTERED,), blocks=1, may_drop=True),
+        TORN,
+    ),
     Case(Configuration(variant="end-before-items"), TORN),
     Case(Configuration(variant="made-before-described", writers=("1c1",)), CORRUPT),
     Case(Configuration(variant="no-spare-line", writers=("111",), chunk_lines=2), CORRUPT),
@@ -37,7 +40,13 @@ BROKEN: tuple[Case[Configuration], ...] = (
     Case(Configuration(variant="durable-place-follows", writers=("2",), readers=(DURABLE,), kills=1), LOST),
     Case(Configuration(variant="copy-without-validation", writers=("11",), blocks=1, may_drop=True), TORN),
     Case(
-        Configuration(variant="look-without-validation", writers=("11",), readers=(LOOKER,), blocks=1, may_drop=True),
+        Configuration(
+            variant="position-read-without-validation",
+            writers=("11",),
+            readers=(UNREGISTERED,),
+            blocks=1,
+            may_drop=True,
+        ),
         TORN,
     ),
     Case(Configuration(variant="jump-beyond-end", writers=("1c1c",)), CORRUPT),
@@ -47,12 +56,15 @@ BROKEN: tuple[Case[Configuration], ...] = (
         Configuration(variant="subscribe-without-lock", writers=("11",), readers=(EPHEMERAL, EARLIEST), blocks=1),
         CORRUPT,
     ),
-    Case(Configuration(variant="no-burial", writers=("11",), readers=(EPHEMERAL, EPHEMERAL), blocks=1, kills=1), STUCK),
-    Case(Configuration(variant="buried-by-an-old-look", writers=("2k",), readers=(DURABLE,), kills=1), REPEATED),
+    Case(
+        Configuration(variant="dead-readers-stay", writers=("11",), readers=(EPHEMERAL, EPHEMERAL), blocks=1, kills=1),
+        STUCK,
+    ),
+    Case(Configuration(variant="released-by-an-old-read", writers=("2k",), readers=(DURABLE,), kills=1), REPEATED),
 )
 
-# Each operation and each kind of reader, alone and together with others, with kills of all of
-# them, of who repairs too, and with lines that get new owners.
+# Each operation and each kind of reader, alone and together with others, with kills of all of them, also in mid-repair,
+# and with lines that get new owners.
 SOUND_SHORT: tuple[Case[Configuration], ...] = (
     Case(Configuration(writers=("1111",), blocks=1)),
     Case(Configuration(writers=("11", "1"), blocks=1, kills=2)),
@@ -72,8 +84,8 @@ SOUND_SHORT: tuple[Case[Configuration], ...] = (
     Case(Configuration(writers=("11",), readers=(NAMED,), blocks=1, kills=2)),
     Case(Configuration(writers=("11", "2"), blocks=1, may_drop=True, kills=1)),
     Case(Configuration(writers=("2", "1"), readers=(DURABLE,), may_drop=True, kills=2)),
-    Case(Configuration(writers=("11", "1"), readers=(LOOKER,), blocks=1, may_drop=True, kills=2)),
-    Case(Configuration(writers=("11",), readers=(EPHEMERAL, LOOKER), blocks=1, kills=1)),
+    Case(Configuration(writers=("11", "1"), readers=(UNREGISTERED,), blocks=1, may_drop=True, kills=2)),
+    Case(Configuration(writers=("11",), readers=(EPHEMERAL, UNREGISTERED), blocks=1, kills=1)),
 )
 SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(writers=("111", "11"), kills=2)),
@@ -90,7 +102,9 @@ SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(writers=("11", "1"), readers=(NAMED, EARLIEST), blocks=1, kills=1)),
     Case(Configuration(writers=("111", "11"), chunk_lines=3, may_drop=True, kills=2)),
     Case(
-        Configuration(writers=("22", "1"), readers=(EPHEMERAL, LOOKER), chunk_items=2, blocks=1, may_drop=True, kills=1)
+        Configuration(
+            writers=("22", "1"), readers=(EPHEMERAL, UNREGISTERED), chunk_items=2, blocks=1, may_drop=True, kills=1
+        )
     ),
     Case(Configuration(writers=("11",), readers=(EPHEMERAL, DURABLE), may_drop=True, kills=1)),
 )

@@ -8,7 +8,7 @@ from models.events.log.world import Outcome, Step, World
 
 
 class SeenChunk(NamedTuple):
-    """A looker's own copy of a chunk's line."""
+    """A reader's own copy of a chunk's line."""
 
     number: int
     first: int
@@ -16,7 +16,7 @@ class SeenChunk(NamedTuple):
 
 
 class Seeker(Protocol):
-    """Who looks for `position`."""
+    """The reader that searches for `position`."""
 
     @property
     def position(self) -> int: ...

@@ -106,7 +106,7 @@ class LateDrop(NamedTuple):
 class DropReader(NamedTuple):
     """The load and the compare-and-swap are one step: if the reader moved in between, it is not dropped.
 
-    It is then looked at again, as it is here if it moved before.
+    The writer then reads it again, as it does here if the reader moved before.
     """
 
     line: int

@@ -17,7 +17,7 @@ class Enter(NamedTuple):
     """
 
     then: Continuation
-    at: str = "lock: take it if it is free, or look whether its owner is dead"
+    at: str = "lock: take it if it is free, or check whether its owner is dead"
 
     def run(self, world: World, me: int) -> Outcome:
         memory, lock = world.memory, world.memory.lock
@@ -46,7 +46,7 @@ class TakeOver(NamedTuple):
 
 
 def _taken(world: World, me: int) -> Memory:
-    # Only whether a sequence was seen before matters, so the least that nobody holds will do.
+    # Only whether a sequence was seen before matters, so the least that no participant remembers will do.
     held = {step.seen.sequence for step in world.steps if isinstance(step, TakeOver)}
     sequence = next(number for number in range(len(held) + 1) if number not in held)
     return world.memory._replace(lock=Lock(me, sequence))

@@ -41,7 +41,7 @@ class ReaderLine(NamedTuple):
     is_dropped: bool = False
     # The reader's name, which finds a durable one again; only one name is modelled.
     is_named: bool = False
-    # Who holds the line's lock in the kernel, so whether the reader lives.
+    # The process that holds the line's lock in the kernel: it says whether the reader lives.
     holder: int | None = None
 
 
@@ -99,7 +99,7 @@ class Memory(NamedTuple):
         return self._replace(readers=replaced(self.readers, index, line))
 
     def given(self, block: int) -> Memory:
-        """The block is free, and its memory goes back: who still reads it sees nothing."""
+        """The block is free, and its memory goes back: a late reader sees nothing there."""
         return self._replace(blocks=self.blocks & ~(1 << block)).wiped(1 << block)
 
     def wiped(self, blocks: int) -> Memory:

@@ -10,9 +10,9 @@ from models.core.search import Transition
 from models.events.log.lock import orphaned
 from models.events.log.memory import DURABLE, EPHEMERAL, Memory, ReaderLine
 from models.events.log.reader import BeginSession, Cursor
-from models.events.log.rules import LOOKER, NAMED, Configuration
+from models.events.log.rules import NAMED, UNREGISTERED, Configuration
 from models.events.log.subscription import begin_subscribe
-from models.events.log.unregistered_reader import Look
+from models.events.log.unregistered_reader import ReadPosition
 from models.events.log.world import SHARED, UNDER_LOCK, Outcome, Step, World
 from models.events.log.writer import Job, WaitForRoom
 
@@ -70,7 +70,7 @@ class EventsModel:
         for process, role in enumerate(self._roles):
             if role in (EPHEMERAL, DURABLE):
                 readers.append(ReaderLine(role, is_named=role == DURABLE, holder=process))
-            elif role not in ("writer", LOOKER):
+            elif role not in ("writer", UNREGISTERED):
                 readers.append(ReaderLine())
         if NAMED in self._roles:
             readers.append(ReaderLine())  # so that a line in vain is not a full table
@@ -89,8 +89,8 @@ class EventsModel:
         role = self._roles[process]
         if role == "writer":
             return Job(process).first_step(world)
-        if role == LOOKER:
-            return Look()
+        if role == UNREGISTERED:
+            return ReadPosition()
         for index, line in enumerate(world.memory.readers):
             if line.holder == process:
                 return BeginSession(Cursor(index, role == DURABLE, 0, 0))
@@ -147,7 +147,7 @@ class EventsModel:
             step = Job(len(self._configuration.writers)).first_step(world)
             joined = self._changed(state, process, memory, step)
             label = StepLabel(process, role, "a newcomer takes the dead line")
-            # Nobody is owed a newcomer, so this is no way out of a stuck state.
+            # A newcomer may never come, so this is no way out of a stuck state.
             yield Transition(label, (joined[0], 0, *joined[2:]), is_adversary=True)
 
     def _changed(self, state: EventsState, process: int, memory: Memory, step: Step) -> EventsState:
@@ -164,7 +164,7 @@ class EventsModel:
             for step, role in zip(self.steps(state), self._roles, strict=True)
             if step is not FINISHED and (step is not DEAD or role in (DURABLE, NAMED))
         ]
-        return all(isinstance(step, WaitForRoom) or role == LOOKER for step, role in alive)
+        return all(isinstance(step, WaitForRoom) or role == UNREGISTERED for step, role in alive)
 
     def describe(self, state: EventsState) -> str:
         return str(self._memories[state[2]])

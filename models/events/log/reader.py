@@ -67,7 +67,7 @@ class JumpToStart(NamedTuple):
 
 
 class MoveJumped(NamedTuple):
-    """Nobody needs what was cleared, not even a durable reader that has not committed it."""
+    """No reader needs what was cleared, not even a durable one that has not committed it."""
 
     cursor: Cursor
     end: int

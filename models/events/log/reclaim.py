@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from models.events.log.memory import EPHEMERAL, NONE, OPEN_END, Memory, ReaderLine
-from models.events.log.world import Continuation, Outcome, Step, World, may_be_buried, needs_cleared, under_lock
+from models.events.log.world import Continuation, Outcome, Step, World, may_be_released, needs_cleared, under_lock
 
 
 class AfterScan(Protocol):
@@ -124,36 +124,36 @@ class EndOpenChunk(NamedTuple):
         return memory, self.then.follow(world, memory, me)
 
 
-class Burial(NamedTuple):
-    """Goes through the lines of the readers, and on with `then` if it buried one, else with `nothing`."""
+class ReleaseDeadReaders(NamedTuple):
+    """Goes through the lines of the readers. Goes on with `then` if it released one, else with `nothing`."""
 
     then: Continuation
     nothing: Continuation
     next: int = 0
-    at: str = "burial"
+    at: str = "release dead readers"
 
     def follow(self, world: World, memory: Memory, me: int) -> Step:
         for index in range(self.next, len(memory.readers)):
-            if may_be_buried(world, memory, memory.readers[index]):
-                return Bury(self._replace(next=index))
+            if may_be_released(world, memory, memory.readers[index]):
+                return ReleaseReader(self._replace(next=index))
         return self.nothing.follow(world, memory, me)
 
 
 @under_lock
-class Bury(NamedTuple):
-    """Asks whether somebody holds the line: its reader may have committed since the look at it, and died."""
+class ReleaseReader(NamedTuple):
+    """Checks that no process holds the line and reads its place again: the reader may have committed and died since."""
 
-    burial: Burial
-    at: str = "readers: bury one that nobody holds"
+    scan: ReleaseDeadReaders
+    at: str = "readers: release one whose process is dead"
 
     def run(self, world: World, me: int) -> Outcome:
-        memory, burial = world.memory, self.burial
-        line = memory.readers[burial.next]
+        memory, scan = world.memory, self.scan
+        line = memory.readers[scan.next]
         if line.holder is None and self._holds_back(world, line):
             dead = line._replace(kind=NONE) if line.kind == EPHEMERAL else line._replace(place=memory.start.position)
-            memory = memory.with_reader(burial.next, dead)
-            burial = burial._replace(nothing=burial.then)
-        return memory, burial._replace(next=burial.next + 1).follow(world, memory, me)
+            memory = memory.with_reader(scan.next, dead)
+            scan = scan._replace(nothing=scan.then)
+        return memory, scan._replace(next=scan.next + 1).follow(world, memory, me)
 
     def _holds_back(self, world: World, line: ReaderLine) -> bool:
         is_read_again = world.rules.place_of_the_dead_is_read_again

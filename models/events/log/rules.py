@@ -12,10 +12,10 @@ from models.core.configuration import Configuration as BaseConfiguration
 from models.core.configuration import option
 from models.events.log.memory import DURABLE, EPHEMERAL
 
-# What a reader does: two kinds that are registered from the begin, three that subscribe, and one
-# that reads by position and is not registered.
-EARLIEST, LATEST, NAMED, LOOKER = "earliest", "latest", "named", "looker"
-READER_ROLES = (EPHEMERAL, DURABLE, EARLIEST, LATEST, NAMED, LOOKER)
+# What a reader does: two kinds are registered from the start, three subscribe, and one reads by position and is not
+# registered.
+EARLIEST, LATEST, NAMED, UNREGISTERED = "earliest", "latest", "named", "unregistered"
+READER_ROLES = (EPHEMERAL, DURABLE, EARLIEST, LATEST, NAMED, UNREGISTERED)
 CLEAR, KEEP_LAST = "c", "k"
 # How many items each operation puts, and how long they are.
 OPERATIONS = {"1": (1, 0), "2": (2, 0), "l": (1, 1), "x": (1, 2), CLEAR: (0, 0), KEEP_LAST: (0, 0)}
@@ -46,12 +46,12 @@ class Rules:
     idle_reader_moves: bool = True
     durable_place_is_committed: bool = True
     copy_is_validated: bool = True
-    look_is_validated: bool = True
+    position_read_is_validated: bool = True
     jump_stays_before_end: bool = True
     search_is_repeated: bool = True
     kind_stored_last: bool = True
     subscribed_under_lock: bool = True
-    dead_readers_are_buried: bool = True
+    dead_readers_are_released: bool = True
     place_of_the_dead_is_read_again: bool = True
 
 
@@ -79,13 +79,13 @@ VARIANTS: dict[str, Rules] = {
     "idle-reader-stays": Rules(idle_reader_moves=False),
     "durable-place-follows": Rules(durable_place_is_committed=False),
     "copy-without-validation": Rules(copy_is_validated=False),
-    "look-without-validation": Rules(look_is_validated=False),
+    "position-read-without-validation": Rules(position_read_is_validated=False),
     "jump-beyond-end": Rules(jump_stays_before_end=False),
     "search-once": Rules(search_is_repeated=False),
     "kind-first": Rules(kind_stored_last=False),
     "subscribe-without-lock": Rules(subscribed_under_lock=False),
-    "no-burial": Rules(dead_readers_are_buried=False),
-    "buried-by-an-old-look": Rules(place_of_the_dead_is_read_again=False),
+    "dead-readers-stay": Rules(dead_readers_are_released=False),
+    "released-by-an-old-read": Rules(place_of_the_dead_is_read_again=False),
 }
 
 

@@ -8,24 +8,24 @@ from models.core.participant import PromiseBroken
 from models.events.log.lock import Enter, Leave
 from models.events.log.memory import DURABLE, EPHEMERAL, NONE, Memory, ReaderLine
 from models.events.log.reader import BeginSession, Cursor
-from models.events.log.reclaim import Burial
+from models.events.log.reclaim import ReleaseDeadReaders
 from models.events.log.rules import LATEST
 from models.events.log.world import LOST, REPEATED, Outcome, Step, World, under_lock
 
 
 def begin_subscribe(world: World, is_durable: bool, start: str) -> Step:
     subscribe = Subscribe(is_durable, start)
-    found = Found(subscribe)
-    return Enter(Burial(found, found)) if _holds_lock(world, is_durable) else subscribe
+    find = FindName(subscribe)
+    return Enter(ReleaseDeadReaders(find, find)) if _holds_lock(world, is_durable) else subscribe
 
 
 def _holds_lock(world: World, is_durable: bool) -> bool:
     return is_durable or world.rules.subscribed_under_lock
 
 
-class Found(NamedTuple):
+class FindName(NamedTuple):
     subscribe: Subscribe
-    at: str = "look for the name"
+    at: str = "search for the name"
 
     def follow(self, world: World, memory: Memory, me: int) -> Step:
         if self.subscribe.is_durable:

@@ -1,4 +1,4 @@
-"""A look by position, by somebody who is not registered."""
+"""A read by position, by a reader that is not registered."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from models.events.log.chunk_search import FindHead, SeenChunk
 from models.events.log.world import TORN, Outcome, Step, World
 
 
-class Look(NamedTuple):
+class ReadPosition(NamedTuple):
     """The earliest position is a hint only, so it may as well be read in one step."""
 
-    at: str = "look: read end and the earliest position"
+    at: str = "position: read end and the earliest position"
 
     def run(self, world: World, me: int) -> Outcome:
         memory = world.memory
         earliest = memory.earliest()
         if earliest < memory.end.position:
-            return memory, FindHead(LookSeek(earliest))
+            return memory, FindHead(PositionSeek(earliest))
         return memory, FINISHED if world.writers_are_done() else self
 
 
-class LookSeek(NamedTuple):
+class PositionSeek(NamedTuple):
     position: int
-    at: str = "look seek"
+    at: str = "position seek"
 
     def found(self, world: World, me: int, chunk: SeenChunk) -> Step:
-        return LookCopy(self.position, chunk)
+        return PositionCopy(self.position, chunk)
 
     def missing(self, world: World, me: int) -> Step:
         return FINISHED
 
 
-class LookCopy(NamedTuple):
+class PositionCopy(NamedTuple):
     position: int
     chunk: SeenChunk
-    at: str = "look: copy the item"
+    at: str = "position: copy the item"
 
     def run(self, world: World, me: int) -> Outcome:
         item = world.memory.arena[self.chunk.block][self.position - self.chunk.first]
         is_torn = item != world.memory.log[self.position]
-        return world.memory, LookValidate(self.position, self.chunk.number, is_torn)
+        return world.memory, PositionValidate(self.position, self.chunk.number, is_torn)
 
 
-class LookValidate(NamedTuple):
+class PositionValidate(NamedTuple):
     position: int
     number: int
     is_torn: bool
-    at: str = "look: is the chunk still kept?"
+    at: str = "position: is the chunk still kept?"
 
     def run(self, world: World, me: int) -> Outcome:
-        is_kept = world.memory.head <= self.number or not world.rules.look_is_validated
+        is_kept = world.memory.head <= self.number or not world.rules.position_read_is_validated
         if is_kept and self.is_torn:
             raise PromiseBroken(TORN, f"position {self.position} was read from another chunk's block")
         return world.memory, FINISHED

@@ -23,12 +23,12 @@ class Step(Protocol):
 
 
 class Continuation(Protocol):
-    """What comes after: it only looks at what the lock protects, and so costs no step."""
+    """What comes after. It only reads what the lock protects, and so costs no step."""
 
     def follow(self, world: World, memory: Memory, me: int) -> Step: ...
 
 
-# None: it sleeps until something changes.
+# None if the participant sleeps until something changes.
 Outcome = tuple[Memory, Step] | None
 
 StepClass = TypeVar("StepClass", bound=type)
@@ -72,23 +72,23 @@ class World:
 
 
 def needs_cleared(memory: Memory, line: ReaderLine) -> bool:
-    """Is it a durable reader that holds back what was cleared?"""
+    """Returns true if a durable reader holds back what was cleared."""
     return line.kind == DURABLE and not line.is_dropped and line.place < memory.start.position
 
 
-def may_be_buried(world: World, memory: Memory, line: ReaderLine) -> bool:
+def may_be_released(world: World, memory: Memory, line: ReaderLine) -> bool:
     """An ephemeral reader is gone with its process, a durable one needs nothing that was cleared once it is dead.
 
-    Who holds an ephemeral one is asked here, since asking it later shows nothing new.
+    Whether a process holds an ephemeral one is checked here, because a later check shows nothing new.
     """
     if line.kind == EPHEMERAL:
-        return line.holder is None and world.rules.dead_readers_are_buried
+        return line.holder is None and world.rules.dead_readers_are_released
     return needs_cleared(memory, line)
 
 
-def somebody_to_bury(world: World, memory: Memory) -> bool:
-    """Is anybody dead who holds something back?"""
-    return any(line.holder is None and may_be_buried(world, memory, line) for line in memory.readers)
+def has_dead_reader(world: World, memory: Memory) -> bool:
+    """Returns true if a dead reader holds something back."""
+    return any(line.holder is None and may_be_released(world, memory, line) for line in memory.readers)
 
 
 def least_place(memory: Memory) -> tuple[int, int | None]:

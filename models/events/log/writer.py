@@ -8,9 +8,9 @@ from models.core.participant import FINISHED, PromiseBroken
 from models.events.log.chunks import Wanted, has_room, make_chunk
 from models.events.log.lock import Enter, Leave
 from models.events.log.memory import ChunkLine, Memory, Word
-from models.events.log.reclaim import Burial, Reclaim
+from models.events.log.reclaim import Reclaim, ReleaseDeadReaders
 from models.events.log.rules import CLEAR, OPERATIONS
-from models.events.log.world import CORRUPT, Outcome, Step, World, least_place, somebody_to_bury, under_lock
+from models.events.log.world import CORRUPT, Outcome, Step, World, has_dead_reader, least_place, under_lock
 
 
 class Job(NamedTuple):
@@ -85,8 +85,8 @@ class Batch(NamedTuple):
     def full(self, world: World, memory: Memory, me: int) -> Step:
         if self.written:
             return Publish(self)
-        if somebody_to_bury(world, memory):
-            return Burial(BeginPut(self.job), BeginPut(self.job)).follow(world, memory, me)
+        if has_dead_reader(world, memory):
+            return ReleaseDeadReaders(BeginPut(self.job), BeginPut(self.job)).follow(world, memory, me)
         return Leave(WaitForRoom(self.job))
 
     def items(self, world: World) -> tuple[int, ...]:
@@ -134,7 +134,7 @@ class Publish(NamedTuple):
         leave = Leave(batch.job.after(world, batch.written))
         if memory.made == batch.made_before:
             return memory, leave
-        return memory, Burial(Reclaim(Leaving(leave)), Leaving(leave)).follow(world, memory, me)
+        return memory, ReleaseDeadReaders(Reclaim(Leaving(leave)), Leaving(leave)).follow(world, memory, me)
 
 
 class Leaving(NamedTuple):
@@ -159,7 +159,7 @@ class WaitForRoom(NamedTuple):
 
     def _may_be_room(self, world: World) -> bool:
         memory = world.memory
-        if somebody_to_bury(world, memory) or has_room(world, memory):
+        if has_dead_reader(world, memory) or has_room(world, memory):
             return True
         if memory.has_open_chunk():
             line = memory.chunk(memory.made - 1)
@@ -223,4 +223,4 @@ class AfterClear(NamedTuple):
 
     def follow(self, world: World, memory: Memory, me: int) -> Step:
         leave = Leave(Job(self.job.author, self.job.operation + 1))
-        return Burial(Reclaim(Leaving(leave)), Leaving(leave)).follow(world, memory, me)
+        return ReleaseDeadReaders(Reclaim(Leaving(leave)), Leaving(leave)).follow(world, memory, me)
