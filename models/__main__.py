@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
             model.name,
             help=model.title,
             description=model.title,
-            epilog=f"examples:\n{_examples(model)}\n{EXIT_STATUS}",
+            epilog=f"examples:\n{_examples(model)}\n\n{EXIT_STATUS}",
             parents=[shared],
             formatter_class=argparse.RawDescriptionHelpFormatter,
             argument_default=argparse.SUPPRESS,

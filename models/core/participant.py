@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import NamedTuple, NoReturn, Protocol, TypeVar
 
 from models.core.search import Violation
 
 Part = TypeVar("Part")
+World = TypeVar("World", contravariant=True)
+Outcome = TypeVar("Outcome", covariant=True)
+
+
+class Step(Protocol[World, Outcome]):
+    """The next atomic step of a participant: program counter and registers in one.
+
+    Steps are named tuples, and tuples of different classes with equal fields are equal.
+    So each class has a last field `at` with its own name, which also labels the trace.
+    """
+
+    @property
+    def at(self) -> str: ...
+
+    def run(self, world: World, me: int) -> Outcome: ...
 
 
 class PromiseBroken(Exception):

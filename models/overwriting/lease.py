@@ -135,7 +135,7 @@ def copy_to_cell(first: bool) -> Callable[[World, int], Outcome]:
     def copy(world: World, line: int) -> Outcome:
         memory, process = world.memory, world.processes[line]
         assert process.change is not None
-        message, cell = memory.messages[process.change.index], memory.leased[process.cell]
+        message, cell = memory.messages[process.change.message], memory.leased[process.cell]
         cell = cell._replace(first=message.first) if first else cell._replace(second=message.second)
         at = "copy the rest to the cell" if first else "check the lock last"
         return memory.with_cell(process.cell, cell), process._replace(at=at), world.known
@@ -147,11 +147,11 @@ def check_last(world: World, line: int) -> Outcome:
     """As the last check of a get: a compare-and-swap of the message's lock."""
     memory, process = world.memory, world.processes[line]
     assert process.change is not None
-    message = memory.messages[process.change.index]
+    message = memory.messages[process.change.message]
     if message.lock != process.change.lock and world.rules.reader_checks_last:
         return memory, process._replace(at="say that it was overtaken"), world.known
     if message.lock == process.change.lock:
-        memory = memory.with_message(process.change.index, message._replace(lock=None))
+        memory = memory.with_message(process.change.message, message._replace(lock=None))
     at = "hold" if world.rules.copied_before_held else "release the cell"
     return memory, process._replace(at=at), world.known
 

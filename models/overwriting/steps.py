@@ -157,8 +157,8 @@ def journal_of(world: World) -> Change:
 
 def lock_message(world: World, line: int) -> Outcome:
     change, process, memory = journal_of(world), world.processes[line], world.memory
-    if change.index >= 0:
-        memory = memory.with_message(change.index, memory.messages[change.index]._replace(lock=change.lock))
+    if change.message >= 0:
+        memory = memory.with_message(change.message, memory.messages[change.message]._replace(lock=change.lock))
     return memory, process._replace(at="make: store start and length"), world.known
 
 
@@ -261,7 +261,7 @@ def copy_word(first: bool) -> Callable[[World, int], Outcome]:
     def copy(world: World, line: int) -> Outcome:
         process = world.processes[line]
         assert process.change is not None
-        index, item = process.change.index, process.item
+        index, item = process.change.message, process.item
         message = world.memory.messages[index]
         message = message._replace(first=item) if first else message._replace(second=item)
         after = "publish" if world.rules.copied_before_published else FINISHED
@@ -276,7 +276,7 @@ def copy_word(first: bool) -> Callable[[World, int], Outcome]:
 def publish(world: World, line: int) -> Outcome:
     process, known = world.processes[line], world.known
     assert process.change is not None
-    index = process.change.index
+    index = process.change.message
     memory = world.memory.with_message(index, world.memory.messages[index]._replace(lock=None))
     known = known._replace(whole=known.whole | {process.item})
     if not world.rules.copied_before_published:
@@ -288,7 +288,7 @@ def read_word(first: bool) -> Callable[[World, int], Outcome]:
     def read(world: World, line: int) -> Outcome:
         process = world.processes[line]
         assert process.change is not None
-        message: Message = world.memory.messages[process.change.index]
+        message: Message = world.memory.messages[process.change.message]
         if first:
             return world.memory, process._replace(at="read the second word", first=message.first), world.known
         return world.memory, process._replace(at="release the message", second=message.second), world.known
@@ -300,10 +300,10 @@ def release(world: World, line: int) -> Outcome:
     """The last check: a compare-and-swap of the lock, which fails if a writer has come round."""
     process, memory = world.processes[line], world.memory
     assert process.change is not None
-    message = memory.messages[process.change.index]
+    message = memory.messages[process.change.message]
     is_mine = message.lock == process.change.lock
     if is_mine:
-        memory = memory.with_message(process.change.index, message._replace(lock=None))
+        memory = memory.with_message(process.change.message, message._replace(lock=None))
     is_mine |= not world.rules.reader_checks_last
     return memory, process._replace(at="end the get", is_mine=is_mine), world.known
 

@@ -51,11 +51,11 @@ class Message(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What the journal says; `line` and `cell` are -1 where no get and no lease is noted, `index` where no message."""
+    """What the journal says. -1 in `message`, `line` or `cell`: it changes no message, notes no get or no lease."""
 
     start: int
     length: int
-    index: int
+    message: int
     lock: Word | None
     line: int
     reading: Reading

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal
 
+from models.core import participant
 from models.core.participant import DEAD, FINISHED, PromiseBroken
 from models.ring.memory import Memory
 from models.ring.rules import Configuration
@@ -14,19 +15,7 @@ PRODUCER: Role = "producer"
 CONSUMER: Role = "consumer"
 
 
-class Step(Protocol):
-    """The next atomic step of a participant: program counter and registers in one.
-
-    Steps are named tuples, and tuples of different classes with equal fields are equal.
-    So each class has a last field `at` with its own name, which also labels the trace.
-    """
-
-    @property
-    def at(self) -> str: ...
-
-    def run(self, world: World, me: int) -> Outcome: ...
-
-
+Step = participant.Step["World", "Outcome"]
 Outcome = tuple[Memory, Step]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from models.core.participant import replaced
 
@@ -38,7 +38,7 @@ class Word(NamedTuple):
 
 class Cell(NamedTuple):
     cycle: int
-    index: int
+    slot: int
 
 
 class IndexQueue(NamedTuple):
@@ -67,12 +67,12 @@ class IndexQueue(NamedTuple):
         """How many cycles the cell there is behind that position."""
         return position // self.n - self.cell(position).cycle
 
-    def with_cell(self, position: int, index: int) -> IndexQueue:
-        return self._replace(cells=replaced(self.cells, position % self.n, Cell(position // self.n, index)))
+    def with_cell(self, position: int, slot: int) -> IndexQueue:
+        return self._replace(cells=replaced(self.cells, position % self.n, Cell(position // self.n, slot)))
 
     def inside(self) -> list[int]:
-        """The indices that are in, each as often as it is."""
-        return [cell.index for place, cell in enumerate(self.cells) if cell.cycle * self.n + place >= self.head]
+        """The slots that are in the queue, each as often as it is."""
+        return [cell.slot for place, cell in enumerate(self.cells) if cell.cycle * self.n + place >= self.head]
 
 
 class ProducerLine(NamedTuple):
@@ -110,7 +110,7 @@ class Memory(NamedTuple):
     def with_word(self, slot: int, word: Word) -> Memory:
         return self._replace(words=replaced(self.words, slot, word))
 
-    def with_line(self, **changed: object) -> Memory:
+    def with_line(self, **changed: Any) -> Memory:
         return self._replace(line=self.line._replace(**changed))
 
     def with_payload(self, slot: int, item: int) -> Memory:
@@ -122,7 +122,7 @@ class Memory(NamedTuple):
             for word, item in zip(self.words, self.payloads, strict=True)
         )
         queues = " ".join(
-            f"{name} {queue.head}..{queue.tail} [{' '.join(f'{c.cycle}:{c.index}' for c in queue.cells)}]"
+            f"{name} {queue.head}..{queue.tail} [{' '.join(f'{c.cycle}:{c.slot}' for c in queue.cells)}]"
             for name, queue in ((FREE_QUEUE, self.free), (USED_QUEUE, self.used))
         )
         return f"[{words}] {queues} published={self.published:b} ended={self.ended:b} {self.line}"

@@ -34,7 +34,7 @@ class ReadFront(NamedTuple):
         queue = world.memory.queue(self.claim.queue)
         behind = queue.cycles_behind(self.head)
         if behind == 0:
-            index = queue.cell(self.head).index
+            index = queue.cell(self.head).slot
             if not world.rules.word_before_head:
                 return world.memory, MoveHead(self.claim, self.head, index, None)
             return world.memory, ReadWord(self.claim, self.head, index)

@@ -69,7 +69,7 @@ class ReadFront(NamedTuple):
 
     def run(self, world: World, me: int) -> Outcome:
         queue = world.memory.queue(self.queue)
-        if queue.cycles_behind(self.head) == 0 and queue.cell(self.head).index == self.found.slot:
+        if queue.cycles_behind(self.head) == 0 and queue.cell(self.head).slot == self.found.slot:
             return world.memory, ReadWord(self.found, self.queue, self.head)
         return world.memory, after_pass(world, self.found, self.queue)
 
@@ -145,7 +145,7 @@ class ScanQueue(NamedTuple):
         if self.place == queue.n:
             return world.memory, strayed(world, self.found)
         cell = queue.cells[self.place]
-        if cell.index != self.found.slot:
+        if cell.slot != self.found.slot:
             return world.memory, ScanQueue(self.found, self.queue, self.place + 1)
         return world.memory, CompareWithHead(self.found, self.queue, cell.cycle * queue.n + self.place)
 

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
+from models.core import participant
 from models.core.participant import DEAD, FINISHED, PromiseBroken
 from models.slots.memory import FREE, NOBODY, STRAY, Memory, Word
 from models.slots.rules import Configuration
 
-
-class Step(Protocol):
-    """The next atomic step of a participant: program counter and registers in one.
-
-    Steps are named tuples, and tuples of different classes with equal fields are equal.
-    So each class has a last field `at` with its own name, which also labels the trace.
-    """
-
-    @property
-    def at(self) -> str: ...
-
-    def run(self, world: World, me: int) -> Outcome: ...
-
-
+Step = participant.Step["World", "Outcome"]
 Outcome = tuple[Memory, Step]
 
 

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
+from models.core import participant
 from models.core.participant import DEAD, FINISHED
 from models.events.log.memory import DURABLE, EPHEMERAL, NONE, Memory, ReaderLine
 from models.events.log.rules import Configuration
-
-
-class Step(Protocol):
-    """The next atomic step of a participant: program counter and registers in one.
-
-    Steps are named tuples, and tuples of different classes with equal fields are equal.
-    So each class has a last field `at` with its own name, which also labels the trace.
-    """
-
-    @property
-    def at(self) -> str: ...
-
-    def run(self, world: World, me: int) -> Outcome: ...
 
 
 class Continuation(Protocol):
@@ -28,6 +16,7 @@ class Continuation(Protocol):
     def follow(self, world: World, memory: Memory, me: int) -> Step: ...
 
 
+Step = participant.Step["World", "Outcome"]
 # None if the participant sleeps until something changes.
 Outcome = tuple[Memory, Step] | None
 
