@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from queueduct._history import (
+from queueduct._version import __version__
+from queueduct.verification.history._rows import (
     LOST,
     OPS,
     OUTCOMES,
@@ -32,7 +33,6 @@ from queueduct._history import (
     read_clocks,
     read_header,
 )
-from queueduct._version import __version__
 
 if TYPE_CHECKING:
     import pyarrow

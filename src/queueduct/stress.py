@@ -18,10 +18,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from queueduct import history
-from queueduct._stress import RUN, STOP, STOP_PRODUCERS
 from queueduct.errors import QueueductError
 from queueduct.stress_crew import Crew, Plan
 from queueduct.stress_kinds import KINDS, item_of
+from queueduct.verification.stress._worker import RUN, STOP, STOP_PRODUCERS
 
 __all__ = ["MIX", "Options", "Result", "Run", "StressFailed", "new_name", "run"]
 

@@ -54,7 +54,7 @@ def check(directory: Path, master: str, report: Path | None, as_json: bool) -> N
         from queueduct.spark.pipelines.check import check as decide
         from queueduct.spark.pipelines.check import needs_spark, write_report
         from queueduct.spark.pipelines.checking.record import read_history
-        from queueduct.spark.pipelines.running import started_spark
+        from queueduct.spark.pipelines.runner import started_spark
 
         history = read_history(directory)  # before Spark is started for it, if it is
         with contextlib.ExitStack() as stack:

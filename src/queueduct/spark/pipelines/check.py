@@ -21,7 +21,7 @@ from queueduct.spark.pipelines.checking.page import page
 from queueduct.spark.pipelines.checking.reading import OnSpark
 from queueduct.spark.pipelines.checking.record import History, read_history
 from queueduct.spark.pipelines.checking.verdict import HistoryError, Verdict, Violation
-from queueduct.spark.pipelines.running import cause
+from queueduct.spark.pipelines.runner import cause
 
 __all__ = ["HistoryError", "Verdict", "Violation", "check", "needs_spark", "write_report"]
 

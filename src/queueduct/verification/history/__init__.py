@@ -1,0 +1,1 @@
+"""The history of a run: rows that outlive their worker, and the files they become."""

@@ -1,0 +1,1 @@
+"""Run a queue hard, with kills, and record every operation."""
