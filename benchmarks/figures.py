@@ -1,8 +1,8 @@
 """The figures that the documentation shows, all from one run.
 
-``python -m benchmarks.figures build/bench/results.json`` publishes that run. It is kept in figures.json beside this file. From it come the plot of the README, docs/pictures/speed.svg, and the
-tables in benchmarks/README.md, between the two comments that name this command. Without an argument both are made
-again from the run that is kept.
+``python -m benchmarks.figures build/bench/results.json`` publishes a run. It is kept in figures.json beside this file;
+from it come the plot of the README, docs/pictures/speed.svg, and the tables in benchmarks/README.md, between the two
+comments that name this command. Without an argument both are made again from the run that is kept.
 """
 
 from __future__ import annotations
