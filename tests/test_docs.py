@@ -120,10 +120,22 @@ def test_the_layout_page_names_every_header_field_at_its_offset():
     assert f"Layout version {_layout.LAYOUT_VERSION}." in page
 
 
-def test_the_pages_link_to_files_that_exist():
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
+
+
+def anchors_of(page: Path) -> set[str]:
+    """What a link to a heading of the page is called: as GitHub makes it."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_pages_link_to_files_and_headings_that_exist(page):
+    for target, heading in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text()):
+        linked = page.parent / target if target else page
+        assert linked.exists(), f"{page.name} links to {target}"
+        assert not heading or heading in anchors_of(linked), f"{page.name} links to {target}#{heading}"
 
 
 def test_the_changelog_knows_this_version():
