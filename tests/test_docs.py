@@ -60,8 +60,8 @@ def test_the_layout_page_has_every_word_of_the_overwriting_control_block_at_its_
     control = int.from_bytes(data[own + 64 : own + 72], "little")
     counted = {name: int.from_bytes(data[control + int(at) :][:8], "little") for at, name in rows.items()}
     assert (counted["puts"], counted["taken"], counted["dropped"], counted["torn"]) == (5, 2, 2, 0)
-    assert (counted["lost"], counted["next_position"], counted["shelf_used"], counted["redelivered"]) == (0, 4, 1, 1)
-    assert counted["places"] == 1 << 32 | 1
+    assert (counted["lost"], counted["next_position"], counted["cells_used"], counted["redelivered"]) == (0, 4, 1, 1)
+    assert counted["ring_state"] == 1 << 32 | 1
 
 
 def test_the_examples_of_the_bounded_page_run():
@@ -85,6 +85,15 @@ def test_the_examples_of_the_slots_page_run():
     assert run("import numpy as np\nimport queueduct\n" + lease).splitlines() == ["(3, 4, 5) [0 1 2]"]
     shown = run("import queueduct\n" + last)
     assert shown.splitlines() == ["[(1, 0), (0, 1), (0, 2), (0, 3)] (0, 1) (1, 1)"]
+
+
+PREAMBLE = "import numpy as np\nimport queueduct\n"
+
+
+@pytest.mark.parametrize("page", ["bounded", "growing", "overwriting", "slots", "events"])
+def test_the_examples_run_again_on_the_queues_they_have_left(page):
+    for block in python_blocks(f"docs/queues/{page}.md") * 2:
+        run(PREAMBLE + block)
 
 
 def header_rows(page: str) -> dict[str, int]:
