@@ -1,7 +1,8 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.native._native cimport Identity, Joined, Range, Roster
-from queueduct.core._queue cimport Body
+from queueduct.core._queue cimport Body, Queue
+from queueduct.items._batches cimport Gathered
+from queueduct.native._native cimport Identity, Joined, Range, Roster, byte
 
 
 cdef class MappedBody(Body):
@@ -14,7 +15,17 @@ cdef class MappedBody(Body):
     cdef readonly object memory      # the mapping: unmapped when the last one is out
     cdef bint gave_back              # items that were got and could not be returned are to come before others
 
+    # A kind brings:
+    cdef Joined try_join(self) noexcept nogil               # makes the calling thread a participant
+    cdef void sleep(self, bint for_items, uint64_t slots, int64_t limit_ns) noexcept nogil
+    cdef int check_length(self, uint64_t length) except -1  # of an item that varies in length: does it fit?
+    cdef int raise_corrupt(self) except -1
+
+    cdef byte* take_over(self, object opened, Identity* identity) except NULL
     cdef int check_attached(self) except -1
+    cdef int join(self) except -1
+    cdef Gathered gather(self, object items)
+    cdef bint wait_until(self, bint for_items, uint64_t slots, int64_t deadline) except -1
     cdef int check_held(self) except -1
     cdef bint is_cut(self)
     cdef int raise_if_truncated(self) except -1
@@ -24,4 +35,5 @@ cdef class MappedBody(Body):
     cdef int raise_shut_down(self) except -1
 
 
+cdef MappedBody named_body(Queue queue, str what)
 cdef Identity own_identity() except *

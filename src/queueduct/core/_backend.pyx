@@ -2,14 +2,33 @@
 """What every body that works on a mapped segment needs: who we are in it, and the errors it can always give."""
 
 cimport cython
+from cpython.exc cimport PyErr_CheckSignals
 
 import os
 
-from queueduct.native._guard cimport forget
+from queueduct.core._queue cimport AT_ONCE, open_body, remaining_ns
+from queueduct.items._batches cimport gather
+from queueduct.items._buffers cimport Held
+from queueduct.items._item_kinds cimport OBJECT, REFERENCE
+from queueduct.native._guard cimport forget, watch
 from queueduct.native._native cimport check_length, is_broken, mark_broken, thread_limit
 
-from queueduct.segments import segment
 from queueduct.errors import CorruptSegment, QueueClosed, QueueNotShared, ShutDown, TooManyParticipants
+from queueduct.items import types
+from queueduct.segments import segment
+
+cdef object encode_object = types.encode_object
+
+cdef extern from "native/_handover.hpp" namespace "queueduct":
+    void count_for_all_threads(object)  # what goes with the body goes with whoever gives that up
+
+
+cdef MappedBody named_body(Queue queue, str what):
+    """The body of a queue with a name: within a process there are no producers and no leases."""
+    cdef Body body = open_body(queue)
+    if queue.segment is None:
+        raise ValueError(f"a queue without a name has no {what}; use {type(queue).__name__}.create(name, ...)")
+    return body
 
 
 cdef Identity own_identity() except *:
@@ -28,6 +47,27 @@ cdef class MappedBody(Body):
     def __dealloc__(self):
         forget(self.guard)
 
+    cdef Joined try_join(self) noexcept nogil: return Joined.lost
+    cdef void sleep(self, bint for_items, uint64_t slots, int64_t limit_ns) noexcept nogil: pass
+    cdef int check_length(self, uint64_t length) except -1: return 0
+    cdef int raise_corrupt(self) except -1: return self.raise_if_truncated()
+
+    cdef byte* take_over(self, object opened, Identity* identity) except NULL:
+        """The memory of an open segment. Its descriptor is taken next: from there on nothing raises."""
+        cdef Held mapped
+        self.memory = opened.take_memory()
+        count_for_all_threads(self.memory)
+        mapped = Held(self.memory)
+        self.participants = opened.geometry.participants
+        self.form = REFERENCE
+        if opened.item is not None:
+            self.label = repr(opened.name)
+            self.dtype = opened.item.dtype
+            self.form = opened.item.kind
+            self.guard = watch(mapped.view.buf, mapped.view.len)
+        identity[0] = own_identity()
+        return <byte*>mapped.view.buf
+
     cdef int check_open(self) except -1:
         if self.is_closing:
             return Body.check_open(self)
@@ -45,6 +85,36 @@ cdef class MappedBody(Body):
                 "close files that are not needed, or raise the limit (ulimit -n)",
             )
         return 0
+
+    cdef int join(self) except -1:
+        """Make this thread a participant; a thread joins at its first operation."""
+        cdef Joined joined
+        with nogil:
+            joined = self.try_join()
+        return 0 if joined == Joined.yes else self.raise_not_joined(joined)
+
+    cdef Gathered gather(self, object items):
+        """A batch of items that vary in length, each of which can fit."""
+        cdef Gathered batch = gather(list(map(encode_object, items)) if self.form == OBJECT else items)
+        self.check_length(batch.longest)
+        return batch
+
+    cdef bint wait_until(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
+        """After a try that did not succeed: True to try again, False when the time is up."""
+        cdef int64_t left = 0 if deadline == AT_ONCE else remaining_ns(deadline)
+        if left <= 0:
+            return False
+        with nogil:
+            self.sleep(for_items, slots, left)
+        PyErr_CheckSignals()
+        self.check_open()
+        return True
+
+    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
+        cdef int64_t left = remaining_ns(deadline)
+        with nogil:
+            self.sleep(for_items, slots, left)
+        return self.check_open()
 
     cdef int check_held(self) except -1:
         """Before something that needs the file itself."""

@@ -16,6 +16,7 @@ cdef int64_t deadline_of(object block, object timeout) except -1
 cdef int64_t computed_deadline(bint block, object timeout) except -1
 cdef int64_t remaining_ns(int64_t deadline)
 cdef object checked_int(str label, object value)
+cdef dict checked_sizes(dict sizes)
 cdef list checked_positions(object positions)
 
 
@@ -52,6 +53,9 @@ cdef class Queue:
     cdef object waiters           # asyncio's, made at its first use
     cdef object __weakref__
 
+    cdef Body attach(self, object opened)
+    cdef int after_attach(self, Body body, object opened) except -1
+    cdef int raise_full(self, Body body) except -1
     cdef int stay_in_process(self) except -1
     cdef int refuse(self) except -1
 
@@ -60,5 +64,11 @@ cdef extern from "native/_handover.hpp" namespace "queueduct":
     bint replace_body(Queue, Body before, Body after)
     bint install_body(Queue, Body unmade, Body body)
 
-cdef bint is_made(Queue queue) except -1
 cdef int install(Queue queue, Body body) except -1
+
+
+cdef inline Body open_body(Queue queue):
+    """The body of a handle that is open."""
+    cdef Body body = held(queue)
+    body.check_open()
+    return body

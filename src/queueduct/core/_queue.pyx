@@ -16,8 +16,9 @@ cimport cython
 from queueduct.native._native cimport monotonic_ns, park_limit_ns
 
 from queueduct.core import aio as _aio
-from queueduct.segments import segment
 from queueduct.errors import CorruptSegment, Empty, Full, QueueClosed, QueueNotShared, ShutDown
+from queueduct.items.types import ItemType
+from queueduct.segments import creation, segment
 
 NOTHING = object()
 FOREVER = 0x7FFFFFFFFFFFFFFF
@@ -55,6 +56,10 @@ cdef object checked_int(str label, object value):
     return int.__index__(PyNumber_Index(value))
 
 
+cdef dict checked_sizes(dict sizes):
+    return {label: size if size is None else checked_int(label, size) for label, size in sizes.items()}
+
+
 cdef list checked_positions(object positions):
     """As ints, without those that no item can have."""
     cdef list checked = [checked_int("position", position) for position in positions]
@@ -87,7 +92,7 @@ cdef class Body:
         self.check_open()
 
     cdef object put_many(self, object items, int64_t deadline):
-        """How many are in."""
+        """How many are in; None, or Full, if none is."""
         self.check_open()
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
@@ -158,10 +163,6 @@ os.register_at_fork(after_in_child=leave_to_parent)
 cdef Body UNMADE = closed_body("that was never made")  # of a handle that no kind has made a queue
 
 
-cdef bint is_made(Queue queue) except -1:
-    return held(queue) is not UNMADE
-
-
 cdef int install(Queue queue, Body body) except -1:
     """Make the handle a queue, once. The body is new: nobody else knows it."""
     if not install_body(queue, UNMADE, body):
@@ -174,6 +175,50 @@ cdef class Queue:
 
     def __cinit__(self, *args, **kwargs):
         self.body = UNMADE
+
+    # -- how it is made ---------------------------------------------------------------------------------
+
+    @classmethod
+    def _create(cls, name, item, exist_ok, sizes, **options):
+        """A new queue in shared memory. A size that is None follows from the others and from the item."""
+        item_type = ItemType.of(item)
+        geometry = cls._geometry.of(item_type, **checked_sizes(sizes), **options)
+        geometry.check()
+        geometry.check_item(item_type)
+        return creation.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
+
+    @classmethod
+    def open(cls, name, *, allow_pickle=True):
+        """Open the queue of this kind and name. Without ``allow_pickle``, one of objects is refused."""
+        return cls._attach(segment.open_segment(name, kind=cls._geometry.kind), allow_pickle)
+
+    @classmethod
+    def _attach(cls, opened, allow_pickle=True):
+        """A handle of an open segment, which is closed if that fails."""
+        cdef Queue self = cls.__new__(cls)
+        cdef Body body
+        try:
+            opened.item.check_pickle(opened.name, allow_pickle)
+            body = self.attach(opened)
+            install(self, body)
+            self.after_attach(body, opened)
+        except BaseException:
+            opened.close()
+            raise
+        self.segment = opened
+        return self
+
+    cdef Body attach(self, object opened):
+        """The kind's own body, which takes over the memory and the descriptor of an open segment."""
+        raise TypeError("a queue is of one of the kinds: use BoundedQueue, GrowingQueue, EventQueue, ...")
+
+    cdef int after_attach(self, Body body, object opened) except -1:
+        """As soon as others may know the body."""
+        return 0
+
+    cdef int raise_full(self, Body body) except -1:
+        """After a put that found no room."""
+        raise Full
 
     cdef int stay_in_process(self) except -1:
         """Of a queue without a name, as soon as it has a body."""
@@ -200,13 +245,13 @@ cdef class Queue:
         """Put an item; wait for room if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown."""
         cdef Body body = held(self)
         if not body.put(item, deadline_of(block, timeout)):
-            raise Full
+            self.raise_full(body)
 
     def put_nowait(self, item):
         """``put(item, block=False)``."""
         cdef Body body = held(self)
         if not body.put(item, AT_ONCE):
-            raise Full
+            self.raise_full(body)
 
     def try_put(self, item):
         """Put an item if there is room now. True if it is in; never waits."""
@@ -241,7 +286,10 @@ cdef class Queue:
         Waits until all are in, at most ``timeout`` seconds. Raises Full, or ShutDown, only if none is in.
         """
         cdef Body body = held(self)
-        return body.put_many(items, deadline_of(block, timeout))
+        cdef object put = body.put_many(items, deadline_of(block, timeout))
+        if put is None:
+            self.raise_full(body)
+        return put
 
     def get_many(self, max_items, block=True, timeout=None):
         """Get at least one item and at most ``max_items``, without waiting for more than the first.

@@ -8,15 +8,14 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.items._batches cimport Gathered, gather
-from queueduct.items._buffers cimport Held, as_records, borrow
+from queueduct.core._queue cimport AT_ONCE, FOREVER, remaining_ns
 from queueduct.events._native cimport *
+from queueduct.items._batches cimport Gathered
+from queueduct.items._buffers cimport Held, as_records, borrow
 from queueduct.items._item_kinds cimport LONG_COPY, OBJECT, RECORD, REFERENCE
 from queueduct.native._native cimport array_data, count_each, drop_each, is_broken, references_of
-from queueduct.core._queue cimport AT_ONCE, FOREVER, remaining_ns
 
 from queueduct.items import types as items
-from queueduct.errors import ProducerInUse
 
 cdef object encode_object = items.encode_object
 
@@ -66,10 +65,9 @@ cdef class EventsBody(LogBody):
                 array_data(held), NULL, <uint64_t>held.nbytes // self.map.item_bytes, held.nbytes, deadline, NULL
             )
         else:
-            batch = gather(list(map(encode_object, given)) if self.form == OBJECT else given)
+            batch = self.gather(given)
             if batch.count == 0:
                 return 0
-            self.check_length(batch.longest)
             total = self.append(NULL, batch.buffers, batch.count, batch.in_all, deadline, NULL)
         return None if total == 0 else total
 
@@ -103,9 +101,7 @@ cdef class EventsBody(LogBody):
                     break
                 if once is not NULL and generation != self.queue.roster().generation():
                     self.leave()
-                    raise ProducerInUse(
-                        f"this process was forked in the middle of a put_once of {self.label}, which its parent goes on with"
-                    )
+                    break  # a handler has forked, and we are the child: the parent goes on with its put_once
                 if (in_all < LONG_COPY and once is NULL) or self.form == REFERENCE:  # for a producer it may sync
                     outcome = self._append_locked(records, items, total, count, once, &put)
                 else:
@@ -206,11 +202,9 @@ cdef class EventsBody(LogBody):
 
     def sync_if_needed(self):
         """Write what is new to the disk. False: the handle is closed."""
-        cdef EventsWord end
         if self.is_closing:
             return False
-        end.word = self.map.control.end.load()
-        if self.is_on_disk and end.position() > self.map.control.confirmed.load():
+        if self.is_on_disk and end_word(self.map).position() > self.map.control.confirmed.load():
             self.write_to_disk()
         return True
 
@@ -221,14 +215,9 @@ cdef class EventsBody(LogBody):
         self.check_held()
         return os.fstat(self.queue.roster().descriptor()).st_blocks * 512
 
-    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
-        cdef int64_t left = remaining_ns(deadline)
-        cdef uint32_t ticket
+    cdef void sleep(self, bint for_items, uint64_t slots, int64_t limit_ns) noexcept nogil:
         if not for_items:
-            ticket = self.queue.room().announce()
-            with nogil:
-                self.queue.wait_for_room(ticket, left)
-        return self.check_open()
+            self.queue.wait_for_room(self.queue.room().announce(), limit_ns)
 
     cdef object get(self, int64_t deadline):
         raise TypeError(f"an event queue is read through a reader: subscribe() to {self.label} first")
@@ -237,12 +226,10 @@ cdef class EventsBody(LogBody):
         raise TypeError(f"an event queue is read through a reader: subscribe() to {self.label} first")
 
     cdef object size(self):
-        cdef EventsWord end
-        end.word = self.map.control.end.load()
-        return end.position() - earliest_position(self.map[0])
+        return end_word(self.map).position() - earliest_position(self.map[0])
 
     cdef int end(self, bint immediate) except -1:
-        self.enter(0x7FFFFFFFFFFFFFFF)
+        self.enter(FOREVER)
         self.log.shut_down()
         if immediate:
             with nogil:  # on a disk it may sync

@@ -80,9 +80,8 @@ cdef int check_epoch(EventsBody body, uint64_t position, object epoch) except -1
 
 
 cdef uint64_t durable_end(EventsBody body, bint sync) except? 0xFFFFFFFFFFFFFFFF:
-    cdef EventsWord end
+    cdef EventsWord end = end_word(body.map)
     cdef int64_t now
-    end.word = body.map.control.end.load()
     if not body.is_on_disk:
         return end.position()
     now = monotonic_ns()

@@ -22,7 +22,6 @@ cdef class LogBody(MappedBody):
     cdef int leave(self) except -1
     cdef void abandon_reader(self, uint32_t number) noexcept
     cdef uint32_t line(self) except? 0xFFFFFFFF
-    cdef int raise_corrupt(self) except -1
     cdef int raise_unreadable(self) except -1
     cdef int check_found(self, Found found) except -1
     cdef int check_count(self, uint64_t records) except -1

@@ -3,7 +3,7 @@
 from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from queueduct.native._native cimport Buffer, Event, Identity, Joined, Range, Roster, atomic, byte, visitproc
+from queueduct.native._native cimport Buffer, Event, Identity, Joined, ProducerLine, Producers, Roster, atomic, byte
 
 cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
     const uint64_t block_bytes_limit
@@ -158,41 +158,7 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
         @staticmethod
         EventsMap placed(byte*, const EventsOffsets&, EventsMap)
 
-    cdef cppclass ProducerLine:
-        pass
-
-    cdef cppclass ProducerName:
-        ProducerName()
-        @staticmethod
-        bint of(const char*, size_t, ProducerName&)
-        const char* text() const
-        size_t bytes() const
-
-    cdef enum class Taken "queueduct::Producers::Taken":
-        yes, in_use, table_full, table_busy, unknown
-
-    cdef enum class Begun:
-        yes, complete, other_total, unfinished
-
-    cdef cppclass Progress:
-        uint64_t total, done
-
-    cdef cppclass Listed "queueduct::Producers::Listed":
-        Listed()
-        ProducerName name
-        uint64_t sequence, total, done
-
-    cdef cppclass Producers:
-        uint32_t count() const
-        Taken take(const ProducerName&, uint64_t, uint64_t, uint64_t, ProducerLine*&)
-        Taken forget(const ProducerName&, uint64_t)
-        bint look(uint32_t, Listed&) const
-        @staticmethod
-        void leave(ProducerLine&)
-
     uint64_t owner_word "queueduct::owner::word_of"(const Roster&, uint32_t)
-    Begun begin(ProducerLine&, uint64_t, uint64_t)
-    Progress progress_of(const ProducerLine&)
 
     Found begin_session(const EventsMap&, ReaderLine&, Cursor&, uint64_t&)
     Found next_run(const EventsMap&, ReaderLine&, bint, Cursor&, uint64_t, uint64_t, Run&)
@@ -203,3 +169,10 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
     bint item_bounds(const EventsMap&, const Chunk&, uint64_t, uint32_t&, uint32_t&)
     const byte* items_of(const EventsMap&, const Chunk&)
     uint64_t earliest_position(const EventsMap&)
+
+
+cdef inline EventsWord end_word(const EventsMap* map) noexcept nogil:
+    """Where the next item goes, and whether the log is closed."""
+    cdef EventsWord end
+    end.word = map.control.end.load()
+    return end

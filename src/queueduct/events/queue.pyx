@@ -1,37 +1,36 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
 """EventQueue: how it is made, who reads it, and what it says of itself. The work is in its body and its readers."""
 
-import os
+from types import SimpleNamespace
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from queueduct.core._queue cimport FOREVER, Body, Queue, checked_int, checked_sizes, held, install, open_body, sound
 from queueduct.events._backend cimport EventsBody
 from queueduct.events._boot cimport check_epoch, durable_end, settle_boot
+from queueduct.events._native cimport *
 from queueduct.events.reading._fetch cimport decoded, fetch_list, fetch_records
 from queueduct.events.reading._held cimport list_readers, raise_full
-from queueduct.events._native cimport *
-from queueduct.events._put_once cimport forget_producer, list_producers, put_once
 from queueduct.events.reading.reader cimport make_reader
 from queueduct.items._item_kinds cimport RECORD, REFERENCE
 from queueduct.native._native cimport array_data, has_gil
-from queueduct.core._queue cimport (
-    AT_ONCE, FOREVER, Body, Queue, checked_int, computed_deadline, deadline_of, held, install, is_made, sound,
-)
 
 import numpy
 
-from queueduct.segments import creation as creating
-from queueduct.items import types as items
-from queueduct.events import sync_thread as keeper
-from queueduct.segments import segment
+from queueduct.core._put_once import PutOnceMethods
 from queueduct.errors import DataLost, ReaderInUse
+from queueduct.events import sync_thread
+from queueduct.events._put_once import EventsProducerCall
 from queueduct.events.geometry import EventsGeometry
+from queueduct.items.types import ItemType
+from queueduct.segments import segment
 from queueduct.stats import EventStats
 
 cdef int ONE_PROCESS = -2    # Roster::one_process
 cdef uint64_t RUN_UNDER_LOCK = 4096    # references that are read at a time where that needs the lock
 
-cdef class EventQueue(Queue):
+
+cdef class EventQueue(Queue, PutOnceMethods):
     """A log that everybody reads: every reader sees every item, memory is freed when all have read it.
 
     ``EventQueue()`` passes references between the threads of this process.
@@ -39,19 +38,22 @@ cdef class EventQueue(Queue):
     ``subscribe()`` gives a reader; ``subscribe("name")`` one that keeps its place.
     """
 
+    _geometry = EventsGeometry
+    _producer_call = EventsProducerCall
+
     def __init__(self, *, max_bytes=256 << 20, on_full="wait", first_items=4, chunk_bytes=None, readers=64):
-        if is_made(self):
-            raise TypeError("a queue is initialised once")
-        references = items.ItemType.of(numpy.dtype("u8"))
-        geometry = geometry_of(
-            references, max_bytes, on_full, first_items, None, chunk_bytes, readers, 0, 1024, "never", 1.0
+        references = ItemType.of(numpy.dtype("u8"))
+        sizes = dict(max_bytes=max_bytes, first_items=first_items, chunk_bytes=chunk_bytes, readers=readers)
+        geometry = EventsGeometry.of(
+            references, on_full=on_full, sync="never", sync_interval=1.0, item_bytes=None, producers=0,
+            participants=1024, **checked_sizes(sizes),
         )
         geometry.check()
         offsets = geometry.layout(references)
-        install(self, EventsBody(
-            geometry, offsets, segment.private_memory(offsets["total_bytes"]), None,
-            take_lock_fd=lambda: ONE_PROCESS, label="without a name", on_disk=False,
-        ))
+        install(self, EventsBody(SimpleNamespace(
+            name=None, geometry=geometry, offsets=offsets, item=None, take_lock_fd=lambda: ONE_PROCESS,
+            take_memory=lambda: segment.private_memory(offsets["total_bytes"]),
+        ), on_disk=False))
         self.stay_in_process()
 
     @classmethod
@@ -70,92 +72,28 @@ cdef class EventQueue(Queue):
         ``sync_interval`` seconds (``"interval"``), or what was there at the last close or sync (``"never"``).
         With ``exist_ok`` an existing queue of the same shape is opened instead.
         """
-        item_type = items.ItemType.of(item)
-        geometry = geometry_of(
-            item_type, max_bytes, on_full, first_items, item_bytes, chunk_bytes, readers, producers, participants,
-            sync, sync_interval,
+        return cls._create(
+            name, item, exist_ok,
+            dict(
+                max_bytes=max_bytes, first_items=first_items, item_bytes=item_bytes, chunk_bytes=chunk_bytes,
+                readers=readers, producers=producers, participants=participants,
+            ),
+            on_full=on_full, sync=sync, sync_interval=sync_interval,
         )
-        return creating.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
 
-    @classmethod
-    def open(cls, name, *, allow_pickle=True):
-        """Open the event queue of that name. Without ``allow_pickle``, one of objects is refused."""
-        return cls._attach(segment.open_segment(name, kind="events"), allow_pickle)
+    cdef Body attach(self, object opened):
+        cdef EventsBody body = EventsBody(opened, on_disk=segment.is_on_disk(opened.path.parent))
+        settle_boot(body)
+        body.queue.roster().leave_line()  # who only opens a queue is no participant yet
+        return body
 
-    @classmethod
-    def _attach(cls, opened, allow_pickle=True):
-        cdef EventQueue self = cls.__new__(cls)
-        cdef EventsBody body
-        try:
-            opened.item.check_pickle(opened.name, allow_pickle)
-            on_disk = segment.is_on_disk(opened.path.parent)
-            body = EventsBody(
-                opened.geometry, opened.offsets, opened.take_memory(), opened.item,
-                take_lock_fd=opened.take_lock_fd, label=repr(opened.name), on_disk=on_disk,
-            )
-            settle_boot(body)
-            body.queue.roster().leave_line()  # who only opens a queue is no participant yet
-            install(self, body)
-            if body.is_durable and not body.syncs_always:
-                keeper.keep(body, opened.geometry.sync_interval_ns / 1e9)
-        except BaseException:
-            opened.close()
-            raise
-        self.segment = opened
-        return self
+    cdef int after_attach(self, Body body, object opened) except -1:
+        if (<EventsBody>body).is_durable and not (<EventsBody>body).syncs_always:
+            sync_thread.keep(body, opened.geometry.sync_interval_ns / 1e9)
+        return 0
 
-    # -- put --------------------------------------------------------------------------------------------
-
-    def put(self, item, block=True, timeout=None):
-        """Put an item; wait for room if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown."""
-        cdef Body body = held(self)
-        if not body.put(item, deadline_of(block, timeout)):
-            raise_full(<EventsBody>body)
-
-    def put_nowait(self, item):
-        """``put(item, block=False)``."""
-        cdef Body body = held(self)
-        if not body.put(item, AT_ONCE):
-            raise_full(<EventsBody>body)
-
-    def put_many(self, items, block=True, timeout=None):
-        """Put items in order; returns how many are in.
-
-        Waits until all are in, at most ``timeout`` seconds. Raises Full, or ShutDown, only if none is in.
-        """
-        cdef Body body = held(self)
-        put = body.put_many(items, deadline_of(block, timeout))
-        if put is None:
-            raise_full(<EventsBody>body)
-        return put
-
-    def put_once(self, items, producer, sequence, *, block=True, timeout=None):
-        """Put all of ``items`` exactly once for this producer and sequence; returns how many this call has put.
-
-        Sequences of a producer rise. A call that was killed, or ran out of time (Full), is repeated with the
-        same items and goes on where it stopped; one that is complete puts nothing.
-        """
-        cdef EventsBody body = body_of(self)
-        try:
-            return sound(body, put_once(body, items, producer, sequence, computed_deadline(block, timeout)))
-        except Exception:
-            body.check_sound()  # then that is the news
-            raise
-
-    def producers(self):
-        """What put_once keeps of each producer."""
-        cdef EventsBody body = body_of(self)
-        return sound(body, list_producers(body))
-
-    def forget_producer(self, producer):
-        """Make room in the table of producers. What it put stays; what it repeats would be put again."""
-        cdef EventsBody body = body_of(self)
-        try:
-            forget_producer(body, producer)
-        except Exception:
-            body.check_sound()  # then that is the news
-            raise
-        body.check_sound()
+    cdef int raise_full(self, Body body) except -1:
+        return raise_full(<EventsBody>body)
 
     # -- read -------------------------------------------------------------------------------------------
 
@@ -167,7 +105,7 @@ cdef class EventQueue(Queue):
         comes with the ``epoch`` that the queue had then: DataLost if the log was cut before it since.
         """
         cdef uint64_t first = 0
-        cdef EventsBody body = body_of(self)
+        cdef EventsBody body = open_body(self)
         if name is not None and (not isinstance(name, str) or not name):
             raise ValueError(f"a reader's name must be a str that is not empty: name={name!r}")
         if isinstance(start, str):
@@ -185,7 +123,7 @@ cdef class EventQueue(Queue):
 
     def unsubscribe(self, name):
         """Forget a durable reader; what it held back may be freed. ValueError if there is none."""
-        cdef EventsBody body = body_of(self)
+        cdef EventsBody body = open_body(self)
         cdef bytes encoded
         if not isinstance(name, str):
             raise TypeError(f"a reader's name must be a str: name={name!r}")
@@ -205,7 +143,7 @@ cdef class EventQueue(Queue):
 
     def readers(self):
         """Everybody who is registered, attached or not."""
-        return list_readers(body_of(self))
+        return list_readers(open_body(self))
 
     def read(self, start, stop, *, epoch=None):
         """The items of positions ``start`` to ``stop``, the same each time while they are kept.
@@ -213,9 +151,8 @@ cdef class EventQueue(Queue):
         One array, or a list. Raises DataLost if some are no longer kept, ValueError beyond the end. Positions that
         were kept elsewhere come with the ``epoch`` that the queue had then: DataLost if the log was cut before them.
         """
-        cdef EventsBody body = body_of(self)
-        cdef EventsWord end
-        end.word = body.map.control.end.load()
+        cdef EventsBody body = open_body(self)
+        cdef EventsWord end = end_word(body.map)
         body.check_sound()
         first, last = checked_int("start", start), checked_int("stop", stop)
         if epoch is not None and 0 <= last < 1 << 52:
@@ -231,24 +168,20 @@ cdef class EventQueue(Queue):
     @property
     def end(self):
         """Where the next item goes."""
-        cdef EventsBody body = body_of(self)
-        cdef EventsWord end
-        end.word = body.map.control.end.load()
-        return sound(body, end.position())
+        cdef EventsBody body = open_body(self)
+        return sound(body, end_word(body.map).position())
 
     @property
     def epoch(self):
         """How often the log was cut after a crash of the machine. A position that is kept elsewhere needs it."""
-        return body_of(self).queue.epoch()
+        return (<EventsBody>open_body(self)).queue.epoch()
 
     def valid_until(self, epoch):
         """Positions noted in that epoch stand for the same items up to here: the lowest cut since, or the end."""
-        cdef EventsBody body = body_of(self)
-        cdef EventsWord end
+        cdef EventsBody body = open_body(self)
         noted = checked_int("epoch", epoch)
         check_epoch(body, 0, noted)
-        end.word = body.map.control.end.load()
-        return min(<uint64_t>end.position(), <uint64_t>valid_until(body.map.control[0], noted))
+        return min(<uint64_t>end_word(body.map).position(), <uint64_t>valid_until(body.map.control[0], noted))
 
     def durable_end(self, sync=True):
         """Where what outlives the machine ends: what is kept elsewhere, or shown elsewhere, ends here.
@@ -256,44 +189,31 @@ cdef class EventQueue(Queue):
         In memory that is ``end``: nothing outlives the machine, and nothing of it comes back. On a disk it is what is
         on it for certain; with ``sync`` everything is written first, at most once in 20 ms.
         """
-        return durable_end(body_of(self), sync)
+        return durable_end(open_body(self), sync)
 
     @property
     def earliest(self):
         """The oldest position that is kept."""
-        cdef EventsBody body = body_of(self)
+        cdef EventsBody body = open_body(self)
         return sound(body, earliest_position(body.map[0]))
 
     # -- forget -----------------------------------------------------------------------------------------
 
     def clear(self):
         """Forget everything: readers go on with what comes next. One in the middle keeps what it holds."""
-        cdef EventsBody body = body_of(self)
-        body.enter(FOREVER)
-        with nogil:  # on a disk it may sync
-            body.queue.keep_last(0)
-        body.leave()
-        body.check_sound()
-        body.queue.room().notify_all()
+        keep_last(open_body(self), 0)
 
     def keep_last(self, n):
         """Forget all but the last ``n`` items; 0 clears, more than there are does nothing."""
-        cdef EventsBody body = body_of(self)
-        cdef uint64_t kept
+        cdef EventsBody body = open_body(self)
         count = checked_int("n", n)
         if count < 0:
             raise ValueError(f"n must not be negative: n={n}")
-        kept = min(count, 1 << 52)
-        body.enter(FOREVER)
-        with nogil:  # on a disk it may sync
-            body.queue.keep_last(kept)
-        body.leave()
-        body.check_sound()
-        body.queue.room().notify_all()
+        keep_last(body, min(count, 1 << 52))
 
     def sync(self):
         """Write everything to the disk now; nothing to do in memory."""
-        cdef EventsBody body = body_of(self)
+        cdef EventsBody body = open_body(self)
         if self.segment is not None:
             body.write_to_disk()
         body.check_sound()
@@ -320,29 +240,26 @@ cdef class EventQueue(Queue):
     @property
     def is_shut_down(self):
         """Was it shut down? Then nothing more is put."""
-        cdef EventsWord end
-        cdef EventsBody body = body_of(self)
-        end.word = body.map.control.end.load()
-        return sound(body, end.is_closed())
+        cdef EventsBody body = open_body(self)
+        return sound(body, end_word(body.map).is_closed())
 
     @property
     def capacity(self):
         """Bytes of chunks that the queue holds at most: an event queue has no number of items."""
-        return body_of(self).map.max_bytes
+        return (<EventsBody>open_body(self)).map.max_bytes
 
     def full(self):
         """Are max_bytes in use? A hint, as with every queue that others use."""
-        cdef EventsBody body = body_of(self)
+        cdef EventsBody body = open_body(self)
         return sound(body, body.map.control.used_bytes.load() >= body.map.max_bytes)
 
     def stats(self):
         """One look at the queue."""
-        cdef EventsBody body = body_of(self)
+        cdef EventsBody body = open_body(self)
         cdef EventsControl* control = body.map.control
-        cdef EventsWord end
+        cdef EventsWord end = end_word(body.map)
         cdef uint64_t number
         sizes = []
-        end.word = control.end.load()
         for number in range(control.head_chunk.load(), control.chunks_made.load()):
             sizes.append(body.map.chunk(number).items.load())
             if len(sizes) >= <int64_t>body.map.chunk_lines:
@@ -377,29 +294,14 @@ cdef uint32_t count_readers(EventsBody body) noexcept:
     return count
 
 
-cdef EventsBody body_of(EventQueue queue):
-    cdef Body body = held(queue)
-    body.check_open()
-    return <EventsBody>body
-
-
-cdef object geometry_of(
-    item, max_bytes, on_full, first_items, item_bytes, chunk_bytes, readers, producers, participants, sync,
-    sync_interval,
-):
-    return EventsGeometry.of(
-        item,
-        max_bytes=checked_int("max_bytes", max_bytes),
-        first_items=checked_int("first_items", first_items),
-        item_bytes=None if item_bytes is None else checked_int("item_bytes", item_bytes),
-        chunk_bytes=None if chunk_bytes is None else checked_int("chunk_bytes", chunk_bytes),
-        on_full=on_full,
-        sync=sync,
-        sync_interval=sync_interval,
-        readers=checked_int("readers", readers),
-        producers=checked_int("producers", producers),
-        participants=checked_int("participants", participants),
-    )
+cdef int keep_last(EventsBody body, uint64_t count) except -1:
+    body.enter(FOREVER)
+    with nogil:  # on a disk it may sync
+        body.queue.keep_last(count)
+    body.leave()
+    body.check_sound()
+    body.queue.room().notify_all()
+    return 0
 
 
 cdef int raise_lost(EventsBody body, wanted) except -1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from queueduct.items.types import ItemType
 from queueduct.native import _layout
@@ -26,6 +26,11 @@ class Geometry(ABC):
 
     participants: int
     producers: int
+
+    @classmethod
+    def of(cls, item: ItemType, **sizes: Any) -> Self:
+        """What a user asks for; the size of a slot follows from the item, if it is not given."""
+        return cls(**{**sizes, "slot_bytes": item.slot_bytes(sizes["slot_bytes"])})
 
     def check(self) -> None:
         """Refuse sizes that no queue can have; afterwards no product of them overflows."""

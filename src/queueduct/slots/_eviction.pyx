@@ -32,7 +32,7 @@ cdef object put_evicting(SlotsBody body, object item, int64_t deadline):
         if evicted is not NOTHING:
             break
         evicted = None  # what we had is the parent's
-    body._fill(&lease, one.data, one.bytes)
+    body.fill(&lease, one.data, one.bytes)
     body.publish(&lease, one.bytes, held == 2)
     return evicted
 
@@ -42,16 +42,16 @@ cdef int hold_or_evict(SlotsBody body, Lease* lease, int64_t deadline) except -1
     cdef SlotOutcome outcome
     cdef int waited = 1
     while True:
-        outcome = body.slots.try_hold(body._me(), lease[0])
+        outcome = body.slots.try_hold(body.me(), lease[0])
         if outcome == SlotOutcome.full:
-            outcome = body.slots.try_evict(body._me(), lease[0])
+            outcome = body.slots.try_evict(body.me(), lease[0])
             if outcome == SlotOutcome.done:
                 return 3
             if outcome == SlotOutcome.empty:
                 outcome = SlotOutcome.full
         if outcome == SlotOutcome.done:
             return waited
-        if not body._go_on(outcome, False, deadline):
+        if not body.go_on(outcome, False, deadline):
             return 0
         waited = 2
 
@@ -62,9 +62,9 @@ cdef object evict_surplus(SlotsBody body):
     cdef object evicted
     cdef SlotOutcome outcome
     while True:
-        outcome = body.slots.try_evict_surplus(body._me(), lease)
+        outcome = body.slots.try_evict_surplus(body.me(), lease)
         if outcome == SlotOutcome.corrupt or is_broken(body.guard):
-            body._raise_corrupt()
+            body.raise_corrupt()
         if outcome != SlotOutcome.done:
             return NOTHING
         evicted = as_evicted(body, &lease)

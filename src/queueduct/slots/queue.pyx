@@ -3,28 +3,31 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from queueduct.core._queue cimport NOTHING, Body, Queue, checked_int, computed_deadline, held, install, sound
+from queueduct.core._queue cimport NOTHING, Body, Queue, checked_int, computed_deadline, open_body, sound
 from queueduct.slots._backend cimport SlotsBody
 from queueduct.slots._eviction cimport evict_surplus, put_evicting
-from queueduct.slots.loans cimport loan_slot, take_slot
 from queueduct.slots._native cimport SlotCounts, puts_closed
+from queueduct.slots.loans cimport loan_slot, take_slot
 
-from queueduct.slots import _lease as _slots_leasing
-from queueduct.slots import _put_once as _slots_once
-from queueduct.segments import creation as creating
-from queueduct.items import types as items
-from queueduct.segments import segment
-from queueduct.errors import Empty, Full
+from queueduct.core._lease import LeaseMethods
+from queueduct.core._put_once import PutOnceMethods
+from queueduct.errors import Full
+from queueduct.slots._lease import SlotsHolding
+from queueduct.slots._put_once import SlotsProducerCall
 from queueduct.slots.geometry import SlotsGeometry
 from queueduct.stats import SlotStats
 
 
-cdef class SlotQueue(Queue):
+cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
     """A queue of slots, for items that are too big to copy: loan one, fill it, publish it; take it, read it.
 
     ``SlotQueue.create("frames", capacity=8, item=np.dtype(("f4", (1080, 1920))))`` lives in shared memory, by
     name: other processes ``SlotQueue.open("frames")`` it, or get it pickled. Each item goes to one taker.
     """
+
+    _geometry = SlotsGeometry
+    _producer_call = SlotsProducerCall
+    _holding = SlotsHolding
 
     def __init__(self, *args, **kwargs):
         raise TypeError(
@@ -42,31 +45,13 @@ cdef class SlotQueue(Queue):
         ``slot_bytes`` each. ``participants`` is how many threads of all processes may use it at once, ``producers``
         how many names put_once keeps. With ``exist_ok`` an existing queue of the same shape is opened instead.
         """
-        item_type = items.ItemType.of(item)
-        geometry = SlotsGeometry(
-            checked_int("participants", participants),
-            checked_int("producers", producers),
-            checked_int("capacity", capacity),
-            item_type.slot_bytes(None if slot_bytes is None else checked_int("slot_bytes", slot_bytes)),
+        return cls._create(
+            name, item, exist_ok,
+            dict(capacity=capacity, slot_bytes=slot_bytes, participants=participants, producers=producers),
         )
-        return creating.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
 
-    @classmethod
-    def open(cls, name, *, allow_pickle=True):
-        """Open the slot queue of that name. Without ``allow_pickle``, one of objects is refused."""
-        return cls._attach(segment.open_segment(name, kind="slots"), allow_pickle)
-
-    @classmethod
-    def _attach(cls, opened, allow_pickle=True):
-        cdef SlotQueue self = cls.__new__(cls)
-        try:
-            opened.item.check_pickle(opened.name, allow_pickle)
-            install(self, SlotsBody(opened))
-        except BaseException:
-            opened.close()
-            raise
-        self.segment = opened
-        return self
+    cdef Body attach(self, object opened):
+        return SlotsBody(opened)
 
     # -- without a copy ---------------------------------------------------------------------------------
 
@@ -76,9 +61,9 @@ cdef class SlotQueue(Queue):
         Leaving the ``with`` publishes it, an exception gives it back unpublished. Of a queue of bytes the item has
         ``length`` bytes; all of the slot if it is not given.
         """
-        cdef Body body = held(self)
+        cdef SlotsBody body = open_body(self)
         try:
-            return sound(body, loan_slot(slots_body(body), length, computed_deadline(True, timeout)))
+            return sound(body, loan_slot(body, length, computed_deadline(True, timeout)))
         except Exception:
             body.check_sound()  # then that is the news
             raise
@@ -89,9 +74,9 @@ cdef class SlotQueue(Queue):
         It is read-only. Leaving the ``with`` frees the slot; after an exception, or if this process dies before, the
         item is delivered again, to whoever takes next, and says so: ``slot.redelivered``.
         """
-        cdef Body body = held(self)
+        cdef SlotsBody body = open_body(self)
         try:
-            return sound(body, take_slot(slots_body(body), computed_deadline(True, timeout)))
+            return sound(body, take_slot(body, computed_deadline(True, timeout)))
         except Exception:
             body.check_sound()  # then that is the news
             raise
@@ -104,8 +89,7 @@ cdef class SlotQueue(Queue):
         With ``overwrite`` the oldest item makes room, and is returned; None if that was not needed. Only when every
         slot is in somebody's hands does that wait.
         """
-        cdef Body body = held(self)
-        cdef SlotsBody slots = slots_body(body)
+        cdef SlotsBody slots = open_body(self)
         cdef bint evicts = overwrite
         cdef int64_t deadline = computed_deadline(block, timeout)
         cdef object evicted = None
@@ -117,75 +101,19 @@ cdef class SlotQueue(Queue):
             raise Full
         return evicted
 
-    def put_once(self, items, producer, sequence, *, block=True, timeout=None):
-        """Put all of ``items`` exactly once for this sequence of this producer; returns how many it put now.
-
-        A call that was killed, or ran out of time, is repeated with the same items and goes on where it stopped.
-        A sequence that is complete, or lies before the last one, is left alone: 0. A producer is a name of 1 to 64
-        bytes of UTF-8, used by one at a time; its sequences only rise, gaps are fine. Raises Full when the time is
-        up (what is in stays counted), ShutDown, ProducerInUse, TooManyProducers.
-        """
-        cdef Body body = held(self)
-        try:
-            return sound(
-                body, _slots_once.put_once(slots_body(body), items, producer, sequence, computed_deadline(block, timeout))
-            )
-        except Exception:
-            body.check_sound()  # then that is the news
-            raise
-
-    def producers(self):
-        """What put_once keeps of each producer: a list of (name, sequence, done, total)."""
-        cdef Body body = held(self)
-        return sound(body, _slots_once.producers(slots_body(body)))
-
-    def forget_producer(self, name):
-        """Make room for another name in the table of producers. A sequence repeated afterwards is put again."""
-        cdef Body body = held(self)
-        try:
-            sound(body, _slots_once.forget_producer(slots_body(body), name))
-        except Exception:
-            body.check_sound()  # then that is the news
-            raise
-
-    # -- several at a time, until they are released -----------------------------------------------------
-
-    def lease(self, max_items, block=True, timeout=None):
-        """Take at least one item and at most ``max_items``, as copies, and keep them in their slots until released.
-
-        ``with q.lease(100) as lease:`` has ``lease.items`` and ``lease.positions``, and releases them at its end. If it
-        ends by an exception, or its process dies, they go to somebody else, at the same positions. Raises Empty or
-        ShutDown, as a get.
-        """
-        cdef Body body = held(self)
-        cdef object limit = checked_int("max_items", max_items)
-        if limit < 1:
-            raise ValueError(f"max_items must be at least 1: max_items={max_items}")
-        taken = _slots_leasing.lease(
-            slots_body(body), self.name, min(limit, 1 << 62), computed_deadline(block, timeout)
-        )
-        if taken is None:
-            raise Empty
-        return taken
-
-    def unreleased(self, positions):
-        """Those of the positions that somebody has taken, and nobody has given back for good."""
-        cdef Body body = held(self)
-        return sound(body, _slots_leasing.unreleased(slots_body(body), positions))
-
     # -- capacity ---------------------------------------------------------------------------------------
 
     @property
     def capacity(self):
         """How many slots may be in use at a time: see set_capacity."""
-        cdef Body body = held(self)
-        return sound(body, slots_body(body).slots.capacity())
+        cdef SlotsBody body = open_body(self)
+        return sound(body, body.slots.capacity())
 
     @property
     def slots(self):
         """How many slots there are: what the queue was created with."""
-        cdef Body body = held(self)
-        return sound(body, slots_body(body).slots.count())
+        cdef SlotsBody body = open_body(self)
+        return sound(body, body.slots.count())
 
     def set_capacity(self, capacity, on_evict=None):
         """Let at most so many slots be in use, 1 to ``slots``, from now on and for everybody.
@@ -193,15 +121,14 @@ cdef class SlotQueue(Queue):
         What is too much then is evicted, the oldest first: ``on_evict(item)`` is called with each. Slots in
         somebody's hands stay there; they count when they come back.
         """
-        cdef Body body = held(self)
-        cdef SlotsBody slots = slots_body(body)
+        cdef SlotsBody slots = open_body(self)
         cdef object asked = checked_int("capacity", capacity)
         cdef object item
         if not 1 <= asked <= slots.slots.count():
             raise ValueError(f"capacity must be between 1 and the queue's {slots.slots.count()} slots: capacity={asked}")
         if on_evict is not None and not callable(on_evict):
             raise TypeError(f"on_evict must be callable or None: on_evict={on_evict!r}")
-        slots.queue.recover_if_due(slots._me(), True)  # slots of the dead would count as used
+        slots.queue.recover_if_due(slots.me(), True)  # slots of the dead would count as used
         slots.queue.set_capacity(asked)
         while True:
             item = evict_surplus(slots)
@@ -215,15 +142,14 @@ cdef class SlotQueue(Queue):
 
     def full(self):
         """Is there no slot to loan? A hint, as with every queue that others use."""
-        cdef Body body = held(self)
-        return sound(body, not slots_body(body).slots.looks_holdable())
+        cdef SlotsBody body = open_body(self)
+        return sound(body, not body.slots.looks_holdable())
 
     def stats(self):
         """One look at the queue: where its slots are, and what happened to some."""
-        cdef Body body = held(self)
-        cdef SlotsBody slots = slots_body(body)
+        cdef SlotsBody slots = open_body(self)
         cdef SlotCounts counts = slots.queue.count_slots()
-        return sound(body, SlotStats(
+        return sound(slots, SlotStats(
             capacity=slots.slots.capacity(),
             slots=slots.slots.count(),
             size=slots.size(),
@@ -242,8 +168,3 @@ cdef class SlotQueue(Queue):
             redelivered=slots.queue.control().redelivered.load(),
             leased=counts.taken,
         ))
-
-
-cdef SlotsBody slots_body(Body body):
-    body.check_open()
-    return body

@@ -44,7 +44,7 @@ cdef class Place:
             raise ValueError(f"a reader's name must have at most {reader_name_bytes} bytes: {len(encoded)}, {name[:40]!r}…")
         body.check_held()
         body.enter(FOREVER)
-        end.word = body.map.control.end.load()
+        end = end_word(body.map)
         if is_latest:
             first = end.position()
         if first < earliest_position(body.map[0]):
