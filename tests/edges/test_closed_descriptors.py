@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from edge_kinds import KINDS, item, number_of
 
 import queueduct
-from deadline import until
+from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.support.deadline import until
 
 # Everything but the streams is closed, and then other files have the numbers.
 CLOSES = """
 import os, sys, tempfile
 import queueduct
-from children import fork
+from tests.support.children import fork
 from edges.edge_kinds import KINDS, item, number_of
 kind = KINDS[sys.argv[1]]
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
 import uuid
 
 import pytest
-from edge_kinds import KINDS, item, number_of
 
 import queueduct
-from children import HERE, needs_root
-from deadline import PATIENCE_SECONDS, until
 from queueduct import EventQueue
 from queueduct.segments.boot import is_kernels_own, kernel_boot_id
-from raw import RawEvents
+from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.support.children import environment, needs_root
+from tests.support.deadline import PATIENCE_SECONDS, until
+from tests.support.raw import RawEvents
 
 pytestmark = needs_root
 
@@ -57,7 +56,7 @@ class Containers:
         command = ["unshare", *options, "sh", "-c", f'{prepare.format(boot_id=boot_id)} && exec "$@"', "sh"]
         process = subprocess.Popen(
             [*command, sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
-            env=dict(os.environ, PYTHONPATH=f"{HERE}:{HERE / 'edges'}", PYTHONUNBUFFERED="1"),
+            env=environment(PYTHONUNBUFFERED="1"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -106,7 +105,7 @@ def disk(tmp_path, monkeypatch):
 
 BOTH_WAYS = """
 import queueduct
-from edge_kinds import KINDS, item, number_of
+from tests.edges.edge_kinds import KINDS, item, number_of
 for kind in KINDS:
     q = queueduct.open(kind)
     print(*(number_of(each) for each in KINDS[kind].consumer(q).get_many(20)))

@@ -7,12 +7,12 @@ import threading
 
 import numpy as np
 import pytest
-from edge_kinds import KINDS, item, number_of
 
 import queueduct
-from deadline import until
 from queueduct import SlotQueue
-from raw import POP, RawSegment, claim_as_the_dead
+from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.support.deadline import until
+from tests.support.raw import POP, RawSegment, claim_as_the_dead
 
 JOINS = "import sys, queueduct; from edges.edge_kinds import item; queueduct.open('q').put(item(9)); print('in')"
 

@@ -11,11 +11,11 @@ import signal
 
 import numpy as np
 import pytest
-from edge_kinds import KINDS, item, number_of
 
 import queueduct
 from queueduct import DataLost, EventQueue
-from raw import RawEvents
+from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.support.raw import RawEvents
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,7 @@ int fdatasync(int fd) {
 
 BEGIN = """
 import os, pathlib, sys, queueduct
-from raw import RawEvents
+from tests.support.raw import RawEvents
 flag = pathlib.Path(os.environ["FAIL_SYNC"])
 def refused(call):
     try:

@@ -10,10 +10,10 @@ import time
 import pytest
 
 import queueduct
-from deadline import until
 from queueduct import DataLost, EventQueue
-from raw import RawEvents
-from ticks import drain, numbers
+from tests.support.deadline import until
+from tests.support.raw import RawEvents
+from tests.support.ticks import drain, numbers
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,6 @@ from click.testing import CliRunner
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from rich.console import Console
-from rows import TICK, check_each_once, numbered, parquet_numbers
-from spooling import stream_of
 
 import queueduct
 from queueduct.cli import main
@@ -21,6 +19,8 @@ from queueduct.spark.address import Address
 from queueduct.spark.checkpoint import Place, last_batch
 from queueduct.spark.pipelines import archive, runner
 from queueduct.spark.pipelines.lake import IN_CHECKPOINT, IN_LAKE, NotThisArchive, claim
+from tests.spark.rows import TICK, check_each_once, numbered, parquet_numbers
+from tests.spark.spooling import stream_of
 
 
 def archived(spark, to, queue="ticks", **given):

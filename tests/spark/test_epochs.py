@@ -16,7 +16,7 @@ from queueduct.spark.convert.schema import arrow_schema
 from queueduct.spark.options import SourceOptions
 from queueduct.spark.read.batch import BatchReader
 from queueduct.spark.read.stream import StreamReader
-from raw import RawEvents
+from tests.support.raw import RawEvents
 
 
 @pytest.fixture(autouse=True)

@@ -9,17 +9,17 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions
 from pyspark.sql.streaming.datasource import ReadMaxRows
-from rows import check_each_once, numbered
-from test_stream import Stream
 
 import queueduct
-from deadline import until
 from queueduct.spark.address import Address
 from queueduct.spark.convert.schema import arrow_schema
 from queueduct.spark.options import SourceOptions
 from queueduct.spark.read import subscription as attachment
 from queueduct.spark.read.ranges import Span
 from queueduct.spark.read.stream import StreamReader
+from tests.spark.rows import check_each_once, numbered
+from tests.spark.test_stream import Stream
+from tests.support.deadline import until
 
 
 def reader_of(queue, **options):

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
-from rows import TICK, check_each_once, numbered, parquet_numbers
 
 import queueduct
-from deadline import until
 from queueduct.cli import main
 from queueduct.spark.address import Address
 from queueduct.spark.pipelines import aggregate, archive
 from queueduct.spark.pipelines.aggregate import duration
 from queueduct.spark.pipelines.progress import Progress, fields_of
 from queueduct.spark.pipelines.runner import cause, run
+from tests.spark.rows import TICK, check_each_once, numbered, parquet_numbers
+from tests.support.deadline import until
 
 
 def test_archive_writes_every_item_once_and_goes_on_where_it_stopped(spark, ticks, tmp_path):

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import functions
-from rows import TICK, check_each_once, numbered, queue_numbers
-from test_stream import Stream
 
 import queueduct
-from deadline import until
+from tests.spark.rows import TICK, check_each_once, numbered, queue_numbers
+from tests.spark.test_stream import Stream
+from tests.support.deadline import until
 
 
 def frame_of(spark, rows, partitions=3):

@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from recorded import Recorded, problems
 
 from queueduct import history
-from recorded import Recorded, problems
 
 BUILT = Path(__file__).parents[2] / "build" / "native" / "tests" / "native" / "broken_queues"
 SYMPTOMS = {

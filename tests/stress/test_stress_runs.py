@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from recorded import NEVER, Recorded, problems
 from rich.console import Console
 
 import queueduct
 from queueduct.stress import Options, run
 from queueduct.stress_kinds import KINDS
-from recorded import NEVER, Recorded, problems
 
 QUIET = Console(quiet=True)
 
