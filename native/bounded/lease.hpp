@@ -6,6 +6,6 @@
 
 namespace queueduct {
 
-using BoundedLease = BasicLease<SharedQueue>;
+using BoundedLease = BasicLease<BoundedQueueHandle>;
 
 }  // namespace queueduct

@@ -29,72 +29,72 @@ inline bool shut_down(const Ring& ring, Event items, Event room, bool immediate)
 }
 
 // A queue in shared memory, as one process has it.
-class SharedQueue {
+class BoundedQueueHandle {
  public:
   using Ring = queueduct::Ring;
   using Recovery = queueduct::Recovery;
 
-  SharedQueue(std::byte* base, const BoundedOffsets& at, std::uint64_t capacity, std::uint64_t slot_bytes,
+  BoundedQueueHandle(std::byte* base, const BoundedOffsets& at, std::uint64_t capacity, std::uint64_t slot_bytes,
               std::uint32_t participants, std::uint32_t producers, int lock_fd, Identity identity) noexcept
       : control_(reinterpret_cast<BoundedControl*>(base + at.control)),
         ring_(make_ring(base, at, control_, capacity, slot_bytes)),
-        roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
+        participant_table_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
                 &control_->participants_used, identity),
-        producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers, roster_),
-        recovery_(OneRing(ring_), roster_, producers_, {&control_->tombstones, &control_->adopted}) {}
+        producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers, participant_table_),
+        recovery_(OneRing(ring_), participant_table_, producers_, {&control_->tombstones, &control_->redelivered}) {}
 
   [[nodiscard]] const Ring& ring() const noexcept { return ring_; }
   [[nodiscard]] BoundedControl& control() const noexcept { return *control_; }
-  [[nodiscard]] Roster& roster() noexcept { return roster_; }
-  [[nodiscard]] const Roster& roster() const noexcept { return roster_; }
+  [[nodiscard]] ParticipantTable& participant_table() noexcept { return participant_table_; }
+  [[nodiscard]] const ParticipantTable& participant_table() const noexcept { return participant_table_; }
   [[nodiscard]] Producers& producers() noexcept { return producers_; }
   [[nodiscard]] Recovery& recovery() noexcept { return recovery_; }
   [[nodiscard]] Event items() const noexcept { return Event(&control_->items.word); }
   [[nodiscard]] Event room() const noexcept { return Event(&control_->room.word); }
 
   // The calling thread's line. False: it has none yet, call join(); after a fork it must join again.
-  [[nodiscard]] bool find_ledger(SharedLedger& ledger) const noexcept {
-    const std::uint32_t line = roster_.mine_plus_one();
+  [[nodiscard]] bool find_participant(Participant& ledger) const noexcept {
+    const std::uint32_t line = participant_table_.mine_plus_one();
     if (line == 0) [[unlikely]] return false;
-    ledger = {roster_.lines() + line - 1, line - 1};
+    ledger = {participant_table_.lines() + line - 1, line - 1};
     return true;
   }
   // The same as an owner word, by which this participant owns things in the segment.
-  [[nodiscard]] std::uint64_t owner_word(SharedLedger ledger) const noexcept {
-    return owner::word_of(roster_, ledger.number());
+  [[nodiscard]] std::uint64_t owner_word(Participant ledger) const noexcept {
+    return owner::word_of(participant_table_, ledger.number());
   }
   // A table is full of the living or not at all: lines of the dead are kept back until what they claimed is
   // recovered, and perhaps nobody else is here to do it; and somebody may just look whether one is settled.
-  [[nodiscard]] Roster::Joined join() noexcept {
-    return join_by([this](auto is_settled) { return roster_.join(is_settled); });
+  [[nodiscard]] ParticipantTable::Joined join() noexcept {
+    return join_by([this](auto is_settled) { return participant_table_.join(is_settled); });
   }
   // A line that is no thread's: see BoundedLease.
-  [[nodiscard]] Roster::Joined join_apart(SharedLedger& ledger) noexcept {
+  [[nodiscard]] ParticipantTable::Joined join_apart(Participant& ledger) noexcept {
     std::uint32_t line = 0;
-    const Roster::Joined joined =
-        join_by([this, &line](auto is_settled) { return roster_.join_apart(is_settled, line); });
-    if (joined == Roster::Joined::yes) ledger = {roster_.lines() + line, line};
+    const ParticipantTable::Joined joined =
+        join_by([this, &line](auto is_settled) { return participant_table_.join_apart(is_settled, line); });
+    if (joined == ParticipantTable::Joined::yes) ledger = {participant_table_.lines() + line, line};
     return joined;
   }
 
   // For a lease, which may be on any queue of rings.
-  [[nodiscard]] Outcome peek(SharedLedger ledger, Peeked& peeked, Ring& ring) noexcept {
+  [[nodiscard]] Outcome peek(Participant ledger, Peeked& peeked, Ring& ring) noexcept {
     ring = ring_;
     return queueduct::peek(ring_, ledger, peeked);
   }
-  [[nodiscard]] Recovery::Found recover() noexcept { return recovery_.run(); }
-  [[nodiscard]] std::uint64_t try_adopt_many(SharedLedger ledger, const Recovery::Found& found, Adopted* items,
+  [[nodiscard]] Recovery::RecoveryScan recover() noexcept { return recovery_.run(); }
+  [[nodiscard]] std::uint64_t try_redeliver_many(Participant ledger, const Recovery::RecoveryScan& found, Redelivered* items,
                                              std::uint64_t limit) noexcept {
-    return recovery_.try_adopt_many(ledger, found, items, limit);
+    return recovery_.try_redeliver_many(ledger, found, items, limit);
   }
   // Where memory comes and goes a look has to be announced: see growing_looks.hpp. Here it stays.
   template <class Use>
-  [[nodiscard]] static bool look_on(SharedLedger, const Ring&, Use use) noexcept {
+  [[nodiscard]] static bool with_guard(Participant, const Ring&, Use use) noexcept {
     use();
     return true;
   }
   template <class Use>
-  static void look_while_held(SharedLedger, Use use) noexcept {
+  static void with_full_guard(Participant, Use use) noexcept {
     use();
   }
   void after_release(const Ring&) noexcept {}
@@ -119,14 +119,14 @@ class SharedQueue {
     return true;
   }
 
-  // For a producer: bury the dead, skip what is buried at the front, and send a consumer for the rest.
-  [[nodiscard]] bool make_room(SharedLedger ledger) noexcept {
-    const Recovery::Found found = recovery_.run();
-    if (found.adoptable) items().wake_one();
+  // For a producer: abandon the dead, skip what is abandoned at the front, and send a consumer for the rest.
+  [[nodiscard]] bool make_room(Participant ledger) noexcept {
+    const Recovery::RecoveryScan found = recovery_.run();
+    if (found.redeliverable) items().wake_one();
     return skip_buried(ledger) > 0 || found.changed;
   }
-  // What is buried at the front. Returns how many slots.
-  std::uint64_t skip_buried(SharedLedger ledger) noexcept {
+  // What is abandoned at the front. Returns how many slots.
+  std::uint64_t skip_buried(Participant ledger) noexcept {
     Peeked front;
     (void)queueduct::peek(ring_, ledger, front);
     return front.skipped;
@@ -138,20 +138,20 @@ class SharedQueue {
     for (int look = 0;; ++look) {
       const Outcome outcome = settle(ring_, line);
       if (outcome != Outcome::busy || look == settle_looks) return outcome;
-      const Recovery::Found found = recovery_.run();
+      const Recovery::RecoveryScan found = recovery_.run();
       if (found.unclaimed) return Outcome::corrupt;
-      if (found.adoptable) items().wake_one();
+      if (found.redeliverable) items().wake_one();
       if (found.changed) continue;
       const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
       nanosleep(&moment, nullptr);
     }
   }
 
-  // After try_adopt: the last two steps of a pop.
-  void finish_adopted(SharedLedger ledger, const Peeked& peeked, void* to) noexcept {
+  // After try_redeliver: the last two steps of a pop.
+  void finish_redelivered(Participant ledger, const Peeked& peeked, void* to) noexcept {
     copy_out(ring_, peeked.span.position, to, peeked.bytes);
     QUEUEDUCT_FAILPOINT("recover.copied");
-    Recovery::release_adopted(ring_, ledger, peeked.span);
+    Recovery::release_redelivered(ring_, ledger, peeked.span);
     wake_the_rest();
   }
 
@@ -168,7 +168,7 @@ class SharedQueue {
 
   [[nodiscard]] std::uint32_t count_alive() const noexcept {
     std::uint32_t alive = 0;
-    for (std::uint32_t line = 0; line < roster_.used(); ++line) alive += roster_.is_alive(line);
+    for (std::uint32_t line = 0; line < participant_table_.used(); ++line) alive += participant_table_.is_alive(line);
     return alive;
   }
 
@@ -195,10 +195,10 @@ class SharedQueue {
   static constexpr int settle_looks = 50;
 
   template <class Join>
-  [[nodiscard]] Roster::Joined join_by(Join join) noexcept {
+  [[nodiscard]] ParticipantTable::Joined join_by(Join join) noexcept {
     for (int look = 0;; ++look) {
-      const Roster::Joined joined = join([this](std::uint32_t line) { return recovery_.bequeath(line); });
-      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_for_good(look)) return joined;
+      const ParticipantTable::Joined joined = join([this](std::uint32_t line) { return recovery_.hand_over_claims(line); });
+      if (joined != ParticipantTable::Joined::table_full || look == join_looks || participant_table_.is_full_for_good(look)) return joined;
       (void)recovery_.run();
       const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
       nanosleep(&moment, nullptr);
@@ -224,11 +224,11 @@ class SharedQueue {
 
   BoundedControl* control_;
   Ring ring_;
-  Roster roster_;
+  ParticipantTable participant_table_;
   Producers producers_;
   Recovery recovery_;
-  Patience item_patience_;
-  Patience room_patience_;
+  IdleStrategy item_patience_;
+  IdleStrategy room_patience_;
   Rest rest_;
   std::atomic<std::int64_t> last_recovery_ns_{0};
 };
@@ -244,7 +244,7 @@ class LocalQueue {
   // `base`: page-aligned, zeroed, offsets(capacity).total bytes.
   LocalQueue(std::byte* base, std::uint64_t capacity) noexcept
       : control_(new (base + offsets(capacity).control) BoundedControl{}),
-        ring_(SharedQueue::make_ring(base, offsets(capacity), control_, capacity, sizeof(void*))) {
+        ring_(BoundedQueueHandle::make_ring(base, offsets(capacity), control_, capacity, sizeof(void*))) {
     for (std::uint64_t i = 0; i < capacity; ++i) ring_.generations[i].store(i, std::memory_order_relaxed);
   }
 

@@ -27,11 +27,11 @@ inline constexpr std::uint32_t limit = 1024;
 [[gnu::visibility("default")]] inline std::mutex mutex;
 [[gnu::visibility("default")]] inline Taken taken[limit];
 [[gnu::visibility("default")]] inline std::uint32_t serials = 0;  // under the mutex
-// Other in a forked child than in its parent: counted up by each roster that a fork copies, before anybody else runs.
+// Other in a forked child than in its parent: counted up by each participant table that a fork copies, before anybody else runs.
 [[gnu::visibility("default")]] inline std::atomic<std::uint32_t> forks{0};
 
 // What is to be done with a number before another thread can have it: its thread has ended.
-// release in Roster, acquire at a thread's end: every module that sets it has one of its own, and any of them will do.
+// release in ParticipantTable, acquire at a thread's end: every module that sets it has one of its own, and any of them will do.
 using AtEnd = void (*)(std::uint32_t number) noexcept;
 [[gnu::visibility("default")]] inline std::atomic<AtEnd> at_end{nullptr};
 

@@ -25,10 +25,10 @@ class EventsQueue {
   EventsQueue(std::byte* base, const EventsOffsets& at, EventsMap shape, std::uint32_t participants,
               std::uint32_t producers, int lock_fd, Identity identity, bool durable, BootWitnesses boot = {}) noexcept
       : log_(placed(base, at, shape)),
-        roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
+        participant_table_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
                 &control().participants_used, identity),
         producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers,
-                   roster_),
+                   participant_table_),
         lock_(&control().lock),
         arena_offset_(at.arena),
         boot_(boot),
@@ -37,34 +37,34 @@ class EventsQueue {
   [[nodiscard]] EventLog& log() noexcept { return log_; }
   [[nodiscard]] const EventsMap& map() const noexcept { return log_.map(); }
   [[nodiscard]] EventsControl& control() const noexcept { return *log_.map().control; }
-  [[nodiscard]] Roster& roster() noexcept { return roster_; }
+  [[nodiscard]] ParticipantTable& participant_table() noexcept { return participant_table_; }
   [[nodiscard]] Producers& producers() noexcept { return producers_; }
   // A file that was lost is not memory of our own: it gives none.
   [[nodiscard]] Backing backing() const noexcept {
-    const int fd = roster_.is_one_process() ? -1 : roster_.file().number() < 0 ? INT_MAX : roster_.file().number();
-    return {fd, arena_offset_, is_durable_, roster_.is_one_process() ? nullptr : &roster_.file(),
+    const int fd = participant_table_.is_one_process() ? -1 : participant_table_.file().number() < 0 ? INT_MAX : participant_table_.file().number();
+    return {fd, arena_offset_, is_durable_, participant_table_.is_one_process() ? nullptr : &participant_table_.file(),
             is_durable_ || boot_.is_on_disk};
   }
   [[nodiscard]] Event items() const noexcept { return Event(&control().items.word); }
   [[nodiscard]] Event room() const noexcept { return Event(&control().room.word); }
 
   [[nodiscard]] bool find_line(std::uint32_t& line) const noexcept {
-    const std::uint32_t mine = roster_.mine_plus_one();
+    const std::uint32_t mine = participant_table_.mine_plus_one();
     line = mine - 1;
     return mine != 0;
   }
 
   // The word that the bounded queue keeps its intents in says here that the line has had an owner, so that the next
   // one sees to it that the lock does not bear its number (K4), and whether that owner is at the lock.
-  [[nodiscard]] Roster::Joined join() noexcept {
+  [[nodiscard]] ParticipantTable::Joined join() noexcept {
     for (int look = 0;; ++look) {
-      const Roster::Joined joined = roster_.join([this](std::uint32_t line) {
+      const ParticipantTable::Joined joined = participant_table_.join([this](std::uint32_t line) {
         lock_.orphan(line);
         return true;
       });
       std::uint32_t line;
-      if (joined == Roster::Joined::yes && find_line(line)) note(line, outside);
-      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_for_good(look)) return joined;
+      if (joined == ParticipantTable::Joined::yes && find_line(line)) note(line, outside);
+      if (joined != ParticipantTable::Joined::table_full || look == join_looks || participant_table_.is_full_for_good(look)) return joined;
       const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
       nanosleep(&moment, nullptr);
     }
@@ -79,9 +79,9 @@ class EventsQueue {
   [[nodiscard]] Entered enter(std::uint32_t line, std::int64_t limit_ns) noexcept {
     if (lock_.is_held_by(line)) return Entered::corrupt;
     note(line, at_the_lock);
-    const auto is_alive = [this](std::uint32_t owner) { return owner < roster_.count() && roster_.is_alive(owner); };
+    const auto is_alive = [this](std::uint32_t owner) { return owner < participant_table_.count() && participant_table_.is_alive(owner); };
     const Entered entered = noted(line, after_lock(lock_.lock(line, is_alive, limit_ns), line));
-    return entered == Entered::no && lock_.names_a_bystander(roster_, at_the_lock) ? Entered::corrupt : entered;
+    return entered == Entered::no && lock_.names_a_bystander(participant_table_, at_the_lock) ? Entered::corrupt : entered;
   }
 
   void leave() noexcept {
@@ -97,7 +97,7 @@ class EventsQueue {
     if (!now && clock - last_burial_ns_.load(std::memory_order_relaxed) < burial_interval_ns) return false;
     last_burial_ns_.store(clock, std::memory_order_relaxed);
     const EventsWord start{control().start.load(std::memory_order_relaxed)};
-    return log_.readers().bury(roster_, start.position()) > 0;
+    return log_.readers().abandon(participant_table_, start.position()) > 0;
   }
 
   // Under the lock: forget all but the last so many.
@@ -148,7 +148,7 @@ class EventsQueue {
     cursor = {};
     cursor.epoch = end.epoch();
     if (is_durable && (line = readers.find(name, length)) != Readers::none) {
-      if (!roster_.hold(reader_lock_number(line))) return Subscribed::busy;
+      if (!participant_table_.hold(reader_lock_number(line))) return Subscribed::busy;
       readers.line(line).pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
       cursor.position = readers.line(line).place.load(std::memory_order_relaxed) & ~dropped_bit;
       jump_to_start(cursor);
@@ -156,7 +156,7 @@ class EventsQueue {
       return Subscribed::yes;
     }
     if (start > end.position()) return Subscribed::beyond;
-    line = readers.take_line(roster_);
+    line = readers.take_line(participant_table_);
     if (line == Readers::none) return Subscribed::table_full;
     cursor.position = start;
     readers.write(line, is_durable ? ReaderKind::durable : ReaderKind::ephemeral, name, length, start);
@@ -182,7 +182,7 @@ class EventsQueue {
   // Under the lock, by its owner.
   void unsubscribe(std::uint32_t line) noexcept {
     log_.readers().remove(line);
-    roster_.let_go(reader_lock_number(line));
+    participant_table_.let_go(reader_lock_number(line));
     log_.reclaim(backing());
     room().notify_all();
   }
@@ -192,19 +192,19 @@ class EventsQueue {
     if (log_.readers().kind(line) == ReaderKind::ephemeral)
       unsubscribe(line);
     else
-      roster_.let_go(reader_lock_number(line));
+      participant_table_.let_go(reader_lock_number(line));
   }
 
-  // Without the lock: an ephemeral one is buried by whoever looks next, and we look at the next chance.
+  // Without the lock: an ephemeral one is abandoned by whoever looks next, and we look at the next chance.
   void abandon_reader(std::uint32_t line) noexcept {
-    roster_.let_go(reader_lock_number(line));
+    participant_table_.let_go(reader_lock_number(line));
     last_burial_ns_.store(0, std::memory_order_relaxed);
     room().notify_all();
   }
 
   // Under the lock, by anybody; false: somebody holds it.
   [[nodiscard]] bool forget_reader(std::uint32_t line) noexcept {
-    if (!roster_.hold(reader_lock_number(line))) return false;
+    if (!participant_table_.hold(reader_lock_number(line))) return false;
     unsubscribe(line);
     return true;
   }
@@ -234,7 +234,7 @@ class EventsQueue {
   // Everything up to now is on the disk, and will be believed after a crash of the machine. 0, or the error number.
   [[nodiscard]] int sync(std::uint64_t failures = 0) noexcept {
     if (boot_.is_on_disk) note_boot(control(), boot_, false);
-    return sync_log(map(), roster_.descriptor(), failures);
+    return sync_log(map(), participant_table_.descriptor(), failures);
   }
   [[nodiscard]] int sync_under_lock() noexcept {
     const std::uint64_t failed = failures();
@@ -245,7 +245,7 @@ class EventsQueue {
 
   // Whoever opens the log settles first whether the machine was started anew since it was last in use. Keeps V2.
   [[nodiscard]] Settling begin_settling() noexcept {
-    const int fd = roster_.descriptor();
+    const int fd = participant_table_.descriptor();
     if (boot_.is_on_disk && fd >= 0) {
       QUEUEDUCT_FAILPOINT("boot.before_settling");
       if (ofd::lock(fd, settling_lock_number, F_WRLCK)) return look_at_boot();
@@ -257,7 +257,7 @@ class EventsQueue {
   [[nodiscard]] bool must_settle() const noexcept { return !is_settled_; }
   void end_settling(bool is_settled) noexcept {
     QUEUEDUCT_FAILPOINT("boot.before_end");
-    (void)ofd::lock(roster_.descriptor(), settling_lock_number, is_settled ? F_RDLCK : F_UNLCK);
+    (void)ofd::lock(participant_table_.descriptor(), settling_lock_number, is_settled ? F_RDLCK : F_UNLCK);
   }
 
   // Has the machine been started anew since somebody last used the queue? Then settle_boot(), under the lock.
@@ -278,7 +278,7 @@ class EventsQueue {
       if (!log_.repair().after_kill(backing())) return false;
       QUEUEDUCT_FAILPOINT("boot.settled");
       count_cut(control(), position);
-      boot_error_ = write_out(control(), roster_.descriptor());
+      boot_error_ = write_out(control(), participant_table_.descriptor());
       if (boot_error_ != 0) return false;
     }
     if (boot_.is_on_disk) note_boot(control(), boot_, is_cut);
@@ -291,7 +291,7 @@ class EventsQueue {
 
   [[nodiscard]] std::uint32_t count_alive() const noexcept {
     std::uint32_t alive = 0;
-    for (std::uint32_t line = 0; line < roster_.used(); ++line) alive += roster_.is_alive(line);
+    for (std::uint32_t line = 0; line < participant_table_.used(); ++line) alive += participant_table_.is_alive(line);
     return alive;
   }
 
@@ -330,7 +330,7 @@ class EventsQueue {
 
   // release: whoever sees us outside sees the lock as we left it
   void note(std::uint32_t line, std::uint64_t where) noexcept {
-    roster_.lines()[line].intent.store(where, std::memory_order_release);
+    participant_table_.lines()[line].intent.store(where, std::memory_order_release);
   }
 
   [[nodiscard]] Entered noted(std::uint32_t line, Entered entered) noexcept {
@@ -366,7 +366,7 @@ class EventsQueue {
   // With the settling lock held alone. A line that is held is a child's of somebody who had the log open.
   [[nodiscard]] Settling look_at_boot() noexcept {
     QUEUEDUCT_FAILPOINT("boot.alone");
-    const bool is_used = ofd::is_any_owned_elsewhere(roster_.descriptor(), lock_numbers);
+    const bool is_used = ofd::is_any_owned_elsewhere(participant_table_.descriptor(), lock_numbers);
     const int others = count_other_boot(control(), boot_);
     const bool is_certain = others == 0 && control().boot_id[0].load(std::memory_order_relaxed) != 0 &&
                             (boot_.boot_id[0] != 0 || boot_.boot_id[1] != 0);
@@ -393,10 +393,10 @@ class EventsQueue {
   }
 
   EventLog log_;
-  Roster roster_;
+  ParticipantTable participant_table_;
   Producers producers_;
   OwnerLock lock_;
-  Patience patience_;
+  IdleStrategy patience_;
   std::uint64_t arena_offset_;
   BootWitnesses boot_;
   bool is_durable_;

@@ -60,9 +60,9 @@ class Readers {
   }
 
   // A free line, its lock now held by this process; none: the table is full.
-  [[nodiscard]] std::uint32_t take_line(Roster& roster) noexcept {
+  [[nodiscard]] std::uint32_t take_line(ParticipantTable& participant_table) noexcept {
     for (std::uint32_t i = 0; i < map_->reader_lines; ++i)
-      if (kind(i) == ReaderKind::none && roster.hold(reader_lock_number(i))) return i;
+      if (kind(i) == ReaderKind::none && participant_table.hold(reader_lock_number(i))) return i;
     return none;
   }
 
@@ -91,13 +91,13 @@ class Readers {
 
   // Under the lock. Ephemeral readers go with their process; a durable one whose process has gone needs nothing before
   // `start`, to which it would jump. How many hold less back than before.
-  std::uint32_t bury(const Roster& roster, std::uint64_t start) noexcept {
+  std::uint32_t abandon(const ParticipantTable& participant_table, std::uint64_t start) noexcept {
     std::uint32_t moved = 0;
     for (std::uint32_t i = 0, n = used(); i < n; ++i) {
       const ReaderKind kind = this->kind(i);
       const bool may_go = kind == ReaderKind::ephemeral || (kind == ReaderKind::durable && is_behind(i, start));
       QUEUEDUCT_FAILPOINT("readers.before_question");
-      if (!may_go || roster.is_alive(reader_lock_number(i))) continue;
+      if (!may_go || participant_table.is_alive(reader_lock_number(i))) continue;
       QUEUEDUCT_FAILPOINT("readers.found_dead");
       if (kind == ReaderKind::ephemeral)
         remove(i);
@@ -105,7 +105,7 @@ class Readers {
         line(i).place.store(start, std::memory_order_relaxed);
       else
         continue;
-      QUEUEDUCT_FAILPOINT("readers.buried");
+      QUEUEDUCT_FAILPOINT("readers.abandoned");
       ++moved;
     }
     return moved;

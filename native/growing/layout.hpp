@@ -35,7 +35,7 @@ static_assert(sizeof(GrowingShape) == 256 && std::is_trivially_copyable_v<Growin
 
 // Which levels are read and written, in one word:
 //   | shut down : 1 | discarded : 1 | moves : 46 | written level : 8 | read level : 8 |
-struct Stage {
+struct LevelRange {
   static constexpr std::uint64_t shut_bit = std::uint64_t{1} << 63;
   static constexpr std::uint64_t discarded_bit = std::uint64_t{1} << 62;
   static constexpr std::uint64_t move_one = std::uint64_t{1} << 16;
@@ -46,11 +46,11 @@ struct Stage {
   [[nodiscard]] constexpr std::uint64_t moves() const noexcept { return (word & ~(shut_bit | discarded_bit)) / move_one; }
   [[nodiscard]] constexpr bool is_shut() const noexcept { return word & shut_bit; }
   [[nodiscard]] constexpr bool is_discarded() const noexcept { return word & discarded_bit; }
-  [[nodiscard]] constexpr Stage moved_to(std::uint32_t read, std::uint32_t written) const noexcept {
+  [[nodiscard]] constexpr LevelRange moved_to(std::uint32_t read, std::uint32_t written) const noexcept {
     return {((word & ~std::uint64_t{0xffff}) + move_one) | written << 8 | read};
   }
 };
-static_assert(Stage{Stage::shut_bit}.moved_to(2, 3).written_level() == 3 && Stage{}.moved_to(2, 3).read_level() == 2);
+static_assert(LevelRange{LevelRange::shut_bit}.moved_to(2, 3).written_level() == 3 && LevelRange{}.moved_to(2, 3).read_level() == 2);
 
 struct GrowingControl {
   alignas(line_bytes) std::atomic<std::uint64_t> stage;  // moved by compare-and-swap only
@@ -59,7 +59,7 @@ struct GrowingControl {
   alignas(line_bytes) std::atomic<std::uint32_t> participants_used;  // lines ever used: scans stop here
   std::atomic<std::uint32_t> has_long_items;  // 1 once an item took several slots: qsize must then walk
   std::atomic<std::uint64_t> tombstones;      // slots whose producer died before it published
-  std::atomic<std::uint64_t> adopted;         // items whose consumer died before it released them
+  std::atomic<std::uint64_t> redelivered;         // items whose consumer died before it released them
   std::atomic<std::uint64_t> grown;           // times that a level was opened because the one before was full
   std::atomic<std::uint64_t> shrunk;          // times that the first level was opened again
   alignas(line_bytes) std::atomic<std::uint64_t> upkeep;  // a lock (owner_lock.hpp): who gives and takes memory

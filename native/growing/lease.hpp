@@ -17,7 +17,7 @@ using GrowingLease = BasicLease<GrowingQueue>;
 // As of one ring. A level that was given back holds nothing of that position: everything in it was released.
 [[nodiscard]] inline bool is_unreleased(GrowingQueue& queue, std::uint64_t position) noexcept {
   bool is_held = false;
-  queue.look_at_everything([&] {
+  queue.with_upkeep_lock([&] {
     GrowingRings(queue.levels()).each([&](const GrowingRing& ring) { is_held = is_held || is_unreleased(ring, position); });
   });
   return is_held;

@@ -47,7 +47,7 @@ struct Plan {
 };
 
 // The numbering of a ring that is opened more than once.
-struct FromOpening {
+struct LevelNumbering {
   static constexpr std::memory_order position_order = std::memory_order_acquire;  // G7
   static constexpr std::uint64_t position_mask = shrinking_bit - 1;
 
@@ -67,7 +67,7 @@ struct FromOpening {
     return position < limit ? limit - position : 0;
   }
 };
-using GrowingRing = BasicRing<FromOpening>;
+using GrowingRing = BasicRing<LevelNumbering>;
 
 struct Opening {
   static constexpr int base_bits = 58;
@@ -120,19 +120,19 @@ class Levels {
   [[nodiscard]] const Level& operator[](std::uint32_t i) const noexcept { return levels_[i]; }
 
   // To be compared with one that was checked.
-  [[nodiscard]] Stage unchecked_stage() const noexcept { return {control_->stage.load(std::memory_order_acquire)}; }
+  [[nodiscard]] LevelRange unchecked_stage() const noexcept { return {control_->stage.load(std::memory_order_acquire)}; }
 
   // What somebody else wrote there is believed only within the table.
-  [[nodiscard]] Stage stage() const noexcept {
-    const Stage now{control_->stage.load(std::memory_order_acquire)};  // acquire G3
-    return is_sound(now) ? now : Stage{now.word & ~std::uint64_t{0xffff}};
+  [[nodiscard]] LevelRange stage() const noexcept {
+    const LevelRange now{control_->stage.load(std::memory_order_acquire)};  // acquire G3
+    return is_sound(now) ? now : LevelRange{now.word & ~std::uint64_t{0xffff}};
   }
-  [[nodiscard]] bool is_sound(Stage stage) const noexcept {
+  [[nodiscard]] bool is_sound(LevelRange stage) const noexcept {
     return stage.read_level() <= stage.written_level() && stage.written_level() < steps_;
   }
 
   // The ring of a level as it is opened now; the stage was read before.
-  [[nodiscard]] GrowingRing ring(std::uint32_t i, Stage seen) const noexcept {
+  [[nodiscard]] GrowingRing ring(std::uint32_t i, LevelRange seen) const noexcept {
     const Level& level = levels_[i];
     const Opening opening{level.control->opening.load(std::memory_order_acquire)};
     GrowingRing ring;
@@ -166,7 +166,7 @@ class Levels {
       const std::uint64_t word = control.push_position.load(std::memory_order_acquire);
       // acquire: who reset it has zeroed it
       const std::uint64_t reset = control.reset_position.load(std::memory_order_acquire);
-      const std::uint64_t pushed = FromOpening::position_of(word);
+      const std::uint64_t pushed = LevelNumbering::position_of(word);
       if (reset == pushed || pushed == Opening{opening}.base()) return true;
       if (control.opening.load(std::memory_order_acquire) == opening &&
           control.push_position.load(std::memory_order_relaxed) == word)
@@ -188,7 +188,7 @@ class Levels {
   enum class Moved : std::uint8_t { yes, no, corrupt };
 
   // The written ring has been closed: open what follows it, and move the stage there. keeps G1, G3
-  [[nodiscard]] Moved follow_closing(Stage seen) const noexcept {
+  [[nodiscard]] Moved follow_closing(LevelRange seen) const noexcept {
     const std::uint32_t written = seen.written_level();
     const std::uint64_t word = levels_[written].control->push_position.load(std::memory_order_acquire);
     QUEUEDUCT_FAILPOINT("grow.read_closing");
@@ -199,16 +199,16 @@ class Levels {
     const bool shrinks = word & shrinking_bit;
     if (!shrinks && written == last()) return Moved::corrupt;
     const std::uint32_t next = shrinks ? 0 : written + 1;
-    open(next, FromOpening::position_of(word) + 1);
-    const Stage after = seen.moved_to(shrinks ? 0 : seen.read_level(), next);
+    open(next, LevelNumbering::position_of(word) + 1);
+    const LevelRange after = seen.moved_to(shrinks ? 0 : seen.read_level(), next);
     if (!move(seen, after)) return Moved::yes;  // by somebody else
     (shrinks ? control_->shrunk : control_->grown).fetch_add(1, std::memory_order_relaxed);  // statistics
-    control_->last_high.store(FromOpening::position_of(word), std::memory_order_relaxed);    // a hint
+    control_->last_high.store(LevelNumbering::position_of(word), std::memory_order_relaxed);    // a hint
     return Moved::yes;
   }
 
   // The read ring is drained and closed. keeps G4
-  [[nodiscard]] Moved read_on(Stage seen) const noexcept {
+  [[nodiscard]] Moved read_on(LevelRange seen) const noexcept {
     const std::uint32_t read = seen.read_level();
     if (read == seen.written_level()) return follow_closing(seen);
     const LevelControl& level = *levels_[read].control;
@@ -217,13 +217,13 @@ class Levels {
     QUEUEDUCT_FAILPOINT("grow.judged_drained");
     if (!is_still(seen)) return Moved::yes;
     if (!(word & closed_bit)) return Moved::corrupt;  // only the written ring is open
-    if (popped != FromOpening::position_of(word)) return Moved::no;
+    if (popped != LevelNumbering::position_of(word)) return Moved::no;
     return move(seen, seen.moved_to(read + 1, seen.written_level())), Moved::yes;
   }
 
   // The written ring has no room for so many slots: close it. The next level is ready, and a look at this one is
   // announced. keeps G2
-  void close_full(Stage seen, std::uint64_t slots) const noexcept {
+  void close_full(LevelRange seen, std::uint64_t slots) const noexcept {
     const GrowingRing ring = this->ring(seen.written_level(), seen);
     std::uint64_t position = ring.push_position->load(std::memory_order_acquire);
     QUEUEDUCT_FAILPOINT("grow.read_full");
@@ -238,7 +238,7 @@ class Levels {
 
   // The one ring that is in use is empty: close it for level 0. keeps G2: as long as nothing is pushed at p, nothing
   // is popped beyond it, so a swap from p says that it is empty for good.
-  [[nodiscard]] bool close_empty(Stage seen) const noexcept {
+  [[nodiscard]] bool close_empty(LevelRange seen) const noexcept {
     const std::uint32_t level = seen.written_level();
     if (level == 0 || seen.read_level() != level || seen.is_shut() || !is_ready(0)) return false;
     LevelControl& control = *levels_[level].control;
@@ -255,18 +255,18 @@ class Levels {
 
   // No more pushes, and with `discard` no more pops. True: gets were ended by this call.
   bool shut(bool discard) const noexcept {
-    const std::uint64_t bits = Stage::shut_bit | (discard ? Stage::discarded_bit : 0);
+    const std::uint64_t bits = LevelRange::shut_bit | (discard ? LevelRange::discarded_bit : 0);
     QUEUEDUCT_FAILPOINT("shutdown.before");
     const std::uint64_t before = control_->stage.fetch_or(bits, std::memory_order_acq_rel);
     QUEUEDUCT_FAILPOINT("shutdown.marked");
     finish_shutting();
-    return discard && !(before & Stage::discarded_bit);
+    return discard && !(before & LevelRange::discarded_bit);
   }
 
   // What the marks in the stage mean: from them on no level is opened, and with the discarding one none is left.
   void finish_shutting() const noexcept {
     for (;;) {
-      const Stage now = unchecked_stage();
+      const LevelRange now = unchecked_stage();
       if (!is_sound(now)) return;
       levels_[now.written_level()].control->push_position.fetch_or(closed_bit, std::memory_order_acq_rel);
       QUEUEDUCT_FAILPOINT("shutdown.push_closed");
@@ -277,18 +277,18 @@ class Levels {
     }
   }
 
-  [[nodiscard]] bool is_still(Stage seen) const noexcept {
+  [[nodiscard]] bool is_still(LevelRange seen) const noexcept {
     return control_->stage.load(std::memory_order_acquire) == seen.word;
   }
 
   // The same, and whoever moves it afterwards sees what we have stored before: a swap, so that the moves follow it.
-  [[nodiscard]] bool is_still_for_all(Stage seen) const noexcept {
+  [[nodiscard]] bool is_still_for_all(LevelRange seen) const noexcept {
     std::uint64_t word = seen.word;
     return control_->stage.compare_exchange_strong(word, word, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
 
  private:
-  bool move(Stage from, Stage to) const noexcept {
+  bool move(LevelRange from, LevelRange to) const noexcept {
     QUEUEDUCT_FAILPOINT("stage.before_move");
     // release G3: where the ring begins
     const bool moved = control_->stage.compare_exchange_strong(from.word, to.word, std::memory_order_acq_rel,
@@ -301,13 +301,13 @@ class Levels {
   void open(std::uint32_t i, std::uint64_t base) const noexcept {
     LevelControl& level = *levels_[i].control;
     // A level that was opened and closed with nothing in it: without this it would look used in the midst of the raises.
-    const std::uint64_t pushed = FromOpening::position_of(level.push_position.load(std::memory_order_acquire));
+    const std::uint64_t pushed = LevelNumbering::position_of(level.push_position.load(std::memory_order_acquire));
     if (pushed == Opening{level.opening.load(std::memory_order_acquire)}.base())
-      raise(level.reset_position, pushed, pushed, FromOpening::position_mask);
+      raise(level.reset_position, pushed, pushed, LevelNumbering::position_mask);
     const std::uint64_t log2 = is_private_ || i == 0 ? 0 : plan(i).log2();
     raise(level.opening, base, Opening::at(base, log2).word, Opening::base_mask);
-    raise(level.pop_position, base, base, FromOpening::position_mask);
-    raise(level.push_position, base, base, FromOpening::position_mask);
+    raise(level.pop_position, base, base, LevelNumbering::position_mask);
+    raise(level.push_position, base, base, LevelNumbering::position_mask);
   }
 
   static void raise(std::atomic<std::uint64_t>& word, std::uint64_t base, std::uint64_t to, std::uint64_t mask) noexcept {

@@ -18,7 +18,7 @@ class LocalGrowingQueue {
   // `base`: page-aligned, zeroed, offsets().total bytes.
   explicit LocalGrowingQueue(std::byte* base) noexcept
       : levels_(base, offsets(), first_bytes, steps, sizeof(void*), false, true),
-        upkeep_(levels_, Looks(nullptr), base, offsets().regions, 0),
+        upkeep_(levels_, ReadGuards(nullptr), base, offsets().regions, 0),
         flow_(*this, levels_, upkeep_),
         lock_(&levels_.control().upkeep) {}
 
@@ -31,7 +31,7 @@ class LocalGrowingQueue {
   template <class Local>
   [[nodiscard]] Outcome try_put_reference(Local ledger, void* reference) noexcept {
     LastRings fresh;
-    return flow_.put(last_of<Local>(fresh), NoLook{}, 1, [=](const GrowingRing& ring) {
+    return flow_.put(last_of<Local>(fresh), NoGuard{}, 1, [=](const GrowingRing& ring) {
       return queueduct::try_put_reference(ring, ledger, reference);
     });
   }
@@ -39,14 +39,14 @@ class LocalGrowingQueue {
   [[nodiscard]] Outcome try_put_references(Local ledger, void* const* references, std::uint64_t count,
                                            std::uint64_t& put) noexcept {
     LastRings fresh;
-    return flow_.put(last_of<Local>(fresh), NoLook{}, 1, [&](const GrowingRing& ring) {
+    return flow_.put(last_of<Local>(fresh), NoGuard{}, 1, [&](const GrowingRing& ring) {
       return queueduct::try_put_references(ring, ledger, references, count, put);
     });
   }
   template <class Local>
   [[nodiscard]] Outcome peek(Local ledger, Peeked& peeked, GrowingRing& ring) noexcept {
     LastRings fresh;
-    return flow_.peek(last_of<Local>(fresh), NoLook{}, ledger, peeked, ring);
+    return flow_.peek(last_of<Local>(fresh), NoGuard{}, ledger, peeked, ring);
   }
   template <class Local>
   [[nodiscard]] Outcome try_get_reference(Local ledger, void*& reference) noexcept {
@@ -54,7 +54,7 @@ class LocalGrowingQueue {
     LastRings& last = last_of<Local>(fresh);
     Peeked peeked;
     for (;;) {
-      const Outcome outcome = flow_.peek(last, NoLook{}, ledger, peeked);
+      const Outcome outcome = flow_.peek(last, NoGuard{}, ledger, peeked);
       if (outcome != Outcome::done) return outcome;
       if (!claim_pop(last.get, ledger, peeked.span)) continue;
       void*& slot = reinterpret_cast<void**>(last.get.payload)[last.get.index(peeked.span.position)];
@@ -66,8 +66,8 @@ class LocalGrowingQueue {
     }
   }
 
-  [[nodiscard]] bool looks_gettable() const noexcept { return flow_.looks_gettable(NoLook{}); }
-  [[nodiscard]] bool looks_puttable() const noexcept { return flow_.looks_puttable(NoLook{}, 1, 0); }
+  [[nodiscard]] bool looks_gettable() const noexcept { return flow_.looks_gettable(NoGuard{}); }
+  [[nodiscard]] bool looks_puttable() const noexcept { return flow_.looks_puttable(NoGuard{}, 1, 0); }
 
   // For who finds nothing to get. As long as the queue has not grown there is nothing to give back.
   void rest() noexcept {
@@ -89,11 +89,11 @@ class LocalGrowingQueue {
 
   // For the one who throws the queue away, or has closed both its ends: what is still in it.
   [[nodiscard]] bool try_drain_reference(void*& reference) noexcept {
-    const Stage now = levels_.stage();
+    const LevelRange now = levels_.stage();
     for (std::uint32_t i = now.read_level(); i <= now.written_level(); ++i) {
       const GrowingRing ring = levels_.ring(i, now);
-      const std::uint64_t popped = FromOpening::position_of(ring.pop_position->load(std::memory_order_relaxed));
-      if (popped != FromOpening::position_of(ring.push_position->load(std::memory_order_relaxed)) &&
+      const std::uint64_t popped = LevelNumbering::position_of(ring.pop_position->load(std::memory_order_relaxed));
+      if (popped != LevelNumbering::position_of(ring.push_position->load(std::memory_order_relaxed)) &&
           queueduct::try_drain_reference(ring, reference))
         return true;
     }
@@ -103,11 +103,11 @@ class LocalGrowingQueue {
   // Calls use(reference) for each that is there, until it returns something else than 0.
   template <class Use>
   int each_reference(Use use) const noexcept {
-    const Stage now = levels_.stage();
+    const LevelRange now = levels_.stage();
     for (std::uint32_t i = now.read_level(); i <= now.written_level(); ++i) {
       const GrowingRing ring = levels_.ring(i, now);
-      const std::uint64_t end = FromOpening::position_of(ring.push_position->load(std::memory_order_acquire));
-      std::uint64_t p = FromOpening::position_of(ring.pop_position->load(std::memory_order_acquire));
+      const std::uint64_t end = LevelNumbering::position_of(ring.push_position->load(std::memory_order_acquire));
+      std::uint64_t p = LevelNumbering::position_of(ring.pop_position->load(std::memory_order_acquire));
       for (; p < end; ++p) {
         void* const reference = reinterpret_cast<void**>(ring.payload)[ring.index(p)];
         if (reference == nullptr) continue;

@@ -47,7 +47,7 @@ class Upkeep {
   static constexpr std::uint64_t withdrawing = ~std::uint64_t{0} >> 8;  // instead of slots, in `preparing`
   static constexpr std::uint64_t generation_lead = 64;  // generations beyond the prepared slots that looks may touch
 
-  Upkeep(const Levels& levels, Looks looks, std::byte* base, std::uint64_t fixed_bytes, std::uint64_t max_bytes) noexcept
+  Upkeep(const Levels& levels, ReadGuards looks, std::byte* base, std::uint64_t fixed_bytes, std::uint64_t max_bytes) noexcept
       : levels_(levels), looks_(looks), base_(base), fixed_bytes_(fixed_bytes), max_bytes_(max_bytes) {}
 
   // All below: under the lock. `fd` is the segment's file, or nothing within a process.
@@ -106,12 +106,12 @@ class Upkeep {
   // A step of giving back what is drained. held: in all that is left somebody is still reading, or died there;
   // looked_at: or is just looking.
   [[nodiscard]] Step reset_some(int fd) noexcept {
-    const Stage now = levels_.unchecked_stage();
+    const LevelRange now = levels_.unchecked_stage();
     QUEUEDUCT_FAILPOINT("memory.read_stage");
     Step step = Step::nothing;
     for (std::uint32_t i = 0; i < levels_.steps(); ++i) {
       if (is_idle(i, now) && withdraw(fd, i, now)) return Step::some;
-      if (!is_dirty(i, now)) continue;
+      if (!is_drained(i, now)) continue;
       const Step done = reset(fd, i, now);
       if (done == Step::some) return done;
       if (step != Step::held) step = done;
@@ -119,10 +119,10 @@ class Upkeep {
     return step;
   }
 
-  [[nodiscard]] bool has_dirt() const noexcept {
-    const Stage now = levels_.unchecked_stage();
+  [[nodiscard]] bool has_drained_levels() const noexcept {
+    const LevelRange now = levels_.unchecked_stage();
     for (std::uint32_t i = 0; i < levels_.steps(); ++i)
-      if (is_dirty(i, now) || is_idle(i, now)) return true;
+      if (is_drained(i, now) || is_idle(i, now)) return true;
     return false;
   }
 
@@ -136,7 +136,7 @@ class Upkeep {
 
   // Why the system did not take back what it is reserved for and nobody uses; 0: it did.
   [[nodiscard]] int refusal() const noexcept {
-    const Stage now = levels_.unchecked_stage();
+    const LevelRange now = levels_.unchecked_stage();
     for (std::uint32_t i = 0; i < levels_.steps(); ++i)
       if (is_unused(i, now)) return refusal_.load(std::memory_order_relaxed);
     return 0;
@@ -168,25 +168,25 @@ class Upkeep {
 
  private:
   // Out of the stage, if there is one that can be believed, and not reset.
-  [[nodiscard]] bool is_dirty(std::uint32_t i, Stage now) const noexcept {
+  [[nodiscard]] bool is_drained(std::uint32_t i, LevelRange now) const noexcept {
     return levels_.is_sound(now) && (i < now.read_level() || i > now.written_level()) && !levels_.is_clean(i);
   }
 
   // Worth withdrawing: keeps M9
-  [[nodiscard]] bool is_idle(std::uint32_t i, Stage now) const noexcept {
+  [[nodiscard]] bool is_idle(std::uint32_t i, LevelRange now) const noexcept {
     return is_unused(i, now) && (refusal_.load(std::memory_order_relaxed) == 0 ||
                                  monotonic_ns() - refused_ns_.load(std::memory_order_relaxed) > refusal_ns);
   }
 
   // Planned, and not used; see M7.
-  [[nodiscard]] bool is_unused(std::uint32_t i, Stage now) const noexcept {
+  [[nodiscard]] bool is_unused(std::uint32_t i, LevelRange now) const noexcept {
     if (levels_.is_private() || i == 0 || levels_.plan(i).word == 0 || !levels_.is_sound(now)) return false;
     return (i < now.read_level() || i > now.written_level() + 1) && levels_.is_clean(i);
   }
 
   // False: the stage has moved, so somebody may have come to need it; or is looked at; or the system does not take it.
   // keeps M4, M6, M7, M9
-  [[nodiscard]] bool withdraw(int fd, std::uint32_t i, Stage now) noexcept {
+  [[nodiscard]] bool withdraw(int fd, std::uint32_t i, LevelRange now) noexcept {
     LevelControl& level = *levels_[i].control;
     const Plan plan = levels_.plan(i);
     QUEUEDUCT_FAILPOINT("memory.before_withdraw");
@@ -334,10 +334,10 @@ class Upkeep {
   }
 
   // some: something was given back, or is zero at least. keeps M3, M4, M6, M8
-  [[nodiscard]] Step reset(int fd, std::uint32_t i, Stage now) noexcept {
+  [[nodiscard]] Step reset(int fd, std::uint32_t i, LevelRange now) noexcept {
     LevelControl& level = *levels_[i].control;
     const GrowingRing ring = levels_.ring(i, now);
-    const std::uint64_t end = FromOpening::position_of(level.push_position.load(std::memory_order_acquire));
+    const std::uint64_t end = LevelNumbering::position_of(level.push_position.load(std::memory_order_acquire));
     // G7: it was dirty, and out of the stage all the while. Else it may have been opened since `now`, and what looks like
     // its last lap be its first: slots that are claimed, and zero.
     if (!levels_.is_still(now)) return Step::nothing;
@@ -393,7 +393,7 @@ class Upkeep {
   }
 
   const Levels& levels_;
-  Looks looks_;
+  ReadGuards looks_;
   std::byte* base_;
   std::uint64_t fixed_bytes_;
   std::uint64_t max_bytes_;

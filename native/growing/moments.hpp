@@ -57,7 +57,7 @@ class GrowingMoments {
  private:
   // Anything that moves while memory is given or taken, or items come and go.
   [[nodiscard]] std::uint64_t progress() const noexcept {
-    const Stage now = levels_.stage();
+    const LevelRange now = levels_.stage();
     const LevelControl& level = *levels_[now.written_level()].control;
     std::uint64_t mixed = now.word;
     for (const std::uint64_t word :

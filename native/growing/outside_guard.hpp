@@ -1,4 +1,4 @@
-// Looks at a growing queue by a thread that has no line in it, such as the one that waits for an event loop.
+// ReadGuards at a growing queue by a thread that has no line in it, such as the one that waits for an event loop.
 //
 // It cannot announce a look (V1 in growing_looks.hpp), so it reads generations from the file: that gives memory to no
 // hole. What it sees is a hint, also because a word that is just being written may be half a word.
@@ -16,13 +16,13 @@ class OutsideLook {
 
   // As GrowingFlow's of the same names.
   [[nodiscard]] bool looks_gettable() const noexcept {
-    const Stage now = levels_.stage();
+    const LevelRange now = levels_.stage();
     if (now.is_discarded()) return true;
     const std::uint32_t level = now.read_level();
     const GrowingRing ring = levels_.ring(level, now);
     const std::uint64_t position = ring.pop_position->load(std::memory_order_relaxed);
     const std::uint64_t word = ring.push_position->load(std::memory_order_relaxed);
-    if (FromOpening::position_of(word) == position) return (word & closed_bit) || now.is_shut();
+    if (LevelNumbering::position_of(word) == position) return (word & closed_bit) || now.is_shut();
     if (position & closed_bit || !ring.is_current()) return true;
     std::uint64_t seen = 0;
     if (!read(level, ring.index(position), 1, &seen)) return false;
@@ -30,7 +30,7 @@ class OutsideLook {
   }
 
   [[nodiscard]] bool looks_puttable(std::uint64_t slots, std::uint64_t resets) const noexcept {
-    const Stage now = levels_.stage();
+    const LevelRange now = levels_.stage();
     if (now.is_shut() || levels_.control().resets.load(std::memory_order_relaxed) != resets) return true;
     const std::uint32_t level = now.written_level();
     const GrowingRing ring = levels_.ring(level, now);

@@ -18,7 +18,7 @@ class GrowingRings {
 
   template <class Use>
   void each(Use use) const noexcept {
-    const Stage now = levels_->stage();
+    const LevelRange now = levels_->stage();
     for (std::uint32_t i = 0; i < levels_->steps(); ++i) {
       const bool is_in_use = i >= now.read_level() && i <= now.written_level();
       if (is_in_use || !levels_->is_clean(i)) use(levels_->ring(i, now));
@@ -26,9 +26,9 @@ class GrowingRings {
   }
   [[nodiscard]] std::uint64_t claim_limit() const noexcept { return Intent::count_limit; }
   [[nodiscard]] std::uint64_t near(Side side) const noexcept {
-    const Stage now = levels_->stage();
+    const LevelRange now = levels_->stage();
     const LevelControl& level = *(*levels_)[side == Side::push ? now.written_level() : now.read_level()].control;
-    return FromOpening::position_of(
+    return LevelNumbering::position_of(
         (side == Side::push ? level.push_position : level.pop_position).load(std::memory_order_acquire));
   }
 
@@ -39,7 +39,7 @@ using GrowingRecovery = BasicRecovery<GrowingRings>;
 
 // Items in all rings that are in use: exact when nobody is at work. To walk is to look at all of them.
 [[nodiscard]] inline std::uint64_t count_items(const Levels& levels, bool walk) noexcept {
-  const Stage now = levels.stage();
+  const LevelRange now = levels.stage();
   std::uint64_t items = 0;
   for (std::uint32_t i = now.read_level(); i <= now.written_level(); ++i) items += count_items(levels.ring(i, now), walk);
   return items;
@@ -56,19 +56,19 @@ class GrowingQueue {
                std::uint64_t slot_bytes, bool varying, std::uint64_t max_bytes, std::uint32_t participants,
                std::uint32_t producers, int lock_fd, Identity identity, LastRings* last) noexcept
       : levels_(base, at, first_bytes, steps, slot_bytes, varying, false),
-        upkeep_(levels_, Looks(&roster_), base, at.regions, max_bytes),
-        roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
+        upkeep_(levels_, ReadGuards(&participant_table_), base, at.regions, max_bytes),
+        participant_table_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
                 &control().participants_used, identity),
-        producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers, roster_),
-        recovery_(GrowingRings(levels_), roster_, producers_, {&control().tombstones, &control().adopted}),
-        keeper_(roster_, upkeep_, &control().upkeep),
+        producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers, participant_table_),
+        recovery_(GrowingRings(levels_), participant_table_, producers_, {&control().tombstones, &control().redelivered}),
+        keeper_(participant_table_, upkeep_, &control().upkeep),
         flow_(keeper_, levels_, upkeep_),
         last_(last) {}
 
   [[nodiscard]] const Levels& levels() const noexcept { return levels_; }
   [[nodiscard]] const Upkeep& upkeep() const noexcept { return upkeep_; }
   [[nodiscard]] GrowingControl& control() const noexcept { return levels_.control(); }
-  [[nodiscard]] Roster& roster() noexcept { return roster_; }
+  [[nodiscard]] ParticipantTable& participant_table() noexcept { return participant_table_; }
   [[nodiscard]] Producers& producers() noexcept { return producers_; }
   [[nodiscard]] GrowingRecovery& recovery() noexcept { return recovery_; }
   [[nodiscard]] GrowingFlow<GrowingKeeper>& flow() noexcept { return flow_; }
@@ -76,76 +76,76 @@ class GrowingQueue {
   [[nodiscard]] Event room() const noexcept { return Event(&control().room.word); }
 
   // The calling thread's line. False: it has none yet, call join(); after a fork it must join again.
-  [[nodiscard]] bool find_ledger(SharedLedger& ledger) const noexcept { return keeper_.find_ledger(ledger); }
-  [[nodiscard]] std::uint64_t owner_word(SharedLedger ledger) const noexcept {
-    return owner::word_of(roster_, ledger.number());
+  [[nodiscard]] bool find_participant(Participant& ledger) const noexcept { return keeper_.find_participant(ledger); }
+  [[nodiscard]] std::uint64_t owner_word(Participant ledger) const noexcept {
+    return owner::word_of(participant_table_, ledger.number());
   }
-  [[nodiscard]] Roster::Joined join() noexcept {
-    return join_by([this](auto is_settled) { return roster_.join(is_settled); });
+  [[nodiscard]] ParticipantTable::Joined join() noexcept {
+    return join_by([this](auto is_settled) { return participant_table_.join(is_settled); });
   }
   // A line that is no thread's: see BasicLease. The thread has one too, to look for the dead with.
-  [[nodiscard]] Roster::Joined join_apart(SharedLedger& ledger) noexcept {
+  [[nodiscard]] ParticipantTable::Joined join_apart(Participant& ledger) noexcept {
     std::uint32_t line = 0;
-    Roster::Joined joined = find_ledger(ledger) ? Roster::Joined::yes : join();
-    if (joined == Roster::Joined::yes)
-      joined = join_by([this, &line](auto is_settled) { return roster_.join_apart(is_settled, line); });
-    if (joined == Roster::Joined::yes) ledger = {roster_.lines() + line, line};
+    ParticipantTable::Joined joined = find_participant(ledger) ? ParticipantTable::Joined::yes : join();
+    if (joined == ParticipantTable::Joined::yes)
+      joined = join_by([this, &line](auto is_settled) { return participant_table_.join_apart(is_settled, line); });
+    if (joined == ParticipantTable::Joined::yes) ledger = {participant_table_.lines() + line, line};
     return joined;
   }
 
   // Puts: see bounded_items.hpp and bounded_producers.hpp. The length of every item was checked.
-  [[nodiscard]] Outcome try_put_bytes(SharedLedger ledger, const void* data, std::uint64_t bytes) noexcept {
+  [[nodiscard]] Outcome try_put_bytes(Participant ledger, const void* data, std::uint64_t bytes) noexcept {
     return flow_.put(last_of(ledger), look_of(ledger), slots_for(bytes), [=](const GrowingRing& ring) {
       return queueduct::try_put_bytes(ring, ledger, data, bytes);
     });
   }
-  [[nodiscard]] Outcome try_put_bytes_many(SharedLedger ledger, const Buffer* items, std::uint64_t count,
+  [[nodiscard]] Outcome try_put_bytes_many(Participant ledger, const Buffer* items, std::uint64_t count,
                                            std::uint64_t& put) noexcept {
     return flow_.put(last_of(ledger), look_of(ledger), slots_for(items[0].bytes), [&](const GrowingRing& ring) {
       return queueduct::try_put_bytes_many(ring, ledger, items, count, put);
     });
   }
-  [[nodiscard]] Outcome try_put_records(SharedLedger ledger, const void* data, std::uint64_t count,
+  [[nodiscard]] Outcome try_put_records(Participant ledger, const void* data, std::uint64_t count,
                                         std::uint64_t& put) noexcept {
     return flow_.put(last_of(ledger), look_of(ledger), 1, [&](const GrowingRing& ring) {
       return queueduct::try_put_records(ring, ledger, data, count, put);
     });
   }
-  [[nodiscard]] Outcome try_put_bytes_once(SharedLedger ledger, ProducerLine& line, const Buffer* items,
+  [[nodiscard]] Outcome try_put_bytes_once(Participant ledger, ProducerLine& line, const Buffer* items,
                                            std::uint64_t count, std::uint64_t& put) noexcept {
     return flow_.put(last_of(ledger), look_of(ledger), slots_for(items[0].bytes), [&](const GrowingRing& ring) {
       return queueduct::try_put_bytes_once(ring, ledger, line, items, count, put);
     });
   }
-  [[nodiscard]] Outcome try_put_records_once(SharedLedger ledger, ProducerLine& line, const void* data,
+  [[nodiscard]] Outcome try_put_records_once(Participant ledger, ProducerLine& line, const void* data,
                                              std::uint64_t count, std::uint64_t& put) noexcept {
     return flow_.put(last_of(ledger), look_of(ledger), 1, [&](const GrowingRing& ring) {
       return queueduct::try_put_records_once(ring, ledger, line, data, count, put);
     });
   }
-  [[nodiscard]] Outcome peek(SharedLedger ledger, Peeked& peeked, GrowingRing& ring) noexcept {
+  [[nodiscard]] Outcome peek(Participant ledger, Peeked& peeked, GrowingRing& ring) noexcept {
     return flow_.peek(last_of(ledger), look_of(ledger), ledger, peeked, ring);
   }
   // The same without a copy of the ring, which is where the line looks next: if its thread gets from this queue before
   // the claim, as a finalizer may, then it is another if its stage is.
-  [[nodiscard]] Outcome peek_in_place(SharedLedger ledger, Peeked& peeked) noexcept {
+  [[nodiscard]] Outcome peek_in_place(Participant ledger, Peeked& peeked) noexcept {
     return flow_.peek(last_of(ledger), look_of(ledger), ledger, peeked);
   }
-  [[nodiscard]] const GrowingRing* ring_in_place(SharedLedger ledger) const noexcept { return &last_[ledger.number()].get; }
+  [[nodiscard]] const GrowingRing* ring_in_place(Participant ledger) const noexcept { return &last_[ledger.number()].get; }
 
   // After peek(): look at what follows in its ring. False: it is not the one any more, and nothing was looked at.
   template <class Use>
-  [[nodiscard]] bool look_on(SharedLedger ledger, const GrowingRing& ring, Use use) noexcept {
-    return flow_.look_on(look_of(ledger), ring, use);
+  [[nodiscard]] bool with_guard(Participant ledger, const GrowingRing& ring, Use use) noexcept {
+    return flow_.with_guard(look_of(ledger), ring, use);
   }
-  void widen_records(SharedLedger ledger, const GrowingRing& ring, std::uint64_t limit, Peeked& peeked) noexcept {
-    (void)look_on(ledger, ring, [&] { queueduct::widen_records(ring, limit, peeked); });
+  void widen_records(Participant ledger, const GrowingRing& ring, std::uint64_t limit, Peeked& peeked) noexcept {
+    (void)with_guard(ledger, ring, [&] { queueduct::widen_records(ring, limit, peeked); });
   }
-  [[nodiscard]] std::uint64_t widen_bytes(SharedLedger ledger, const GrowingRing& ring, std::uint64_t limit,
+  [[nodiscard]] std::uint64_t widen_bytes(Participant ledger, const GrowingRing& ring, std::uint64_t limit,
                                           std::uint64_t* lengths, Peeked& peeked) noexcept {
     std::uint64_t items = 1;
     lengths[0] = peeked.bytes;
-    (void)look_on(ledger, ring, [&] { items = queueduct::widen_bytes(ring, limit, lengths, peeked); });
+    (void)with_guard(ledger, ring, [&] { items = queueduct::widen_bytes(ring, limit, lengths, peeked); });
     return items;
   }
   [[nodiscard]] std::uint64_t slots_for(std::uint64_t bytes) const noexcept {
@@ -161,11 +161,11 @@ class GrowingQueue {
   [[nodiscard]] int file() const noexcept { return keeper_.file(); }
   [[nodiscard]] bool lock_names_a_bystander() const noexcept { return keeper_.names_a_bystander(); }
   template <class Use>
-  void look_at_everything(Use use) noexcept {
-    keeper_.look_at_everything(use);
+  void with_upkeep_lock(Use use) noexcept {
+    keeper_.with_upkeep_lock(use);
   }
 
-  // When to look for the dead: see SharedQueue.
+  // When to look for the dead: see BoundedQueueHandle.
   [[nodiscard]] bool recovery_is_due(Outcome outcome) noexcept {
     const std::int64_t now = monotonic_ns();
     const std::int64_t interval = outcome == Outcome::busy ? 200'000 : 10'000'000;
@@ -174,41 +174,41 @@ class GrowingQueue {
     return true;
   }
 
-  // One pass; somebody else may be at it, then nothing is found, unless it is nobody: unclaimed. What is adoptable is looked at until it is adopted.
-  [[nodiscard]] GrowingRecovery::Found recover() noexcept {
-    GrowingRecovery::Found found;
+  // One pass; somebody else may be at it, then nothing is found, unless it is nobody: unclaimed. What is redeliverable is looked at until it is redelivered.
+  [[nodiscard]] GrowingRecovery::RecoveryScan recover() noexcept {
+    GrowingRecovery::RecoveryScan found;
     if (!keeper_.enter(false)) {
       found.unclaimed = lock_names_a_bystander();
       return found;
     }
     found = recovery_.run();
-    SharedLedger mine;
-    if (found.adoptable && find_ledger(mine)) look_of(mine).announce_everything();  // V3
+    Participant mine;
+    if (found.redeliverable && find_participant(mine)) look_of(mine).announce_everything();  // V3
     keeper_.leave();
     return found;
   }
   // Of what recover() found in this thread. False: somebody else was faster, or this thread has looked elsewhere since.
-  [[nodiscard]] bool try_adopt(SharedLedger ledger, const GrowingRecovery::Found& found) noexcept {
-    const bool is_adopted = is_still_looking() && recovery_.try_adopt(ledger, found);
-    look_away();
-    return is_adopted;
+  [[nodiscard]] bool try_redeliver(Participant ledger, const GrowingRecovery::RecoveryScan& found) noexcept {
+    const bool is_redelivered = is_still_looking() && recovery_.try_redeliver(ledger, found);
+    drop_guard();
+    return is_redelivered;
   }
-  [[nodiscard]] std::uint64_t try_adopt_many(SharedLedger ledger, const GrowingRecovery::Found& found, Adopted* items,
+  [[nodiscard]] std::uint64_t try_redeliver_many(Participant ledger, const GrowingRecovery::RecoveryScan& found, Redelivered* items,
                                              std::uint64_t limit) noexcept {
-    const std::uint64_t count = is_still_looking() ? recovery_.try_adopt_many(ledger, found, items, limit) : 0;
-    look_away();
+    const std::uint64_t count = is_still_looking() ? recovery_.try_redeliver_many(ledger, found, items, limit) : 0;
+    drop_guard();
     return count;
   }
-  // Who does not adopt what was found says so.
-  void look_away() noexcept {
-    SharedLedger mine;
-    if (find_ledger(mine)) look_of(mine).over();
+  // Who does not redeliver what was found says so.
+  void drop_guard() noexcept {
+    Participant mine;
+    if (find_participant(mine)) look_of(mine).over();
   }
   void after_release(const GrowingRing& ring) noexcept { flow_.after_release(ring); }
-  void finish_adopted(SharedLedger ledger, const GrowingRecovery::Found& found, void* to) noexcept {
+  void finish_redelivered(Participant ledger, const GrowingRecovery::RecoveryScan& found, void* to) noexcept {
     copy_out(found.ring, found.peeked.span.position, to, found.peeked.bytes);
     QUEUEDUCT_FAILPOINT("recover.copied");
-    look_while_held(ledger, [&] { GrowingRecovery::release_adopted(found.ring, ledger, found.peeked.span); });
+    with_full_guard(ledger, [&] { GrowingRecovery::release_redelivered(found.ring, ledger, found.peeked.span); });
     wake_the_rest();
   }
 
@@ -222,43 +222,43 @@ class GrowingQueue {
   }
   [[nodiscard]] std::uint64_t count_leased() noexcept {
     std::uint64_t count = 0;
-    look_at_everything([&] { count = recovery_.count_out(~std::uint64_t{0}); });
+    with_upkeep_lock([&] { count = recovery_.count_out(~std::uint64_t{0}); });
     return count;
   }
   [[nodiscard]] Rest& rest() noexcept { return rest_; }
   void wake_the_rest() noexcept {
     Rest::wake(items(), [this] { return levels_.stage().is_shut(); });
   }
-  // What is left of a long item that was adopted may be freed by others as soon as its head is. keeps V3
+  // What is left of a long item that was redelivered may be freed by others as soon as its head is. keeps V3
   template <class Use>
-  void look_while_held(SharedLedger ledger, Use use) noexcept {
-    Look look = look_of(ledger);
+  void with_full_guard(Participant ledger, Use use) noexcept {
+    ReadGuard look = look_of(ledger);
     look.announce_everything();
     use();
     look.over();
   }
 
-  // For a producer: bury the dead, skip what is buried at the front, and send a consumer for the rest.
-  [[nodiscard]] bool make_room(SharedLedger ledger) noexcept {
-    const GrowingRecovery::Found found = recover();
-    if (found.adoptable) leave_to_others();
+  // For a producer: abandon the dead, skip what is abandoned at the front, and send a consumer for the rest.
+  [[nodiscard]] bool make_room(Participant ledger) noexcept {
+    const GrowingRecovery::RecoveryScan found = recover();
+    if (found.redeliverable) leave_to_others();
     Peeked front;
     GrowingRing ring;
     (void)peek(ledger, front, ring);
-    const bool has_tidied = flow_.tidy();
+    const bool has_tidied = flow_.reclaim_some();
     return found.changed || front.skipped > 0 || has_tidied;
   }
 
-  // For a named producer whose predecessor was killed: see SharedQueue. What was claimed in a level that has been
-  // given back since is all published or buried.
+  // For a named producer whose predecessor was killed: see BoundedQueueHandle. What was claimed in a level that has been
+  // given back since is all published or abandoned.
   [[nodiscard]] Outcome settle_producer(ProducerLine& line) noexcept {
     for (int look = 0;; ++look) {
       const Outcome outcome = keeper_.enter_within(lock_limit_ns) ? settle_entered(line) : Outcome::busy;
       if (outcome != Outcome::busy || look == settle_looks) return outcome;
       if (lock_names_a_bystander()) return Outcome::corrupt;
-      const GrowingRecovery::Found found = recover();
+      const GrowingRecovery::RecoveryScan found = recover();
       if (found.unclaimed) return Outcome::corrupt;
-      if (found.adoptable) leave_to_others();
+      if (found.redeliverable) leave_to_others();
       if (!found.changed) nap();
     }
   }
@@ -278,7 +278,7 @@ class GrowingQueue {
   [[nodiscard]] std::uint64_t count_items() noexcept {
     std::uint64_t items = 0;
     if (may_hold_gaps())
-      look_at_everything([&] { items = queueduct::count_items(levels_, true); });
+      with_upkeep_lock([&] { items = queueduct::count_items(levels_, true); });
     else
       items = queueduct::count_items(levels_, false);
     return items;
@@ -286,7 +286,7 @@ class GrowingQueue {
   // What of the dead's will be delivered again. A look at the lines says whether a look at the slots is needed.
   [[nodiscard]] std::uint64_t count_left() noexcept {
     std::uint64_t left = 0;
-    if (recovery_.may_have_left()) look_at_everything([&] { left = recovery_.count_left(); });
+    if (recovery_.may_have_left()) with_upkeep_lock([&] { left = recovery_.count_left(); });
     return left;
   }
   [[nodiscard]] bool may_hold_gaps() const noexcept {
@@ -296,14 +296,14 @@ class GrowingQueue {
 
   [[nodiscard]] std::uint32_t count_alive() const noexcept {
     std::uint32_t alive = 0;
-    for (std::uint32_t line = 0; line < roster_.used(); ++line) alive += roster_.is_alive(line);
+    for (std::uint32_t line = 0; line < participant_table_.used(); ++line) alive += participant_table_.is_alive(line);
     return alive;
   }
 
   void wait_for_items(std::int64_t limit_ns) noexcept {
     if (is_ended()) [[unlikely]] return rest_.wait(items(), [this] { return !may_come_again(); }, limit_ns);
     flow_.calm_if_idle();
-    while (!looks_gettable() && flow_.tidy()) {
+    while (!looks_gettable() && flow_.reclaim_some()) {
     }
     wait_until(
         items(), item_patience_, [this] { return looks_gettable(); }, [] { return true; }, limit_ns);
@@ -316,13 +316,13 @@ class GrowingQueue {
   }
   // Is it worth another try? Who waits for somebody else's sake may have no line.
   [[nodiscard]] bool looks_gettable() const noexcept {
-    SharedLedger ledger;
-    if (!find_ledger(ledger)) return OutsideLook(levels_, file()).looks_gettable();
+    Participant ledger;
+    if (!find_participant(ledger)) return OutsideLook(levels_, file()).looks_gettable();
     return flow_.looks_gettable(look_of(ledger));
   }
   [[nodiscard]] bool looks_puttable(std::uint64_t slots, std::uint64_t resets) const noexcept {
-    SharedLedger ledger;
-    if (!find_ledger(ledger)) return OutsideLook(levels_, file()).looks_puttable(slots, resets);
+    Participant ledger;
+    if (!find_participant(ledger)) return OutsideLook(levels_, file()).looks_puttable(slots, resets);
     return flow_.looks_puttable(look_of(ledger), slots, resets);
   }
 
@@ -331,39 +331,39 @@ class GrowingQueue {
   static constexpr int settle_looks = 50;
   static constexpr std::int64_t lock_limit_ns = 100'000'000;
 
-  [[nodiscard]] LastRings& last_of(SharedLedger ledger) noexcept { return last_[ledger.number()]; }
-  [[nodiscard]] Look look_of(SharedLedger ledger) const noexcept { return Look(roster_.lines()[ledger.number()]); }
+  [[nodiscard]] LastRings& last_of(Participant ledger) noexcept { return last_[ledger.number()]; }
+  [[nodiscard]] ReadGuard look_of(Participant ledger) const noexcept { return ReadGuard(participant_table_.lines()[ledger.number()]); }
   [[nodiscard]] bool is_still_looking() const noexcept {
-    SharedLedger mine;
-    return find_ledger(mine) && look_of(mine).is_at_everything();
+    Participant mine;
+    return find_participant(mine) && look_of(mine).is_at_everything();
   }
 
   // Shut down and empty, and not at once.
   [[nodiscard]] bool is_ended() const noexcept {
-    const Stage now = levels_.stage();
+    const LevelRange now = levels_.stage();
     if (!now.is_shut() || now.is_discarded() || now.read_level() != now.written_level()) return false;
     const GrowingRing ring = levels_.ring(now.read_level(), now);
     const std::uint64_t word = ring.push_position->load(std::memory_order_relaxed);
-    return (word & closed_bit) && FromOpening::position_of(word) == ring.pop_position->load(std::memory_order_relaxed);
+    return (word & closed_bit) && LevelNumbering::position_of(word) == ring.pop_position->load(std::memory_order_relaxed);
   }
 
   // A producer found what only a consumer may take.
   void leave_to_others() noexcept {
-    look_away();
+    drop_guard();
     items().wake_one();
   }
 
   [[nodiscard]] Outcome settle_entered(ProducerLine& line) noexcept {
-    const Stage now = levels_.stage();
+    const LevelRange now = levels_.stage();
     const std::uint64_t position = line.position.load(std::memory_order_relaxed);
     Outcome outcome = Outcome::done;
     bool is_there = progress_of(line).phase != Phase::claimed;
     if (is_there) outcome = settle(levels_.ring(now.written_level(), now), line);  // nothing of it is in: any ring will do
     GrowingRings(levels_).each([&](const GrowingRing& ring) {
-      const std::uint64_t end = FromOpening::position_of(ring.push_position->load(std::memory_order_acquire));
+      const std::uint64_t end = LevelNumbering::position_of(ring.push_position->load(std::memory_order_acquire));
       if (is_there || position < ring.base || position >= end) return;
-      // drained: what was claimed there was published or buried, and may be zeroed by now
-      if (FromOpening::position_of(ring.pop_position->load(std::memory_order_acquire)) == end) return;
+      // drained: what was claimed there was published or abandoned, and may be zeroed by now
+      if (LevelNumbering::position_of(ring.pop_position->load(std::memory_order_acquire)) == end) return;
       is_there = true;
       outcome = settle(ring, line);
     });
@@ -373,11 +373,11 @@ class GrowingQueue {
   }
 
   template <class Join>
-  [[nodiscard]] Roster::Joined join_by(Join join) noexcept {
+  [[nodiscard]] ParticipantTable::Joined join_by(Join join) noexcept {
     fence_for_all::take_part();
     for (int look = 0;; ++look) {
-      const Roster::Joined joined = join_once(join);
-      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_for_good(look)) return joined;
+      const ParticipantTable::Joined joined = join_once(join);
+      if (joined != ParticipantTable::Joined::table_full || look == join_looks || participant_table_.is_full_for_good(look)) return joined;
       (void)keeper_.as_joiner(0, [this] { (void)recovery_.run(); });
       nap();
     }
@@ -385,12 +385,12 @@ class GrowingQueue {
 
   // A line that the dead have left with something in it is had only with the lock, since slots are looked at for it.
   template <class Join>
-  [[nodiscard]] Roster::Joined join_once(Join join) noexcept {
-    Roster::Joined joined = Roster::Joined::table_full;
+  [[nodiscard]] ParticipantTable::Joined join_once(Join join) noexcept {
+    ParticipantTable::Joined joined = ParticipantTable::Joined::table_full;
     const auto join_entered = [&](bool is_entered) {
       joined = join([=, this](std::uint32_t line) {
         keeper_.orphan(line);  // U3
-        return is_entered ? recovery_.bequeath(line) : recovery_.names_nothing(line);
+        return is_entered ? recovery_.hand_over_claims(line) : recovery_.names_nothing(line);
       });
     };
     if (!keeper_.as_joiner(0, [&] { join_entered(true); })) join_entered(false);
@@ -404,14 +404,14 @@ class GrowingQueue {
 
   Levels levels_;
   Upkeep upkeep_;
-  Roster roster_;
+  ParticipantTable participant_table_;
   Producers producers_;
   GrowingRecovery recovery_;
   GrowingKeeper keeper_;
   GrowingFlow<GrowingKeeper> flow_;
   LastRings* last_;  // a participant's each
-  Patience item_patience_;
-  Patience room_patience_;
+  IdleStrategy item_patience_;
+  IdleStrategy room_patience_;
   Rest rest_;
   std::atomic<std::int64_t> last_recovery_ns_{0};
 };

@@ -1,4 +1,4 @@
-// Looks at the memory of a growing queue: who looks says so first, and what is looked at is not given back meanwhile.
+// ReadGuards at the memory of a growing queue: who looks says so first, and what is looked at is not given back meanwhile.
 //
 // Shape      look         announce the stage ─► is it still that one? ─► read slots of its rings ─► over
 //            give back    the level has left the stage ─► a fence for everybody ─► who still looks at an older stage?
@@ -17,7 +17,7 @@
 //
 // Memory orders come in pairs:
 //   V2  announce(): a store, then the load of the stage   with the load of the stage, then those of the lines, in
-//       are_over(): each needs a full fence between the two. Looks are many and givings back are few, so the latter make
+//       are_over(): each needs a full fence between the two. ReadGuards are many and givings back are few, so the latter make
 //       all processors have one (membarrier(2)), and a look keeps only the compiler from swapping.
 //   V4  over(): release   with acquire in are_over(): what was read is read
 #pragma once
@@ -63,13 +63,13 @@ inline void heavy() noexcept {
 }  // namespace fence_for_all
 
 // A participant's look.
-class Look {
+class ReadGuard {
  public:
-  explicit Look(ParticipantLine& line) noexcept : word_(&line.looking) {}
+  explicit ReadGuard(ParticipantLine& line) noexcept : word_(&line.guarded) {}
 
-  [[nodiscard]] static constexpr std::uint64_t word_of(Stage stage) noexcept { return stage.moves() + 1; }
+  [[nodiscard]] static constexpr std::uint64_t word_of(LevelRange stage) noexcept { return stage.moves() + 1; }
 
-  void announce(Stage stage) noexcept {
+  void announce(LevelRange stage) noexcept {
     word_->store(word_of(stage), std::memory_order_relaxed);
     fence_for_all::light();  // V2
     QUEUEDUCT_FAILPOINT("look.announced");
@@ -92,25 +92,25 @@ class Look {
 };
 
 // Within one process: what is given back reads as zeros and costs nothing that was promised to anybody.
-struct NoLook {
-  static void announce(Stage) noexcept {}
+struct NoGuard {
+  static void announce(LevelRange) noexcept {}
   static void over() noexcept {}
 };
 
 // Everybody's looks, for who gives back.
-class Looks {
+class ReadGuards {
  public:
-  // nullptr: there are none, see NoLook.
-  explicit Looks(const Roster* roster) noexcept : roster_(roster) {}
+  // nullptr: there are none, see NoGuard.
+  explicit ReadGuards(const ParticipantTable* participant_table) noexcept : participant_table_(participant_table) {}
 
   // Does nobody alive look at another stage? Asked after `now` was read. Those who do are about to end it, or are
   // stopped, so it is worth a moment. keeps V2
-  [[nodiscard]] bool are_over(Stage now) const noexcept {
-    if (roster_ == nullptr) return true;
+  [[nodiscard]] bool are_over(LevelRange now) const noexcept {
+    if (participant_table_ == nullptr) return true;
     fence_for_all::heavy();
-    for (std::uint32_t line = 0, used = roster_->used(), tries = 0; line < used;) {
-      const std::uint64_t word = roster_->lines()[line].looking.load(std::memory_order_acquire);  // acquire V4
-      if (word == 0 || word == Look::word_of(now) || !roster_->is_alive(line)) {
+    for (std::uint32_t line = 0, used = participant_table_->used(), tries = 0; line < used;) {
+      const std::uint64_t word = participant_table_->lines()[line].guarded.load(std::memory_order_acquire);  // acquire V4
+      if (word == 0 || word == ReadGuard::word_of(now) || !participant_table_->is_alive(line)) {
         ++line;
       } else if (++tries > tries_limit) {
         return false;
@@ -123,7 +123,7 @@ class Looks {
 
  private:
   static constexpr std::uint32_t tries_limit = 16;
-  const Roster* roster_;
+  const ParticipantTable* participant_table_;
 };
 
 }  // namespace queueduct

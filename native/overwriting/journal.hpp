@@ -18,7 +18,7 @@ namespace queueduct {
 
 // What one change makes of the queue.
 struct OverwritingChange {
-  Places places;
+  RingState places;
   std::uint64_t index;  // the message; the capacity: none
   std::uint64_t message_lock;
   std::uint64_t noted_at;  // see OverwritingJournal
@@ -48,10 +48,10 @@ class OverwritingMemory {
   [[nodiscard]] std::atomic<std::uint64_t>* words_of(std::uint64_t index) const noexcept {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(messages_ + index * message_stride(words_));
   }
-  [[nodiscard]] Places places() const noexcept {
-    return Places::unpack(head_->places.load(std::memory_order_relaxed));
+  [[nodiscard]] RingState places() const noexcept {
+    return RingState::unpack(head_->places.load(std::memory_order_relaxed));
   }
-  [[nodiscard]] bool is_sound(Places at) const noexcept { return at.start < capacity_ && at.length <= capacity_; }
+  [[nodiscard]] bool is_sound(RingState at) const noexcept { return at.start < capacity_ && at.length <= capacity_; }
   [[nodiscard]] OverwritingCounts counted() const noexcept { return load(control_->counters); }
   [[nodiscard]] LeaseCounts leases_counted() const noexcept { return load(control_->leases); }
   [[nodiscard]] std::atomic<std::uint64_t>& reading(std::uint32_t line) const noexcept { return readings_[line].word; }
@@ -102,7 +102,7 @@ class OverwritingMemory {
   [[nodiscard]] OverwritingChange journaled() const noexcept {
     constexpr auto relaxed = std::memory_order_relaxed;
     const OverwritingJournal& journal = control_->journal;
-    return {Places::unpack(journal.places.load(relaxed)), journal.index.load(relaxed),
+    return {RingState::unpack(journal.places.load(relaxed)), journal.index.load(relaxed),
             journal.message_lock.load(relaxed),           journal.noted_at.load(relaxed),
             journal.note.load(relaxed),                   load(journal.counters),
             load(journal.leases)};

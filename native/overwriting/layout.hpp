@@ -33,16 +33,16 @@ static_assert(sizeof(PublishedHeader) == 32 && offsetof(PublishedHeader, header_
               offsetof(PublishedHeader, places) == 24);
 
 // Where the queue begins, and how long it is.
-struct Places {
+struct RingState {
   std::uint32_t start;
   std::uint32_t length;
 
   [[nodiscard]] constexpr std::uint64_t packed() const noexcept { return std::uint64_t{length} << 32 | start; }
-  [[nodiscard]] static constexpr Places unpack(std::uint64_t word) noexcept {
+  [[nodiscard]] static constexpr RingState unpack(std::uint64_t word) noexcept {
     return {static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)};
   }
 };
-static_assert(Places{3, 5}.packed() == 0x5'0000'0003);
+static_assert(RingState{3, 5}.packed() == 0x5'0000'0003);
 
 // A message: its lock, then its data, as msg_size words.
 [[nodiscard]] constexpr std::uint64_t message_stride(std::uint64_t words) noexcept { return 8 + 8 * words; }
@@ -106,7 +106,7 @@ struct ReadingLine {
 };
 static_assert(sizeof(ReadingLine) == line_bytes);
 
-// Places on the shelf: how many messages can be on lease at a time.
+// RingState on the shelf: how many messages can be on lease at a time.
 inline constexpr std::uint64_t shelf_least = 4;
 inline constexpr std::uint64_t shelf_most = 65'536;
 inline constexpr std::uint64_t shelf_data_bytes = 4 << 20;  // unless that is less than shelf_least messages

@@ -32,10 +32,10 @@ class OverwritingLease {
   ~OverwritingLease() { let_go(); }
 
   // Before anything else, and again after a fork.
-  [[nodiscard]] Roster::Joined join() noexcept {
-    generation_ = queue_->roster().generation();
-    const Roster::Joined joined = queue_->join_apart(line_);
-    is_joined_ = joined == Roster::Joined::yes;
+  [[nodiscard]] ParticipantTable::Joined join() noexcept {
+    generation_ = queue_->participant_table().generation();
+    const ParticipantTable::Joined joined = queue_->join_apart(line_);
+    is_joined_ = joined == ParticipantTable::Joined::yes;
     is_buried_ = false;
     return joined;
   }
@@ -43,37 +43,37 @@ class OverwritingLease {
   void borrow(std::uint32_t line) noexcept {
     line_ = line;
     is_joined_ = false;
-    generation_ = queue_->roster().generation();
+    generation_ = queue_->participant_table().generation();
     is_buried_ = false;
   }
   // After such a claim: from here on it is a lease.
   void set_apart() noexcept {
     QUEUEDUCT_FAILPOINT("lease.before_set_apart");
     std::uint32_t line = 0;
-    generation_ = queue_->roster().generation();
-    is_joined_ = queue_->roster().set_apart(line) && line == line_;
+    generation_ = queue_->participant_table().generation();
+    is_joined_ = queue_->participant_table().set_apart(line) && line == line_;
     QUEUEDUCT_FAILPOINT("lease.set_apart");
   }
   // Release all of it: the line is the thread's again.
-  void finish(const Shelved* kept, std::uint64_t count) noexcept {
+  void finish(const LeasedMessage* kept, std::uint64_t count) noexcept {
     release(kept, count);
     QUEUEDUCT_FAILPOINT("lease.before_take_back");
-    queue_->roster().take_back(line_);
+    queue_->participant_table().take_back(line_);
     is_joined_ = false;
     forget_holder();
   }
 
   // H4
-  [[nodiscard]] bool is_ours() const noexcept { return is_joined_ && generation_ == queue_->roster().generation(); }
+  [[nodiscard]] bool is_ours() const noexcept { return is_joined_ && generation_ == queue_->participant_table().generation(); }
 
   // Memory for the shelf: 0, or what errno would say. Once it has some it costs a system call.
-  [[nodiscard]] int furnish() noexcept {
-    const OverwritingShelf& shelf = queue_->shelf();
-    const std::uint64_t bytes = round_up(shelf.data_bytes(), page_bytes);  // a touched page needs all of its blocks
-    int error = check_length(queue_->roster().descriptor(), shelf.data_offset() + bytes);
+  [[nodiscard]] int allocate() noexcept {
+    const LeasedMessages& leased_messages = queue_->leased_messages();
+    const std::uint64_t bytes = round_up(leased_messages.data_bytes(), page_bytes);  // a touched page needs all of its blocks
+    int error = check_length(queue_->participant_table().descriptor(), leased_messages.data_offset() + bytes);
     if (error != 0) return error;
     do {
-      error = posix_fallocate(queue_->roster().descriptor(), static_cast<off_t>(shelf.data_offset()),
+      error = posix_fallocate(queue_->participant_table().descriptor(), static_cast<off_t>(leased_messages.data_offset()),
                               static_cast<off_t>(bytes));
     } while (error == EINTR);
     return error;
@@ -81,7 +81,7 @@ class OverwritingLease {
 
   // What is at the front, up to `limit` messages; `count` of them are had, also if the next one was refused.
   // full: there is no place on the shelf. Else as a get.
-  [[nodiscard]] Claim try_claim(Shelved* kept, std::uint64_t limit, std::int64_t limit_ns,
+  [[nodiscard]] Claim try_claim(LeasedMessage* kept, std::uint64_t limit, std::int64_t limit_ns,
                                 std::uint64_t& count) noexcept {
     Claim claim = Claim::done;
     std::uint64_t place = 0;
@@ -95,17 +95,17 @@ class OverwritingLease {
   }
 
   // What the dead have left, and those who gave back; the oldest first.
-  [[nodiscard]] std::uint64_t take_over(Shelved* kept, std::uint64_t limit) noexcept {
+  [[nodiscard]] std::uint64_t take_over(LeasedMessage* kept, std::uint64_t limit) noexcept {
     bury_half();
-    const std::uint64_t count = queue_->shelf().take_over(line_, kept, limit);
+    const std::uint64_t count = queue_->leased_messages().take_over(line_, kept, limit);
     if (count != 0) is_redelivered_ = true;
     if (count != 0) note_holder();
     return count;
   }
 
   // The first `count` of what is held; the rest, if there is one, is given back by let_go(). keeps H3
-  void release(const Shelved* kept, std::uint64_t count) noexcept {
-    for (std::uint64_t i = 0; i < count; ++i) queue_->shelf().release_place(kept[i].place);
+  void release(const LeasedMessage* kept, std::uint64_t count) noexcept {
+    for (std::uint64_t i = 0; i < count; ++i) queue_->leased_messages().release_place(kept[i].place);
     if (count != 0) queue_->shelved().notify_all();
   }
 
@@ -113,7 +113,7 @@ class OverwritingLease {
   void let_go() noexcept {
     if (!is_ours()) return;
     QUEUEDUCT_FAILPOINT("lease.before_let_go");
-    queue_->roster().let_go(line_);
+    queue_->participant_table().let_go(line_);
     QUEUEDUCT_FAILPOINT("lease.let_go");
     is_joined_ = false;
     forget_holder();
@@ -138,13 +138,13 @@ class OverwritingLease {
   }
 
   // `place`: where to look for a free one from.
-  [[nodiscard]] Claim claim_one(Shelved& kept, std::uint64_t place, std::int64_t limit_ns) noexcept {
+  [[nodiscard]] Claim claim_one(LeasedMessage& kept, std::uint64_t place, std::int64_t limit_ns) noexcept {
     OverwritingRing& ring = queue_->ring();
-    OverwritingShelf& shelf = queue_->shelf();
+    LeasedMessages& leased_messages = queue_->leased_messages();
     for (int tries = 0; tries < claim_tries; ++tries) {
       if (ring.looks_empty()) return Claim::empty;
       kept.place = place;
-      if (!shelf.find_free(kept.place)) return Claim::full;
+      if (!leased_messages.find_free(kept.place)) return Claim::full;
       if (const Claim entered = enter(limit_ns); entered != Claim::done) return entered;
       Claimed claimed;
       const Claim claim = ring.claim_kept(line_, kept, claimed);
@@ -155,7 +155,7 @@ class OverwritingLease {
         if (claimed.skipped != 0) queue_->room().notify();
         return claim;
       }
-      ring.copy_out(claimed, shelf.data(kept.place), ring.message_bytes());
+      ring.copy_out(claimed, leased_messages.data(kept.place), ring.message_bytes());
       const bool is_mine = ring.finish_kept(line_, claimed, kept);
       queue_->rest(line_);
       queue_->room().notify();
@@ -165,7 +165,7 @@ class OverwritingLease {
     return Claim::busy;
   }
 
-  // A line's new owner buries what the last one was reading.
+  // A line's new owner abandons what the last one was reading.
   [[nodiscard]] Claim enter(std::int64_t limit_ns) noexcept {
     const Claim entered = queue_->enter(line_, limit_ns);
     if (entered == Claim::done && !is_buried_) {
@@ -175,18 +175,18 @@ class OverwritingLease {
     return entered;
   }
 
-  // If the header cannot be had, the next one who comes to bury does it.
-  void end(const Shelved& kept) noexcept {
+  // If the header cannot be had, the next one who comes to abandon does it.
+  void end(const LeasedMessage& kept) noexcept {
     if (enter(bury_limit_ns) != Claim::done) return;
     queue_->ring().end_place(kept);
     queue_->leave();
     queue_->rest(line_);
   }
 
-  // Places whose filler is gone, or was overtaken, become free. keeps S4
+  // RingState whose filler is gone, or was overtaken, become free. keeps S4
   void bury_half() noexcept {
-    Shelved half{};
-    for (; queue_->shelf().find_half(half.place, half.owner); ++half.place) end(half);
+    LeasedMessage half{};
+    for (; queue_->leased_messages().find_half(half.place, half.owner); ++half.place) end(half);
   }
 
   OverwritingShared* queue_;

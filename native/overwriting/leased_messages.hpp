@@ -22,7 +22,7 @@
 //   P5  filled() and make() of the journal: release   with acquire in word(): the place's position, and its data
 //   P6  release_place(), overtaken(): release         with acquire in word(), by the next filler: who had the place has
 //                                                     read, or written, the last of it. overtaken() by way of the one
-//                                                     who buries it, whose own release is make()'s
+//                                                     who abandons it, whose own release is make()'s
 #pragma once
 
 #include <algorithm>
@@ -32,22 +32,22 @@
 namespace queueduct {
 
 // A message on the shelf.
-struct Shelved {
+struct LeasedMessage {
   std::uint64_t position;
   std::uint64_t place;
   std::uint64_t owner;  // the place's word when it was found
 };
 
-class OverwritingShelf {
+class LeasedMessages {
  public:
-  OverwritingShelf(std::byte* base, const OverwritingOffsets& at, const OverwritingMemory& memory,
-                   const Roster* roster) noexcept
+  LeasedMessages(std::byte* base, const OverwritingOffsets& at, const OverwritingMemory& memory,
+                   const ParticipantTable* participant_table) noexcept
       : words_(reinterpret_cast<std::atomic<std::uint64_t>*>(base + at.shelf_words)),
         positions_(reinterpret_cast<std::atomic<std::uint64_t>*>(base + at.shelf_positions)),
         data_(base + at.shelf_data),
         data_offset_(at.shelf_data),
         memory_(memory),
-        roster_(roster),
+        participant_table_(participant_table),
         places_(shelf_places(memory.capacity(), memory.words())) {}
 
   [[nodiscard]] std::uint64_t places() const noexcept { return places_; }
@@ -88,13 +88,13 @@ class OverwritingShelf {
   // The data is whole, and ours to keep.
   void filled(std::uint64_t place, std::uint32_t line) noexcept {
     QUEUEDUCT_FAILPOINT("shelf.before_filled");
-    words_[place].store(lock_word::of(*roster_, line, LockRole::keeper), std::memory_order_release);  // release P5
+    words_[place].store(lock_word::of(*participant_table_, line, LockRole::keeper), std::memory_order_release);  // release P5
     QUEUEDUCT_FAILPOINT("shelf.filled");
   }
 
   // What was copied there is not the message. keeps S4
-  void overtaken(Shelved& kept, std::uint32_t line) noexcept {
-    kept.owner = lock_word::of(*roster_, line, LockRole::overtaken);
+  void overtaken(LeasedMessage& kept, std::uint32_t line) noexcept {
+    kept.owner = lock_word::of(*participant_table_, line, LockRole::overtaken);
     QUEUEDUCT_FAILPOINT("shelf.before_overtaken");
     words_[kept.place].store(kept.owner, std::memory_order_release);  // release P6: our copy ends before the next begins
     QUEUEDUCT_FAILPOINT("shelf.overtaken");
@@ -108,8 +108,8 @@ class OverwritingShelf {
   }
 
   // What nobody keeps any more, the oldest first and at most so many, is kept by us now.
-  [[nodiscard]] std::uint64_t take_over(std::uint32_t line, Shelved* taken, std::uint64_t limit) noexcept {
-    const std::uint64_t me = lock_word::of(*roster_, line, LockRole::keeper);
+  [[nodiscard]] std::uint64_t take_over(std::uint32_t line, LeasedMessage* taken, std::uint64_t limit) noexcept {
+    const std::uint64_t me = lock_word::of(*participant_table_, line, LockRole::keeper);
     const std::uint64_t left = list_left(taken, limit);
     std::uint64_t count = 0;
     for (std::uint64_t i = 0; i < left; ++i) {
@@ -132,7 +132,7 @@ class OverwritingShelf {
     for (std::uint64_t place = 0, end = used(); place < end; ++place) {
       const std::uint64_t owner = word(place);
       if (!lock_word::has_role(owner, LockRole::keeper)) continue;
-      if (owner != asked) is_alive = lock_word::is_alive(*roster_, asked = owner);
+      if (owner != asked) is_alive = lock_word::is_alive(*participant_table_, asked = owner);
       left += !is_alive;
     }
     return left;
@@ -143,7 +143,7 @@ class OverwritingShelf {
     for (const std::uint64_t end = used(); place < end; ++place) {
       owner = word(place);
       if (is_overtaken(owner)) return true;
-      if (lock_word::has_role(owner, LockRole::filler) && !lock_word::is_alive(*roster_, owner)) return true;
+      if (lock_word::has_role(owner, LockRole::filler) && !lock_word::is_alive(*participant_table_, owner)) return true;
     }
     return false;
   }
@@ -162,7 +162,7 @@ class OverwritingShelf {
     for (std::uint64_t place = 0, end = used(); place < end && count < limit; ++place) {
       const std::uint64_t owner = word(place);
       count += lock_word::has_role(owner, LockRole::keeper) ||
-               (lock_word::has_role(owner, LockRole::filler) && lock_word::is_alive(*roster_, owner));
+               (lock_word::has_role(owner, LockRole::filler) && lock_word::is_alive(*participant_table_, owner));
     }
     return count;
   }
@@ -178,8 +178,8 @@ class OverwritingShelf {
 
  private:
   // Those whose keeper is gone, the oldest so many of them, by position. Few owners are asked for: a lease has one.
-  [[nodiscard]] std::uint64_t list_left(Shelved* left, std::uint64_t limit) const noexcept {
-    const auto is_older = [](const Shelved& one, const Shelved& other) { return one.position < other.position; };
+  [[nodiscard]] std::uint64_t list_left(LeasedMessage* left, std::uint64_t limit) const noexcept {
+    const auto is_older = [](const LeasedMessage& one, const LeasedMessage& other) { return one.position < other.position; };
     std::uint64_t count = 0;
     std::uint64_t living = 0;
     std::uint64_t gone = 0;
@@ -187,11 +187,11 @@ class OverwritingShelf {
       const std::uint64_t owner = word(place);
       if (owner == living || !lock_word::has_role(owner, LockRole::keeper)) continue;
       if (owner != gone) {
-        const bool is_alive = lock_word::is_alive(*roster_, owner);
+        const bool is_alive = lock_word::is_alive(*participant_table_, owner);
         (is_alive ? living : gone) = owner;
         if (is_alive) continue;
       }
-      const Shelved found{position(place), place, owner};
+      const LeasedMessage found{position(place), place, owner};
       if (count < limit) {
         left[count++] = found;
       } else if (is_older(found, left[0])) {  // the latest of them makes way
@@ -211,7 +211,7 @@ class OverwritingShelf {
   std::byte* data_;
   std::uint64_t data_offset_;
   OverwritingMemory memory_;
-  const Roster* roster_;
+  const ParticipantTable* participant_table_;
   std::uint64_t places_;
 };
 

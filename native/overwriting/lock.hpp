@@ -8,7 +8,7 @@
 // Invariants N1  a line has a new tenure with each owner, so a word stands for one participant for good. Whoever is
 //                dead never locks again: a compare-and-swap from its word takes nothing from anybody else.
 //            N2  the header's lock is set by compare-and-swap only, from 0 or from the word of somebody dead.
-//            N4  a participant's line counts its calls (`looking`): odd from before a call asks for the header until it has let
+//            N4  a participant's line counts its calls (`guarded`): odd from before a call asks for the header until it has let
 //                go of header and message, even at rest. So a word that names somebody who was at rest while it stood
 //                there was written by nobody of us: of a message it is as a dead one's, of the header it is corrupt.
 //            N3  a stranger is never found dead, and its word is never changed: it may compare before it clears it.
@@ -19,7 +19,7 @@
 //                    A dead owner stores nothing: the kernel orders its stores before the loss of its file lock.
 //                P7  begin(): release, before the lock's swap, which is a release too   with acquire of both in
 //                    is_bystander(): who is named is at work.  rest(): release   with acquire there: it has let go
-//                a line's new tenure: release in Roster   with the acquire fence in is_left(): what its last owner did.
+//                a line's new tenure: release in ParticipantTable   with the acquire fence in is_left(): what its last owner did.
 #pragma once
 
 #include <sched.h>
@@ -42,13 +42,13 @@ inline constexpr std::uint64_t sleeping = 1 << 15;
 inline constexpr int role_shift = 16;
 static_assert(participants_limit <= 1 << 14);
 
-[[nodiscard]] inline std::uint64_t tenure_of(const Roster& roster, std::uint64_t line) noexcept {
+[[nodiscard]] inline std::uint64_t tenure_of(const ParticipantTable& participant_table, std::uint64_t line) noexcept {
   // relaxed: written when its owner joined; another's new tenure that is not seen yet only delays
-  return roster.lines()[line].tenure.load(std::memory_order_relaxed) & 0x7fff'ffffu;
+  return participant_table.lines()[line].tenure.load(std::memory_order_relaxed) & 0x7fff'ffffu;
 }
 
-[[nodiscard]] inline std::uint64_t of(const Roster& roster, std::uint32_t line, LockRole role) noexcept {
-  return ours | tenure_of(roster, line) << 32 | static_cast<std::uint64_t>(role) << role_shift | line;
+[[nodiscard]] inline std::uint64_t of(const ParticipantTable& participant_table, std::uint32_t line, LockRole role) noexcept {
+  return ours | tenure_of(participant_table, line) << 32 | static_cast<std::uint64_t>(role) << role_shift | line;
 }
 
 [[nodiscard]] constexpr bool is_strangers(std::uint64_t word) noexcept { return word != 0 && !(word & ours); }
@@ -58,41 +58,41 @@ static_assert(participants_limit <= 1 << 14);
 }
 
 // A word of ours that no participant can have written is nobody's.
-[[nodiscard]] inline bool is_alive(const Roster& roster, std::uint64_t word) noexcept {
+[[nodiscard]] inline bool is_alive(const ParticipantTable& participant_table, std::uint64_t word) noexcept {
   if (!(word & ours)) return word != 0;  // keeps N3
   const std::uint64_t line = word & line_mask;
-  if (line >= roster.count() || !roster.is_alive(static_cast<std::uint32_t>(line))) return false;
-  return tenure_of(roster, line) == (word >> 32 & 0x7fff'ffffu);  // keeps N1
+  if (line >= participant_table.count() || !participant_table.is_alive(static_cast<std::uint32_t>(line))) return false;
+  return tenure_of(participant_table, line) == (word >> 32 & 0x7fff'ffffu);  // keeps N1
 }
 
 // The owner of a line is at work, and at rest again. keeps N4
-inline void begin(const Roster& roster, std::uint32_t line) noexcept {
-  std::atomic<std::uint64_t>& calls = roster.lines()[line].looking;
+inline void begin(const ParticipantTable& participant_table, std::uint32_t line) noexcept {
+  std::atomic<std::uint64_t>& calls = participant_table.lines()[line].guarded;
   calls.store(calls.load(std::memory_order_relaxed) | 1, std::memory_order_release);  // release P7
   QUEUEDUCT_FAILPOINT("line.at_work");
 }
-inline void rest(const Roster& roster, std::uint32_t line) noexcept {
-  std::atomic<std::uint64_t>& calls = roster.lines()[line].looking;
+inline void rest(const ParticipantTable& participant_table, std::uint32_t line) noexcept {
+  std::atomic<std::uint64_t>& calls = participant_table.lines()[line].guarded;
   calls.store((calls.load(std::memory_order_relaxed) | 1) + 1, std::memory_order_release);  // release P7
   QUEUEDUCT_FAILPOINT("line.at_rest");
 }
 
 // Does `lock` have `word`, which names somebody alive who is at rest all the while? keeps N4
-[[nodiscard]] inline bool is_bystander(const Roster& roster, const std::atomic<std::uint64_t>& lock,
+[[nodiscard]] inline bool is_bystander(const ParticipantTable& participant_table, const std::atomic<std::uint64_t>& lock,
                                        std::uint64_t word) noexcept {
   const std::uint64_t line = word & line_mask;
-  if (!(word & ours) || line >= roster.count()) return false;
-  const std::uint64_t calls = roster.lines()[line].looking.load(std::memory_order_acquire);
+  if (!(word & ours) || line >= participant_table.count()) return false;
+  const std::uint64_t calls = participant_table.lines()[line].guarded.load(std::memory_order_acquire);
   if (calls & 1 || ((lock.load(std::memory_order_acquire) ^ word) & ~sleeping) != 0) return false;
-  return roster.lines()[line].looking.load(std::memory_order_acquire) == calls;
+  return participant_table.lines()[line].guarded.load(std::memory_order_acquire) == calls;
 }
 
 // Is whoever is named in `word`, which was read from `lock`, gone, or was never there? Then `word` is what it left there: it may have let go
 // of the lock, and died or ended, after we had read it.
-[[nodiscard]] inline bool is_left(const Roster& roster, const std::atomic<std::uint64_t>& lock,
+[[nodiscard]] inline bool is_left(const ParticipantTable& participant_table, const std::atomic<std::uint64_t>& lock,
                                   std::uint64_t& word) noexcept {
   QUEUEDUCT_FAILPOINT("message.before_question");
-  if (is_alive(roster, word) && !is_bystander(roster, lock, word)) return false;
+  if (is_alive(participant_table, word) && !is_bystander(participant_table, lock, word)) return false;
   std::atomic_thread_fence(std::memory_order_acquire);
   word = lock.load(std::memory_order_acquire);
   return true;
@@ -113,19 +113,19 @@ class HeaderLock {
   }
 
   // no: limit_ns has passed, or a signal came. corrupt: it names us, or somebody at rest: it would never be free.
-  [[nodiscard]] Locked lock(std::uint64_t me, const Roster& roster, std::int64_t limit_ns) noexcept {
+  [[nodiscard]] Locked lock(std::uint64_t me, const ParticipantTable& participant_table, std::int64_t limit_ns) noexcept {
     if (spin(me)) return Locked::yes;
     const std::int64_t end = monotonic_ns() + limit_ns;
     for (int look = 0;; ++look) {
       std::uint64_t seen = word_->load(std::memory_order_relaxed);
       if ((seen & ~lock_word::sleeping) == me) return Locked::corrupt;
-      if (seen == 0 || !lock_word::is_alive(roster, seen)) {
+      if (seen == 0 || !lock_word::is_alive(participant_table, seen)) {
         QUEUEDUCT_FAILPOINT("header.before_take_over");
         // others may sleep too: whoever woke us has cleared their mark
         if (take(seen, me | lock_word::sleeping)) return Locked::yes;
         continue;
       }
-      if (lock_word::is_bystander(roster, *word_, seen)) return Locked::corrupt;
+      if (lock_word::is_bystander(participant_table, *word_, seen)) return Locked::corrupt;
       const std::int64_t left = end - monotonic_ns();
       if (left <= 0) return Locked::no;
       if (look < yields) {

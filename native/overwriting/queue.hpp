@@ -13,62 +13,62 @@ class OverwritingShared {
   OverwritingShared(std::byte* base, const OverwritingOffsets& at, std::uint64_t capacity, std::uint64_t words,
                     std::uint32_t participants, int lock_fd, Identity identity) noexcept
       : control_(reinterpret_cast<OverwritingControl*>(base + at.control)),
-        roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
+        participant_table_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
                 &control_->participants_used, identity),
-        shelf_(base, at, OverwritingMemory(base, at, capacity, words, participants), &roster_),
-        ring_(OverwritingMemory(base, at, capacity, words, participants), shelf_, &roster_),
+        leased_messages_(base, at, OverwritingMemory(base, at, capacity, words, participants), &participant_table_),
+        ring_(OverwritingMemory(base, at, capacity, words, participants), leased_messages_, &participant_table_),
         lock_(&ring_.header_lock()) {}
 
   OverwritingShared(const OverwritingShared&) = delete;
   OverwritingShared& operator=(const OverwritingShared&) = delete;
 
   [[nodiscard]] OverwritingRing& ring() noexcept { return ring_; }
-  [[nodiscard]] OverwritingShelf& shelf() noexcept { return shelf_; }
+  [[nodiscard]] LeasedMessages& leased_messages() noexcept { return leased_messages_; }
   [[nodiscard]] OverwritingControl& control() const noexcept { return *control_; }
-  [[nodiscard]] Roster& roster() noexcept { return roster_; }
+  [[nodiscard]] ParticipantTable& participant_table() noexcept { return participant_table_; }
   [[nodiscard]] Event items() const noexcept { return Event(&control_->items.word); }
   [[nodiscard]] Event room() const noexcept { return Event(&control_->room.word); }
   [[nodiscard]] Event copied() const noexcept { return Event(&control_->copied.word); }
   [[nodiscard]] Event shelved() const noexcept { return Event(&control_->shelved.word); }
 
   [[nodiscard]] bool find_line(std::uint32_t& line) const noexcept {
-    const std::uint32_t mine = roster_.mine_plus_one();
+    const std::uint32_t mine = participant_table_.mine_plus_one();
     line = mine - 1;
     return mine != 0;
   }
 
-  // A line's new owner buries what the last one was reading. If the header cannot be had, its first get does.
-  [[nodiscard]] Roster::Joined join() noexcept {
+  // A line's new owner abandons what the last one was reading. If the header cannot be had, its first get does.
+  [[nodiscard]] ParticipantTable::Joined join() noexcept {
     std::uint32_t line;
-    const Roster::Joined joined = patiently([&] { return roster_.join([](std::uint32_t) { return true; }); });
-    if (joined != Roster::Joined::yes || !find_line(line)) return joined;
+    const ParticipantTable::Joined joined = patiently([&] { return participant_table_.join([](std::uint32_t) { return true; }); });
+    if (joined != ParticipantTable::Joined::yes || !find_line(line)) return joined;
     if (enter(line, join_limit_ns) != Claim::done) return joined;
     ring_.bury_reading(line);
     lock_.unlock();
-    lock_word::rest(roster_, line);
+    lock_word::rest(participant_table_, line);
     return joined;
   }
 
   // A line that is no thread's.
-  [[nodiscard]] Roster::Joined join_apart(std::uint32_t& line) noexcept {
-    return patiently([&] { return roster_.join_apart([](std::uint32_t) { return true; }, line); });
+  [[nodiscard]] ParticipantTable::Joined join_apart(std::uint32_t& line) noexcept {
+    return patiently([&] { return participant_table_.join_apart([](std::uint32_t) { return true; }, line); });
   }
 
   // done: the header is ours, and whatever its last owner had begun is made. Then the line is at work until rest().
   [[nodiscard]] Claim enter(std::uint32_t line, std::int64_t limit_ns) noexcept {
-    lock_word::begin(roster_, line);
-    const std::uint64_t me = lock_word::of(roster_, line, LockRole::header);
-    const HeaderLock::Locked locked = lock_.lock(me, roster_, limit_ns);
+    lock_word::begin(participant_table_, line);
+    const std::uint64_t me = lock_word::of(participant_table_, line, LockRole::header);
+    const HeaderLock::Locked locked = lock_.lock(me, participant_table_, limit_ns);
     if (locked == HeaderLock::Locked::yes) [[likely]] {
       if (ring_.settle()) [[likely]] return Claim::done;
       lock_.unlock();
     }
-    lock_word::rest(roster_, line);
+    lock_word::rest(participant_table_, line);
     return locked == HeaderLock::Locked::no ? Claim::locked : Claim::corrupt;
   }
   void leave() noexcept { lock_.unlock(); }
   // After leave(), and after what was claimed is let go.
-  void rest(std::uint32_t line) noexcept { lock_word::rest(roster_, line); }
+  void rest(std::uint32_t line) noexcept { lock_word::rest(participant_table_, line); }
 
   // What a call saw, and at which position: told to those who want to know.
   enum class Saw : std::uint8_t { put, taken, lost, nothing };
@@ -139,7 +139,7 @@ class OverwritingShared {
   }
 
   // Without a lock: there is nothing at this moment, and it is not shut down.
-  [[nodiscard]] bool looks_empty() const noexcept { return ring_.looks_empty() && shelf_.used() == 0; }
+  [[nodiscard]] bool looks_empty() const noexcept { return ring_.looks_empty() && leased_messages_.used() == 0; }
 
   void shut_down(bool immediate) noexcept {
     QUEUEDUCT_FAILPOINT("shutdown.before");
@@ -153,7 +153,7 @@ class OverwritingShared {
   // Of a queue that is shut down and empty: is anything on lease that may come back, and that the caller may wait for?
   // A message is in the queue or on the shelf (S1), and stays in its place there until it is released (O1, O2).
   [[nodiscard]] bool may_come_again() noexcept {
-    return !ring_.is_discarded() && !rest_.has_this_thread_any() && shelf_.count_kept(1) != 0;  // O3
+    return !ring_.is_discarded() && !rest_.has_this_thread_any() && leased_messages_.count_kept(1) != 0;  // O3
   }
   [[nodiscard]] Rest& rest() noexcept { return rest_; }
   void wake_the_rest() noexcept {
@@ -192,13 +192,13 @@ class OverwritingShared {
   void wait_for_shelf(std::int64_t limit_ns) noexcept {
     const std::uint32_t ticket = shelved().announce();
     std::uint64_t place = 0;
-    if (shelf_.find_free(place) || control_->closed.load(std::memory_order_relaxed) & closed_to_gets) return;  // W1
+    if (leased_messages_.find_free(place) || control_->closed.load(std::memory_order_relaxed) & closed_to_gets) return;  // W1
     shelved().park_for_all(ticket, limit_ns < park_limit_ns ? limit_ns : park_limit_ns);
   }
 
   [[nodiscard]] std::uint32_t count_alive() const noexcept {
     std::uint32_t alive = 0;
-    for (std::uint32_t line = 0; line < roster_.used(); ++line) alive += roster_.is_alive(line);
+    for (std::uint32_t line = 0; line < participant_table_.used(); ++line) alive += participant_table_.is_alive(line);
     return alive;
   }
 
@@ -243,10 +243,10 @@ class OverwritingShared {
   }
 
   [[nodiscard, gnu::noinline]] bool get_left(std::uint32_t line, void* to, std::uint64_t bytes) noexcept {
-    Shelved left;
-    if (shelf_.used() == 0 || ring_.is_discarded() || shelf_.take_over(line, &left, 1) == 0) return false;
-    std::memcpy(to, shelf_.data(left.place), bytes);
-    shelf_.release_place(left.place);
+    LeasedMessage left;
+    if (leased_messages_.used() == 0 || ring_.is_discarded() || leased_messages_.take_over(line, &left, 1) == 0) return false;
+    std::memcpy(to, leased_messages_.data(left.place), bytes);
+    leased_messages_.release_place(left.place);
     shelved().notify_all();
     wake_the_rest();
     return true;
@@ -254,23 +254,23 @@ class OverwritingShared {
 
   // A table is full of the living or not at all: somebody may just look at a line, and keep us out for that moment.
   template <class Join>
-  [[nodiscard]] Roster::Joined patiently(Join join) noexcept {
+  [[nodiscard]] ParticipantTable::Joined patiently(Join join) noexcept {
     for (int look = 0;; ++look) {
-      const Roster::Joined joined = join();
-      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_for_good(look)) return joined;
+      const ParticipantTable::Joined joined = join();
+      if (joined != ParticipantTable::Joined::table_full || look == join_looks || participant_table_.is_full_for_good(look)) return joined;
       const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
       nanosleep(&moment, nullptr);
     }
   }
 
   OverwritingControl* control_;
-  Roster roster_;
-  OverwritingShelf shelf_;
+  ParticipantTable participant_table_;
+  LeasedMessages leased_messages_;
   OverwritingRing ring_;
   HeaderLock lock_;
-  Patience item_patience_;
-  Patience room_patience_;
-  Patience copy_patience_;
+  IdleStrategy item_patience_;
+  IdleStrategy room_patience_;
+  IdleStrategy copy_patience_;
   Rest rest_;
 };
 

@@ -46,13 +46,13 @@ struct Claimed {
 
 class OverwritingRing {
  public:
-  OverwritingRing(const OverwritingMemory& memory, const OverwritingShelf& shelf, const Roster* roster) noexcept
+  OverwritingRing(const OverwritingMemory& memory, const LeasedMessages& leased_messages, const ParticipantTable* participant_table) noexcept
       : memory_(memory),
-        shelf_(shelf),
+        leased_messages_(leased_messages),
         control_(&memory.control()),
         capacity_(memory.capacity()),
         words_(memory.words()),
-        roster_(roster) {}
+        participant_table_(participant_table) {}
 
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::uint64_t message_bytes() const noexcept { return words_ * 8; }
@@ -60,7 +60,7 @@ class OverwritingRing {
   [[nodiscard]] std::atomic<std::uint64_t>& message_lock(std::uint64_t index) const noexcept {
     return *words_of(index);
   }
-  [[nodiscard]] Places places() const noexcept { return memory_.places(); }
+  [[nodiscard]] RingState places() const noexcept { return memory_.places(); }
   // Under the header's lock, before anything else. False: the journal makes no sense.
   [[nodiscard]] bool settle() noexcept { return memory_.settle(); }
 
@@ -68,7 +68,7 @@ class OverwritingRing {
   // memory costs a fifth of the put.
   [[nodiscard, gnu::always_inline]] Claim claim_put(std::uint32_t line, bool may_overwrite, Claimed& claimed) noexcept {
     if (control_->closed.load(std::memory_order_relaxed) & closed_to_puts) return Claim::closed;
-    Places at = places();
+    RingState at = places();
     if (!is_sound(at)) return Claim::corrupt;
     const bool is_full = at.length == capacity_;
     claimed.index = is_full ? at.start : wrapped(std::uint64_t{at.start} + at.length);
@@ -76,7 +76,7 @@ class OverwritingRing {
     const bool is_readers = lock_word::has_role(seen, LockRole::reader);
     bool is_dead = false;
     if (seen != 0 && !(is_readers && may_overwrite)) {
-      if (!lock_word::is_left(*roster_, message_lock(claimed.index), seen))
+      if (!lock_word::is_left(*participant_table_, message_lock(claimed.index), seen))
         return is_readers ? Claim::full : Claim::busy;  // keeps I3
       is_dead = seen != 0;
     }
@@ -92,29 +92,29 @@ class OverwritingRing {
       at.start = wrapped(std::uint64_t{at.start} + 1);
     else
       ++at.length;
-    claimed.lock = lock_word::of(*roster_, line, LockRole::writer);
+    claimed.lock = lock_word::of(*participant_table_, line, LockRole::writer);
     memory_.commit({at, claimed.index, claimed.lock, 0, 0, counts});
     return Claim::done;
   }
 
   // Under the header's lock: the oldest message that is whole, locked and out of the queue.
   [[nodiscard, gnu::always_inline]] Claim claim_get(std::uint32_t line, Claimed& claimed) noexcept {
-    return claim_oldest(line, claimed, [&](Places, const OverwritingCounts&) noexcept {
+    return claim_oldest(line, claimed, [&](RingState, const OverwritingCounts&) noexcept {
       return Note{memory_.noted_at_line(line), without_the_dead(line) | is_reading, {}};
     });
   }
 
   // The same, on its way to a place on the shelf. full: that place is another's by now.
-  [[nodiscard]] Claim claim_kept(std::uint32_t line, Shelved& kept, Claimed& claimed) noexcept {
-    if (shelf_.word(kept.place) != 0) return Claim::full;
-    kept.owner = lock_word::of(*roster_, line, LockRole::filler);
-    return claim_oldest(line, claimed, [&](Places at, const OverwritingCounts& counts) noexcept {
+  [[nodiscard]] Claim claim_kept(std::uint32_t line, LeasedMessage& kept, Claimed& claimed) noexcept {
+    if (leased_messages_.word(kept.place) != 0) return Claim::full;
+    kept.owner = lock_word::of(*participant_table_, line, LockRole::filler);
+    return claim_oldest(line, claimed, [&](RingState at, const OverwritingCounts& counts) noexcept {
       LeaseCounts leases = memory_.leases_counted();
       // keeps I7: without strangers this is how many were put before it, and never less than next_position
       const std::uint64_t before = counts.puts > at.length ? counts.puts - at.length : 0;
       kept.position = before > leases.next_position ? before : leases.next_position;
       leases.next_position = kept.position + 1;
-      shelf_.address(kept.place, kept.position);
+      leased_messages_.address(kept.place, kept.position);
       return Note{memory_.noted_at_place(kept.place), kept.owner, leases};  // keeps S1
     });
   }
@@ -177,22 +177,22 @@ class OverwritingRing {
   }
 
   // The same for a place on the shelf; after False the place is to be ended.
-  [[nodiscard]] bool finish_kept(std::uint32_t line, const Claimed& claimed, Shelved& kept) noexcept {
+  [[nodiscard]] bool finish_kept(std::uint32_t line, const Claimed& claimed, LeasedMessage& kept) noexcept {
     const bool is_mine = unlock_read(claimed);
     if (is_mine)
-      shelf_.filled(kept.place, line);
+      leased_messages_.filled(kept.place, line);
     else
-      shelf_.overtaken(kept, line);
+      leased_messages_.overtaken(kept, line);
     return is_mine;
   }
 
   // Under the header's lock: what was claimed for this place never came to be there.
-  void end_place(const Shelved& kept) noexcept {
-    if (shelf_.word(kept.place) != kept.owner) return;  // somebody else has done it
+  void end_place(const LeasedMessage& kept) noexcept {
+    if (leased_messages_.word(kept.place) != kept.owner) return;  // somebody else has done it
     OverwritingCounts counts = memory_.counted();
     LeaseCounts leases = memory_.leases_counted();
     --counts.taken;
-    ++(OverwritingShelf::is_overtaken(kept.owner) ? counts.dropped : leases.lost);
+    ++(LeasedMessages::is_overtaken(kept.owner) ? counts.dropped : leases.lost);
     memory_.commit({places(), capacity_, 0, memory_.noted_at_place(kept.place), 0, counts, leases});  // keeps S4
   }
 
@@ -200,7 +200,7 @@ class OverwritingRing {
   void bury_reading(std::uint32_t line) noexcept {
     QUEUEDUCT_FAILPOINT("reading.before_bury");
     memory_.reading(line).store(without_the_dead(line), std::memory_order_relaxed);
-    QUEUEDUCT_FAILPOINT("reading.buried");
+    QUEUEDUCT_FAILPOINT("reading.abandoned");
   }
 
   struct Fates {
@@ -212,19 +212,19 @@ class OverwritingRing {
     const OverwritingCounts counts = memory_.counted();
     std::uint64_t lost = 0;
     std::uint64_t overwritten = 0;
-    shelf_.count_half(lost, overwritten);
-    for (std::uint32_t line = 0; line < roster_->used(); ++line) {
+    leased_messages_.count_half(lost, overwritten);
+    for (std::uint32_t line = 0; line < participant_table_->used(); ++line) {
       const std::uint64_t word = memory_.reading(line).load(std::memory_order_relaxed);
       overwritten += (word >> 1) & overwritten_mask;
       lost += word >> lost_shift;
-      lost += (word & is_reading) && !roster_->is_alive(line);
+      lost += (word & is_reading) && !participant_table_->is_alive(line);
     }
     return {counts.puts, counts.taken - overwritten - lost, counts.dropped + overwritten, counts.torn,
             memory_.leases_counted().lost + lost};
   }
 
   [[nodiscard]] std::uint32_t index_of_next_put() const noexcept {
-    const Places at = places();
+    const RingState at = places();
     if (!is_sound(at)) return 0;
     return at.length == capacity_ ? at.start : wrapped(std::uint64_t{at.start} + at.length);
   }
@@ -249,7 +249,7 @@ class OverwritingRing {
   }
   [[nodiscard]] bool looks_gettable() const noexcept {
     const std::uint32_t closed = control_->closed.load(std::memory_order_relaxed);
-    const Places at = places();
+    const RingState at = places();
     if (at.length == 0 || closed & closed_to_gets) return closed != 0;
     return !is_sound(at) || !is_being_written(at.start);
   }
@@ -265,7 +265,7 @@ class OverwritingRing {
   static constexpr std::uint64_t overwritten_mask = (std::uint64_t{1} << 43) - 1;
   static constexpr int lost_shift = 44;
 
-  [[nodiscard]] bool is_sound(Places at) const noexcept { return memory_.is_sound(at); }
+  [[nodiscard]] bool is_sound(RingState at) const noexcept { return memory_.is_sound(at); }
   [[nodiscard]] std::uint32_t wrapped(std::uint64_t index) const noexcept {
     return static_cast<std::uint32_t>(index < capacity_ ? index : index - capacity_);
   }
@@ -292,15 +292,15 @@ class OverwritingRing {
     for (;;) {
       const std::uint32_t closed = control_->closed.load(std::memory_order_relaxed);
       if (closed & closed_to_gets) return Claim::closed;
-      Places at = places();
+      RingState at = places();
       if (!is_sound(at)) return Claim::corrupt;
       OverwritingCounts counts = memory_.counted();
       claimed.position = counts.puts - at.length;
       if (at.length == 0) return closed != 0 ? Claim::closed : Claim::empty;
       claimed.index = at.start;
       std::uint64_t seen = message_lock(at.start).load(std::memory_order_acquire);  // acquire P2
-      if (seen != 0 && !lock_word::is_left(*roster_, message_lock(at.start), seen)) return Claim::busy;
-      const Places before = at;
+      if (seen != 0 && !lock_word::is_left(*participant_table_, message_lock(at.start), seen)) return Claim::busy;
+      const RingState before = at;
       at.start = wrapped(std::uint64_t{at.start} + 1);
       --at.length;
       if (lock_word::has_role(seen, LockRole::writer)) {  // keeps I5
@@ -312,7 +312,7 @@ class OverwritingRing {
       }
       const Note noted = note(before, counts);
       ++counts.taken;
-      claimed.lock = lock_word::of(*roster_, line, LockRole::reader);
+      claimed.lock = lock_word::of(*participant_table_, line, LockRole::reader);
       memory_.commit({at, claimed.index, claimed.lock, noted.at, noted.word, counts, noted.leases});
       return Claim::done;
     }
@@ -330,11 +330,11 @@ class OverwritingRing {
   }
 
   OverwritingMemory memory_;
-  OverwritingShelf shelf_;
+  LeasedMessages leased_messages_;
   OverwritingControl* control_;
   std::uint64_t capacity_;
   std::uint64_t words_;
-  const Roster* roster_;
+  const ParticipantTable* participant_table_;
 };
 
 }  // namespace queueduct

@@ -3,7 +3,7 @@
 // Shape      the lines: intents, and what earlier owners left ─► positions of a ring ─► generations of its slots
 // Roles      anybody asks. Who changes slots for what is found here is in bounded_recovery.hpp.
 // Invariants B1  the positions are read before the lines: who claimed what they cover has declared it (L1).
-//            A1  of slots that are judged, the generations are read before the lines: what is claimed or adopted in
+//            A1  of slots that are judged, the generations are read before the lines: what is claimed or redelivered in
 //                between has another generation by then (B3).
 //            A2  a line's intent is read before what it has inherited: a dead one's intent is forgotten only when it is
 //                settled, or was written down as inherited first. So what is held is seen to be named.
@@ -64,7 +64,7 @@ class BasicClaims {
  public:
   using Ring = typename Rings::Ring;
 
-  BasicClaims(Rings rings, Roster& roster) noexcept : rings_(rings), roster_(roster) {}
+  BasicClaims(Rings rings, ParticipantTable& participant_table) noexcept : rings_(rings), participant_table_(participant_table) {}
 
   // How many items consumers have claimed and not given back: on lease, in a get that is not over, or left by the dead;
   // at most `limit`. A snapshot, as the next one; where memory comes and goes the caller keeps it meanwhile.
@@ -98,7 +98,7 @@ class BasicClaims {
 
   // Is the slot of p, which a consumer has claimed, not given back yet?
   [[nodiscard]] static bool is_held(std::uint64_t seen, std::uint64_t p) noexcept {
-    return seen == generation::published(p) || seen == generation::tombstone(p) || generation::is_adopted(seen, p);
+    return seen == generation::published(p) || seen == generation::tombstone(p) || generation::is_redelivered(seen, p);
   }
 
   // Is nothing outstanding that this line names? Asked with the line's lock held, so its owner is dead
@@ -113,14 +113,14 @@ class BasicClaims {
   };
 
   [[nodiscard]] const Rings& rings() const noexcept { return rings_; }
-  [[nodiscard]] Roster& roster() const noexcept { return roster_; }
+  [[nodiscard]] ParticipantTable& participant_table() const noexcept { return participant_table_; }
 
   [[nodiscard]] Intent read_intent(std::uint32_t line) const noexcept {
     // acquire L2: if the owner has gone on, its slots' generations are seen too
-    return Intent::unpack(roster_.lines()[line].intent.load(std::memory_order_acquire));
+    return Intent::unpack(participant_table_.lines()[line].intent.load(std::memory_order_acquire));
   }
   [[nodiscard]] Intent read_inherited(std::uint32_t line) const noexcept {
-    return Intent::unpack(roster_.lines()[line].inherited.load(std::memory_order_acquire));
+    return Intent::unpack(participant_table_.lines()[line].inherited.load(std::memory_order_acquire));
   }
 
   // Does it name anything?
@@ -129,7 +129,7 @@ class BasicClaims {
   // What of it may be in this ring; `limit` is the ring's own position of that side. Of several rings an intent that
   // names all that two pops named may begin in one and end in another; and what has left a ring is not in question:
   // what is a lap behind, what belongs to an earlier opening, and of a push what was popped, since that was published
-  // or buried, and its slot may be zeroed by now.
+  // or abandoned, and its slot may be zeroed by now.
   [[nodiscard]] static Positions positions_in(const Ring& ring, Intent intent, std::uint64_t limit) noexcept {
     const std::uint64_t first = whole_position(intent, limit);
     std::uint64_t begin = first > ring.first_position() ? first : ring.first_position();
@@ -166,12 +166,12 @@ class BasicClaims {
       stretch.seen[i] = ring.generation_of(begin + i).load(std::memory_order_acquire);
     for (std::uint64_t& named : stretch.named) named = 0;
     QUEUEDUCT_FAILPOINT("recover.read_generations");
-    const std::uint32_t used = roster_.used();
+    const std::uint32_t used = participant_table_.used();
     for (std::uint32_t line = 0; line < used; ++line) {
       const Intent intent = read_intent(line);
       if (intent.side != side) continue;
       const Span part = stretch.part_of(intent);
-      if (part.slots != 0 && roster_.is_alive(line)) stretch.name(part);
+      if (part.slots != 0 && participant_table_.is_alive(line)) stretch.name(part);
     }
   }
 
@@ -181,10 +181,10 @@ class BasicClaims {
   // Calls use(intent, is_left) for each pop that a line names; is_left(): nobody alive named it there. keeps A2
   template <class Use>
   void each_pop(Use use) const noexcept {
-    const std::uint32_t used = roster_.used();
+    const std::uint32_t used = participant_table_.used();
     for (std::uint32_t line = 0; line < used; ++line) {
       const Intent intent = read_intent(line);
-      if (intent.side == Side::pop && is_meant(intent)) use(intent, [this, line] { return !roster_.is_alive(line); });
+      if (intent.side == Side::pop && is_meant(intent)) use(intent, [this, line] { return !participant_table_.is_alive(line); });
       const Intent inherited = read_inherited(line);
       if (inherited.side == Side::pop && is_meant(inherited)) use(inherited, [] { return true; });
     }
@@ -244,7 +244,7 @@ class BasicClaims {
   }
 
   Rings rings_;
-  Roster& roster_;
+  ParticipantTable& participant_table_;
 };
 
 }  // namespace queueduct

@@ -1,6 +1,6 @@
 // A lease on a queue of rings: items that are claimed and copied, and given back only when their holder says so.
 //
-// Shape      claim or adopt ─► copy ─► … the holder works …─┬─► release all ─► clear the line, let it go
+// Shape      claim or redeliver ─► copy ─► … the holder works …─┬─► release all ─► clear the line, let it go
 //                                                           ├─► release some, let the line go as it is
 //                                                           └─► killed
 //            All that one lease holds is in one ring.
@@ -32,36 +32,36 @@ class RingLease {
   virtual ~RingLease() = default;
 
   // Before anything else, and again after a fork.
-  [[nodiscard]] virtual Roster::Joined join() noexcept = 0;
+  [[nodiscard]] virtual ParticipantTable::Joined join() noexcept = 0;
   // H4
   [[nodiscard]] virtual bool is_ours() const noexcept = 0;
 
   // For a get (H5): claim with the calling thread's line instead. Again after whatever may have forked.
-  virtual void borrow(SharedLedger ledger) noexcept = 0;
+  virtual void borrow(Participant ledger) noexcept = 0;
   // After such a claim: from here on it is a lease.
   virtual void set_apart() noexcept = 0;
   // Release all of it: the line is the thread's again.
-  virtual void finish(const Adopted* items, std::uint64_t count) noexcept = 0;
+  virtual void finish(const Redelivered* items, std::uint64_t count) noexcept = 0;
 
   // What is at the front, up to `limit` items. done with a count of 0: somebody else was faster, try again.
-  [[nodiscard]] virtual Outcome try_claim(Adopted* items, std::uint64_t limit, std::uint64_t& count,
+  [[nodiscard]] virtual Outcome try_claim(Redelivered* items, std::uint64_t limit, std::uint64_t& count,
                                           std::uint64_t& skipped) noexcept = 0;
   struct Inherited {
-    bool changed = false;    // as of a Recovery::Found
+    bool changed = false;    // as of a Recovery::RecoveryScan
     bool unclaimed = false;
     std::uint64_t count = 0;  // items that are ours now
   };
   // What the dead had, up to `limit` items.
-  [[nodiscard]] virtual Inherited try_inherit(Adopted* items, std::uint64_t limit) noexcept = 0;
+  [[nodiscard]] virtual Inherited try_inherit(Redelivered* items, std::uint64_t limit) noexcept = 0;
 
-  virtual void copy_out(const Adopted& item, void* to, std::uint64_t bytes) const noexcept = 0;
+  virtual void copy_out(const Redelivered& item, void* to, std::uint64_t bytes) const noexcept = 0;
 
   // The first `count` of what is held; the rest, if there is one, is given back by let_go(). keeps H3
-  virtual void release(const Adopted* items, std::uint64_t count, bool is_all) noexcept = 0;
+  virtual void release(const Redelivered* items, std::uint64_t count, bool is_all) noexcept = 0;
   // keeps H1, H2: after this the line is anybody's, with what it names
   virtual void let_go() noexcept = 0;
 
-  [[nodiscard]] bool is_adopted() const noexcept { return is_adopted_; }
+  [[nodiscard]] bool is_redelivered() const noexcept { return is_redelivered_; }
   [[nodiscard]] std::uint32_t line() const noexcept { return ledger_.number(); }
 
  protected:
@@ -69,8 +69,8 @@ class RingLease {
   RingLease(const RingLease&) = delete;
   RingLease& operator=(const RingLease&) = delete;
 
-  SharedLedger ledger_;
-  bool is_adopted_ = false;
+  Participant ledger_;
+  bool is_redelivered_ = false;
 };
 
 template <class Queue>
@@ -82,37 +82,37 @@ class BasicLease final : public RingLease {
   explicit BasicLease(Queue& queue) noexcept : queue_(&queue) {}
   ~BasicLease() override { end(); }
 
-  [[nodiscard]] Roster::Joined join() noexcept override {
-    generation_ = queue_->roster().generation();
-    const Roster::Joined joined = queue_->join_apart(ledger_);
-    is_joined_ = joined == Roster::Joined::yes;
+  [[nodiscard]] ParticipantTable::Joined join() noexcept override {
+    generation_ = queue_->participant_table().generation();
+    const ParticipantTable::Joined joined = queue_->join_apart(ledger_);
+    is_joined_ = joined == ParticipantTable::Joined::yes;
     return joined;
   }
-  [[nodiscard]] bool is_ours() const noexcept override { return is_joined_ && generation_ == queue_->roster().generation(); }
+  [[nodiscard]] bool is_ours() const noexcept override { return is_joined_ && generation_ == queue_->participant_table().generation(); }
 
-  void borrow(SharedLedger ledger) noexcept override {
+  void borrow(Participant ledger) noexcept override {
     ledger_ = ledger;
     is_joined_ = false;
-    generation_ = queue_->roster().generation();
+    generation_ = queue_->participant_table().generation();
   }
   void set_apart() noexcept override {
     QUEUEDUCT_FAILPOINT("lease.before_set_apart");
     std::uint32_t line = 0;
-    generation_ = queue_->roster().generation();
-    is_joined_ = queue_->roster().set_apart(line) && line == ledger_.number();
+    generation_ = queue_->participant_table().generation();
+    is_joined_ = queue_->participant_table().set_apart(line) && line == ledger_.number();
     QUEUEDUCT_FAILPOINT("lease.set_apart");
   }
-  void finish(const Adopted* items, std::uint64_t count) noexcept override {
+  void finish(const Redelivered* items, std::uint64_t count) noexcept override {
     release_items(items, count);
     ledger_.clear();
     QUEUEDUCT_FAILPOINT("lease.before_take_back");
-    queue_->roster().take_back(ledger_.number());
+    queue_->participant_table().take_back(ledger_.number());
     is_joined_ = false;
     queue_->after_release(ring_);
     forget_holder();
   }
 
-  [[nodiscard]] Outcome try_claim(Adopted* items, std::uint64_t limit, std::uint64_t& count,
+  [[nodiscard]] Outcome try_claim(Redelivered* items, std::uint64_t limit, std::uint64_t& count,
                                   std::uint64_t& skipped) noexcept override {
     count = 0;
     Peeked peeked;
@@ -122,35 +122,35 @@ class BasicLease final : public RingLease {
     const std::uint64_t first = peeked.span.position;
     items[0] = {peeked.span, peeked.bytes, 0};
     std::uint64_t found = 1;
-    (void)queue_->look_on(ledger_, ring_, [&] { found = list_front(items, limit, peeked); });
+    (void)queue_->with_guard(ledger_, ring_, [&] { found = list_front(items, limit, peeked); });
     const Span last = items[found - 1].span;
     if (!claim_pop(ring_, ledger_, {first, last.position + last.slots - first})) return Outcome::done;
-    is_adopted_ = false;
+    is_redelivered_ = false;
     count = found;
     note_holder();
     return outcome;
   }
 
-  [[nodiscard]] Inherited try_inherit(Adopted* items, std::uint64_t limit) noexcept override {
-    const typename Recovery::Found found = queue_->recover();
-    return {found.changed, found.unclaimed, found.adoptable ? try_adopt(found, items, limit) : 0};
+  [[nodiscard]] Inherited try_inherit(Redelivered* items, std::uint64_t limit) noexcept override {
+    const typename Recovery::RecoveryScan found = queue_->recover();
+    return {found.changed, found.unclaimed, found.redeliverable ? try_redeliver(found, items, limit) : 0};
   }
 
   // What a recovery found of a dead consumer's, and what follows it.
-  [[nodiscard]] std::uint64_t try_adopt(const typename Recovery::Found& found, Adopted* items,
+  [[nodiscard]] std::uint64_t try_redeliver(const typename Recovery::RecoveryScan& found, Redelivered* items,
                                         std::uint64_t limit) noexcept {
-    is_adopted_ = true;
+    is_redelivered_ = true;
     ring_ = found.ring;
-    const std::uint64_t count = queue_->try_adopt_many(ledger_, found, items, limit);
+    const std::uint64_t count = queue_->try_redeliver_many(ledger_, found, items, limit);
     if (count != 0) note_holder();
     return count;
   }
 
-  void copy_out(const Adopted& item, void* to, std::uint64_t bytes) const noexcept override {
+  void copy_out(const Redelivered& item, void* to, std::uint64_t bytes) const noexcept override {
     queueduct::copy_out(ring_, item.span.position, to, bytes);
   }
 
-  void release(const Adopted* items, std::uint64_t count, bool is_all) noexcept override {
+  void release(const Redelivered* items, std::uint64_t count, bool is_all) noexcept override {
     release_items(items, count);
     if (is_all) ledger_.clear();
     if (count != 0) queue_->after_release(ring_);
@@ -162,7 +162,7 @@ class BasicLease final : public RingLease {
   void end() noexcept {
     if (!is_ours()) return;
     QUEUEDUCT_FAILPOINT("lease.before_let_go");
-    queue_->roster().let_go(ledger_.number());
+    queue_->participant_table().let_go(ledger_.number());
     QUEUEDUCT_FAILPOINT("lease.let_go");
     is_joined_ = false;
     forget_holder();
@@ -179,10 +179,10 @@ class BasicLease final : public RingLease {
     queue_->wake_the_rest();
   }
 
-  void release_items(const Adopted* items, std::uint64_t count) noexcept {
+  void release_items(const Redelivered* items, std::uint64_t count) noexcept {
     QUEUEDUCT_FAILPOINT("lease.before_release");
-    if (is_adopted_) {
-      queue_->look_while_held(ledger_, [&] {
+    if (is_redelivered_) {
+      queue_->with_full_guard(ledger_, [&] {
         for (std::uint64_t i = 0; i < count; ++i) Recovery::release_one(ring_, items[i].span);
       });
     } else if (count != 0) {
@@ -193,7 +193,7 @@ class BasicLease final : public RingLease {
   }
 
   // After peek(): the whole items that are ready, as they will be ours if the claim succeeds.
-  [[nodiscard]] std::uint64_t list_front(Adopted* items, std::uint64_t limit, Peeked peeked) const noexcept {
+  [[nodiscard]] std::uint64_t list_front(Redelivered* items, std::uint64_t limit, Peeked peeked) const noexcept {
     const std::uint64_t first = peeked.span.position;
     if (ring_.lengths == nullptr) {
       widen_records(ring_, limit, peeked);

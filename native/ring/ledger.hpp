@@ -70,15 +70,15 @@ static_assert(Intent::unpack(Intent{Side::pop, 77, (std::uint64_t{1} << 32) - 1}
 // A policy says how a range of positions is claimed, and what is known of the claim.
 
 // In shared memory: declared in a line of the participant table first.
-class SharedLedger {
+class Participant {
  public:
-  SharedLedger() noexcept = default;
-  SharedLedger(ParticipantLine* line, std::uint32_t number) noexcept : line_(line), number_(number) {}
+  Participant() noexcept = default;
+  Participant(ParticipantLine* line, std::uint32_t number) noexcept : line_(line), number_(number) {}
 
   void declare(Side side, std::uint64_t position, std::uint64_t count) noexcept {
     QUEUEDUCT_FAILPOINT("ledger.before_declare");
     // release L2: who sees this intent (acquire in the recovery's scan) sees what the last claim gave on. Without
-    // it a weakly ordered machine may show this store first, and a recovery would bury a slot of the living.
+    // it a weakly ordered machine may show this store first, and a recovery would abandon a slot of the living.
     line_->intent.store(Intent{side, position, count}.packed(), std::memory_order_release);
     QUEUEDUCT_FAILPOINT("ledger.after_declare");
   }

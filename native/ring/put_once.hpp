@@ -3,19 +3,19 @@
 // Shape      a put is claim, copy, publish; a named producer writes it down in its line (producers.hpp) meanwhile:
 //              intend ─► [ledger: declare ─► claim] ─► confirm ─► copy, publish in order ─► complete
 //            kept, one word:  | slots : 22 | position (low bits) : 42 |
-//              the claim, cut short at the first position that anybody buries.
-// Roles      the owner of a line puts and settles; whoever buries a slot cuts claims short.
+//              the claim, cut short at the first position that anybody abandons.
+// Roles      the owner of a line puts and settles; whoever abandons a slot cuts claims short.
 // Invariants C1  a claim is confirmed before any of its slots is published: found only intended, nothing of it is
 //                in and nothing will be.
 //            C2  a claim is one-slot items, published in order, or one long item, published head last (I3): what is
-//                in is what lies before the first buried slot, or all of the long item, or nothing of it.
-//            C3  a slot is buried only after the claim that covers it was cut short there. So whoever sees none of a
+//                in is what lies before the first abandoned slot, or all of the long item, or nothing of it.
+//            C3  a slot is abandoned only after the claim that covers it was cut short there. So whoever sees none of a
 //                dead one's slots free any more sees in `kept` how much was published, for ever: slots are used
 //                again, `kept` is not before the next intend.
 //            C4  a cut is a compare-and-swap of a word that itself covers the slot. The slot was claimed once, by
 //                somebody dead: a late cut finds this very claim, or a word that does not cover it.
 //            C5  a line that is found claimed is settled before its next intend, and by its owner alone.
-// Progress   as a put; a settle waits until the dead one's slots are buried, which anybody can do.
+// Progress   as a put; a settle waits until the dead one's slots are abandoned, which anybody can do.
 // Source     ours; searched by kills in tests/native/crash_once.cpp.
 //
 // Memory orders come in pairs:
@@ -49,7 +49,7 @@ struct Kept {
 static_assert(Intent::count_limit < std::uint64_t{1} << (64 - Kept::position_bits));
 static_assert(Kept::unpack(Kept{77, Intent::count_limit}.packed()).slots == Intent::count_limit);
 
-// Before p is buried, whose claimer is dead for certain. keeps C3, C4
+// Before p is abandoned, whose claimer is dead for certain. keeps C3, C4
 // Returns the next position for which that has to be done: the positions between are in no claim of a named producer.
 // One that is written later is none of a dead one's.
 inline std::uint64_t cut_claims(ProducerLine* lines, std::uint32_t count, std::uint64_t p) noexcept {
@@ -78,7 +78,7 @@ inline std::uint64_t cut_claims(ProducerLine* lines, std::uint32_t count, std::u
 class OnceLedger {
  public:
   // `is_one_item`: all slots of a claim are one item; else each is one.
-  OnceLedger(SharedLedger shared, ProducerLine* line, bool is_one_item) noexcept
+  OnceLedger(Participant shared, ProducerLine* line, bool is_one_item) noexcept
       : shared_(shared), line_(line), is_one_item_(is_one_item) {}
 
   [[nodiscard]] bool claim(std::atomic<std::uint64_t>& word, Side side, std::uint64_t position,
@@ -96,7 +96,7 @@ class OnceLedger {
   }
 
  private:
-  SharedLedger shared_;
+  Participant shared_;
   ProducerLine* line_;
   bool is_one_item_;
 };
@@ -108,7 +108,7 @@ inline void drop_intent(ProducerLine& line) noexcept {
 
 // As many of the items as one claim takes now: those of one slot up to the first long one, or that one. keeps C2
 template <class Ledger = OnceLedger, class R>
-[[nodiscard]] Outcome try_put_bytes_once(const R& ring, SharedLedger ledger, ProducerLine& line, const Buffer* items,
+[[nodiscard]] Outcome try_put_bytes_once(const R& ring, Participant ledger, ProducerLine& line, const Buffer* items,
                                          std::uint64_t count, std::uint64_t& put) noexcept {
   std::uint64_t run = 0;
   while (run < count && run < ring.claim_limit() && ring.slots_for(items[run].bytes) == 1) ++run;
@@ -125,7 +125,7 @@ template <class Ledger = OnceLedger, class R>
 
 // As many of `count` records as fit now.
 template <class Ledger = OnceLedger, class R>
-[[nodiscard]] Outcome try_put_records_once(const R& ring, SharedLedger ledger, ProducerLine& line, const void* data,
+[[nodiscard]] Outcome try_put_records_once(const R& ring, Participant ledger, ProducerLine& line, const void* data,
                                            std::uint64_t count, std::uint64_t& put) noexcept {
   const Outcome outcome = try_put_records(ring, Ledger(ledger, &line, false), data, count, put);
   if (outcome != Outcome::done) drop_intent(line);
@@ -141,7 +141,7 @@ template <class Ledger = OnceLedger, class R>
   return Outcome::done;
 }
 
-// What the last owner of a line left unfinished, if it was killed. busy: not all that it had claimed is buried yet,
+// What the last owner of a line left unfinished, if it was killed. busy: not all that it had claimed is abandoned yet,
 // run a recovery and ask again. keeps C5
 template <class R>
 [[nodiscard]] Outcome settle(const R& ring, ProducerLine& line) noexcept {
@@ -162,7 +162,7 @@ template <class R>
   if (!is_sound) return Outcome::corrupt;
   for (std::uint64_t p = position; p != position + extent.slots; ++p)
     if (ring.generation_of(p).load(std::memory_order_acquire) == ring.free(p))  // C3
-      return p < popped ? Outcome::corrupt : Outcome::busy;  // nothing is popped that is neither published nor buried
+      return p < popped ? Outcome::corrupt : Outcome::busy;  // nothing is popped that is neither published nor abandoned
   return settle_buried(line);
 }
 

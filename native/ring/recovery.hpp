@@ -1,13 +1,13 @@
 // Recovery of a bounded ring: what the dead claimed and did not finish.
 //
 // Shape      read the positions → read every line's intent, ask who is dead → compare-and-swap slots.
-// Roles      whoever cannot go on. Producers and consumers bury; only consumers adopt.
+// Roles      whoever cannot go on. Producers and consumers abandon; only consumers redeliver.
 // Invariants B1  as in bounded_claims.hpp: the positions are read before the lines.
 //            B2  a slot is touched only if a dead line names it and no live line does (L3).
 //            B3  each change is a compare-and-swap from the exact generation that was judged. If its owner
 //                lived and went on, the generation has moved and the swap fails (L2).
-//            B4  before a slot is buried, the claims of named producers are cut short at it (C3).
-//            B5  adoption is declared before it is made, like every claim: a dead adopter is found as well.
+//            B4  before a slot is abandoned, the claims of named producers are cut short at it (C3).
+//            B5  redelivery is declared before it is made, like every claim: a dead redeliverer is found as well.
 // Progress   lock-free; a pass costs a load a line, one fcntl for each line that names anything, and the
 //            slots that the dead named. Those are judged in stretches, with one look at the lines for each: a claim of
 //            millions of slots is a load and a compare-and-swap a slot, whoever else takes part.
@@ -21,11 +21,11 @@ namespace queueduct {
 
 struct RecoveryCounters {
   std::atomic<std::uint64_t>* tombstones;
-  std::atomic<std::uint64_t>* adopted;
+  std::atomic<std::uint64_t>* redelivered;
 };
 
 // An item that a consumer takes over from a dead one, or is about to.
-struct Adopted {
+struct Redelivered {
   Span span;
   std::uint64_t bytes = 0;
   std::uint64_t seen = 0;  // the generation that was judged
@@ -41,12 +41,12 @@ class BasicRecovery : public BasicClaims<Rings> {
   using Claims::is_held;
   using Claims::is_settled;
 
-  BasicRecovery(Rings rings, Roster& roster, const Producers& producers, RecoveryCounters counters) noexcept
-      : Claims(rings, roster), producers_(producers), counters_(counters) {}
+  BasicRecovery(Rings rings, ParticipantTable& participant_table, const Producers& producers, RecoveryCounters counters) noexcept
+      : Claims(rings, participant_table), producers_(producers), counters_(counters) {}
 
-  struct Found {
-    bool changed = false;    // a slot was buried or freed: try again
-    bool adoptable = false;  // `peeked` was claimed by a dead consumer and can be delivered by try_adopt
+  struct RecoveryScan {
+    bool changed = false;    // a slot was abandoned or freed: try again
+    bool redeliverable = false;  // `peeked` was claimed by a dead consumer and can be delivered by try_redeliver
     bool unclaimed = false;  // the front is claimed and nobody, alive or dead, says so: corrupt
     Peeked peeked;
     std::uint64_t seen = 0;
@@ -54,41 +54,41 @@ class BasicRecovery : public BasicClaims<Rings> {
   };
 
   // One pass over the table for each ring.
-  [[nodiscard]] Found run() noexcept {
-    Found found;
+  [[nodiscard]] RecoveryScan run() noexcept {
+    RecoveryScan found;
     rings().each([&](const Ring& ring) { pass(ring, found); });
-    has_more_.store(found.changed || found.adoptable, std::memory_order_relaxed);
+    has_more_.store(found.changed || found.redeliverable, std::memory_order_relaxed);
     return found;
   }
 
   // Did the last pass find anything? Then the next one may, too. A hint for when to make it.
   [[nodiscard]] bool has_more() const noexcept { return has_more_.load(std::memory_order_relaxed); }
 
-  // Take over what run() found. The caller then copies and calls release_adopted().
-  [[nodiscard]] bool try_adopt(SharedLedger ledger, const Found& found) noexcept {
+  // Take over what run() found. The caller then copies and calls release_redelivered().
+  [[nodiscard]] bool try_redeliver(Participant ledger, const RecoveryScan& found) noexcept {
     const Span span = found.peeked.span;
     ledger.declare(Side::pop, span.position, span.slots);  // B5
-    if (swap_to_adopted(found.ring, {span, found.peeked.bytes, found.seen})) return true;
+    if (swap_to_redelivered(found.ring, {span, found.peeked.bytes, found.seen})) return true;
     ledger.clear();
     return false;
   }
 
   // Take over what run() found, and with it what follows: up to `limit` items that dead consumers had taken. How many
   // are ours now; the caller copies them and calls release_one() for each, and clears the line.
-  [[nodiscard]] std::uint64_t try_adopt_many(SharedLedger ledger, const Found& found, Adopted* items,
+  [[nodiscard]] std::uint64_t try_redeliver_many(Participant ledger, const RecoveryScan& found, Redelivered* items,
                                              std::uint64_t limit) noexcept {
-    const std::uint64_t count = list_adoptable(found.ring, found.peeked.span.position, items, limit);
+    const std::uint64_t count = list_redeliverable(found.ring, found.peeked.span.position, items, limit);
     if (count == 0) return 0;
     const std::uint64_t first = items[0].span.position;
     const Span last = items[count - 1].span;
-    // B5. It names all of them before the first is adopted, and those that others adopt first as well: to name more
+    // B5. It names all of them before the first is redelivered, and those that others redeliver first as well: to name more
     // than is ours only delays (L3).
     ledger.declare(Side::pop, first, last.position + last.slots - first);
-    std::uint64_t adopted = 0;
+    std::uint64_t redelivered = 0;
     for (std::uint64_t i = 0; i < count; ++i)
-      if (swap_to_adopted(found.ring, items[i])) items[adopted++] = items[i];
-    if (adopted == 0) ledger.clear();
-    return adopted;
+      if (swap_to_redelivered(found.ring, items[i])) items[redelivered++] = items[i];
+    if (redelivered == 0) ledger.clear();
+    return redelivered;
   }
 
   // The head is ours alone. Another recoverer who sees it gone may free the rest before us (settle_popped), and
@@ -98,19 +98,19 @@ class BasicRecovery : public BasicClaims<Rings> {
     for (std::uint64_t p = span.position + 1; p != span.position + span.slots; ++p)
       (void)swap(ring, p, generation::published(p), ring.free(p + ring.capacity));
   }
-  static void release_adopted(const Ring& ring, SharedLedger ledger, Span span) noexcept {
+  static void release_redelivered(const Ring& ring, Participant ledger, Span span) noexcept {
     release_one(ring, span);
     ledger.clear();
   }
 
   // Asked with the line's lock held: may its intent be forgotten? What its dead owner had taken and nobody has
   // delivered is written down as inherited first: the line can have a new owner, who need not be a consumer.
-  // What it had claimed to push has to be buried first, which anybody can do.
-  [[nodiscard]] bool bequeath(std::uint32_t line) noexcept {
+  // What it had claimed to push has to be abandoned first, which anybody can do.
+  [[nodiscard]] bool hand_over_claims(std::uint32_t line) noexcept {
     const Intent left = read_intent(line);
     if (is_settled(left)) return true;
     if (left.side != Side::pop) return false;
-    std::atomic<std::uint64_t>& inherited = roster().lines()[line].inherited;
+    std::atomic<std::uint64_t>& inherited = participant_table().lines()[line].inherited;
     std::uint64_t before = inherited.load(std::memory_order_acquire);
     const Intent earlier = Intent::unpack(before);
     const std::uint64_t both = before == 0 || is_settled(earlier) ? left.packed() : merged(left, earlier);
@@ -129,9 +129,9 @@ class BasicRecovery : public BasicClaims<Rings> {
   using Claims::positions_in;
   using Claims::read_intent;
   using Claims::rings;
-  using Claims::roster;
+  using Claims::participant_table;
 
-  void pass(const Ring& ring, Found& found) noexcept {
+  void pass(const Ring& ring, RecoveryScan& found) noexcept {
     // acquire P3, B1
     const std::uint64_t pushed = ring.position_of(ring.push_position->load(std::memory_order_acquire));
     const std::uint64_t popped_word = ring.pop_position->load(std::memory_order_acquire);
@@ -140,14 +140,14 @@ class BasicRecovery : public BasicClaims<Rings> {
     found.changed = false;
     QUEUEDUCT_FAILPOINT("recover.read_positions");
     bool front_is_named = false;
-    const std::uint32_t used = roster().used();
+    const std::uint32_t used = participant_table().used();
     for (std::uint32_t line = 0; line < used; ++line) {
       const Intent intent = read_intent(line);
       front_is_named |= intent.covers(Side::push, popped);
-      if (is_meant(intent) && !roster().is_alive(line)) {
+      if (is_meant(intent) && !participant_table().is_alive(line)) {
         QUEUEDUCT_FAILPOINT("recover.found_dead");
         if (!bury_or_find(ring, intent, pushed, popped, hint_of(line, false), found))
-          roster().tidy(line, [this](std::uint32_t i) { return is_settled(i); });
+          participant_table().tidy(line, [this](std::uint32_t i) { return is_settled(i); });
       }
       recover_inherited(ring, line, pushed, popped, found);  // after the intent (A2)
     }
@@ -158,8 +158,8 @@ class BasicRecovery : public BasicClaims<Rings> {
   }
 
   // What earlier owners of a line had taken: they are dead, whoever owns it now.
-  void recover_inherited(const Ring& ring, std::uint32_t line, std::uint64_t pushed, std::uint64_t popped, Found& found) noexcept {
-    std::atomic<std::uint64_t>& inherited = roster().lines()[line].inherited;
+  void recover_inherited(const Ring& ring, std::uint32_t line, std::uint64_t pushed, std::uint64_t popped, RecoveryScan& found) noexcept {
+    std::atomic<std::uint64_t>& inherited = participant_table().lines()[line].inherited;
     std::uint64_t word = inherited.load(std::memory_order_acquire);
     if (word == 0) [[likely]] return;
     const Intent intent = Intent::unpack(word);
@@ -171,7 +171,7 @@ class BasicRecovery : public BasicClaims<Rings> {
 
   // Items from `first` on, without a gap, that consumers have claimed and not given back, and that no live line names:
   // then the dead have (L3).
-  [[nodiscard]] std::uint64_t list_adoptable(const Ring& ring, std::uint64_t first, Adopted* items,
+  [[nodiscard]] std::uint64_t list_redeliverable(const Ring& ring, std::uint64_t first, Redelivered* items,
                                              std::uint64_t limit) noexcept {
     const std::uint64_t popped = ring.position_of(ring.pop_position->load(std::memory_order_acquire));  // B1
     std::uint64_t count = 0;
@@ -190,28 +190,28 @@ class BasicRecovery : public BasicClaims<Rings> {
     return count;
   }
 
-  [[nodiscard]] bool swap_to_adopted(const Ring& ring, const Adopted& item) noexcept {
+  [[nodiscard]] bool swap_to_redelivered(const Ring& ring, const Redelivered& item) noexcept {
     const std::uint64_t p = item.span.position;
     std::uint64_t expected = item.seen;
-    QUEUEDUCT_FAILPOINT("recover.before_adopt");
+    QUEUEDUCT_FAILPOINT("recover.before_redeliver");
     // B3; acquire P1 on success: the item's bytes
     if (!ring.generation_of(p).compare_exchange_strong(expected,
-                                                       generation::adopted(p, generation::times_adopted(item.seen) + 1),
+                                                       generation::redelivered(p, generation::times_redelivered(item.seen) + 1),
                                                        std::memory_order_acq_rel, std::memory_order_relaxed))
       return false;
-    QUEUEDUCT_FAILPOINT("recover.adopted");
-    counters_.adopted->fetch_add(1, std::memory_order_relaxed);  // a statistic
+    QUEUEDUCT_FAILPOINT("recover.redelivered");
+    counters_.redelivered->fetch_add(1, std::memory_order_relaxed);  // a statistic
     return true;
   }
 
-  // What of it is not settled yet, in this ring. True: there is something to adopt, and what follows it was not looked at.
-  // `hint` is where that was last time, so that who adopts one item after the other does not begin anew each time.
+  // What of it is not settled yet, in this ring. True: there is something to redeliver, and what follows it was not looked at.
+  // `hint` is where that was last time, so that who redelivers one item after the other does not begin anew each time.
   bool bury_or_find(const Ring& ring, Intent intent, std::uint64_t pushed, std::uint64_t popped,
-                    std::atomic<std::uint64_t>& hint, Found& found) noexcept {
+                    std::atomic<std::uint64_t>& hint, RecoveryScan& found) noexcept {
     const Positions positions = positions_in(ring, intent, intent.side == Side::push ? pushed : popped);
     if (positions.begin >= positions.end) return false;
     if (intent.side == Side::push) {
-      bury(ring, positions, found);
+      abandon(ring, positions, found);
       return false;
     }
     std::uint64_t middle = hint.load(std::memory_order_relaxed);
@@ -222,7 +222,7 @@ class BasicRecovery : public BasicClaims<Rings> {
   }
 
   // Claimed slots whose producer died before it published.
-  void bury(const Ring& ring, Positions positions, Found& found) noexcept {
+  void abandon(const Ring& ring, Positions positions, RecoveryScan& found) noexcept {
     Stretch stretch;
     std::uint64_t cut_from = positions.begin;  // where claims of named producers may have to be cut next
     for (std::uint64_t at = positions.begin; at < positions.end; at += stretch.count) {
@@ -243,8 +243,8 @@ class BasicRecovery : public BasicClaims<Rings> {
   }
 
   // Slots that a dead consumer had claimed: those are freed in which nothing is owed to anybody. True: one is to be
-  // adopted, and the look ends there.
-  bool settle_popped(const Ring& ring, Positions positions, std::atomic<std::uint64_t>& hint, Found& found) noexcept {
+  // redelivered, and the look ends there.
+  bool settle_popped(const Ring& ring, Positions positions, std::atomic<std::uint64_t>& hint, RecoveryScan& found) noexcept {
     Stretch stretch;
     for (std::uint64_t at = positions.begin; at < positions.end; at += stretch.count) {
       judge(ring, Side::pop, at, positions.end, stretch);
@@ -261,7 +261,7 @@ class BasicRecovery : public BasicClaims<Rings> {
   }
 
   // Is it an item that somebody is to have? It is noted, if it is the first. If not, and nobody needs it, it is freed.
-  [[nodiscard]] bool is_owed(const Ring& ring, std::uint64_t p, std::uint64_t seen, Found& found) noexcept {
+  [[nodiscard]] bool is_owed(const Ring& ring, std::uint64_t p, std::uint64_t seen, RecoveryScan& found) noexcept {
     if (seen == generation::tombstone(p)) {
       found.changed |= swap(ring, p, seen, ring.free(p + ring.capacity));
       return false;
@@ -270,7 +270,7 @@ class BasicRecovery : public BasicClaims<Rings> {
     bool orphan = false;
     if (ring.lengths != nullptr && !read_length(ring, p, peeked, orphan)) return false;
     if (!orphan) {
-      if (!found.adoptable) found = {found.changed, true, found.unclaimed, peeked, seen, ring};
+      if (!found.redeliverable) found = {found.changed, true, found.unclaimed, peeked, seen, ring};
       return true;
     }
     if (!head_is_held(ring, p)) found.changed |= swap(ring, p, seen, ring.free(p + ring.capacity));

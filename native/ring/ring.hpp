@@ -6,14 +6,14 @@
 //              p+1               published: p may be popped        │ a pop waits for p+1 and leaves p+C:
 //              p+C               free for the next lap             ┘ seed, points 3 to 6
 //              tombstone(p)      its producer died: to be skipped
-//              adopted(p, n)     its consumer died: another one delivers it, the n-th to try
+//              redelivered(p, n)     its consumer died: another one delivers it, the n-th to try
 //            An item of k slots holds k consecutive positions: the head carries its length,
 //            the others their distance to the head.
 // Roles      any number of producers and consumers, threads or processes.
 // Invariants I1  a position is claimed by exactly one compare-and-swap of push_position, and one of
 //                pop_position; a claim of k positions is one compare-and-swap.
 //            I2  only the claimer of p writes the slot, and only while its generation is p; it then
-//                publishes p+1. Only the popper of p reads it, and only while it is p+1 (or adopted by it).
+//                publishes p+1. Only the popper of p reads it, and only while it is p+1 (or redelivered by it).
 //            I3  the slots of one item are published head last and released head first: a published head
 //                means a whole item, a released head means a delivered one.
 //            I4  positions never fall or wrap (63 bits: 292 years at 1 ns an item), so a compare-and-swap
@@ -48,26 +48,26 @@ namespace generation {
 
 // 0 | position or position+1 : 63      10 | position+1 : 62      11 | times : 14 | position : 48
 inline constexpr std::uint64_t special_bit = std::uint64_t{1} << 63;
-inline constexpr std::uint64_t adopted_bits = std::uint64_t{3} << 62;
-inline constexpr std::uint64_t adopted_position_mask = (std::uint64_t{1} << 48) - 1;
+inline constexpr std::uint64_t redelivered_bits = std::uint64_t{3} << 62;
+inline constexpr std::uint64_t redelivered_position_mask = (std::uint64_t{1} << 48) - 1;
 inline constexpr std::uint64_t times_mask = (std::uint64_t{1} << 14) - 1;
 
 [[nodiscard]] constexpr std::uint64_t free(std::uint64_t p) noexcept { return p; }
 [[nodiscard]] constexpr std::uint64_t published(std::uint64_t p) noexcept { return p + 1; }
 [[nodiscard]] constexpr std::uint64_t tombstone(std::uint64_t p) noexcept {
-  return special_bit | ((p + 1) & ~adopted_bits);
+  return special_bit | ((p + 1) & ~redelivered_bits);
 }
-// Each adoption has another value, so that a recoverer's compare-and-swap from an old one fails. Who adopted it
+// Each redelivery has another value, so that a recoverer's compare-and-swap from an old one fails. Who redelivered it
 // is in the ledger: lines have new owners in time, and the word could not tell them apart.
-[[nodiscard]] constexpr std::uint64_t adopted(std::uint64_t p, std::uint64_t times) noexcept {
-  return adopted_bits | (times & times_mask) << 48 | (p & adopted_position_mask);
+[[nodiscard]] constexpr std::uint64_t redelivered(std::uint64_t p, std::uint64_t times) noexcept {
+  return redelivered_bits | (times & times_mask) << 48 | (p & redelivered_position_mask);
 }
-[[nodiscard]] constexpr bool is_adopted(std::uint64_t g, std::uint64_t p) noexcept {
-  return g >= adopted_bits && (g & adopted_position_mask) == (p & adopted_position_mask);
+[[nodiscard]] constexpr bool is_redelivered(std::uint64_t g, std::uint64_t p) noexcept {
+  return g >= redelivered_bits && (g & redelivered_position_mask) == (p & redelivered_position_mask);
 }
-// How often the item in a slot of this generation was adopted.
-[[nodiscard]] constexpr std::uint64_t times_adopted(std::uint64_t g) noexcept {
-  return g >= adopted_bits ? g >> 48 & times_mask : 0;
+// How often the item in a slot of this generation was redelivered.
+[[nodiscard]] constexpr std::uint64_t times_redelivered(std::uint64_t g) noexcept {
+  return g >= redelivered_bits ? g >> 48 & times_mask : 0;
 }
 
 }  // namespace generation
@@ -83,7 +83,7 @@ inline constexpr std::uint64_t item_bytes_limit = Length::continuation_bit - 1;
 
 // Where the positions of a ring are counted from. Here: from the queue's birth, and slot i starts free for position i.
 // Another numbering, of a ring that is opened more than once, is in growing.hpp.
-struct FromBirth {
+struct FixedNumbering {
   static constexpr std::memory_order position_order = std::memory_order_relaxed;
   [[nodiscard]] static constexpr std::uint64_t position_of(std::uint64_t word) noexcept { return word & ~closed_bit; }
   [[nodiscard]] static constexpr std::uint64_t first_position() noexcept { return 0; }
@@ -131,7 +131,7 @@ struct BasicRing : Numbering {
     return capacity < Intent::count_limit ? capacity : Intent::count_limit;
   }
 };
-using Ring = BasicRing<FromBirth>;
+using Ring = BasicRing<FixedNumbering>;
 
 // A claimed or claimable range of positions.
 struct Span {
@@ -145,7 +145,7 @@ template <class R>
   if (position - ring.first_position() < ring.capacity) return false;
   const std::uint64_t before = position - ring.capacity;
   return g == ring.free(before) || g == generation::published(before) ||
-         g == generation::tombstone(before) || generation::is_adopted(g, before);
+         g == generation::tombstone(before) || generation::is_redelivered(g, before);
 }
 
 // Generations of a batch are read and written in runs that do not cross the end of the array. In such a run
@@ -305,16 +305,16 @@ template <class R>
   return peeked.span.slots <= ring.claim_limit();
 }
 
-// How many slots from `position` on are buried, which one is: a batch of a dead producer's may be millions.
+// How many slots from `position` on are abandoned, which one is: a batch of a dead producer's may be millions.
 template <class R>
 [[nodiscard]] std::uint64_t count_buried(const R& ring, std::uint64_t position) noexcept {
   constexpr std::uint64_t most = 1u << 14;
   const std::uint64_t pushed = ring.position_of(ring.push_position->load(std::memory_order_acquire));
   std::uint64_t limit = pushed > position ? pushed - position : 1;
   if (limit > ring.claim_limit()) limit = ring.claim_limit();
-  const std::uint64_t buried =
+  const std::uint64_t abandoned =
       count_holding(ring, generation::tombstone(position), position, limit < most ? limit : most);
-  return buried == 0 ? 1 : buried;  // none: somebody else was faster, and the claim will fail
+  return abandoned == 0 ? 1 : abandoned;  // none: somebody else was faster, and the claim will fail
 }
 
 // Pop, step 1a: find the item at the front. Skips what the dead have left there.

@@ -53,7 +53,7 @@ class Event {
   // The same for a caller who holds a lock under which sleepers announce themselves: that lock orders the two.
   void notify_serialized() noexcept { wake(1); }
 
-  // Before a sleep: from here on a publish will wake us. Look at the queue again after this.
+  // Before a sleep: from here on a publish will wake us. ReadGuard at the queue again after this.
   [[nodiscard]] std::uint32_t announce() noexcept {
     const std::uint32_t ticket = word_->fetch_or(sleeping, std::memory_order_relaxed) | sleeping;
     std::atomic_thread_fence(std::memory_order_seq_cst);  // W1, pairs with the fence in notify()

@@ -17,7 +17,7 @@ namespace queueduct {
 // soon the next item came.
 // With more workers than cores it is better to give the core away at once. Nobody tells us, but sched_yield
 // does: it comes back at once if nobody else wants the core. So that is tried now and then, and remembered.
-class Patience {
+class IdleStrategy {
  public:
   static constexpr std::int64_t spin_ns = 25'000;
   static constexpr std::int64_t try_yield_after_ns = 3'000;
@@ -86,7 +86,7 @@ class Patience {
 
 // Spin, announce, look again, sleep. Returns after a wake-up, a signal, or limit_ns; the caller tries again.
 template <class Near, class Far>
-void wait_until(Event event, Patience& patience, Near near, Far far, std::int64_t limit_ns) noexcept {
+void wait_until(Event event, IdleStrategy& patience, Near near, Far far, std::int64_t limit_ns) noexcept {
   if (patience.wait(near, far, limit_ns)) return;
   const std::uint32_t ticket = event.announce();
   if (near()) return;  // W1

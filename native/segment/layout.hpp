@@ -79,7 +79,7 @@ struct BoundedControl {
   alignas(line_bytes) std::atomic<std::uint32_t> participants_used;  // lines ever used: scans stop here
   std::atomic<std::uint32_t> has_long_items;  // 1 once an item took several slots: qsize must then walk
   std::atomic<std::uint64_t> tombstones;      // slots whose producer died before it published
-  std::atomic<std::uint64_t> adopted;         // items whose consumer died before it released them
+  std::atomic<std::uint64_t> redelivered;         // items whose consumer died before it released them
 };
 static_assert(sizeof(BoundedControl) == 5 * line_bytes);
 static_assert(offsetof(BoundedControl, pop_position) == line_bytes);
@@ -95,7 +95,7 @@ struct ParticipantLine {
   std::atomic<std::uint64_t> inherited;  // what dead owners of this line had taken, in the form of an intent, perhaps a wide one
   std::atomic<std::uint32_t> tenure;     // owners so far: tells the line's owner from those before
   // of a growing queue: at which stage, see growing_looks.hpp; 0: at nothing. Of an overwriting one: calls, see its lock
-  std::atomic<std::uint64_t> looking;
+  std::atomic<std::uint64_t> guarded;
 };
 static_assert(sizeof(ParticipantLine) == line_bytes);
 

@@ -2,7 +2,7 @@
 //
 // Shape      an open file description of our own, with open-file-description (OFD) locks on bytes far beyond the data,
 //            held by a descriptor, and by a mapping of one page that is not copied by a fork.
-// Roles      one roster a lock file; who calls sees to it that no fork comes between.
+// Roles      one participant table a lock file; who calls sees to it that no fork comes between.
 // Invariants F1  the description is ours alone from before its first lock on: it is opened, and told to the fork handlers,
 //                in one step that no fork divides, and a child leaves it at once. A mapping of it would be a child's as
 //                well, so that one is not copied.

@@ -17,24 +17,24 @@
 namespace queueduct::owner {
 
 // The word of whoever owns this line now; asked by that owner itself.
-[[nodiscard]] inline std::uint64_t word_of(const Roster& roster, std::uint32_t line) noexcept {
+[[nodiscard]] inline std::uint64_t word_of(const ParticipantTable& participant_table, std::uint32_t line) noexcept {
   // relaxed: written by us when we joined
-  return std::uint64_t{roster.lines()[line].tenure.load(std::memory_order_relaxed)} << 32 | (line + 1);
+  return std::uint64_t{participant_table.lines()[line].tenure.load(std::memory_order_relaxed)} << 32 | (line + 1);
 }
 
 // A word that no participant can have written is nobody's.
-[[nodiscard]] inline bool is_alive(const Roster& roster, std::uint64_t word) noexcept {
+[[nodiscard]] inline bool is_alive(const ParticipantTable& participant_table, std::uint64_t word) noexcept {
   const std::uint64_t line = (word & 0xffff'ffff) - 1;
-  if (line >= roster.count() || !roster.is_alive(static_cast<std::uint32_t>(line))) return false;
+  if (line >= participant_table.count() || !participant_table.is_alive(static_cast<std::uint32_t>(line))) return false;
   // The next owner of a line writes its tenure right after it has the lock: until then the last one seems to
   // live on, which only delays.
-  return word_of(roster, static_cast<std::uint32_t>(line)) == word;
+  return word_of(participant_table, static_cast<std::uint32_t>(line)) == word;
 }
 
 // False: somebody alive owns it, which may be `me`.
-[[nodiscard]] inline bool try_own(std::atomic<std::uint64_t>& word, std::uint64_t me, const Roster& roster) noexcept {
+[[nodiscard]] inline bool try_own(std::atomic<std::uint64_t>& word, std::uint64_t me, const ParticipantTable& participant_table) noexcept {
   std::uint64_t seen = word.load(std::memory_order_relaxed);  // a hint until the compare-and-swap confirms it
-  if (seen != 0 && is_alive(roster, seen)) return false;
+  if (seen != 0 && is_alive(participant_table, seen)) return false;
   QUEUEDUCT_FAILPOINT("owner.before_own");
   const bool owned = word.compare_exchange_strong(seen, me, std::memory_order_acq_rel, std::memory_order_relaxed);  // O2
   QUEUEDUCT_FAILPOINT("owner.owned");

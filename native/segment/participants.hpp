@@ -1,8 +1,8 @@
-// The roster: which line of the participant table is whose, and who is dead.
+// The participant table: which line of the participant table is whose, and who is dead.
 //
 // Shape      a line a thread, or for what outlives a call, such as a lease. Its process holds a lock on the line's byte
 //            (lock_file.hpp).
-// Roles      a process joins lines for its threads through one roster a handle; anybody asks is_alive().
+// Roles      a process joins lines for its threads through one participant table a handle; anybody asks is_alive().
 // Invariants R1  a line is written only under its lock: by its owner, who holds the write lock for life, or, to
 //                clear it after its owner's death, under a read lock, which keeps the next owner out and does
 //                not look like life.
@@ -18,7 +18,7 @@
 // file anew in a pthread_atfork handler and starts with no lines: what it inherited stays its parent's. Whatever opens,
 // locks or closes a lock file holds a mutex that a fork waits for: no child has one that its handler does not know (F1).
 //
-// Mutexes, in the order in which they are taken: the registry's, each roster's, the thread numbers'.
+// Mutexes, in the order in which they are taken: the registry's, each participant table's, the thread numbers'.
 #pragma once
 
 #include <pthread.h>
@@ -38,7 +38,7 @@ struct Identity {
   std::uint64_t start_ticks = 0;
 };
 
-class Roster {
+class ParticipantTable {
  public:
   enum class Joined : std::uint8_t {
     yes,
@@ -51,21 +51,21 @@ class Roster {
   // Where a file's descriptor would be: the queue lives in one process, and nobody else can hold anything.
   static constexpr int one_process = -2;
 
-  // Of the descriptor only the file is wanted; the roster closes it.
-  Roster(int fd, ParticipantLine* lines, std::uint32_t count, std::atomic<std::uint32_t>* used,
+  // Of the descriptor only the file is wanted; the participant table closes it.
+  ParticipantTable(int fd, ParticipantLine* lines, std::uint32_t count, std::atomic<std::uint32_t>* used,
          Identity identity) noexcept
       : is_one_process_(fd == one_process), lines_(lines), count_(count), used_(used), identity_(identity) {
     enlist(fd);
     if (fd >= 0) close(fd);
   }
 
-  ~Roster() {
+  ~ParticipantTable() {
     leave();  // first: a fork in between finds it in the registry, and its file closed
     delist();
   }
 
-  Roster(const Roster&) = delete;
-  Roster& operator=(const Roster&) = delete;
+  ParticipantTable(const ParticipantTable&) = delete;
+  ParticipantTable& operator=(const ParticipantTable&) = delete;
 
   // The calling thread's line number plus one; 0: it has none yet, call join().
   [[nodiscard]] std::uint32_t mine_plus_one() const noexcept {
@@ -334,7 +334,7 @@ class Roster {
     line.start_ticks.store(identity_.start_ticks, std::memory_order_relaxed);
     line.boot_id[0].store(identity_.boot_id[0], std::memory_order_relaxed);
     line.boot_id[1].store(identity_.boot_id[1], std::memory_order_relaxed);
-    line.looking.store(0, std::memory_order_relaxed);  // its last owner may have died in a look
+    line.guarded.store(0, std::memory_order_relaxed);  // its last owner may have died in a look
   }
 
   void raise_used(std::uint32_t least) noexcept {
@@ -351,11 +351,11 @@ class Roster {
     for (auto& owned : owned_) owned.store(Owned::no, std::memory_order_relaxed);
   }
 
-  // Every roster of this process, whichever module made it, for the fork handlers: see thread_number.
+  // Every participant table of this process, whichever module made it, for the fork handlers: see thread_number.
   [[gnu::visibility("default")]] static inline std::mutex registry_mutex_;
-  [[gnu::visibility("default")]] static inline Roster* registry_ = nullptr;
+  [[gnu::visibility("default")]] static inline ParticipantTable* registry_ = nullptr;
   [[gnu::visibility("default")]] static inline bool has_fork_handlers_ = false;
-  Roster* next_ = nullptr;
+  ParticipantTable* next_ = nullptr;
 
   void enlist(int fd) noexcept {
     const std::lock_guard lock(registry_mutex_);
@@ -368,7 +368,7 @@ class Roster {
 
   void delist() noexcept {
     const std::lock_guard lock(registry_mutex_);
-    for (Roster** at = &registry_; *at != nullptr; at = &(*at)->next_) {
+    for (ParticipantTable** at = &registry_; *at != nullptr; at = &(*at)->next_) {
       if (*at == this) {
         *at = next_;
         return;
@@ -378,18 +378,18 @@ class Roster {
 
   static void end_of_a_thread(std::uint32_t thread) noexcept {
     const std::lock_guard lock(registry_mutex_);
-    for (Roster* roster = registry_; roster != nullptr; roster = roster->next_) roster->end_thread(thread);
+    for (ParticipantTable* participant_table = registry_; participant_table != nullptr; participant_table = participant_table->next_) participant_table->end_thread(thread);
   }
 
   static void before_fork() noexcept {
     registry_mutex_.lock();
-    for (Roster* roster = registry_; roster != nullptr; roster = roster->next_) roster->mutex_.lock();
+    for (ParticipantTable* participant_table = registry_; participant_table != nullptr; participant_table = participant_table->next_) participant_table->mutex_.lock();
     thread_number::mutex.lock();
   }
 
   static void after_fork_in_parent() noexcept {
     thread_number::mutex.unlock();
-    for (Roster* roster = registry_; roster != nullptr; roster = roster->next_) roster->mutex_.unlock();
+    for (ParticipantTable* participant_table = registry_; participant_table != nullptr; participant_table = participant_table->next_) participant_table->mutex_.unlock();
     registry_mutex_.unlock();
   }
 
@@ -398,9 +398,9 @@ class Roster {
     for (thread_number::Taken& taken : thread_number::taken)
       if (!pthread_equal(taken.thread, pthread_self())) taken.users = 0;
     new (&thread_number::mutex) std::mutex;
-    for (Roster* roster = registry_; roster != nullptr; roster = roster->next_) {
-      roster->start_anew();
-      new (&roster->mutex_) std::mutex;
+    for (ParticipantTable* participant_table = registry_; participant_table != nullptr; participant_table = participant_table->next_) {
+      participant_table->start_anew();
+      new (&participant_table->mutex_) std::mutex;
     }
     new (&registry_mutex_) std::mutex;
   }

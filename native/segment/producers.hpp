@@ -171,11 +171,11 @@ inline void complete(ProducerLine& line, std::uint64_t items) noexcept {
 class Producers {
  public:
   // head == nullptr: there is no table.
-  Producers(ProducersHead* head, std::uint32_t count, Roster& roster) noexcept
+  Producers(ProducersHead* head, std::uint32_t count, ParticipantTable& participant_table) noexcept
       : head_(head),
         lines_(head == nullptr ? nullptr : reinterpret_cast<ProducerLine*>(head + 1)),
         count_(head == nullptr ? 0 : count),
-        roster_(roster) {}
+        participant_table_(participant_table) {}
 
   [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
   [[nodiscard]] ProducerLine* lines() const noexcept { return lines_; }
@@ -188,7 +188,7 @@ class Producers {
     unknown,     // no such name: find() only
   };
 
-  // Own the line of that name; `me` is an owner word of the roster. A name that is new begins with this sequence.
+  // Own the line of that name; `me` is an owner word of the participant table. A name that is new begins with this sequence.
   // What is found intended or claimed must be settled next; then comes begin(), and leave() at the end.
   [[nodiscard]] Taken take(const ProducerName& name, std::uint64_t me, std::uint64_t sequence, std::uint64_t total,
                            ProducerLine*& line) noexcept {
@@ -207,7 +207,7 @@ class Producers {
     for (std::uint32_t i = 0; i < count_; ++i) {
       line = lines_ + i;
       if (!is_named(*line, name)) continue;
-      if (!owner::try_own(line->owner, me, roster_)) return Taken::in_use;
+      if (!owner::try_own(line->owner, me, participant_table_)) return Taken::in_use;
       if (is_named(*line, name)) return Taken::yes;
       leave(*line);  // forgotten just now, and perhaps somebody else's: it may be in a line further on
     }
@@ -267,7 +267,7 @@ class Producers {
   [[nodiscard]] Taken make(const ProducerName& name, std::uint64_t me, std::uint64_t sequence, std::uint64_t total,
                            ProducerLine*& line) noexcept {
     if (count_ == 0) return Taken::table_full;
-    if (!owner::try_own(head_->registrar, me, roster_)) return Taken::table_busy;
+    if (!owner::try_own(head_->registrar, me, participant_table_)) return Taken::table_busy;
     const Taken taken = make_registered(name, me, sequence, total, line);
     owner::disown(head_->registrar);
     return taken;
@@ -280,7 +280,7 @@ class Producers {
     Taken otherwise = Taken::table_full;
     for (std::uint32_t i = 0; i < count_; ++i) {
       if (progress_of(lines_[i]).is_used) continue;
-      if (!owner::try_own(lines_[i].owner, me, roster_)) {
+      if (!owner::try_own(lines_[i].owner, me, participant_table_)) {
         otherwise = Taken::table_busy;  // it is just being forgotten
         continue;
       }
@@ -296,7 +296,7 @@ class Producers {
   ProducersHead* head_;
   ProducerLine* lines_;
   std::uint32_t count_;
-  Roster& roster_;
+  ParticipantTable& participant_table_;
 };
 
 }  // namespace queueduct

@@ -99,11 +99,11 @@ class OwnerLock {
 
   // Somebody alive whom the lock names, and who is not at it: the lock would name that one for ever. The word changes with
   // each who takes it (K2): the same one before and after means that it was held meanwhile. keeps K5
-  [[nodiscard]] bool names_a_bystander(const Roster& roster, std::uint64_t at_the_lock) const noexcept {
+  [[nodiscard]] bool names_a_bystander(const ParticipantTable& participant_table, std::uint64_t at_the_lock) const noexcept {
     const std::uint64_t before = word_->load(std::memory_order_acquire);  // acquire P2
     std::uint32_t line;
-    if (!names(before, line) || line >= roster.count() || !roster.is_alive(line)) return false;
-    const std::uint64_t where = roster.lines()[line].intent.load(std::memory_order_acquire);  // acquire P3
+    if (!names(before, line) || line >= participant_table.count() || !participant_table.is_alive(line)) return false;
+    const std::uint64_t where = participant_table.lines()[line].intent.load(std::memory_order_acquire);  // acquire P3
     return where != at_the_lock && ((word_->load(std::memory_order_relaxed) ^ before) & ~sleeping) == 0;
   }
 

@@ -22,45 +22,45 @@ class SlotsQueue {
         slots_(control_, IndexQueue(&control_->free, reinterpret_cast<IndexQueue::Cells>(base + at.free_cells), count),
                IndexQueue(&control_->used, reinterpret_cast<IndexQueue::Cells>(base + at.used_cells), count),
                reinterpret_cast<SlotLine*>(base + at.lines), base + at.payload, count, slot_bytes, at.stride),
-        roster_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
+        participant_table_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
                 &control_->participants_used, identity),
-        producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers, roster_),
-        recovery_(slots_, roster_, {producers_.lines(), producers_.count()}) {
-    roster_.keep_while([](void* queue, std::uint32_t line) { return static_cast<SlotsQueue*>(queue)->has_nothing(line); },
+        producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers, participant_table_),
+        recovery_(slots_, participant_table_, {producers_.lines(), producers_.count()}) {
+    participant_table_.keep_while([](void* queue, std::uint32_t line) { return static_cast<SlotsQueue*>(queue)->has_nothing(line); },
                        this);
   }
 
   [[nodiscard]] Slots& slots() noexcept { return slots_; }
   [[nodiscard]] SlotsControl& control() const noexcept { return *control_; }
-  [[nodiscard]] Roster& roster() noexcept { return roster_; }
+  [[nodiscard]] ParticipantTable& participant_table() noexcept { return participant_table_; }
   [[nodiscard]] Producers& producers() noexcept { return producers_; }
   [[nodiscard]] SlotsRecovery& recovery() noexcept { return recovery_; }
   [[nodiscard]] Event items() const noexcept { return Event(&control_->items.word); }
   [[nodiscard]] Event room() const noexcept { return Event(&control_->room.word); }
 
   // The calling thread's name in the words: its line plus one. 0: it has none yet, call join().
-  [[nodiscard]] std::uint32_t me() const noexcept { return roster_.mine_plus_one(); }
+  [[nodiscard]] std::uint32_t me() const noexcept { return participant_table_.mine_plus_one(); }
 
   // A table is full of the living or not at all: of a dead one's line somebody may just look whether it is settled.
-  [[nodiscard]] Roster::Joined join() noexcept {
+  [[nodiscard]] ParticipantTable::Joined join() noexcept {
     for (int look = 0;; ++look) {
-      const Roster::Joined joined = roster_.join([this](std::uint32_t line) {
+      const ParticipantTable::Joined joined = participant_table_.join([this](std::uint32_t line) {
         (void)recovery_.recover_line(line);
         return true;
       });
-      if (joined == Roster::Joined::yes) {
+      if (joined == ParticipantTable::Joined::yes) {
         // release: who sees it dead and marked sees the slots it had; before the first claim, so keeps V5
-        roster_.lines()[me() - 1].intent.store(SlotsRecovery::present, std::memory_order_release);
+        participant_table_.lines()[me() - 1].intent.store(SlotsRecovery::present, std::memory_order_release);
         QUEUEDUCT_FAILPOINT("slots.joined");
       }
-      if (joined != Roster::Joined::table_full || look == join_looks || roster_.is_full_for_good(look)) return joined;
+      if (joined != ParticipantTable::Joined::table_full || look == join_looks || participant_table_.is_full_for_good(look)) return joined;
       const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
       nanosleep(&moment, nullptr);
     }
   }
 
   // The owner word of the calling thread, which has joined.
-  [[nodiscard]] std::uint64_t owner_word() const noexcept { return owner::word_of(roster_, me() - 1); }
+  [[nodiscard]] std::uint64_t owner_word() const noexcept { return owner::word_of(participant_table_, me() - 1); }
 
   // What a killed call of a producer has put. The caller owns the line. False: it contradicts the slots.
   [[nodiscard]] bool settle_producer(ProducerLine& line) noexcept {
@@ -190,7 +190,7 @@ class SlotsQueue {
 
   [[nodiscard]] std::uint32_t count_alive() const noexcept {
     std::uint32_t alive = 0;
-    for (std::uint32_t line = 0; line < roster_.used(); ++line) alive += roster_.is_alive(line);
+    for (std::uint32_t line = 0; line < participant_table_.used(); ++line) alive += participant_table_.is_alive(line);
     return alive;
   }
 
@@ -206,7 +206,7 @@ class SlotsQueue {
       last.store(static_cast<std::uint32_t>(slot), std::memory_order_relaxed);
       return false;
     }
-    roster_.lines()[line].intent.store(0, std::memory_order_release);  // keeps V5
+    participant_table_.lines()[line].intent.store(0, std::memory_order_release);  // keeps V5
     return true;
   }
 
@@ -225,11 +225,11 @@ class SlotsQueue {
 
   SlotsControl* control_;
   Slots slots_;
-  Roster roster_;
+  ParticipantTable participant_table_;
   Producers producers_;
   SlotsRecovery recovery_;
-  Patience item_patience_;
-  Patience room_patience_;
+  IdleStrategy item_patience_;
+  IdleStrategy room_patience_;
   Rest rest_;
   std::atomic<std::int64_t> last_recovery_ns_{0};
   std::atomic<std::uint32_t> last_named_[last_named_count] = {};

@@ -6,7 +6,7 @@
 //              TAKEN                           ──► ORPHANED
 //              LEAVING   in `free`? ──yes──► FREE        ──no──► STRAY
 // Roles      anybody, as often as they like, also several at a time; a recoverer needs no line of its own.
-// Invariants V1  a line's slots are recovered under its lock in the roster: its owner is dead, and it has no next one.
+// Invariants V1  a line's slots are recovered under its lock in the participant table: its owner is dead, and it has no next one.
 //                So what names the line cannot change but by other recoverers and by claims.
 //            V2  both heads are moved on past a claimed slot before its word becomes anything else (S2).
 //            V3  a slot of the dead that is in `used`, or `free`, leaves it by a claim only, and a claim changes the
@@ -25,16 +25,16 @@ namespace queueduct {
 
 class SlotsRecovery {
  public:
-  SlotsRecovery(Slots& slots, Roster& roster, ProducerLines producers) noexcept
-      : slots_(slots), roster_(roster), producers_(producers) {}
+  SlotsRecovery(Slots& slots, ParticipantTable& participant_table, ProducerLines producers) noexcept
+      : slots_(slots), participant_table_(participant_table), producers_(producers) {}
 
   // A participant's line is marked as long as it lives. keeps V5
   static constexpr std::uint64_t present = 1;
 
-  // Looks for the dead, and recovers what they had. Returns whether anything changed.
+  // ReadGuards for the dead, and recovers what they had. Returns whether anything changed.
   [[nodiscard]] bool run() noexcept {
     bool changed = false;
-    roster_.tidy_all([&](auto has_died) { changed = recover_all(has_died); });
+    participant_table_.tidy_all([&](auto has_died) { changed = recover_all(has_died); });
     return changed;
   }
 
@@ -105,7 +105,7 @@ class SlotsRecovery {
   }
 
   Slots& slots_;
-  Roster& roster_;
+  ParticipantTable& participant_table_;
   ProducerLines producers_;
 };
 

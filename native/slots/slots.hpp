@@ -11,7 +11,7 @@
 //              LEAVING(owner)   its item is over; going into `free`, or just there
 //              STRAY            of somebody dead, no item: to be brought back into `free`
 //              ORPHANED         of somebody dead, or given back: its item is to be delivered again
-// Roles      any number of participants, each with a line of the roster; anybody recovers (slots_recovery.hpp).
+// Roles      any number of participants, each with a line of the participant table; anybody recovers (slots_recovery.hpp).
 // Invariants S1  a slot is claimed by the compare-and-swap of its word while it is at the front of a queue. Only then
 //                is that queue's head moved, by the claimer or by anybody who sees the claim. So a slot is never
 //                out of both queues without an owner's name in its word, whoever dies when.

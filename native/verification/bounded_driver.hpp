@@ -10,7 +10,7 @@ class StressedBounded {
  public:
   static constexpr bool has_batches = true;
 
-  StressedBounded(SharedQueue& queue, SharedLedger ledger) noexcept : queue_(queue), ring_(queue.ring()), ledger_(ledger) {}
+  StressedBounded(BoundedQueueHandle& queue, Participant ledger) noexcept : queue_(queue), ring_(queue.ring()), ledger_(ledger) {}
 
   [[nodiscard]] Answer try_put(const std::byte* items, std::uint64_t count, Seen& seen) noexcept {
     for (;;) {
@@ -49,10 +49,10 @@ class StressedBounded {
       // busy: its put has not returned, so this is an answer, but others behind it may have
       seen = {peeked.span.position, 0, outcome == Outcome::busy};
       if (outcome != Outcome::closed && !queue_.recovery_is_due(outcome)) return Answer::refused;
-      const Recovery::Found found = queue_.recovery().run();
+      const Recovery::RecoveryScan found = queue_.recovery().run();
       if (found.unclaimed) return Answer::corrupt;
-      if (found.adoptable) {
-        if (adopt(found, to, seen, notes)) return Answer::done;
+      if (found.redeliverable) {
+        if (redeliver(found, to, seen, notes)) return Answer::done;
       } else if (found.changed) {
         queue_.room().notify();
       } else {
@@ -83,13 +83,13 @@ class StressedBounded {
   }
 
   template <class Notes>
-  [[nodiscard]] bool adopt(const Recovery::Found& found, std::byte* to, Seen& seen, Notes& notes) noexcept {
-    if (!queue_.recovery().try_adopt(ledger_, found)) return false;
+  [[nodiscard]] bool redeliver(const Recovery::RecoveryScan& found, std::byte* to, Seen& seen, Notes& notes) noexcept {
+    if (!queue_.recovery().try_redeliver(ledger_, found)) return false;
     const Span span = found.peeked.span;
     copy_out(ring_, span.position, to, found.peeked.bytes);
     seen = {span.position, 1, false, true};
     notes.copied(to, seen);
-    Recovery::release_adopted(ring_, ledger_, span);
+    Recovery::release_redelivered(ring_, ledger_, span);
     after_get(true);
     return true;
   }
@@ -100,9 +100,9 @@ class StressedBounded {
   }
   [[nodiscard]] bool has_waited() noexcept { return std::exchange(waited_, false); }
 
-  SharedQueue& queue_;
+  BoundedQueueHandle& queue_;
   const Ring& ring_;
-  SharedLedger ledger_;
+  Participant ledger_;
   bool waited_ = false;
 };
 

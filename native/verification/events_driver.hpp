@@ -39,14 +39,14 @@ class StressedEvents {
   [[nodiscard]] Answer try_get(std::byte* to, std::uint64_t limit, Seen& seen, Notes& notes) noexcept {
     const EventsMap& map = queue_.map();
     std::uint64_t end = 0;
-    Found found = begin_session(map, *reader_, *cursor_, end);
-    if (found == Found::nothing) {
+    ReadResult found = begin_session(map, *reader_, *cursor_, end);
+    if (found == ReadResult::nothing) {
       seen = {cursor_->position};  // which was the end
       return move_to(map, *reader_, cursor_->position) ? Answer::refused : Answer::corrupt;
     }
     Run run;
-    if (found == Found::items) found = next_run(map, *reader_, true, *cursor_, end, limit, run);
-    if (found != Found::items) return found == Found::ended ? Answer::closed : Answer::corrupt;
+    if (found == ReadResult::items) found = next_run(map, *reader_, true, *cursor_, end, limit, run);
+    if (found != ReadResult::items) return found == ReadResult::ended ? Answer::closed : Answer::corrupt;
     std::memcpy(to, run.chunk.data + run.at * map.item_bytes, run.items * map.item_bytes);
     if (!still_holds(map, *reader_)) return Answer::corrupt;  // writers wait in a stress run: nobody is dropped
     seen = {cursor_->position, run.items};

@@ -13,7 +13,7 @@ class StressedGrowing {
  public:
   static constexpr bool has_batches = true;
 
-  StressedGrowing(GrowingQueue& queue, SharedLedger ledger) noexcept : queue_(queue), ledger_(ledger) {}
+  StressedGrowing(GrowingQueue& queue, Participant ledger) noexcept : queue_(queue), ledger_(ledger) {}
 
   [[nodiscard]] Answer try_put(const std::byte* items, std::uint64_t count, Seen& seen) noexcept {
     for (;;) {
@@ -58,10 +58,10 @@ class StressedGrowing {
       seen = {Seen::unknown, 0, outcome == Outcome::busy};
       if (outcome != Outcome::closed && !queue_.recovery_is_due(outcome)) return Answer::refused;
       queue_.flow().rest();
-      const GrowingRecovery::Found found = queue_.recover();
+      const GrowingRecovery::RecoveryScan found = queue_.recover();
       if (found.unclaimed) return Answer::corrupt;
-      if (found.adoptable) {
-        if (adopt(found, to, seen, notes)) return Answer::done;
+      if (found.redeliverable) {
+        if (redeliver(found, to, seen, notes)) return Answer::done;
       } else if (found.changed) {
         queue_.room().notify();
       } else {
@@ -81,13 +81,13 @@ class StressedGrowing {
 
  private:
   template <class Notes>
-  [[nodiscard]] bool adopt(const GrowingRecovery::Found& found, std::byte* to, Seen& seen, Notes& notes) noexcept {
-    if (!queue_.try_adopt(ledger_, found)) return false;
+  [[nodiscard]] bool redeliver(const GrowingRecovery::RecoveryScan& found, std::byte* to, Seen& seen, Notes& notes) noexcept {
+    if (!queue_.try_redeliver(ledger_, found)) return false;
     const Span span = found.peeked.span;
     copy_out(found.ring, span.position, to, found.peeked.bytes);
     seen = {Seen::unknown, 1, false, true};
     notes.copied(to, seen);
-    queue_.look_while_held(ledger_, [&] { GrowingRecovery::release_adopted(found.ring, ledger_, span); });
+    queue_.with_full_guard(ledger_, [&] { GrowingRecovery::release_redelivered(found.ring, ledger_, span); });
     queue_.after_release(found.ring);
     after_get(true);
     return true;
@@ -103,7 +103,7 @@ class StressedGrowing {
   [[nodiscard]] bool has_waited() noexcept { return std::exchange(waited_, false); }
 
   GrowingQueue& queue_;
-  SharedLedger ledger_;
+  Participant ledger_;
   std::uint64_t resets_ = 0;  // as it was when there was no room
   bool waited_ = false;
 };

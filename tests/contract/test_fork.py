@@ -120,7 +120,7 @@ def test_a_fork_while_other_threads_are_in_the_middle_of_operations(q, children)
     assert back.qsize() == 30
     rest = len(q.get_many(64)) if not q.empty() else 0
     assert counts[0] + 30 == counts[1] + rest
-    assert q.stats().tombstones == q.stats().adopted == 0
+    assert q.stats().tombstones == q.stats().redelivered == 0
 
 
 def test_a_fork_while_another_thread_waits(q, children):

@@ -336,7 +336,7 @@ def test_stats_of_a_local_queue():
     assert stats._fields == queueduct.BoundedStats._fields
     assert (stats.capacity, stats.size, stats.slots_pushed, stats.slots_popped) == (8, 2, 3, 1)
     assert (stats.slot_bytes, stats.participants, stats.participants_limit) == (0, 0, 0)
-    assert (stats.tombstones, stats.adopted, stats.is_shut_down) == (0, 0, False)
+    assert (stats.tombstones, stats.redelivered, stats.is_shut_down) == (0, 0, False)
     assert stats.total_bytes > 0
 
 

@@ -170,7 +170,7 @@ def test_a_dead_producers_slot_is_buried_and_passed_over():
     q.put(2)
     assert [int(q.get(timeout=30)), int(q.get(timeout=30))] == [1, 2]
     stats = q.stats()
-    assert (stats.tombstones, stats.adopted, stats.size) == (3, 0, 0)
+    assert (stats.tombstones, stats.redelivered, stats.size) == (3, 0, 0)
     with RawSegment("q") as raw:
         assert raw.generations() == [8, 9, 10, 11, 12, 5, 6, 7]
         assert not any(raw.intents())
@@ -182,7 +182,7 @@ def test_a_dead_consumers_items_are_delivered_to_another():
     claim_as_the_dead("q", 5, POP, 0, 3)
     assert sorted(int(q.get(timeout=30)) for _ in range(4)) == [1, 2, 3, 4]
     stats = q.stats()
-    assert (stats.tombstones, stats.adopted, stats.size) == (0, 3, 0)
+    assert (stats.tombstones, stats.redelivered, stats.size) == (0, 3, 0)
     assert q.try_get() is None
     with RawSegment("q") as raw:
         assert raw.generations() == [8, 9, 10, 11, 4, 5, 6, 7]

@@ -82,7 +82,7 @@ def test_nothing_is_lost_doubled_torn_or_stuck_by_kills_at_random_moments(childr
     with capsys.disabled():
         print(
             f"\n  {name}: {kills} kills, {len(got):,} items; {stats.tombstones} slots buried, "
-            f"{stats.adopted} items adopted, {lost} gone with {consumers_killed} killed consumers; "
+            f"{stats.redelivered} items adopted, {lost} gone with {consumers_killed} killed consumers; "
             f"longest call {campaign.longest_seconds() * 1e3:.0f} ms, "
             f"the machine's own {scheduler_seconds * 1e3:.0f} ms"
         )

@@ -41,7 +41,7 @@ def run(children, folder, form, count, capacity, threads=1):
     got = [np.load(folder / f"got{n}.npy") for n in range(CONSUMERS * threads)]
     traffic.check(got, PRODUCERS * threads, count)
     stats = q.stats()
-    assert (stats.size, stats.tombstones, stats.adopted) == (0, 0, 0)
+    assert (stats.size, stats.tombstones, stats.redelivered) == (0, 0, 0)
 
 
 def in_threads(work, numbers):

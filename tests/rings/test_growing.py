@@ -137,7 +137,7 @@ def test_what_stats_say_adds_up():
             stats = q.stats()
             assert stats.position == put + stats.grown + stats.shrunk
             assert stats.resident_bytes <= stats.reserved_bytes <= stats.max_bytes == 1 << 20
-            assert (stats.size, stats.tombstones, stats.adopted) == (0, 0, 0)
+            assert (stats.size, stats.tombstones, stats.redelivered) == (0, 0, 0)
         assert stats.grown > stats.shrunk > 0
 
 

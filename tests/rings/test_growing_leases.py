@@ -80,7 +80,7 @@ def test_what_was_given_back_in_every_sub_queue_comes_again_at_its_position():
                 assert lease.is_redelivered
                 again |= dict(zip(lease.positions.tolist(), lease.items.tolist(), strict=True))
         assert again == where
-        assert q.stats().adopted == COUNT
+        assert q.stats().redelivered == COUNT
 
 
 def test_a_sub_queue_in_which_something_is_held_is_not_given_back(queue_dir):

@@ -1,15 +1,15 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.core._queue cimport Body, Queue
+from queueduct.core._queue cimport Backend, Queue
 from queueduct.items._batches cimport Gathered
-from queueduct.native._native cimport Identity, Joined, Range, Roster, byte
+from queueduct.native._native cimport Identity, Joined, Range, ParticipantTable, byte
 
 
-cdef class MappedBody(Body):
-    """A body that works on a mapped segment: what is needed of it whatever the kind."""
+cdef class SegmentBackend(Backend):
+    """A backend that works on a mapped segment: what is needed of it whatever the kind."""
     cdef Range* guard                # NULL: memory of our own, which nobody can truncate
-    cdef const Roster* roster        # who uses it; NULL until there is one
-    cdef int form                    # what an item is
+    cdef const ParticipantTable* participant_table        # who uses it; NULL until there is one
+    cdef int item_kind                    # what an item is
     cdef uint32_t participants
     cdef readonly object dtype
     cdef readonly object memory      # the mapping: unmapped when the last one is out
@@ -35,5 +35,5 @@ cdef class MappedBody(Body):
     cdef int raise_shut_down(self) except -1
 
 
-cdef MappedBody named_body(Queue queue, str what)
+cdef SegmentBackend named_body(Queue queue, str what)
 cdef Identity own_identity() except *

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""What every body that works on a mapped segment needs: who we are in it, and the errors it can always give."""
+"""What every backend that works on a mapped segment needs: who we are in it, and the errors it can always give."""
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
@@ -20,15 +20,15 @@ from queueduct.segments import segment
 cdef object encode_object = types.encode_object
 
 cdef extern from "native/_handover.hpp" namespace "queueduct":
-    void count_for_all_threads(object)  # what goes with the body goes with whoever gives that up
+    void count_for_all_threads(object)  # what goes with the backend goes with whoever gives that up
 
 
-cdef MappedBody named_body(Queue queue, str what):
-    """The body of a queue with a name: within a process there are no producers and no leases."""
-    cdef Body body = open_body(queue)
+cdef SegmentBackend named_body(Queue queue, str what):
+    """The backend of a queue with a name: within a process there are no producers and no leases."""
+    cdef Backend backend = open_body(queue)
     if queue.segment is None:
         raise ValueError(f"a queue without a name has no {what}; use {type(queue).__name__}.create(name, ...)")
-    return body
+    return backend
 
 
 cdef Identity own_identity() except *:
@@ -41,8 +41,8 @@ cdef Identity own_identity() except *:
     return identity
 
 
-@cython.no_gc_clear  # leases, slots and readers that go with it need its memory; no cycle consists of bodies alone
-cdef class MappedBody(Body):
+@cython.no_gc_clear  # leases, slots and readers that go with it need its memory; no cycle consists of backends alone
+cdef class SegmentBackend(Backend):
 
     def __dealloc__(self):
         forget(self.guard)
@@ -59,25 +59,25 @@ cdef class MappedBody(Body):
         count_for_all_threads(self.memory)
         mapped = Held(self.memory)
         self.participants = opened.geometry.participants
-        self.form = REFERENCE
+        self.item_kind = REFERENCE
         if opened.item is not None:
             self.label = repr(opened.name)
             self.dtype = opened.item.dtype
-            self.form = opened.item.kind
+            self.item_kind = opened.item.kind
             self.guard = watch(mapped.view.buf, mapped.view.len)
         identity[0] = own_identity()
         return <byte*>mapped.view.buf
 
     cdef int check_open(self) except -1:
         if self.is_closing:
-            return Body.check_open(self)
-        if self.roster is not NULL and self.roster.was_lost():
+            return Backend.check_open(self)
+        if self.participant_table is not NULL and self.participant_table.was_lost():
             self.raise_lost()
         return 0
 
     cdef int check_attached(self) except -1:
         """As soon as there is a roster: could it open its file?"""
-        cdef int error = self.roster.open_error()
+        cdef int error = self.participant_table.open_error()
         if error != 0:
             raise OSError(
                 error,
@@ -95,7 +95,7 @@ cdef class MappedBody(Body):
 
     cdef Gathered gather(self, object items):
         """A batch of items that vary in length, each of which can fit."""
-        cdef Gathered batch = gather(list(map(encode_object, items)) if self.form == OBJECT else items)
+        cdef Gathered batch = gather(list(map(encode_object, items)) if self.item_kind == OBJECT else items)
         self.check_length(batch.longest)
         return batch
 
@@ -118,7 +118,7 @@ cdef class MappedBody(Body):
 
     cdef int check_held(self) except -1:
         """Before something that needs the file itself."""
-        if self.roster is not NULL and self.roster.is_lost():
+        if self.participant_table is not NULL and self.participant_table.is_lost():
             self.raise_lost()
         return 0
 
@@ -128,7 +128,7 @@ cdef class MappedBody(Body):
 
     cdef bint is_cut(self):
         """Is the file shorter than what is mapped of it? Who cannot know takes it for cut."""
-        cdef int fd = -1 if self.roster is NULL else self.roster.descriptor()
+        cdef int fd = -1 if self.participant_table is NULL else self.participant_table.descriptor()
         return fd < 0 or check_length(fd, len(self.memory)) != 0
 
     cdef int raise_if_truncated(self) except -1:

@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t, uint64_t
 
-from queueduct.core._backend cimport MappedBody
+from queueduct.core._backend cimport SegmentBackend
 
 cdef enum:
     LEASE_LIMIT = 65536    # items that one lease holds
@@ -8,7 +8,7 @@ cdef enum:
 
 cdef class Holding:
     """What one lease holds. Dropped before it is released, it gives everything back: see each kind's __dealloc__."""
-    cdef MappedBody backend
+    cdef SegmentBackend backend
     cdef uint64_t count              # items that it holds
     cdef bint is_redelivered         # a consumer had them before, and died or gave them back
 

@@ -7,7 +7,7 @@ How a lease is taken, copied and ended is here once. A kind brings its native ca
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from queueduct.core._backend cimport MappedBody, named_body
+from queueduct.core._backend cimport SegmentBackend, named_body
 from queueduct.core._queue cimport checked_int, checked_positions, computed_deadline, sound
 from queueduct.items._item_kinds cimport OBJECT, RECORD
 from queueduct.native._native cimport array_data, import_array, is_broken
@@ -24,7 +24,7 @@ import_array()
 @cython.no_gc_clear  # its end needs the backend
 cdef class Holding:
 
-    def __cinit__(self, MappedBody backend):
+    def __cinit__(self, SegmentBackend backend):
         self.backend = backend
 
     cdef int begin(self, uint64_t limit) except -1: return 0
@@ -62,7 +62,7 @@ cdef class Holding:
         cdef char* to
         cdef uint64_t i
         cdef list found = []
-        if self.backend.form == RECORD:
+        if self.backend.item_kind == RECORD:
             target = numpy.empty(self.count, dtype=self.backend.dtype)
             to = <char*>array_data(target)
             with nogil:
@@ -70,7 +70,7 @@ cdef class Holding:
             return target
         for i in range(self.count):
             target = self.copied(i)
-            found.append(item_types.decode_object(target) if self.backend.form == OBJECT else target)
+            found.append(item_types.decode_object(target) if self.backend.item_kind == OBJECT else target)
         return found
 
     cdef object _positions(self):
@@ -109,12 +109,12 @@ class LeaseMethods:
         ends by an exception, or its process dies, another consumer gets them, at the same positions. Raises Empty or
         ShutDown, as a get.
         """
-        cdef MappedBody backend = named_body(self, "leases")
+        cdef SegmentBackend backend = named_body(self, "leases")
         cdef Holding holding = type(self)._holding(backend)
         return holding.take(self.name, max_items, computed_deadline(block, timeout))
 
     def unreleased(self, positions):
         """Those of the positions that a consumer has claimed, and none has released yet."""
-        cdef MappedBody backend = named_body(self, "leases")
+        cdef SegmentBackend backend = named_body(self, "leases")
         cdef Holding holding = type(self)._holding(backend)
         return sound(backend, holding.unreleased(checked_positions(positions)))

@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t, uint64_t
 
-from queueduct.core._backend cimport MappedBody
+from queueduct.core._backend cimport SegmentBackend
 from queueduct.items._batches cimport Gathered
 from queueduct.native._native cimport ProducerLine, ProducerName, Producers, Taken
 
@@ -12,7 +12,7 @@ cdef enum Settled:
 
 cdef class ProducerCall:
     """One call for a named producer: what it puts, and the line that it owns meanwhile."""
-    cdef MappedBody backend
+    cdef SegmentBackend backend
     cdef ProducerName name
     cdef str label                # the producer's name, quoted
     cdef uint64_t sequence

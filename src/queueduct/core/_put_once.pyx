@@ -10,7 +10,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint64_t
 
-from queueduct.core._backend cimport MappedBody, named_body
+from queueduct.core._backend cimport SegmentBackend, named_body
 from queueduct.core._queue cimport AT_ONCE, checked_int, computed_deadline, remaining_ns, sound
 from queueduct.items._buffers cimport as_records
 from queueduct.items._item_kinds cimport LONG_COPY, RECORD
@@ -26,7 +26,7 @@ SEQUENCE_LIMIT = 2**63
 
 cdef class ProducerCall:
 
-    def __cinit__(self, MappedBody backend):
+    def __cinit__(self, SegmentBackend backend):
         self.backend = backend
 
     cdef Producers* table(self) noexcept: return NULL
@@ -97,8 +97,8 @@ cdef class ProducerCall:
 
     cdef int _collect(self, object items) except -1:
         """Before anything is recorded: a bad item is an error that leaves nothing behind."""
-        cdef MappedBody backend = self.backend
-        if backend.form == RECORD:
+        cdef SegmentBackend backend = self.backend
+        if backend.item_kind == RECORD:
             self.array = as_records(backend.dtype, items, one=False)
             self.records = <const char*>array_data(self.array)
             self.total = self.array.nbytes // backend.dtype.itemsize
@@ -203,7 +203,7 @@ class PutOnceMethods:
         bytes of UTF-8, used by one at a time; its sequences only rise, gaps are fine. Raises Full when the time is
         up (what is in stays counted), ShutDown, ProducerInUse, TooManyProducers.
         """
-        cdef MappedBody backend = named_body(self, "producers")
+        cdef SegmentBackend backend = named_body(self, "producers")
         cdef ProducerCall call = type(self)._producer_call(backend)
         try:
             return sound(backend, call.put(items, producer, sequence, computed_deadline(block, timeout)))
@@ -213,13 +213,13 @@ class PutOnceMethods:
 
     def producers(self):
         """What put_once keeps of each producer: a list of (name, sequence, done, total)."""
-        cdef MappedBody backend = named_body(self, "producers")
+        cdef SegmentBackend backend = named_body(self, "producers")
         cdef ProducerCall call = type(self)._producer_call(backend)
         return sound(backend, call.listed())
 
     def forget_producer(self, name):
         """Make room for another name in the table of producers. What it put stays; what it repeats is put again."""
-        cdef MappedBody backend = named_body(self, "producers")
+        cdef SegmentBackend backend = named_body(self, "producers")
         cdef ProducerCall call = type(self)._producer_call(backend)
         try:
             sound(backend, call.forget(name))

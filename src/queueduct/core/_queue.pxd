@@ -9,7 +9,7 @@ cdef extern from "native/_handover.hpp" namespace "queueduct":
     cdef cppclass BodyHandover:
         pass
 
-cdef object NOTHING               # what get and get_many of a body give when the time is up
+cdef object TIMED_OUT               # what get and get_many of a backend give when the time is up
 cdef int64_t FOREVER, AT_ONCE     # deadlines
 
 cdef int64_t deadline_of(object block, object timeout) except -1
@@ -20,7 +20,7 @@ cdef dict checked_sizes(dict sizes)
 cdef list checked_positions(object positions)
 
 
-cdef class Body:
+cdef class Backend:
     """The working part of a handle. Who is in a call holds a reference, so its memory outlives a close()."""
     cdef object label             # for messages: the queue's name, quoted (an object: the collector must see us)
     cdef Flag is_closing          # the handle was closed: who waits in here must leave
@@ -33,42 +33,42 @@ cdef class Body:
     cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1
     cdef uint64_t slots_for(self, object item) except 0
     cdef object size(self)
-    cdef int end(self, bint immediate) except -1
+    cdef int shut_down(self, bint immediate) except -1
     cdef void wake_everybody(self) noexcept
     cdef int check_open(self) except -1
     cdef int check_sound(self) except -1
 
 
-cdef inline object sound(Body body, object value):
+cdef inline object sound(Backend backend, object value):
     """What was seen in memory that somebody may truncate, once it is known that nobody has."""
-    body.check_sound()
+    backend.check_sound()
     return value
 
 
 cdef class Queue:
-    cdef Body body                # had by held(): another thread may close the handle
+    cdef Backend backend                # had by held(): another thread may close the handle
     cdef BodyHandover handover
-    cdef Body retired             # in a forked child: the parent's
+    cdef Backend retired             # in a forked child: the parent's
     cdef object segment           # None: lives in this process
     cdef object waiters           # asyncio's, made at its first use
     cdef object __weakref__
 
-    cdef Body attach(self, object opened)
-    cdef int after_attach(self, Body body, object opened) except -1
-    cdef int raise_full(self, Body body) except -1
+    cdef Backend attach(self, object opened)
+    cdef int after_attach(self, Backend backend, object opened) except -1
+    cdef int raise_full(self, Backend backend) except -1
     cdef int stay_in_process(self) except -1
     cdef int refuse(self) except -1
 
 cdef extern from "native/_handover.hpp" namespace "queueduct":
-    Body held(Queue)
-    bint replace_body(Queue, Body before, Body after)
-    bint install_body(Queue, Body unmade, Body body)
+    Backend held(Queue)
+    bint replace_body(Queue, Backend before, Backend after)
+    bint install_body(Queue, Backend unmade, Backend backend)
 
-cdef int install(Queue queue, Body body) except -1
+cdef int install(Queue queue, Backend backend) except -1
 
 
-cdef inline Body open_body(Queue queue):
-    """The body of a handle that is open."""
-    cdef Body body = held(queue)
-    body.check_open()
-    return body
+cdef inline Backend open_body(Queue queue):
+    """The backend of a handle that is open."""
+    cdef Backend backend = held(queue)
+    backend.check_open()
+    return backend

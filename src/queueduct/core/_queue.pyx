@@ -1,8 +1,8 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
 """The surface that every queue has: who calls what, how long they wait, and how it ends.
 
-A queue is a surface and a body. Each kind brings its bodies, which never see a timeout, only a deadline.
-A closed handle has a body that refuses everything.
+A queue is a surface and a backend. Each kind brings its backends, which never see a timeout, only a deadline.
+A closed handle has a backend that refuses everything.
 """
 
 from cpython.number cimport PyNumber_Index
@@ -20,7 +20,7 @@ from queueduct.errors import CorruptSegment, Empty, Full, QueueClosed, QueueNotS
 from queueduct.items.types import ItemType
 from queueduct.segments import creation, segment
 
-NOTHING = object()
+TIMED_OUT = object()
 FOREVER = 0x7FFFFFFFFFFFFFFF
 AT_ONCE = 1
 
@@ -66,8 +66,8 @@ cdef list checked_positions(object positions):
     return [position for position in checked if 0 <= position < 1 << 63]
 
 
-cdef class Body:
-    """What a kind of queue has to bring. This one refuses everything: the body of a closed handle."""
+cdef class Backend:
+    """What a kind of queue has to bring. This one refuses everything: the backend of a closed handle."""
 
     def __cinit__(self, *args, **kwargs):
         self.label = "without a name"
@@ -88,7 +88,7 @@ cdef class Body:
         return self.check_open()
 
     cdef object get(self, int64_t deadline):
-        """An item, or NOTHING when the time is up."""
+        """An item, or TIMED_OUT when the time is up."""
         self.check_open()
 
     cdef object put_many(self, object items, int64_t deadline):
@@ -96,7 +96,7 @@ cdef class Body:
         self.check_open()
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
-        """Items, or NOTHING when the time is up."""
+        """Items, or TIMED_OUT when the time is up."""
         self.check_open()
 
     cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
@@ -112,7 +112,7 @@ cdef class Body:
         """How many items there are."""
         self.check_open()
 
-    cdef int end(self, bint immediate) except -1:
+    cdef int shut_down(self, bint immediate) except -1:
         """Shut down."""
         return self.check_open()
 
@@ -120,11 +120,11 @@ cdef class Body:
         """So that those who wait see that the handle is closed."""
 
 
-cdef Body closed_body(object label):
-    cdef Body body = Body()
-    body.label = label
-    body.is_closing = True
-    return body
+cdef Backend closed_body(object label):
+    cdef Backend backend = Backend()
+    backend.label = label
+    backend.is_closing = True
+    return backend
 
 
 # Queues without a name, by id: a forked child has only copies of them, which nobody else would ever see.
@@ -139,7 +139,7 @@ cdef object refusal_of(object kind):
 
 
 cdef int refuse_in_child(object kind, uint64_t born) except -1:
-    """For what has no body: ``born`` is how many forks there were before it was made."""
+    """For what has no backend: ``born`` is how many forks there were before it was made."""
     if born != forks:
         raise QueueNotShared(
             f"an {kind.__name__} lives in the process that made it, and this is a forked child of that: "
@@ -160,12 +160,12 @@ def leave_to_parent():
 os.register_at_fork(after_in_child=leave_to_parent)
 
 
-cdef Body UNMADE = closed_body("that was never made")  # of a handle that no kind has made a queue
+cdef Backend UNMADE = closed_body("that was never made")  # of a handle that no kind has made a queue
 
 
-cdef int install(Queue queue, Body body) except -1:
-    """Make the handle a queue, once. The body is new: nobody else knows it."""
-    if not install_body(queue, UNMADE, body):
+cdef int install(Queue queue, Backend backend) except -1:
+    """Make the handle a queue, once. The backend is new: nobody else knows it."""
+    if not install_body(queue, UNMADE, backend):
         raise TypeError("a queue is initialised once")
     return 0
 
@@ -174,7 +174,7 @@ cdef class Queue:
     """What all queues have in common."""
 
     def __cinit__(self, *args, **kwargs):
-        self.body = UNMADE
+        self.backend = UNMADE
 
     # -- how it is made ---------------------------------------------------------------------------------
 
@@ -196,99 +196,99 @@ cdef class Queue:
     def _attach(cls, opened, allow_pickle=True):
         """A handle of an open segment, which is closed if that fails."""
         cdef Queue self = cls.__new__(cls)
-        cdef Body body
+        cdef Backend backend
         try:
             opened.item.check_pickle(opened.name, allow_pickle)
-            body = self.attach(opened)
-            install(self, body)
-            self.after_attach(body, opened)
+            backend = self.attach(opened)
+            install(self, backend)
+            self.after_attach(backend, opened)
         except BaseException:
             opened.close()
             raise
         self.segment = opened
         return self
 
-    cdef Body attach(self, object opened):
-        """The kind's own body, which takes over the memory and the descriptor of an open segment."""
+    cdef Backend attach(self, object opened):
+        """The kind's own backend, which takes over the memory and the descriptor of an open segment."""
         raise TypeError("a queue is of one of the kinds: use BoundedQueue, GrowingQueue, EventQueue, ...")
 
-    cdef int after_attach(self, Body body, object opened) except -1:
-        """As soon as others may know the body."""
+    cdef int after_attach(self, Backend backend, object opened) except -1:
+        """As soon as others may know the backend."""
         return 0
 
-    cdef int raise_full(self, Body body) except -1:
+    cdef int raise_full(self, Backend backend) except -1:
         """After a put that found no room."""
         raise Full
 
     cdef int stay_in_process(self) except -1:
-        """Of a queue without a name, as soon as it has a body."""
+        """Of a queue without a name, as soon as it has a backend."""
         unnamed[id(self)] = self
         return 0
 
     cdef int refuse(self) except -1:
         """In a forked child: everything raises from now on, also for who is in a call, or reads."""
-        cdef Body body = held(self)
-        cdef Body refusing
-        if body.is_closing:
+        cdef Backend backend = held(self)
+        cdef Backend refusing
+        if backend.is_closing:
             return 0
-        body.refusal = refusal_of(type(self))
-        body.is_closing = True
-        refusing = closed_body(body.label)
-        refusing.refusal = body.refusal
-        self.retired = body  # what is in it ends with the child, and not at the fork
-        replace_body(self, body, refusing)
+        backend.refusal = refusal_of(type(self))
+        backend.is_closing = True
+        refusing = closed_body(backend.label)
+        refusing.refusal = backend.refusal
+        self.retired = backend  # what is in it ends with the child, and not at the fork
+        replace_body(self, backend, refusing)
         return 0
 
     # -- put and get ------------------------------------------------------------------------------------
 
     def put(self, item, block=True, timeout=None):
         """Put an item; wait for room if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown."""
-        cdef Body body = held(self)
-        if not body.put(item, deadline_of(block, timeout)):
-            self.raise_full(body)
+        cdef Backend backend = held(self)
+        if not backend.put(item, deadline_of(block, timeout)):
+            self.raise_full(backend)
 
     def put_nowait(self, item):
         """``put(item, block=False)``."""
-        cdef Body body = held(self)
-        if not body.put(item, AT_ONCE):
-            self.raise_full(body)
+        cdef Backend backend = held(self)
+        if not backend.put(item, AT_ONCE):
+            self.raise_full(backend)
 
     def try_put(self, item):
         """Put an item if there is room now. True if it is in; never waits."""
-        cdef Body body = held(self)
-        return body.put(item, AT_ONCE) == 1
+        cdef Backend backend = held(self)
+        return backend.put(item, AT_ONCE) == 1
 
     def get(self, block=True, timeout=None):
         """Get an item; wait for one if ``block``, at most ``timeout`` seconds. Raises Empty or ShutDown."""
-        cdef Body body = held(self)
-        cdef object item = body.get(deadline_of(block, timeout))
-        if item is NOTHING:
+        cdef Backend backend = held(self)
+        cdef object item = backend.get(deadline_of(block, timeout))
+        if item is TIMED_OUT:
             raise Empty
         return item
 
     def get_nowait(self):
         """``get(block=False)``."""
-        cdef Body body = held(self)
-        cdef object item = body.get(AT_ONCE)
-        if item is NOTHING:
+        cdef Backend backend = held(self)
+        cdef object item = backend.get(AT_ONCE)
+        if item is TIMED_OUT:
             raise Empty
         return item
 
     def try_get(self, default=None):
         """Get an item if there is one now, else ``default``; never waits."""
-        cdef Body body = held(self)
-        cdef object item = body.get(AT_ONCE)
-        return default if item is NOTHING else item
+        cdef Backend backend = held(self)
+        cdef object item = backend.get(AT_ONCE)
+        return default if item is TIMED_OUT else item
 
     def put_many(self, items, block=True, timeout=None):
         """Put items in order; returns how many are in.
 
         Waits until all are in, at most ``timeout`` seconds. Raises Full, or ShutDown, only if none is in.
         """
-        cdef Body body = held(self)
-        cdef object put = body.put_many(items, deadline_of(block, timeout))
+        cdef Backend backend = held(self)
+        cdef object put = backend.put_many(items, deadline_of(block, timeout))
         if put is None:
-            self.raise_full(body)
+            self.raise_full(backend)
         return put
 
     def get_many(self, max_items, block=True, timeout=None):
@@ -296,13 +296,13 @@ cdef class Queue:
 
         A list, or for records one array. Raises Empty or ShutDown.
         """
-        cdef Body body = held(self)
+        cdef Backend backend = held(self)
         cdef object found
         limit = checked_int("max_items", max_items)
         if limit < 1:
             raise ValueError(f"max_items must be at least 1: max_items={max_items}")
-        found = body.get_many(min(limit, 1 << 62), deadline_of(block, timeout))
-        if found is NOTHING:
+        found = backend.get_many(min(limit, 1 << 62), deadline_of(block, timeout))
+        if found is TIMED_OUT:
             raise Empty
         return found
 
@@ -333,14 +333,14 @@ cdef class Queue:
         return self.waiters
 
     def _slots_for(self, item):
-        cdef Body body = held(self)
-        return body.slots_for(item)
+        cdef Backend backend = held(self)
+        return backend.slots_for(item)
 
     def _wait_ready(self, for_items, slots, seconds):
         """Until there may be an item, or so many free slots, or the time is up. Takes nothing."""
-        cdef Body body = held(self)
-        body.wait(for_items, slots, computed_deadline(True, seconds))
-        body.check_sound()
+        cdef Backend backend = held(self)
+        backend.wait(for_items, slots, computed_deadline(True, seconds))
+        backend.check_sound()
 
     # -- looks ------------------------------------------------------------------------------------------
 
@@ -366,8 +366,8 @@ cdef class Queue:
 
     def qsize(self):
         """How many items there are: exact when nobody is at work on it."""
-        cdef Body body = held(self)
-        return sound(body, body.size())
+        cdef Backend backend = held(self)
+        return sound(backend, backend.size())
 
     def empty(self):
         """Is there nothing to get? A hint, as with every queue that others use."""
@@ -380,13 +380,13 @@ cdef class Queue:
         return True
 
     def __repr__(self):
-        cdef Body body = held(self)
+        cdef Backend backend = held(self)
         cdef str state
         try:
-            state = "closed" if body.is_closing else f"capacity={self.capacity}, size={self.qsize()}"
+            state = "closed" if backend.is_closing else f"capacity={self.capacity}, size={self.qsize()}"
         except CorruptSegment:
             state = "corrupt"
-        return f"<queueduct.{type(self).__name__} {body.label} {state}>"
+        return f"<queueduct.{type(self).__name__} {backend.label} {state}>"
 
     # -- the end ----------------------------------------------------------------------------------------
 
@@ -395,21 +395,21 @@ cdef class Queue:
 
         As queue.Queue.shutdown of Python 3.13. Everybody who waits is woken.
         """
-        cdef Body body = held(self)
-        body.end(immediate)
-        body.check_sound()
+        cdef Backend backend = held(self)
+        backend.shut_down(immediate)
+        backend.check_sound()
 
     def close(self):
         """Give up this handle. The queue stays, for others and by its name; waiting threads get QueueClosed.
 
         Its memory and its descriptor go with the last call that is still in progress.
         """
-        cdef Body body = held(self)
-        if type(body) is Body:  # it refuses everything already
+        cdef Backend backend = held(self)
+        if type(backend) is Backend:  # it refuses everything already
             return
-        body.is_closing = True
-        if replace_body(self, body, closed_body(body.label)):
-            body.wake_everybody()
+        backend.is_closing = True
+        if replace_body(self, backend, closed_body(backend.label)):
+            backend.wake_everybody()
 
     def unlink(self):
         """Remove the queue's name; see queueduct.unlink."""

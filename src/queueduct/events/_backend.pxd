@@ -1,11 +1,11 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.events._log cimport LogBody
+from queueduct.events._log cimport LogBackend
 from queueduct.events._native cimport Appended
 from queueduct.native._native cimport Buffer, ProducerLine
 
 
-cdef class EventsBody(LogBody):
+cdef class EventsBackend(LogBackend):
     cdef int64_t synced_ns           # when a sync on demand was last begun
 
     cdef uint64_t append(

@@ -20,7 +20,7 @@ from queueduct.items import types as items
 cdef object encode_object = items.encode_object
 
 
-cdef class EventsBody(LogBody):
+cdef class EventsBackend(LogBackend):
 
     # -- put --------------------------------------------------------------------------------------------
 
@@ -28,13 +28,13 @@ cdef class EventsBody(LogBody):
         cdef Held lent
         cdef Buffer one
         cdef PyObject* reference
-        if self.form == REFERENCE:
+        if self.item_kind == REFERENCE:
             reference = <PyObject*>item
             return self.append(&reference, NULL, 1, sizeof(void*), deadline, NULL) == 1
-        if self.form == RECORD:
+        if self.item_kind == RECORD:
             item = as_records(self.dtype, item, one=True)
             return self.append(array_data(item), NULL, 1, self.map.item_bytes, deadline, NULL) == 1
-        if self.form == OBJECT:
+        if self.item_kind == OBJECT:
             item = encode_object(item)
         if type(item) is bytes:
             one.data = PyBytes_AS_STRING(item)
@@ -52,12 +52,12 @@ cdef class EventsBody(LogBody):
         cdef uint64_t total
         cdef object held
         self.check_open()
-        if self.form == REFERENCE:
+        if self.item_kind == REFERENCE:
             held = tuple(given)
             if not held:
                 return 0
             total = self.append(references_of(held), NULL, len(held), len(held) * sizeof(void*), deadline, NULL)
-        elif self.form == RECORD:
+        elif self.item_kind == RECORD:
             held = as_records(self.dtype, given, one=False)
             if held.nbytes == 0:
                 return 0
@@ -92,17 +92,17 @@ cdef class EventsBody(LogBody):
         cdef bint is_announced = False
         cdef Appended outcome = Appended.done
         cdef int error = 0
-        cdef uint32_t generation = self.queue.roster().generation()
-        if self.form == REFERENCE:
+        cdef uint32_t generation = self.queue.participant_table().generation()
+        if self.item_kind == REFERENCE:
             count_each(<void**>records, count)
         try:
             while total < count:
                 if not self.enter(deadline):
                     break
-                if once is not NULL and generation != self.queue.roster().generation():
+                if once is not NULL and generation != self.queue.participant_table().generation():
                     self.leave()
                     break  # a handler has forked, and we are the child: the parent goes on with its put_once
-                if (in_all < LONG_COPY and once is NULL) or self.form == REFERENCE:  # for a producer it may sync
+                if (in_all < LONG_COPY and once is NULL) or self.item_kind == REFERENCE:  # for a producer it may sync
                     outcome = self._append_locked(records, items, total, count, once, &put)
                 else:
                     with nogil:
@@ -120,7 +120,7 @@ cdef class EventsBody(LogBody):
                 else:
                     is_announced = not is_announced
         finally:
-            if self.form == REFERENCE:
+            if self.item_kind == REFERENCE:
                 drop_each(<void**>records + total, count - total)
         return total
 
@@ -210,10 +210,10 @@ cdef class EventsBody(LogBody):
 
     def resident_bytes(self):
         """What the queue takes of memory or disk, as the kernel counts it."""
-        if self.form == REFERENCE:
+        if self.item_kind == REFERENCE:
             return self.map.control.used_bytes.load() + self.map.control.spare_bytes.load()
         self.check_held()
-        return os.fstat(self.queue.roster().descriptor()).st_blocks * 512
+        return os.fstat(self.queue.participant_table().descriptor()).st_blocks * 512
 
     cdef void sleep(self, bint for_items, uint64_t slots, int64_t limit_ns) noexcept nogil:
         if not for_items:
@@ -228,7 +228,7 @@ cdef class EventsBody(LogBody):
     cdef object size(self):
         return end_word(self.map).position() - earliest_position(self.map[0])
 
-    cdef int end(self, bint immediate) except -1:
+    cdef int shut_down(self, bint immediate) except -1:
         self.enter(FOREVER)
         self.log.shut_down()
         if immediate:

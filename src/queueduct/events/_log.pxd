@@ -1,11 +1,11 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
-from queueduct.events._native cimport EventLog, EventsMap, EventsQueue, Found
-from queueduct.core._backend cimport MappedBody
+from queueduct.events._native cimport EventLog, EventsMap, EventsQueue, ReadResult
+from queueduct.core._backend cimport SegmentBackend
 
 
-cdef class LogBody(MappedBody):
+cdef class LogBackend(SegmentBackend):
     cdef EventsQueue* queue
     cdef EventLog* log
     cdef const EventsMap* map
@@ -23,5 +23,5 @@ cdef class LogBody(MappedBody):
     cdef void abandon_reader(self, uint32_t number) noexcept
     cdef uint32_t line(self) except? 0xFFFFFFFF
     cdef int raise_unreadable(self) except -1
-    cdef int check_found(self, Found found) except -1
+    cdef int check_found(self, ReadResult found) except -1
     cdef int check_count(self, uint64_t records) except -1

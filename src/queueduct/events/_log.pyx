@@ -46,7 +46,7 @@ cdef BootWitnesses witnesses(bint on_disk) except *:
     return found
 
 
-cdef class LogBody(MappedBody):
+cdef class LogBackend(SegmentBackend):
 
     def __cinit__(self, opened, *, on_disk):
         cdef EventsOffsets at
@@ -82,13 +82,13 @@ cdef class LogBody(MappedBody):
         )
         self.log = &self.queue.log()
         self.map = &self.log.map()
-        if self.form == REFERENCE:
+        if self.item_kind == REFERENCE:
             self.log.on_forget(keep_for_later, &self.forgotten)
-        self.roster = &self.queue.roster()
+        self.participant_table = &self.queue.participant_table()
         self.check_attached()
 
     def __dealloc__(self):
-        if self.queue is not NULL and self.form == REFERENCE:
+        if self.queue is not NULL and self.item_kind == REFERENCE:
             collect_events(self.map[0], self.forgotten)
             drop_held(self.forgotten.data(), self.forgotten.size())
         del self.queue
@@ -110,8 +110,8 @@ cdef class LogBody(MappedBody):
             "recreate the queue"
         )
 
-    cdef int check_found(self, Found found) except -1:
-        if found == Found.corrupt or is_broken(self.guard):
+    cdef int check_found(self, ReadResult found) except -1:
+        if found == ReadResult.corrupt or is_broken(self.guard):
             self.raise_corrupt()
         return 0
 
@@ -187,7 +187,7 @@ cdef class LogBody(MappedBody):
         cdef uint32_t i
         cdef bint is_any = False
         for i in range(self.map.reader_lines):
-            is_any |= self.queue.roster().holds(reader_lock_number(i))
+            is_any |= self.queue.participant_table().holds(reader_lock_number(i))
         if not is_any:
             return
         try:
@@ -195,7 +195,7 @@ cdef class LogBody(MappedBody):
         except (CorruptSegment, TooManyParticipants):
             pass
         for i in range(self.map.reader_lines):
-            if not self.queue.roster().holds(reader_lock_number(i)):
+            if not self.queue.participant_table().holds(reader_lock_number(i)):
                 continue
             if is_entered:
                 self.queue.leave_reader(i)
@@ -207,24 +207,24 @@ cdef class LogBody(MappedBody):
 
 # For the cycle collector: what the log holds is reachable from the queue.
 
-cdef int traverse(PyObject* body, visitproc visit, void* arg) noexcept:
-    cdef LogBody self = <LogBody>body
-    cdef int stop = original_traverse(body, visit, arg) if original_traverse is not NULL else 0
-    if stop or self.queue is NULL or self.form != REFERENCE:
+cdef int traverse(PyObject* backend, visitproc visit, void* arg) noexcept:
+    cdef LogBackend self = <LogBackend>backend
+    cdef int stop = original_traverse(backend, visit, arg) if original_traverse is not NULL else 0
+    if stop or self.queue is NULL or self.item_kind != REFERENCE:
         return stop
     return visit_events(self.map[0], visit, arg)
 
 
-cdef int clear(PyObject* body) noexcept:
+cdef int clear(PyObject* backend) noexcept:
     """Only what the log holds can be part of a cycle. The memory stays: readers, and our own end, still need it."""
-    cdef LogBody self = <LogBody>body
+    cdef LogBackend self = <LogBackend>backend
     cdef vector[void*] forgotten
-    if self.queue is not NULL and self.form == REFERENCE:
+    if self.queue is not NULL and self.item_kind == REFERENCE:
         collect_events(self.map[0], forgotten)
         drop_held(forgotten.data(), forgotten.size())
     return 0
 
 
-cdef traverseproc original_traverse = (<PyTypeObject*>LogBody).tp_traverse
-(<PyTypeObject*>LogBody).tp_traverse = traverse
-(<PyTypeObject*>LogBody).tp_clear = clear
+cdef traverseproc original_traverse = (<PyTypeObject*>LogBackend).tp_traverse
+(<PyTypeObject*>LogBackend).tp_traverse = traverse
+(<PyTypeObject*>LogBackend).tp_clear = clear

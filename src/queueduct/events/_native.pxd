@@ -3,7 +3,7 @@
 from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from queueduct.native._native cimport Buffer, Event, Identity, Joined, ProducerLine, Producers, Roster, atomic, byte
+from queueduct.native._native cimport Buffer, Event, Identity, Joined, ProducerLine, Producers, ParticipantTable, atomic, byte
 
 cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
     const uint64_t block_bytes_limit
@@ -69,7 +69,7 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
         Chunk chunk
         uint64_t at, items
 
-    cdef enum class Found:
+    cdef enum class ReadResult:
         items, nothing, ended, lost, corrupt
 
     cdef enum class Appended:
@@ -119,7 +119,7 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
     cdef cppclass EventsQueue:
         EventsQueue(byte*, const EventsOffsets&, EventsMap, uint32_t, uint32_t, int, Identity, bint, BootWitnesses)
         EventLog& log()
-        Roster& roster()
+        ParticipantTable& participant_table()
         Backing backing() const
         bint find_line(uint32_t&) const
         Joined join()
@@ -158,11 +158,11 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
         @staticmethod
         EventsMap placed(byte*, const EventsOffsets&, EventsMap)
 
-    uint64_t owner_word "queueduct::owner::word_of"(const Roster&, uint32_t)
+    uint64_t owner_word "queueduct::owner::word_of"(const ParticipantTable&, uint32_t)
 
-    Found begin_session(const EventsMap&, ReaderLine&, Cursor&, uint64_t&)
-    Found next_run(const EventsMap&, ReaderLine&, bint, Cursor&, uint64_t, uint64_t, Run&)
-    Found run_at(const EventsMap&, uint64_t, uint64_t, uint64_t, Run&)
+    ReadResult begin_session(const EventsMap&, ReaderLine&, Cursor&, uint64_t&)
+    ReadResult next_run(const EventsMap&, ReaderLine&, bint, Cursor&, uint64_t, uint64_t, Run&)
+    ReadResult run_at(const EventsMap&, uint64_t, uint64_t, uint64_t, Run&)
     bint move_to(const EventsMap&, ReaderLine&, uint64_t)
     bint still_holds(const EventsMap&, const ReaderLine&)
     bint is_still_kept(const EventsMap&, uint64_t)

@@ -6,7 +6,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from queueduct.core._put_once cimport SETTLED, UNDECIDED, ProducerCall, Settled
 from queueduct.core._queue cimport FOREVER
-from queueduct.events._backend cimport EventsBody
+from queueduct.events._backend cimport EventsBackend
 from queueduct.events._native cimport owner_word
 from queueduct.events.reading._held cimport held_back
 from queueduct.native._native cimport Producers, Taken
@@ -16,28 +16,28 @@ from queueduct.native._native cimport Producers, Taken
 cdef class EventsProducerCall(ProducerCall):
 
     cdef Producers* table(self) noexcept:
-        return &(<EventsBody>self.backend).queue.producers()
+        return &(<EventsBackend>self.backend).queue.producers()
 
     cdef int join(self) except -1:
         self.backend.check_open()
-        (<EventsBody>self.backend).line()
+        (<EventsBackend>self.backend).line()
         return 0
 
     cdef uint64_t owner_word(self) noexcept:
-        cdef EventsBody backend = <EventsBody>self.backend
+        cdef EventsBackend backend = <EventsBackend>self.backend
         cdef uint32_t line = 0
-        return owner_word(backend.queue.roster(), line) if backend.queue.find_line(line) else 0
+        return owner_word(backend.queue.participant_table(), line) if backend.queue.find_line(line) else 0
 
     cdef Taken forget_line(self) except *:
         """Under the lock: a participant that takes it over from a dead one writes to the lines of others."""
         cdef Taken taken
-        (<EventsBody>self.backend).enter(FOREVER)
+        (<EventsBackend>self.backend).enter(FOREVER)
         taken = self.table().forget(self.name, self.owner_word())
-        (<EventsBody>self.backend).leave()
+        (<EventsBackend>self.backend).leave()
         return taken
 
     cdef Settled try_settle(self) except *:
-        cdef EventsBody backend = <EventsBody>self.backend
+        cdef EventsBackend backend = <EventsBackend>self.backend
         cdef int error
         if not backend.enter(self.deadline):
             return UNDECIDED
@@ -50,7 +50,7 @@ cdef class EventsProducerCall(ProducerCall):
 
     cdef bint put_some(self) except -1:
         """All of them: the backend waits by itself."""
-        cdef EventsBody backend = <EventsBody>self.backend
+        cdef EventsBackend backend = <EventsBackend>self.backend
         cdef uint64_t missing = self.total - self.done
         cdef uint64_t put
         if self.batch is not None:
@@ -67,4 +67,4 @@ cdef class EventsProducerCall(ProducerCall):
         return put == missing
 
     cdef str obstacle(self):
-        return f"{held_back(<EventsBody>self.backend, False)}; "
+        return f"{held_back(<EventsBackend>self.backend, False)}; "

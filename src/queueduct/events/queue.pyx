@@ -1,12 +1,12 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""EventQueue: how it is made, who reads it, and what it says of itself. The work is in its body and its readers."""
+"""EventQueue: how it is made, who reads it, and what it says of itself. The work is in its backend and its readers."""
 
 from types import SimpleNamespace
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from queueduct.core._queue cimport FOREVER, Body, Queue, checked_int, checked_sizes, held, install, open_body, sound
-from queueduct.events._backend cimport EventsBody
+from queueduct.core._queue cimport FOREVER, Backend, Queue, checked_int, checked_sizes, held, install, open_body, sound
+from queueduct.events._backend cimport EventsBackend
 from queueduct.events._boot cimport check_epoch, durable_end, settle_boot
 from queueduct.events._native cimport *
 from queueduct.events.reading._fetch cimport decoded, fetch_list, fetch_records
@@ -26,7 +26,7 @@ from queueduct.items.types import ItemType
 from queueduct.segments import segment
 from queueduct.stats import EventStats
 
-cdef int ONE_PROCESS = -2    # Roster::one_process
+cdef int ONE_PROCESS = -2    # ParticipantTable::one_process
 cdef uint64_t RUN_UNDER_LOCK = 4096    # references that are read at a time where that needs the lock
 
 
@@ -50,7 +50,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
         )
         geometry.check()
         offsets = geometry.layout(references)
-        install(self, EventsBody(SimpleNamespace(
+        install(self, EventsBackend(SimpleNamespace(
             name=None, geometry=geometry, offsets=offsets, item=None, take_lock_fd=lambda: ONE_PROCESS,
             take_memory=lambda: segment.private_memory(offsets["total_bytes"]),
         ), on_disk=False))
@@ -81,19 +81,19 @@ cdef class EventQueue(Queue, PutOnceMethods):
             on_full=on_full, sync=sync, sync_interval=sync_interval,
         )
 
-    cdef Body attach(self, object opened):
-        cdef EventsBody body = EventsBody(opened, on_disk=segment.is_on_disk(opened.path.parent))
-        settle_boot(body)
-        body.queue.roster().leave_line()  # who only opens a queue is no participant yet
-        return body
+    cdef Backend attach(self, object opened):
+        cdef EventsBackend backend = EventsBackend(opened, on_disk=segment.is_on_disk(opened.path.parent))
+        settle_boot(backend)
+        backend.queue.participant_table().leave_line()  # who only opens a queue is no participant yet
+        return backend
 
-    cdef int after_attach(self, Body body, object opened) except -1:
-        if (<EventsBody>body).is_durable and not (<EventsBody>body).syncs_always:
-            sync_thread.keep(body, opened.geometry.sync_interval_ns / 1e9)
+    cdef int after_attach(self, Backend backend, object opened) except -1:
+        if (<EventsBackend>backend).is_durable and not (<EventsBackend>backend).syncs_always:
+            sync_thread.keep(backend, opened.geometry.sync_interval_ns / 1e9)
         return 0
 
-    cdef int raise_full(self, Body body) except -1:
-        return raise_full(<EventsBody>body)
+    cdef int raise_full(self, Backend backend) except -1:
+        return raise_full(<EventsBackend>backend)
 
     # -- read -------------------------------------------------------------------------------------------
 
@@ -105,41 +105,41 @@ cdef class EventQueue(Queue, PutOnceMethods):
         comes with the ``epoch`` that the queue had then: DataLost if the log was cut before it since.
         """
         cdef uint64_t first = 0
-        cdef EventsBody body = open_body(self)
+        cdef EventsBackend backend = open_body(self)
         if name is not None and (not isinstance(name, str) or not name):
             raise ValueError(f"a reader's name must be a str that is not empty: name={name!r}")
         if isinstance(start, str):
             if str(start) not in ("latest", "earliest"):
                 raise TypeError(f"start must be 'latest', 'earliest' or a position: start={start!r}")
-            return make_reader(self, body, None if name is None else str(name), str(start), 0)
+            return make_reader(self, backend, None if name is None else str(name), str(start), 0)
         if isinstance(start, bool) or not hasattr(type(start), "__index__"):
             raise TypeError(f"start must be 'latest', 'earliest' or a position: start={start!r}")
         wanted = checked_int("start", start)
         if not 0 <= wanted < 1 << 52:
             raise ValueError(f"start must be 'latest', 'earliest' or a position: start={start!r}")
         first = wanted
-        check_epoch(body, first, epoch)
-        return make_reader(self, body, None if name is None else str(name), None, first)
+        check_epoch(backend, first, epoch)
+        return make_reader(self, backend, None if name is None else str(name), None, first)
 
     def unsubscribe(self, name):
         """Forget a durable reader; what it held back may be freed. ValueError if there is none."""
-        cdef EventsBody body = open_body(self)
+        cdef EventsBackend backend = open_body(self)
         cdef bytes encoded
         if not isinstance(name, str):
             raise TypeError(f"a reader's name must be a str: name={name!r}")
         encoded = name.encode()
         cdef uint32_t line
         cdef bint is_forgotten = False
-        body.enter(FOREVER)
-        line = body.log.readers().find(encoded, len(encoded))
+        backend.enter(FOREVER)
+        line = backend.log.readers().find(encoded, len(encoded))
         if line != no_reader:
-            is_forgotten = body.queue.forget_reader(line)
-        body.leave()
-        body.check_sound()
+            is_forgotten = backend.queue.forget_reader(line)
+        backend.leave()
+        backend.check_sound()
         if line == no_reader:
-            raise ValueError(f"{body.label} has no durable reader {name!r}")
+            raise ValueError(f"{backend.label} has no durable reader {name!r}")
         if not is_forgotten:
-            raise ReaderInUse(f"the reader {name!r} of {body.label} is held by somebody alive; close it there first")
+            raise ReaderInUse(f"the reader {name!r} of {backend.label} is held by somebody alive; close it there first")
 
     def readers(self):
         """Everybody who is registered, attached or not."""
@@ -151,37 +151,37 @@ cdef class EventQueue(Queue, PutOnceMethods):
         One array, or a list. Raises DataLost if some are no longer kept, ValueError beyond the end. Positions that
         were kept elsewhere come with the ``epoch`` that the queue had then: DataLost if the log was cut before them.
         """
-        cdef EventsBody body = open_body(self)
-        cdef EventsWord end = end_word(body.map)
-        body.check_sound()
+        cdef EventsBackend backend = open_body(self)
+        cdef EventsWord end = end_word(backend.map)
+        backend.check_sound()
         first, last = checked_int("start", start), checked_int("stop", stop)
         if epoch is not None and 0 <= last < 1 << 52:
-            check_epoch(body, last, epoch)
+            check_epoch(backend, last, epoch)
         if not 0 <= first <= last <= end.position():
             raise ValueError(
                 f"start and stop must be positions up to the end, {end.position()}: start={start}, stop={stop}"
             )
-        if first < earliest_position(body.map[0]):
-            raise_lost(body, first)
-        return read_records(body, first, last) if body.form == RECORD else read_items(body, first, last)
+        if first < earliest_position(backend.map[0]):
+            raise_lost(backend, first)
+        return read_records(backend, first, last) if backend.item_kind == RECORD else read_items(backend, first, last)
 
     @property
     def end(self):
         """Where the next item goes."""
-        cdef EventsBody body = open_body(self)
-        return sound(body, end_word(body.map).position())
+        cdef EventsBackend backend = open_body(self)
+        return sound(backend, end_word(backend.map).position())
 
     @property
     def epoch(self):
         """How often the log was cut after a crash of the machine. A position that is kept elsewhere needs it."""
-        return (<EventsBody>open_body(self)).queue.epoch()
+        return (<EventsBackend>open_body(self)).queue.epoch()
 
     def valid_until(self, epoch):
         """Positions noted in that epoch stand for the same items up to here: the lowest cut since, or the end."""
-        cdef EventsBody body = open_body(self)
+        cdef EventsBackend backend = open_body(self)
         noted = checked_int("epoch", epoch)
-        check_epoch(body, 0, noted)
-        return min(<uint64_t>end_word(body.map).position(), <uint64_t>valid_until(body.map.control[0], noted))
+        check_epoch(backend, 0, noted)
+        return min(<uint64_t>end_word(backend.map).position(), <uint64_t>valid_until(backend.map.control[0], noted))
 
     def durable_end(self, sync=True):
         """Where what outlives the machine ends: what is kept elsewhere, or shown elsewhere, ends here.
@@ -194,8 +194,8 @@ cdef class EventQueue(Queue, PutOnceMethods):
     @property
     def earliest(self):
         """The oldest position that is kept."""
-        cdef EventsBody body = open_body(self)
-        return sound(body, earliest_position(body.map[0]))
+        cdef EventsBackend backend = open_body(self)
+        return sound(backend, earliest_position(backend.map[0]))
 
     # -- forget -----------------------------------------------------------------------------------------
 
@@ -205,29 +205,29 @@ cdef class EventQueue(Queue, PutOnceMethods):
 
     def keep_last(self, n):
         """Forget all but the last ``n`` items; 0 clears, more than there are does nothing."""
-        cdef EventsBody body = open_body(self)
+        cdef EventsBackend backend = open_body(self)
         count = checked_int("n", n)
         if count < 0:
             raise ValueError(f"n must not be negative: n={n}")
-        keep_last(body, min(count, 1 << 52))
+        keep_last(backend, min(count, 1 << 52))
 
     def sync(self):
         """Write everything to the disk now; nothing to do in memory."""
-        cdef EventsBody body = open_body(self)
+        cdef EventsBackend backend = open_body(self)
         if self.segment is not None:
-            body.write_to_disk()
-        body.check_sound()
+            backend.write_to_disk()
+        backend.check_sound()
 
     def close(self):
         """Give up this handle and its readers. The queue stays, on a disk with all that it has."""
-        cdef Body body = held(self)
-        if body.is_closing or not isinstance(body, EventsBody):
+        cdef Backend backend = held(self)
+        if backend.is_closing or not isinstance(backend, EventsBackend):
             return
         try:
-            (<EventsBody>body).sync_if_needed()
+            (<EventsBackend>backend).sync_if_needed()
         finally:
-            body.is_closing = True  # before its readers hold nothing any more: who copies out looks at it afterwards
-            (<EventsBody>body).release_readers()
+            backend.is_closing = True  # before its readers hold nothing any more: who copies out looks at it afterwards
+            (<EventsBackend>backend).release_readers()
             Queue.close(self)
 
     # -- looks ------------------------------------------------------------------------------------------
@@ -240,40 +240,40 @@ cdef class EventQueue(Queue, PutOnceMethods):
     @property
     def is_shut_down(self):
         """Was it shut down? Then nothing more is put."""
-        cdef EventsBody body = open_body(self)
-        return sound(body, end_word(body.map).is_closed())
+        cdef EventsBackend backend = open_body(self)
+        return sound(backend, end_word(backend.map).is_closed())
 
     @property
     def capacity(self):
         """Bytes of chunks that the queue holds at most: an event queue has no number of items."""
-        return (<EventsBody>open_body(self)).map.max_bytes
+        return (<EventsBackend>open_body(self)).map.max_bytes
 
     def full(self):
         """Are max_bytes in use? A hint, as with every queue that others use."""
-        cdef EventsBody body = open_body(self)
-        return sound(body, body.map.control.used_bytes.load() >= body.map.max_bytes)
+        cdef EventsBackend backend = open_body(self)
+        return sound(backend, backend.map.control.used_bytes.load() >= backend.map.max_bytes)
 
     def stats(self):
         """One look at the queue."""
-        cdef EventsBody body = open_body(self)
-        cdef EventsControl* control = body.map.control
-        cdef EventsWord end = end_word(body.map)
+        cdef EventsBackend backend = open_body(self)
+        cdef EventsControl* control = backend.map.control
+        cdef EventsWord end = end_word(backend.map)
         cdef uint64_t number
         sizes = []
         for number in range(control.head_chunk.load(), control.chunks_made.load()):
-            sizes.append(body.map.chunk(number).items.load())
-            if len(sizes) >= <int64_t>body.map.chunk_lines:
+            sizes.append(backend.map.chunk(number).items.load())
+            if len(sizes) >= <int64_t>backend.map.chunk_lines:
                 break
-        return sound(body, EventStats(
+        return sound(backend, EventStats(
             end=end.position(),
-            earliest=earliest_position(body.map[0]),
+            earliest=earliest_position(backend.map[0]),
             chunk_items=tuple(sizes),
             used_bytes=control.used_bytes.load(),
-            max_bytes=body.map.max_bytes,
-            resident_bytes=body.resident_bytes(),
-            readers=count_readers(body),
-            participants=body.queue.count_alive(),
-            participants_limit=body.participants,
+            max_bytes=backend.map.max_bytes,
+            resident_bytes=backend.resident_bytes(),
+            readers=count_readers(backend),
+            participants=backend.queue.count_alive(),
+            participants_limit=backend.participants,
             is_shut_down=end.is_closed(),
             dropped=control.dropped.load(),
             repairs=control.repairs.load(),
@@ -282,90 +282,90 @@ cdef class EventQueue(Queue, PutOnceMethods):
         ))
 
 
-cdef uint32_t count_readers(EventsBody body) noexcept:
+cdef uint32_t count_readers(EventsBackend backend) noexcept:
     """Without the lock, and so without a line: who looks is no participant. The ephemeral ones of the dead are gone."""
-    cdef Readers* table = &body.log.readers()
+    cdef Readers* table = &backend.log.readers()
     cdef uint32_t count = 0
     cdef uint32_t i
     for i in range(table.used()):
         count += table.kind(i) == ReaderKind.durable or (
-            table.kind(i) == ReaderKind.ephemeral and body.queue.roster().is_alive(reader_lock_number(i))
+            table.kind(i) == ReaderKind.ephemeral and backend.queue.participant_table().is_alive(reader_lock_number(i))
         )
     return count
 
 
-cdef int keep_last(EventsBody body, uint64_t count) except -1:
-    body.enter(FOREVER)
+cdef int keep_last(EventsBackend backend, uint64_t count) except -1:
+    backend.enter(FOREVER)
     with nogil:  # on a disk it may sync
-        body.queue.keep_last(count)
-    body.leave()
-    body.check_sound()
-    body.queue.room().notify_all()
+        backend.queue.keep_last(count)
+    backend.leave()
+    backend.check_sound()
+    backend.queue.room().notify_all()
     return 0
 
 
-cdef int raise_lost(EventsBody body, wanted) except -1:
-    earliest = earliest_position(body.map[0])
+cdef int raise_lost(EventsBackend backend, wanted) except -1:
+    earliest = earliest_position(backend.map[0])
     if wanted >= earliest:
-        body.raise_corrupt()
+        backend.raise_corrupt()
     raise DataLost(
-        f"items of {body.label} are no longer kept: wanted={wanted}, earliest={earliest}", wanted, earliest
+        f"items of {backend.label} are no longer kept: wanted={wanted}, earliest={earliest}", wanted, earliest
     )
 
 
-cdef object read_records(EventsBody body, uint64_t start, uint64_t stop):
+cdef object read_records(EventsBackend backend, uint64_t start, uint64_t stop):
     cdef Run run
     cdef uint64_t at = start
     cdef bint is_read
-    body.check_count(stop - start)
-    array = numpy.empty(stop - start, dtype=body.dtype)
+    backend.check_count(stop - start)
+    array = numpy.empty(stop - start, dtype=backend.dtype)
     cdef char* data = <char*>array_data(array)
     while at < stop:
-        if run_at(body.map[0], at, stop, stop - at, run) != Found.items:
-            raise_lost(body, at)
-        is_read = fetch_records(body, run, data + (at - start) * body.map.item_bytes)
-        if not is_still_kept(body.map[0], run.chunk.number):
-            raise_lost(body, at)
+        if run_at(backend.map[0], at, stop, stop - at, run) != ReadResult.items:
+            raise_lost(backend, at)
+        is_read = fetch_records(backend, run, data + (at - start) * backend.map.item_bytes)
+        if not is_still_kept(backend.map[0], run.chunk.number):
+            raise_lost(backend, at)
         if not is_read:
-            body.raise_unreadable()
+            backend.raise_unreadable()
         at += run.items
-    body.check_found(Found.items)
+    backend.check_found(ReadResult.items)
     return array
 
 
-cdef list read_references(EventsBody body, uint64_t at, uint64_t stop, Run* run):
+cdef list read_references(EventsBackend backend, uint64_t at, uint64_t stop, Run* run):
     """A run of references, read under the log's lock: nobody drops them meanwhile. None: they are gone."""
     cdef list part = None
-    body.enter(FOREVER)
+    backend.enter(FOREVER)
     try:
-        if run_at(body.map[0], at, stop, min(stop - at, RUN_UNDER_LOCK), run[0]) == Found.items:
-            part = fetch_list(body, run[0])
+        if run_at(backend.map[0], at, stop, min(stop - at, RUN_UNDER_LOCK), run[0]) == ReadResult.items:
+            part = fetch_list(backend, run[0])
     finally:
-        body.leave()
+        backend.leave()
     return part
 
 
-cdef object read_items(EventsBody body, uint64_t start, uint64_t stop):
+cdef object read_items(EventsBackend backend, uint64_t start, uint64_t stop):
     cdef Run run
     cdef uint64_t at = start
     cdef list fetched = []
     cdef list part
     while at < stop:
-        if not has_gil and body.form == REFERENCE:
-            part = read_references(body, at, stop, &run)
+        if not has_gil and backend.item_kind == REFERENCE:
+            part = read_references(backend, at, stop, &run)
             if part is None:
-                raise_lost(body, at)
+                raise_lost(backend, at)
             fetched += part
             at += run.items
             continue
-        if run_at(body.map[0], at, stop, stop - at, run) != Found.items:
-            raise_lost(body, at)
-        part = fetch_list(body, run)
-        if not is_still_kept(body.map[0], run.chunk.number):
-            raise_lost(body, at)
+        if run_at(backend.map[0], at, stop, stop - at, run) != ReadResult.items:
+            raise_lost(backend, at)
+        part = fetch_list(backend, run)
+        if not is_still_kept(backend.map[0], run.chunk.number):
+            raise_lost(backend, at)
         if part is None:
-            body.raise_unreadable()
+            backend.raise_unreadable()
         fetched += part
         at += run.items
-    body.check_found(Found.items)
-    return decoded(body, fetched)
+    backend.check_found(ReadResult.items)
+    return decoded(backend, fetched)

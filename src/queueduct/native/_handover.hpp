@@ -21,10 +21,10 @@ struct PythonCount {
 struct BodyHandover {
   Handover<PyObject, PythonCount> handover;
 
-  template <class Body>
-  [[nodiscard]] Body* take(Body*& place) noexcept { return handover.take(place); }
-  template <class Body>
-  [[nodiscard]] bool replace(Body*& place, Body* before, Body* after) noexcept {
+  template <class Backend>
+  [[nodiscard]] Backend* take(Backend*& place) noexcept { return handover.take(place); }
+  template <class Backend>
+  [[nodiscard]] bool replace(Backend*& place, Backend* before, Backend* after) noexcept {
     return handover.replace(place, before, after);
   }
 };
@@ -42,13 +42,13 @@ inline void count_for_all_threads(PyObject* fresh) noexcept {
 #else
 
 struct BodyHandover {
-  template <class Body>
-  [[nodiscard]] Body* take(Body*& place) noexcept {
+  template <class Backend>
+  [[nodiscard]] Backend* take(Backend*& place) noexcept {
     Py_INCREF(reinterpret_cast<PyObject*>(place));
     return place;
   }
-  template <class Body>
-  [[nodiscard]] bool replace(Body*& place, Body* before, Body* after) noexcept {
+  template <class Backend>
+  [[nodiscard]] bool replace(Backend*& place, Backend* before, Backend* after) noexcept {
     if (place != before) return false;
     place = after;
     Py_DECREF(reinterpret_cast<PyObject*>(before));
@@ -67,8 +67,8 @@ template <class Queue>
 }
 
 // Put another body in its place, whose reference the handle gets. False: the handle has another one by now.
-template <class Queue, class Body>
-[[nodiscard]] bool replace_body(Queue* queue, Body* before, Body* after) noexcept {
+template <class Queue, class Backend>
+[[nodiscard]] bool replace_body(Queue* queue, Backend* before, Backend* after) noexcept {
   Py_INCREF(reinterpret_cast<PyObject*>(after));
   if (queue->handover.replace(queue->body, before, after)) return true;
   Py_DECREF(reinterpret_cast<PyObject*>(after));
@@ -76,12 +76,12 @@ template <class Queue, class Body>
 }
 
 // The first body: the one before it lives as long as the module.
-template <class Queue, class Body>
-[[nodiscard]] bool install_body(Queue* queue, Body* unmade, Body* body) noexcept {
+template <class Queue, class Backend>
+[[nodiscard]] bool install_body(Queue* queue, Backend* unmade, Backend* body) noexcept {
   count_for_all_threads(reinterpret_cast<PyObject*>(body));
   Py_INCREF(reinterpret_cast<PyObject*>(body));
-  Body* expected = unmade;
-  if (!std::atomic_ref<Body*>(queue->body).compare_exchange_strong(expected, body, std::memory_order_seq_cst)) {
+  Backend* expected = unmade;
+  if (!std::atomic_ref<Backend*>(queue->body).compare_exchange_strong(expected, body, std::memory_order_seq_cst)) {
     Py_DECREF(reinterpret_cast<PyObject*>(body));
     return false;
   }

@@ -35,7 +35,7 @@ cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
     cdef enum class Outcome:
         done, full, empty, busy, closed, corrupt, moved, unbacked
 
-    cdef enum class Joined "queueduct::Roster::Joined":
+    cdef enum class Joined "queueduct::ParticipantTable::Joined":
         yes, table_full, too_many_threads, lost, forked_off
     const uint32_t thread_limit "queueduct::thread_number::limit"
 
@@ -45,7 +45,7 @@ cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
         @staticmethod
         void forget(uint32_t)
 
-    cdef cppclass Roster:
+    cdef cppclass ParticipantTable:
         bint is_alive(uint32_t) const
         bint holds(uint32_t) const
         void let_go(uint32_t)
@@ -84,8 +84,8 @@ cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
         const void* data
         uint64_t bytes
 
-    cdef cppclass SharedLedger:
-        SharedLedger()
+    cdef cppclass Participant:
+        Participant()
 
     cdef cppclass Event:
         void notify()
@@ -95,15 +95,15 @@ cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
         void park(uint32_t, int64_t)
         void park_for_all(uint32_t, int64_t)
 
-    cdef cppclass Found "queueduct::Recovery::Found":
-        Found()
-        bint changed, adoptable, unclaimed
+    cdef cppclass RecoveryScan "queueduct::Recovery::RecoveryScan":
+        RecoveryScan()
+        bint changed, redeliverable, unclaimed
         Peeked peeked
 
     cdef cppclass Recovery:
-        Found run()
+        RecoveryScan run()
         bint has_more() const
-        bint try_adopt(SharedLedger, const Found&)
+        bint try_redeliver(Participant, const RecoveryScan&)
         uint64_t count_left()
 
     const uint64_t count_limit "queueduct::Progress::count_limit"
@@ -149,31 +149,31 @@ cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
     Progress progress_of(const ProducerLine&)
     uint64_t sequence_of(const ProducerLine&)
     Begun begin(ProducerLine&, uint64_t, uint64_t)
-    Outcome try_put_bytes_once(const Ring&, SharedLedger, ProducerLine&, const Buffer*, uint64_t, uint64_t&)
-    Outcome try_put_records_once(const Ring&, SharedLedger, ProducerLine&, const void*, uint64_t, uint64_t&)
+    Outcome try_put_bytes_once(const Ring&, Participant, ProducerLine&, const Buffer*, uint64_t, uint64_t&)
+    Outcome try_put_records_once(const Ring&, Participant, ProducerLine&, const void*, uint64_t, uint64_t&)
 
     cdef cppclass BoundedControl:
         atomic[uint64_t] tombstones
-        atomic[uint64_t] adopted
+        atomic[uint64_t] redelivered
 
-    cdef cppclass SharedQueue:
-        SharedQueue(byte*, const BoundedOffsets&, uint64_t, uint64_t, uint32_t, uint32_t, int, Identity)
+    cdef cppclass BoundedQueueHandle:
+        BoundedQueueHandle(byte*, const BoundedOffsets&, uint64_t, uint64_t, uint32_t, uint32_t, int, Identity)
         const Ring& ring() const
         BoundedControl& control() const
         Rest& rest()
-        Roster& roster()
+        ParticipantTable& participant_table()
         Producers& producers()
         Recovery& recovery()
         Event items() const
         Event room() const
-        bint find_ledger(SharedLedger&) const
-        uint64_t owner_word(SharedLedger) const
+        bint find_participant(Participant&) const
+        uint64_t owner_word(Participant) const
         Outcome settle_producer(ProducerLine&)
         Joined join()
         bint recovery_is_due(Outcome)
-        bint make_room(SharedLedger)
-        void skip_buried(SharedLedger)
-        void finish_adopted(SharedLedger, const Peeked&, void*)
+        bint make_room(Participant)
+        void skip_buried(Participant)
+        void finish_redelivered(Participant, const Peeked&, void*)
         void note_long_items()
         bint may_hold_gaps()
         uint32_t count_alive()
@@ -182,7 +182,7 @@ cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
         uint64_t count_leased()
         void wait_for_room(uint64_t, int64_t)
 
-    cdef struct Adopted:
+    cdef struct Redelivered:
         Span span
         uint64_t bytes
         uint64_t seen
@@ -195,18 +195,18 @@ cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
         Event items() const
         Event room() const
 
-    Outcome try_put_bytes(const Ring&, SharedLedger, const void*, uint64_t)
-    Outcome try_put_bytes_many(const Ring&, SharedLedger, const Buffer*, uint64_t, uint64_t&)
-    Outcome try_put_records(const Ring&, SharedLedger, const void*, uint64_t, uint64_t&)
+    Outcome try_put_bytes(const Ring&, Participant, const void*, uint64_t)
+    Outcome try_put_bytes_many(const Ring&, Participant, const Buffer*, uint64_t, uint64_t&)
+    Outcome try_put_records(const Ring&, Participant, const void*, uint64_t, uint64_t&)
     Outcome try_put_reference(const Ring&, Local, void*)
     Outcome try_get_reference(const Ring&, Local, void*&)
     Outcome try_put_references(const Ring&, Local, void**, uint64_t, uint64_t&)
     bint try_take_references(const Ring&, Local, Span, void**)
     Outcome peek_local "queueduct::peek"(const Ring&, Local, Peeked&)
-    Outcome peek(const Ring&, SharedLedger, Peeked&)
-    bint claim_pop(const Ring&, SharedLedger, Span)
-    void finish_pop(const Ring&, SharedLedger, const Peeked&, void*)
-    void give_back(const Ring&, SharedLedger, Span)
+    Outcome peek(const Ring&, Participant, Peeked&)
+    bint claim_pop(const Ring&, Participant, Span)
+    void finish_pop(const Ring&, Participant, const Peeked&, void*)
+    void give_back(const Ring&, Participant, Span)
     void copy_out(const Ring&, uint64_t, void*, uint64_t)
     void widen_records(const Ring&, uint64_t, Peeked&)
     uint64_t widen_bytes(const Ring&, uint64_t, uint64_t*, Peeked&)
@@ -227,18 +227,18 @@ cdef extern from "bounded/lease.hpp" namespace "queueduct" nogil:
     cdef cppclass RingLease:
         Joined join()
         bint is_ours() const
-        void borrow(SharedLedger)
+        void borrow(Participant)
         void set_apart()
-        void finish(const Adopted*, uint64_t)
-        bint is_adopted() const
-        Outcome try_claim(Adopted*, uint64_t, uint64_t&, uint64_t&)
-        Inherited try_inherit(Adopted*, uint64_t)
-        void copy_out(const Adopted&, void*, uint64_t) const
-        void release(const Adopted*, uint64_t, bint)
+        void finish(const Redelivered*, uint64_t)
+        bint is_redelivered() const
+        Outcome try_claim(Redelivered*, uint64_t, uint64_t&, uint64_t&)
+        Inherited try_inherit(Redelivered*, uint64_t)
+        void copy_out(const Redelivered&, void*, uint64_t) const
+        void release(const Redelivered*, uint64_t, bint)
         void let_go()
 
     cdef cppclass BoundedLease(RingLease):
-        BoundedLease(SharedQueue&)
+        BoundedLease(BoundedQueueHandle&)
 
     bint is_unreleased(const Ring&, uint64_t)
 

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.core._backend cimport MappedBody
+from queueduct.core._backend cimport SegmentBackend
 from queueduct.native._native cimport Buffer
 from queueduct.overwriting._native cimport Claim, OverwritingRing, OverwritingShared
 from queueduct.overwriting._objects cimport Unread
@@ -11,11 +11,11 @@ cdef enum:
 
 
 @cython.final
-cdef class OverwritingBody(MappedBody):
+cdef class OverwritingBackend(SegmentBackend):
     cdef OverwritingShared* queue
     cdef OverwritingRing* ring
     cdef uint64_t item_bytes      # of a message's data, what is the item's
-    cdef bint is_furnished        # what leases hold has memory
+    cdef bint is_allocated        # what leases hold has memory
     cdef Unread unread            # what was got when the shelf had no place for it
 
     cdef uint32_t _line(self) except? 0xFFFFFFFF

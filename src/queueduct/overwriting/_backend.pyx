@@ -6,7 +6,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.core._queue cimport AT_ONCE, NOTHING, remaining_ns
+from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
 from queueduct.items._batches cimport Gathered, gather
 from queueduct.items._buffers cimport Held, as_records, borrow, scalar_of
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
@@ -31,7 +31,7 @@ cdef enum:
 
 
 @cython.final
-cdef class OverwritingBody(MappedBody):
+cdef class OverwritingBackend(SegmentBackend):
 
     def __cinit__(self, opened):
         cdef OverwritingOffsets at
@@ -46,14 +46,14 @@ cdef class OverwritingBody(MappedBody):
         )
         self.ring = &self.queue.ring()
         self.queue.rest().identify(<uint64_t>int.from_bytes(opened.segment_id[:8], "little"))
-        self.roster = &self.queue.roster()
+        self.participant_table = &self.queue.participant_table()
         self.check_attached()
 
     def __dealloc__(self):
         del self.queue
 
     cdef int raise_corrupt(self) except -1:
-        cdef Places places = self.ring.places()
+        cdef RingState places = self.ring.places()
         self.raise_if_truncated()
         raise CorruptSegment(
             f"the header or the journal of {self.label} makes no sense: START_IDX={places.start}, "
@@ -80,10 +80,10 @@ cdef class OverwritingBody(MappedBody):
     cdef int put_as(self, object item, bint overwrite, int64_t deadline) except -1:
         """1: it is in. 0: the time is up."""
         cdef Held lent
-        if self.form == RECORD:
+        if self.item_kind == RECORD:
             item = as_records(self.dtype, item, one=True)
             return self._put_message(array_data(item), self.item_bytes, overwrite, deadline)
-        if self.form == OBJECT:
+        if self.item_kind == OBJECT:
             item = encode_object(item)
         elif type(item) is not bytes:
             lent = borrow(item)
@@ -100,11 +100,11 @@ cdef class OverwritingBody(MappedBody):
         cdef Gathered batch
         cdef uint64_t count, i
         self.check_open()
-        if self.form == RECORD:
+        if self.item_kind == RECORD:
             given = as_records(self.dtype, given, one=False)
             count = <uint64_t>given.nbytes // self.item_bytes
             return self._put_messages(<const char*>array_data(given), NULL, count, overwrite, deadline)
-        batch = gather(list(map(encode_object, given)) if self.form == OBJECT else given)
+        batch = gather(list(map(encode_object, given)) if self.item_kind == OBJECT else given)
         for i in range(batch.count):
             self.check_length(batch.buffers[i].bytes)
         return self._put_messages(NULL, batch.buffers, batch.count, overwrite, deadline)
@@ -154,9 +154,9 @@ cdef class OverwritingBody(MappedBody):
 
     cdef int check_length(self, uint64_t length) except -1:
         """Before any lock is taken."""
-        if length == self.item_bytes or (self.form == OBJECT and length < self.item_bytes):
+        if length == self.item_bytes or (self.item_kind == OBJECT and length < self.item_bytes):
             return 0
-        if self.form == OBJECT:
+        if self.item_kind == OBJECT:
             raise ValueError(
                 f"an object of {length} pickled bytes can never fit into {self.label}: message_bytes={self.item_bytes}; "
                 "create the queue with a larger message_bytes"
@@ -195,15 +195,15 @@ cdef class OverwritingBody(MappedBody):
 
     cdef object get(self, int64_t deadline):
         cdef object target
-        if self.form == OBJECT:
+        if self.item_kind == OBJECT:
             target = self._get_objects(1, deadline)
-            return target if target is NOTHING else target[0]
+            return target if target is TIMED_OUT else target[0]
         if deadline == AT_ONCE and not self._may_have_some():
-            return NOTHING
+            return TIMED_OUT
         target = self._new_target()
         if not self._get_message(self._data_of(target), deadline):
-            return NOTHING
-        return target if self.form == BYTES else scalar_of(target)
+            return TIMED_OUT
+        return target if self.item_kind == BYTES else scalar_of(target)
 
     cdef bint _may_have_some(self) except -1:
         """Without a lock: False if it is empty just now, and not shut down."""
@@ -216,20 +216,20 @@ cdef class OverwritingBody(MappedBody):
 
     cdef object _new_target(self):
         """Memory of our own for one item, made before the item is claimed: a MemoryError loses nothing."""
-        if self.form == RECORD:
+        if self.item_kind == RECORD:
             return numpy.empty((), dtype=self.dtype)
         return PyBytes_FromStringAndSize(NULL, self.item_bytes)
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
         """The first may be waited for; the rest is what is there."""
-        if self.form == OBJECT:
+        if self.item_kind == OBJECT:
             return self._get_objects(min(limit, OBJECTS_LIMIT), deadline)
         if deadline == AT_ONCE and not self._may_have_some():
-            return NOTHING
-        return self._get_records(limit, deadline) if self.form == RECORD else self._get_bytes(limit, deadline)
+            return TIMED_OUT
+        return self._get_records(limit, deadline) if self.item_kind == RECORD else self._get_bytes(limit, deadline)
 
     cdef object _get_objects(self, uint64_t limit, int64_t deadline):
-        """A list of them, or NOTHING."""
+        """A list of them, or TIMED_OUT."""
         cdef Claim claim
         cdef Kept kept
         cdef object found
@@ -237,18 +237,18 @@ cdef class OverwritingBody(MappedBody):
         cdef int64_t end = deadline
         cdef bint waited = False
         while True:
-            if self.unread.has_some(self.queue.roster().generation()):
+            if self.unread.has_some(self.queue.participant_table().generation()):
                 found = self._get_unkept(AT_ONCE)
                 if found is None:
                     continue
                 return found
             if deadline == AT_ONCE and not self._may_have_some():
-                return NOTHING
+                return TIMED_OUT
             kept = Kept()
             kept.begin(self, self.queue, limit)
-            if not self.is_furnished:
-                self.is_furnished = kept.furnish() == 0
-            claim = kept.claim(self._line(), limit_ns) if self.is_furnished else Claim.full
+            if not self.is_allocated:
+                self.is_allocated = kept.allocate() == 0
+            claim = kept.claim(self._line(), limit_ns) if self.is_allocated else Claim.full
             if claim == Claim.done:
                 if waited and self.ring.looks_gettable():
                     self.queue.items().notify()
@@ -264,7 +264,7 @@ cdef class OverwritingBody(MappedBody):
                 return found
             limit_ns = self.retry_ns(claim, True, deadline, &end)
             if limit_ns < 0:
-                return NOTHING
+                return TIMED_OUT
             waited = True
 
     cdef object _get_unkept(self, int64_t deadline):
@@ -273,20 +273,20 @@ cdef class OverwritingBody(MappedBody):
         None: unpickling has forked, and we are the child.
         """
         cdef uint64_t over = 0
-        cdef uint32_t forks = self.queue.roster().generation()
+        cdef uint32_t forks = self.queue.participant_table().generation()
         cdef list batch = [None]
         cdef list node = self.unread.take()
         if node is None:
             node = [self._new_target(), None]  # what it takes to keep the object is ours before we get it
             if not self._get_message(PyBytes_AS_STRING(node[0]), deadline):
-                return NOTHING
+                return TIMED_OUT
         batch[0] = node[0]
         try:
             unpickle_all(batch, &over)
         finally:
-            if forks == self.queue.roster().generation() and not over:
+            if forks == self.queue.participant_table().generation() and not over:
                 self.unread.keep(node)
-        return batch if forks == self.queue.roster().generation() else None
+        return batch if forks == self.queue.participant_table().generation() else None
 
     cdef object _get_records(self, uint64_t limit, int64_t deadline):
         cdef uint64_t most = min(limit, max(<uint64_t>self.ring.places().length, 1), self.ring.capacity())
@@ -295,7 +295,7 @@ cdef class OverwritingBody(MappedBody):
         cdef uint64_t got = 0
         cdef uint32_t line
         if not self._get_message(data, deadline):
-            return NOTHING
+            return TIMED_OUT
         line = self._line()
         data += self.item_bytes
         if most * self.item_bytes < LONG_COPY:
@@ -318,7 +318,7 @@ cdef class OverwritingBody(MappedBody):
         cdef list batch = [target]
         cdef uint32_t line = 0
         if not self._get_message(PyBytes_AS_STRING(target), deadline):
-            return NOTHING
+            return TIMED_OUT
         if not self.queue.find_line(line):
             return batch
         while <uint64_t>len(batch) < limit:
@@ -345,7 +345,7 @@ cdef class OverwritingBody(MappedBody):
         return claim == Claim.done
 
     cdef void* _data_of(self, object target) noexcept:
-        return array_data(target) if self.form == RECORD else <void*>PyBytes_AS_STRING(target)
+        return array_data(target) if self.item_kind == RECORD else <void*>PyBytes_AS_STRING(target)
 
     cdef bint _get_message(self, void* to, int64_t deadline) except -1:
         cdef Claim claim
@@ -412,14 +412,14 @@ cdef class OverwritingBody(MappedBody):
     # -- the rest ---------------------------------------------------------------------------------------
 
     cdef object size(self):
-        self.unread.has_some(self.queue.roster().generation())
+        self.unread.has_some(self.queue.participant_table().generation())
         return self.ring.length() + self.count_left() + self.unread.count()
 
     cdef uint64_t count_left(self) noexcept:
         """Messages that nobody has any more who had taken them."""
-        return 0 if self.ring.is_discarded() else self.queue.shelf().count_left()
+        return 0 if self.ring.is_discarded() else self.queue.leased_messages().count_left()
 
-    cdef int end(self, bint immediate) except -1:
+    cdef int shut_down(self, bint immediate) except -1:
         self.queue.shut_down(immediate)
         return 0
 

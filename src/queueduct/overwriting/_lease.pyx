@@ -9,7 +9,7 @@ from libcpp.vector cimport vector
 
 from queueduct.core._lease cimport Holding
 from queueduct.native._native cimport Joined, array_data, import_array
-from queueduct.overwriting._backend cimport OverwritingBody
+from queueduct.overwriting._backend cimport OverwritingBackend
 from queueduct.overwriting._native cimport *
 
 import os
@@ -24,12 +24,12 @@ import_array()
 cdef class OverwritingHolding(Holding):
     cdef OverwritingShared* queue
     cdef OverwritingLease* lease
-    cdef vector[Shelved] kept        # room for all that it may claim; empty: it has given up, or is over
+    cdef vector[LeasedMessage] kept        # room for all that it may claim; empty: it has given up, or is over
     cdef Claim claim                 # how the last one ended
     cdef int64_t wait_ns             # how long the next one waits for the header
     cdef int64_t until               # when to give up; 0: not yet known
 
-    def __cinit__(self, OverwritingBody backend):
+    def __cinit__(self, OverwritingBackend backend):
         self.queue = backend.queue
         self.lease = new OverwritingLease(backend.queue[0])
 
@@ -42,7 +42,7 @@ cdef class OverwritingHolding(Holding):
     cdef int begin(self, uint64_t limit) except -1:
         self._join()
         self._furnish()
-        self.kept.resize(min(limit, self.queue.shelf().places()))
+        self.kept.resize(min(limit, self.queue.leased_messages().places()))
         return 0
 
     cdef int _join(self) except -1:
@@ -53,20 +53,20 @@ cdef class OverwritingHolding(Holding):
 
     cdef int _furnish(self) except -1:
         """Memory for what leases hold, which a queue has from its first lease on."""
-        cdef OverwritingBody backend = <OverwritingBody>self.backend
+        cdef OverwritingBackend backend = <OverwritingBackend>self.backend
         cdef int error
-        if backend.is_furnished:
+        if backend.is_allocated:
             return 0
         with nogil:
-            error = self.lease.furnish()
+            error = self.lease.allocate()
         if error:
             backend.raise_if_cut()
             raise OSError(
                 error,
                 f"no room for the leases of {backend.label}: {os.strerror(error)}; "
-                f"{self.queue.shelf().data_bytes()} bytes are needed",
+                f"{self.queue.leased_messages().data_bytes()} bytes are needed",
             )
-        backend.is_furnished = True
+        backend.is_allocated = True
         return 0
 
     cdef int64_t try_claim(self, bint waited) except -1:
@@ -84,7 +84,7 @@ cdef class OverwritingHolding(Holding):
     cdef bint wait(self, int64_t deadline) except -1:
         if self.until == 0:
             self.until = deadline
-        self.wait_ns = (<OverwritingBody>self.backend).retry_ns(self.claim, True, deadline, &self.until)
+        self.wait_ns = (<OverwritingBackend>self.backend).retry_ns(self.claim, True, deadline, &self.until)
         if self.wait_ns < 0:
             self.kept.clear()
             return False
@@ -100,14 +100,14 @@ cdef class OverwritingHolding(Holding):
 
     cdef bytes copied(self, uint64_t i):
         return PyBytes_FromStringAndSize(
-            <char*>self.queue.shelf().data(self.kept[i].place), (<OverwritingBody>self.backend).item_bytes
+            <char*>self.queue.leased_messages().data(self.kept[i].place), (<OverwritingBackend>self.backend).item_bytes
         )
 
     cdef void copy_records(self, char* to) noexcept nogil:
-        cdef uint64_t size = (<OverwritingBody>self.backend).item_bytes
+        cdef uint64_t size = (<OverwritingBackend>self.backend).item_bytes
         cdef uint64_t i
         for i in range(self.count):
-            memcpy(to + i * size, self.queue.shelf().data(self.kept[i].place), size)
+            memcpy(to + i * size, self.queue.leased_messages().data(self.kept[i].place), size)
 
     cdef bint end(self, uint64_t released) noexcept nogil:
         self.lease.release(self.kept.data(), released)
@@ -122,11 +122,11 @@ cdef class OverwritingHolding(Holding):
         return 0
 
     cdef list unreleased(self, list asked):
-        cdef object found = numpy.empty(self.queue.shelf().used(), dtype=numpy.int64)
+        cdef object found = numpy.empty(self.queue.leased_messages().used(), dtype=numpy.int64)
         cdef int64_t* to = <int64_t*>array_data(found)
         cdef uint64_t limit = len(found)
         cdef uint64_t count
         with nogil:
-            count = self.queue.shelf().list(to, limit)
+            count = self.queue.leased_messages().list(to, limit)
         held = set(found[:count].tolist())
         return [position for position in asked if position in held]

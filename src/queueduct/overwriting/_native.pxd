@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.native._native cimport Buffer, Event, Identity, Joined, Rest, Roster, atomic, byte
+from queueduct.native._native cimport Buffer, Event, Identity, Joined, Rest, ParticipantTable, atomic, byte
 
 cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
     const uint32_t closed_to_puts
@@ -14,7 +14,7 @@ cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
     cdef enum class Claim:
         done, full, empty, busy, locked, closed, corrupt
 
-    cdef struct Places:
+    cdef struct RingState:
         uint32_t start, length
 
     cdef struct Fates "queueduct::OverwritingRing::Fates":
@@ -24,7 +24,7 @@ cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
         uint64_t capacity() const
         uint64_t message_bytes() const
         atomic[uint64_t]& header_lock() const
-        Places places() const
+        RingState places() const
         Fates fates() const
         uint32_t length() const
         bint is_discarded() const
@@ -32,10 +32,10 @@ cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
         bint looks_gettable() const
         bint looks_free() const
 
-    cdef struct Shelved:
+    cdef struct LeasedMessage:
         uint64_t position, place
 
-    cdef cppclass OverwritingShelf:
+    cdef cppclass LeasedMessages:
         uint64_t places() const
         uint64_t used() const
         uint64_t data_bytes() const
@@ -52,9 +52,9 @@ cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
         OverwritingShared(byte*, const OverwritingOffsets&, uint64_t, uint64_t, uint32_t, int, Identity)
         OverwritingRing& ring()
         OverwritingControl& control() const
-        OverwritingShelf& shelf()
+        LeasedMessages& leased_messages()
         Rest& rest()
-        Roster& roster()
+        ParticipantTable& participant_table()
         Event items() const
         Event room() const
         bint find_line(uint32_t&) const
@@ -81,10 +81,10 @@ cdef extern from "overwriting/lease.hpp" namespace "queueduct" nogil:
         bint is_ours() const
         void borrow(uint32_t)
         void set_apart()
-        void finish(const Shelved*, uint64_t)
-        int furnish()
-        Claim try_claim(Shelved*, uint64_t, int64_t, uint64_t&)
-        uint64_t take_over(Shelved*, uint64_t)
-        void release(const Shelved*, uint64_t)
+        void finish(const LeasedMessage*, uint64_t)
+        int allocate()
+        Claim try_claim(LeasedMessage*, uint64_t, int64_t, uint64_t&)
+        uint64_t take_over(LeasedMessage*, uint64_t)
+        void release(const LeasedMessage*, uint64_t)
         void let_go()
         bint is_redelivered() const

@@ -1,22 +1,22 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.core._backend cimport MappedBody
-from queueduct.overwriting._native cimport Claim, OverwritingLease, OverwritingShared, Shelved
+from queueduct.core._backend cimport SegmentBackend
+from queueduct.overwriting._native cimport Claim, OverwritingLease, OverwritingShared, LeasedMessage
 
 
 @cython.final
 cdef class Kept:
     """Messages of one get, on the shelf until they are unpickled. Dropped before that, it gives them back."""
-    cdef MappedBody body
+    cdef SegmentBackend backend
     cdef OverwritingShared* queue
     cdef OverwritingLease* lease
-    cdef Shelved* kept
+    cdef LeasedMessage* kept
     cdef uint64_t limit
     cdef uint64_t count
 
-    cdef int begin(self, MappedBody body, OverwritingShared* queue, uint64_t limit) except -1
-    cdef int furnish(self)
+    cdef int begin(self, SegmentBackend backend, OverwritingShared* queue, uint64_t limit) except -1
+    cdef int allocate(self)
     cdef Claim claim(self, uint32_t line, int64_t limit_ns) noexcept
     cdef list converted(self, uint64_t item_bytes)
     cdef void give_back(self, uint64_t released) noexcept

@@ -15,14 +15,14 @@ from queueduct.overwriting._native cimport *
 
 
 @cython.final
-@cython.no_gc_clear  # its end needs the body
+@cython.no_gc_clear  # its end needs the backend
 cdef class Kept:
 
-    cdef int begin(self, MappedBody body, OverwritingShared* queue, uint64_t limit) except -1:
-        self.body = body
+    cdef int begin(self, SegmentBackend backend, OverwritingShared* queue, uint64_t limit) except -1:
+        self.backend = backend
         self.queue = queue
-        self.limit = min(limit, queue.shelf().places())
-        self.kept = <Shelved*>PyMem_Malloc(self.limit * sizeof(Shelved))
+        self.limit = min(limit, queue.leased_messages().places())
+        self.kept = <LeasedMessage*>PyMem_Malloc(self.limit * sizeof(LeasedMessage))
         if self.kept is NULL:
             raise MemoryError()
         self.lease = new OverwritingLease(queue[0])
@@ -34,11 +34,11 @@ cdef class Kept:
         del self.lease
         PyMem_Free(self.kept)
 
-    cdef int furnish(self):
+    cdef int allocate(self):
         """Memory for the shelf; 0, or what errno says."""
         cdef int error
         with nogil:
-            error = self.lease.furnish()
+            error = self.lease.allocate()
         return error
 
     cdef Claim claim(self, uint32_t line, int64_t limit_ns) noexcept:
@@ -46,9 +46,9 @@ cdef class Kept:
         cdef Claim claim = Claim.empty
         cdef bint is_discarded = self.queue.ring().is_discarded()
         self.lease.borrow(line)
-        if self.body.gave_back and not is_discarded:
+        if self.backend.gave_back and not is_discarded:
             self.count = self.lease.take_over(self.kept, self.limit)
-            self.body.gave_back = self.count != 0
+            self.backend.gave_back = self.count != 0
         if self.count == 0:
             claim = self.lease.try_claim(self.kept, self.limit, limit_ns, self.count)
         if self.count == 0 and claim != Claim.corrupt and not is_discarded:
@@ -65,9 +65,9 @@ cdef class Kept:
         cdef uint64_t over = 0
         for i in range(self.count):
             found.append(
-                PyBytes_FromStringAndSize(<char*>self.queue.shelf().data(self.kept[i].place), item_bytes)
+                PyBytes_FromStringAndSize(<char*>self.queue.leased_messages().data(self.kept[i].place), item_bytes)
             )
-        if is_broken(self.body.guard):
+        if is_broken(self.backend.guard):
             return None
         try:
             unpickle_all(found, &over)
@@ -84,7 +84,7 @@ cdef class Kept:
         """All but the first so many: this handle gets them before anything else, others when they find nothing."""
         self.lease.release(self.kept, released)
         self.lease.let_go()
-        self.body.gave_back = True
+        self.backend.gave_back = True
         self.queue.items().notify()
 
 

@@ -1,10 +1,10 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""OverwritingQueue: how it is made, and what it says of itself. The work is in its body."""
+"""OverwritingQueue: how it is made, and what it says of itself. The work is in its backend."""
 
 from libc.stdint cimport int64_t
 
-from queueduct.core._queue cimport AT_ONCE, Body, Queue, checked_int, computed_deadline, held, open_body, sound
-from queueduct.overwriting._backend cimport OverwritingBody
+from queueduct.core._queue cimport AT_ONCE, Backend, Queue, checked_int, computed_deadline, held, open_body, sound
+from queueduct.overwriting._backend cimport OverwritingBackend
 from queueduct.overwriting._native cimport Fates
 
 from queueduct.core._lease import LeaseMethods
@@ -57,8 +57,8 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
             name, "overwriting", ItemType.of(item), checked_int("participants", participants), cls._attach
         )
 
-    cdef Body attach(self, object opened):
-        return OverwritingBody(opened)
+    cdef Backend attach(self, object opened):
+        return OverwritingBackend(opened)
 
     def put(self, item, block=True, timeout=None, *, overwrite=True):
         """Put an item. A full queue loses its oldest, which ``stats().overwritten`` counts.
@@ -66,20 +66,20 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
         With ``overwrite=False`` it waits for room if ``block``, at most ``timeout`` seconds, or raises Full.
         A wrong size is a ValueError before any lock is taken. Raises ShutDown.
         """
-        cdef Body body = held(self)
-        if not put_into(body, item, overwrite, computed_deadline(block, timeout)):
+        cdef Backend backend = held(self)
+        if not put_into(backend, item, overwrite, computed_deadline(block, timeout)):
             raise Full
 
     def put_nowait(self, item, *, overwrite=True):
         """``put(item, block=False)``."""
-        cdef Body body = held(self)
-        if not put_into(body, item, overwrite, AT_ONCE):
+        cdef Backend backend = held(self)
+        if not put_into(backend, item, overwrite, AT_ONCE):
             raise Full
 
     def try_put(self, item, *, overwrite=True):
         """Put an item; with ``overwrite=False`` only if there is room now. True if it is in; never waits for room."""
-        cdef Body body = held(self)
-        return put_into(body, item, overwrite, AT_ONCE) == 1
+        cdef Backend backend = held(self)
+        return put_into(backend, item, overwrite, AT_ONCE) == 1
 
     def put_many(self, items, block=True, timeout=None, *, overwrite=True):
         """Put items in order; returns how many are in.
@@ -87,8 +87,8 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
         With ``overwrite=False`` it waits until all are in, at most ``timeout`` seconds, and raises Full only if none
         is. Raises ShutDown only if none is in.
         """
-        cdef OverwritingBody body = open_body(self)
-        put = body.put_many_as(items, overwrite, computed_deadline(block, timeout))
+        cdef OverwritingBackend backend = open_body(self)
+        put = backend.put_many_as(items, overwrite, computed_deadline(block, timeout))
         if put is None:
             raise Full
         return put
@@ -100,41 +100,41 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
     @property
     def capacity(self):
         """How many messages fit."""
-        return (<OverwritingBody>open_body(self)).ring.capacity()
+        return (<OverwritingBackend>open_body(self)).ring.capacity()
 
     @property
     def message_bytes(self):
         """Bytes of a message: whole words, in which a record or a pickled object is filled up with zeros."""
-        return (<OverwritingBody>open_body(self)).ring.message_bytes()
+        return (<OverwritingBackend>open_body(self)).ring.message_bytes()
 
     def full(self):
         """Will the next put overwrite? A hint, as with every queue that others use."""
-        cdef OverwritingBody body = open_body(self)
-        return sound(body, body.ring.length() >= body.ring.capacity())
+        cdef OverwritingBackend backend = open_body(self)
+        return sound(backend, backend.ring.length() >= backend.ring.capacity())
 
     def stats(self):
         """One look at the queue's counters."""
-        cdef OverwritingBody body = open_body(self)
-        cdef Fates fates = body.ring.fates()
-        return sound(body, OverwritingStats(
-            capacity=body.ring.capacity(),
-            size=body.size(),
-            message_bytes=body.ring.message_bytes(),
+        cdef OverwritingBackend backend = open_body(self)
+        cdef Fates fates = backend.ring.fates()
+        return sound(backend, OverwritingStats(
+            capacity=backend.ring.capacity(),
+            size=backend.size(),
+            message_bytes=backend.ring.message_bytes(),
             puts=fates.puts,
-            gets=fates.delivered - body.count_left(),
+            gets=fates.delivered - backend.count_left(),
             overwritten=fates.overwritten,
             torn=fates.torn,
             lost_with_reader=fates.lost_with_reader,
-            redelivered=body.queue.control().redelivered.load(),
-            discarded=body.ring.places().length if body.ring.is_discarded() else 0,
+            redelivered=backend.queue.control().redelivered.load(),
+            discarded=backend.ring.places().length if backend.ring.is_discarded() else 0,
             total_bytes=self.segment.total_bytes,
-            is_shut_down=body.queue.control().closed.load() != 0,
-            participants=body.queue.count_alive(),
-            participants_limit=body.participants,
-            leased=body.queue.shelf().count_kept(1 << 62),
+            is_shut_down=backend.queue.control().closed.load() != 0,
+            participants=backend.queue.count_alive(),
+            participants_limit=backend.participants,
+            leased=backend.queue.leased_messages().count_kept(1 << 62),
         ))
 
 
-cdef int put_into(Body body, object item, bint overwrite, int64_t deadline) except -1:
-    body.check_open()
-    return (<OverwritingBody>body).put_as(item, overwrite, deadline)
+cdef int put_into(Backend backend, object item, bint overwrite, int64_t deadline) except -1:
+    backend.check_open()
+    return (<OverwritingBackend>backend).put_as(item, overwrite, deadline)

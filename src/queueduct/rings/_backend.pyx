@@ -17,17 +17,17 @@ import_array()
 cdef object encode_object = items.encode_object
 
 
-cdef class ClaimingBody(MappedBody):
+cdef class RingBackend(SegmentBackend):
 
-    cdef int find_ledger(self, SharedLedger* ledger) except -1:
+    cdef int find_participant(self, Participant* ledger) except -1:
         """This thread's line in the participant table; a thread joins at its first operation."""
         return self.check_open()
 
-    cdef bint has_ledger(self, SharedLedger* ledger) noexcept:
+    cdef bint has_ledger(self, Participant* ledger) noexcept:
         """The same if it has joined."""
         return False
 
-    cdef uint64_t owner_word(self, SharedLedger ledger) noexcept:
+    cdef uint64_t owner_word(self, Participant ledger) noexcept:
         return 0
 
     cdef Producers* producers(self) noexcept:
@@ -37,22 +37,22 @@ cdef class ClaimingBody(MappedBody):
         return Outcome.corrupt
 
     cdef Outcome put_buffers(
-        self, SharedLedger ledger, const Buffer* items, uint64_t count, uint64_t* put
+        self, Participant ledger, const Buffer* items, uint64_t count, uint64_t* put
     ) noexcept nogil:
         return Outcome.closed
 
     cdef Outcome put_records(
-        self, SharedLedger ledger, const void* data, uint64_t count, uint64_t* put
+        self, Participant ledger, const void* data, uint64_t count, uint64_t* put
     ) noexcept nogil:
         return Outcome.closed
 
     cdef Outcome put_bytes_once(
-        self, SharedLedger ledger, ProducerLine* line, const Buffer* items, uint64_t count, uint64_t* put
+        self, Participant ledger, ProducerLine* line, const Buffer* items, uint64_t count, uint64_t* put
     ) noexcept nogil:
         return Outcome.closed
 
     cdef Outcome put_records_once(
-        self, SharedLedger ledger, ProducerLine* line, const void* data, uint64_t count, uint64_t* put
+        self, Participant ledger, ProducerLine* line, const void* data, uint64_t count, uint64_t* put
     ) noexcept nogil:
         return Outcome.closed
 
@@ -63,7 +63,7 @@ cdef class ClaimingBody(MappedBody):
     cdef int after_put(self, bint waited) except -1:
         return 0
 
-    cdef bint wait_for_room(self, Outcome outcome, uint64_t slots, int64_t deadline, SharedLedger* ledger) except -1:
+    cdef bint wait_for_room(self, Outcome outcome, uint64_t slots, int64_t deadline, Participant* ledger) except -1:
         """After a put that did not succeed: True to try again, False when the time is up."""
         return False
 
@@ -114,32 +114,32 @@ cdef class ClaimingBody(MappedBody):
 
     cdef uint64_t slots_for(self, object item) except 0:
         cdef Held lent
-        if self.form == RECORD:
+        if self.item_kind == RECORD:
             return 1
-        lent = borrow(encode_object(item) if self.form == OBJECT else item)
+        lent = borrow(encode_object(item) if self.item_kind == OBJECT else item)
         return self.slots_of(lent.view.len)
 
     cdef Gathered gather(self, object items):
         """A batch of items that vary in length, each of which can fit."""
-        cdef Gathered batch = gather(list(map(encode_object, items)) if self.form == OBJECT else items)
+        cdef Gathered batch = gather(list(map(encode_object, items)) if self.item_kind == OBJECT else items)
         if batch.longest > self.slot_bytes or batch.longest > item_bytes_limit:
             self.check_length(batch.longest)
         return batch
 
     cdef object put_many(self, object items, int64_t deadline):
-        if self.form == RECORD:
+        if self.item_kind == RECORD:
             return self._put_array(as_records(self.dtype, items, one=False), deadline)
         return self._put_gathered(self.gather(items), deadline)
 
     cdef object _put_array(self, object array, int64_t deadline):
-        cdef SharedLedger ledger
+        cdef Participant ledger
         cdef Outcome outcome
         cdef const char* data = <const char*>array_data(array)
         cdef uint64_t count = <uint64_t>array.nbytes // self.slot_bytes
         cdef uint64_t total = 0
         cdef uint64_t put = 0
         cdef bint waited = False
-        self.find_ledger(&ledger)
+        self.find_participant(&ledger)
         while total < count:
             if (count - total) * self.slot_bytes < LONG_COPY:
                 outcome = self.put_records(ledger, data + total * self.slot_bytes, count - total, &put)
@@ -156,12 +156,12 @@ cdef class ClaimingBody(MappedBody):
         return total
 
     cdef object _put_gathered(self, Gathered batch, int64_t deadline):
-        cdef SharedLedger ledger
+        cdef Participant ledger
         cdef Outcome outcome
         cdef uint64_t total = 0
         cdef uint64_t put = 0
         cdef bint waited = False
-        self.find_ledger(&ledger)
+        self.find_participant(&ledger)
         while total < batch.count:
             if batch.in_all < LONG_COPY:
                 outcome = self.put_buffers(ledger, batch.buffers + total, batch.count - total, &put)
@@ -180,7 +180,7 @@ cdef class ClaimingBody(MappedBody):
         return total
 
     cdef bint _go_on_putting(
-        self, Outcome outcome, uint64_t total, uint64_t slots, int64_t deadline, SharedLedger* ledger
+        self, Outcome outcome, uint64_t total, uint64_t slots, int64_t deadline, Participant* ledger
     ) except -1:
         """In a batch: what is in counts, so only an empty-handed batch raises."""
         if total > 0 and (outcome == Outcome.closed or outcome == Outcome.unbacked):
@@ -191,7 +191,7 @@ cdef class ClaimingBody(MappedBody):
             raise Full
         return False
 
-    cdef bint wait_for_items(self, int64_t deadline, SharedLedger* ledger) except -1:
+    cdef bint wait_for_items(self, int64_t deadline, Participant* ledger) except -1:
         """After a get that found nothing: True to try again, False when the time is up."""
         cdef int64_t left
         if deadline == AT_ONCE:
@@ -203,9 +203,9 @@ cdef class ClaimingBody(MappedBody):
             self.sleep_for_items(left)
         return self.after_wait(ledger)
 
-    cdef bint after_wait(self, SharedLedger* ledger) except -1:
+    cdef bint after_wait(self, Participant* ledger) except -1:
         """A signal may have come, the handle may have been closed, we may be a forked child by now."""
         PyErr_CheckSignals()
         self.check_open()
-        self.find_ledger(ledger)
+        self.find_participant(ledger)
         return True

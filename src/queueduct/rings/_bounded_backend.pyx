@@ -11,7 +11,7 @@ from queueduct.native._guard cimport watch
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from queueduct.core._backend cimport own_identity
 from queueduct.native._native cimport *
-from queueduct.core._queue cimport AT_ONCE, NOTHING, remaining_ns
+from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
 from queueduct.rings._objects cimport get_object, get_objects
 
 import numpy
@@ -28,11 +28,11 @@ cdef object RETRY = object()
 cdef object encode_object = items.encode_object
 
 cdef extern from "native/_handover.hpp" namespace "queueduct":
-    void count_for_all_threads(object)  # what goes with the body goes with whoever gives that up
+    void count_for_all_threads(object)  # what goes with the backend goes with whoever gives that up
 
 
 @cython.final
-cdef class SharedBody(ClaimingBody):
+cdef class BoundedBackend(RingBackend):
 
     def __cinit__(self, opened):
         cdef BoundedOffsets at
@@ -50,16 +50,16 @@ cdef class SharedBody(ClaimingBody):
         at.payload = offsets["payload_offset"]
         self.guard = watch(mapped.view.buf, mapped.view.len)
         identity = own_identity()  # before the descriptor is taken: from there on nothing raises
-        self.queue = new SharedQueue(
+        self.queue = new BoundedQueueHandle(
             <byte*>mapped.view.buf, at, opened.geometry.capacity, opened.geometry.slot_bytes,
             opened.geometry.participants, opened.geometry.producers, opened.take_lock_fd(), identity,
         )
-        self.roster = &self.queue.roster()
+        self.participant_table = &self.queue.participant_table()
         self.queue.rest().identify(<uint64_t>int.from_bytes(opened.segment_id[:8], "little"))
         self.ring = &self.queue.ring()
         self.label = repr(opened.name)
         self.dtype = opened.item.dtype
-        self.form = opened.item.kind
+        self.item_kind = opened.item.kind
         self.participants = opened.geometry.participants
         self.slot_bytes = opened.geometry.slot_bytes
         self.check_attached()
@@ -75,20 +75,20 @@ cdef class SharedBody(ClaimingBody):
             f"capacity={self.ring.capacity}; recreate the queue"
         )
 
-    cdef int find_ledger(self, SharedLedger* ledger) except -1:
+    cdef int find_participant(self, Participant* ledger) except -1:
         cdef Joined joined
-        if self.queue.find_ledger(ledger[0]):
+        if self.queue.find_participant(ledger[0]):
             return 0
         with nogil:
             joined = self.queue.join()
-        if joined == Joined.yes and self.queue.find_ledger(ledger[0]):
+        if joined == Joined.yes and self.queue.find_participant(ledger[0]):
             return 0
         return self.raise_not_joined(joined)
 
-    cdef bint has_ledger(self, SharedLedger* ledger) noexcept:
-        return self.queue.find_ledger(ledger[0])
+    cdef bint has_ledger(self, Participant* ledger) noexcept:
+        return self.queue.find_participant(ledger[0])
 
-    cdef uint64_t owner_word(self, SharedLedger ledger) noexcept:
+    cdef uint64_t owner_word(self, Participant ledger) noexcept:
         return self.queue.owner_word(ledger)
 
     cdef Producers* producers(self) noexcept:
@@ -98,22 +98,22 @@ cdef class SharedBody(ClaimingBody):
         return self.queue.settle_producer(line[0])
 
     cdef Outcome put_buffers(
-        self, SharedLedger ledger, const Buffer* items, uint64_t count, uint64_t* put
+        self, Participant ledger, const Buffer* items, uint64_t count, uint64_t* put
     ) noexcept nogil:
         return try_put_bytes_many(self.ring[0], ledger, items, count, put[0])
 
     cdef Outcome put_records(
-        self, SharedLedger ledger, const void* data, uint64_t count, uint64_t* put
+        self, Participant ledger, const void* data, uint64_t count, uint64_t* put
     ) noexcept nogil:
         return try_put_records(self.ring[0], ledger, data, count, put[0])
 
     cdef Outcome put_bytes_once(
-        self, SharedLedger ledger, ProducerLine* line, const Buffer* items, uint64_t count, uint64_t* put
+        self, Participant ledger, ProducerLine* line, const Buffer* items, uint64_t count, uint64_t* put
     ) noexcept nogil:
         return try_put_bytes_once(self.ring[0], ledger, line[0], items, count, put[0])
 
     cdef Outcome put_records_once(
-        self, SharedLedger ledger, ProducerLine* line, const void* data, uint64_t count, uint64_t* put
+        self, Participant ledger, ProducerLine* line, const void* data, uint64_t count, uint64_t* put
     ) noexcept nogil:
         return try_put_records_once(self.ring[0], ledger, line[0], data, count, put[0])
 
@@ -121,10 +121,10 @@ cdef class SharedBody(ClaimingBody):
 
     cdef int put(self, object item, int64_t deadline) except -1:
         cdef Held lent
-        if self.form == RECORD:
+        if self.item_kind == RECORD:
             item = as_records(self.dtype, item, one=True)
             return self._put_bytes(array_data(item), self.ring.slot_bytes, deadline)
-        if self.form == OBJECT:
+        if self.item_kind == OBJECT:
             item = encode_object(item)
         elif type(item) is not bytes:
             lent = borrow(item)
@@ -143,12 +143,12 @@ cdef class SharedBody(ClaimingBody):
         return 0
 
     cdef int _put_bytes(self, const void* data, uint64_t length, int64_t deadline) except -1:
-        cdef SharedLedger ledger
+        cdef Participant ledger
         cdef Outcome outcome
         cdef bint waited = False
         if length > self.ring.slot_bytes or length > item_bytes_limit:
             self.check_length(length)
-        self.find_ledger(&ledger)
+        self.find_participant(&ledger)
         while True:
             if length < LONG_COPY:
                 outcome = try_put_bytes(self.ring[0], ledger, data, length)
@@ -174,19 +174,19 @@ cdef class SharedBody(ClaimingBody):
 
     cdef object get(self, int64_t deadline):
         cdef object item
-        if self.form == OBJECT:
+        if self.item_kind == OBJECT:
             return get_object(self, deadline)
         item = self._get_bytes(deadline)
-        return item if self.form == BYTES or item is NOTHING else scalar_of(item)
+        return item if self.item_kind == BYTES or item is TIMED_OUT else scalar_of(item)
 
     cdef object _room_for(self, uint64_t length):
         """Memory of our own for one item, made before the item is claimed: a MemoryError loses nothing."""
-        return numpy.empty((), dtype=self.dtype) if self.form == RECORD else PyBytes_FromStringAndSize(NULL, length)
+        return numpy.empty((), dtype=self.dtype) if self.item_kind == RECORD else PyBytes_FromStringAndSize(NULL, length)
 
     cdef void* _data_of(self, object target) noexcept:
-        return array_data(target) if self.form == RECORD else <void*>PyBytes_AS_STRING(target)
+        return array_data(target) if self.item_kind == RECORD else <void*>PyBytes_AS_STRING(target)
 
-    cdef int _finish(self, SharedLedger ledger, const Peeked& peeked, object target) except -1:
+    cdef int _finish(self, Participant ledger, const Peeked& peeked, object target) except -1:
         """Copy out what was claimed, and give its slots back."""
         cdef void* to = self._data_of(target)
         if peeked.bytes < LONG_COPY:
@@ -205,12 +205,12 @@ cdef class SharedBody(ClaimingBody):
         return 0
 
     cdef object _get_bytes(self, int64_t deadline):
-        cdef SharedLedger ledger
+        cdef Participant ledger
         cdef Outcome outcome
         cdef Peeked peeked
         cdef object target
         cdef bint waited = False
-        self.find_ledger(&ledger)
+        self.find_participant(&ledger)
         while True:
             outcome = peek(self.ring[0], ledger, peeked)
             if outcome == Outcome.done:
@@ -223,13 +223,13 @@ cdef class SharedBody(ClaimingBody):
             target = self._recover(outcome, ledger, peeked.skipped > 0)
             if target is RETRY:
                 continue
-            if target is not NOTHING or not self.wait_for_items(deadline, &ledger):
+            if target is not TIMED_OUT or not self.wait_for_items(deadline, &ledger):
                 return target
             waited = True
 
-    cdef object _recover(self, Outcome outcome, SharedLedger ledger, bint skipped):
-        """After a get that found nothing: an item of a dead consumer, RETRY if the dead were in the way, or NOTHING."""
-        cdef Found found
+    cdef object _recover(self, Outcome outcome, Participant ledger, bint skipped):
+        """After a get that found nothing: an item of a dead consumer, RETRY if the dead were in the way, or TIMED_OUT."""
+        cdef RecoveryScan found
         cdef object target
         if skipped:
             self.queue.room().notify()
@@ -239,7 +239,7 @@ cdef class SharedBody(ClaimingBody):
             if is_discarded(self.ring[0]):
                 self.raise_shut_down()
         elif not self.queue.recovery_is_due(outcome):
-            return NOTHING
+            return TIMED_OUT
         with nogil:  # what a dead batch had claimed may be millions of slots
             found = self.queue.recovery().run()
             if found.changed:
@@ -247,11 +247,11 @@ cdef class SharedBody(ClaimingBody):
         self.check_open()
         if found.unclaimed:
             self.raise_corrupt()
-        if found.adoptable:
+        if found.redeliverable:
             target = self._room_for(found.peeked.bytes)
-            if not self.queue.recovery().try_adopt(ledger, found):
+            if not self.queue.recovery().try_redeliver(ledger, found):
                 return RETRY
-            self.queue.finish_adopted(ledger, found.peeked, self._data_of(target))
+            self.queue.finish_redelivered(ledger, found.peeked, self._data_of(target))
             self._after_get(True)
             return target
         if found.changed:
@@ -259,22 +259,22 @@ cdef class SharedBody(ClaimingBody):
             return RETRY
         if outcome == Outcome.closed and not self.queue.may_come_again():
             self.raise_shut_down()
-        return NOTHING
+        return TIMED_OUT
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
-        cdef SharedLedger ledger
+        cdef Participant ledger
         cdef Outcome outcome
         cdef Peeked peeked
         cdef object batch
         cdef list spare = []
         cdef bint waited = False
-        if self.form == OBJECT:
+        if self.item_kind == OBJECT:
             return get_objects(self, limit, deadline)
-        self.find_ledger(&ledger)
+        self.find_participant(&ledger)
         while True:
             outcome = peek(self.ring[0], ledger, peeked)
             if outcome == Outcome.done:
-                if self.form == RECORD:
+                if self.item_kind == RECORD:
                     batch = self._take_records(limit, ledger, &peeked)
                 else:
                     batch = self._take_bytes(limit, ledger, &peeked, spare)
@@ -285,13 +285,13 @@ cdef class SharedBody(ClaimingBody):
             batch = self._recover(outcome, ledger, peeked.skipped > 0)
             if batch is RETRY:
                 continue
-            if batch is not NOTHING:
-                return batch[numpy.newaxis] if self.form == RECORD else [batch]
+            if batch is not TIMED_OUT:
+                return batch[numpy.newaxis] if self.item_kind == RECORD else [batch]
             if not self.wait_for_items(deadline, &ledger):
-                return NOTHING
+                return TIMED_OUT
             waited = True
 
-    cdef object _take_records(self, uint64_t limit, SharedLedger ledger, Peeked* peeked):
+    cdef object _take_records(self, uint64_t limit, Participant ledger, Peeked* peeked):
         """The records from the peeked one on; None if somebody else was faster."""
         cdef object target
         widen_records(self.ring[0], limit, peeked[0])
@@ -301,7 +301,7 @@ cdef class SharedBody(ClaimingBody):
         self._finish(ledger, peeked[0], target)
         return target
 
-    cdef object _take_bytes(self, uint64_t limit, SharedLedger ledger, Peeked* peeked, list spare):
+    cdef object _take_bytes(self, uint64_t limit, Participant ledger, Peeked* peeked, list spare):
         """The same for bytes. What was allocated for a claim that failed is kept in `spare` for the next."""
         cdef uint64_t most = min(limit, BATCH_LIMIT, self.ring.capacity)
         cdef uint64_t* lengths = <uint64_t*>PyMem_Malloc(most * sizeof(uint64_t))
@@ -329,7 +329,7 @@ cdef class SharedBody(ClaimingBody):
 
     # -- waiting ----------------------------------------------------------------------------------------
 
-    cdef bint wait_for_room(self, Outcome outcome, uint64_t slots, int64_t deadline, SharedLedger* ledger) except -1:
+    cdef bint wait_for_room(self, Outcome outcome, uint64_t slots, int64_t deadline, Participant* ledger) except -1:
         cdef int64_t left
         cdef bint is_room
         if outcome == Outcome.closed:
@@ -400,7 +400,7 @@ cdef class SharedBody(ClaimingBody):
     cdef object size(self):
         return count_items(self.ring[0], self.queue.may_hold_gaps()) + self.count_left()
 
-    cdef int end(self, bint immediate) except -1:
+    cdef int shut_down(self, bint immediate) except -1:
         shut_down(self.ring[0], self.queue.items(), self.queue.room(), immediate)
         return 0
 

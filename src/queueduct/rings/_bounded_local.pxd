@@ -2,11 +2,11 @@ cimport cython
 from libc.stdint cimport int64_t
 
 from queueduct.native._native cimport Event, LocalQueue, Outcome
-from queueduct.core._queue cimport Body
+from queueduct.core._queue cimport Backend
 
 
 @cython.final
-cdef class LocalBody(Body):
+cdef class BoundedLocalBackend(Backend):
     cdef object unused             # without an object of its own Cython gives a class no trashcan
     cdef LocalQueue* queue
     cdef char* memory

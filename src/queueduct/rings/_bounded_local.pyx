@@ -11,13 +11,13 @@ from libc.string cimport memset
 from libcpp.vector cimport vector
 
 from queueduct.native._native cimport *
-from queueduct.core._queue cimport AT_ONCE, NOTHING, remaining_ns
+from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
 
 from queueduct.errors import Full, ShutDown
 
 
 @cython.final
-cdef class LocalBody(Body):
+cdef class BoundedLocalBackend(Backend):
 
     def __cinit__(self, capacity):
         cdef uint64_t slots = capacity
@@ -112,7 +112,7 @@ cdef class LocalBody(Body):
                 self._after_get(waited)
                 return owned(reference)
             if not self._wait_for_items(outcome, deadline):
-                return NOTHING
+                return TIMED_OUT
             waited = True
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
@@ -132,7 +132,7 @@ cdef class LocalBody(Body):
                 self._after_get(waited)
                 return found
             if not self._wait_for_items(outcome, deadline):
-                return NOTHING
+                return TIMED_OUT
             waited = True
 
     cdef inline void _after_get(self, bint waited) noexcept:
@@ -181,7 +181,7 @@ cdef class LocalBody(Body):
     cdef object size(self):
         return slots_in_use(self.queue.ring())
 
-    cdef int end(self, bint immediate) except -1:
+    cdef int shut_down(self, bint immediate) except -1:
         if shut_down(self.queue.ring(), self.queue.items(), self.queue.room(), immediate):
             self._drop_references()
         return 0
@@ -193,19 +193,19 @@ cdef class LocalBody(Body):
 
 # For the cycle collector: the items are reachable from the queue.
 
-cdef int traverse(PyObject* body, visitproc visit, void* arg) noexcept:
-    cdef LocalQueue* queue = (<LocalBody>body).queue
-    cdef int stop = original_traverse(body, visit, arg) if original_traverse is not NULL else 0
+cdef int traverse(PyObject* backend, visitproc visit, void* arg) noexcept:
+    cdef LocalQueue* queue = (<BoundedLocalBackend>backend).queue
+    cdef int stop = original_traverse(backend, visit, arg) if original_traverse is not NULL else 0
     return stop if stop or queue is NULL else visit_references(queue.ring(), visit, arg)
 
 
-cdef int clear(PyObject* body) noexcept:
-    if (<LocalBody>body).queue is not NULL:
-        (<LocalBody>body)._drop_references()
-    return original_clear(body) if original_clear is not NULL else 0
+cdef int clear(PyObject* backend) noexcept:
+    if (<BoundedLocalBackend>backend).queue is not NULL:
+        (<BoundedLocalBackend>backend)._drop_references()
+    return original_clear(backend) if original_clear is not NULL else 0
 
 
-cdef traverseproc original_traverse = (<PyTypeObject*>LocalBody).tp_traverse
-cdef inquiry original_clear = (<PyTypeObject*>LocalBody).tp_clear
-(<PyTypeObject*>LocalBody).tp_traverse = traverse
-(<PyTypeObject*>LocalBody).tp_clear = clear
+cdef traverseproc original_traverse = (<PyTypeObject*>BoundedLocalBackend).tp_traverse
+cdef inquiry original_clear = (<PyTypeObject*>BoundedLocalBackend).tp_clear
+(<PyTypeObject*>BoundedLocalBackend).tp_traverse = traverse
+(<PyTypeObject*>BoundedLocalBackend).tp_clear = clear

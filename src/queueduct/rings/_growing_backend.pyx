@@ -12,10 +12,10 @@ from queueduct.native._guard cimport watch
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from queueduct.core._backend cimport own_identity
 from queueduct.native._native cimport (
-    Buffer, Event, Identity, Joined, Outcome, Peeked, ProducerLine, Producers, RingLease, SharedLedger, array_data,
+    Buffer, Event, Identity, Joined, Outcome, Peeked, ProducerLine, Producers, RingLease, Participant, array_data,
     byte, import_array, is_broken, item_bytes_limit,
 )
-from queueduct.core._queue cimport AT_ONCE, NOTHING, remaining_ns
+from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
 from queueduct.rings._objects cimport get_object, get_objects
 
 import os
@@ -34,11 +34,11 @@ cdef object RETRY = object()
 cdef object encode_object = items.encode_object
 
 cdef extern from "native/_handover.hpp" namespace "queueduct":
-    void count_for_all_threads(object)  # what goes with the body goes with whoever gives that up
+    void count_for_all_threads(object)  # what goes with the backend goes with whoever gives that up
 
 
 @cython.final
-cdef class GrowingBody(ClaimingBody):
+cdef class GrowingBackend(RingBackend):
 
     def __cinit__(self, opened):
         cdef GrowingOffsets at
@@ -64,12 +64,12 @@ cdef class GrowingBody(ClaimingBody):
             geometry.max_bytes, geometry.participants, geometry.producers, opened.take_lock_fd(), identity,
             self.last,
         )
-        self.roster = &self.queue.roster()
+        self.participant_table = &self.queue.participant_table()
         self.queue.rest().identify(<uint64_t>int.from_bytes(opened.segment_id[:8], "little"))
         self.item_slots_limit = self.queue.item_slots_limit()
         self.label = repr(opened.name)
         self.dtype = opened.item.dtype
-        self.form = opened.item.kind
+        self.item_kind = opened.item.kind
         self.participants = geometry.participants
         self.slot_bytes = geometry.slot_bytes
         self.check_attached()
@@ -79,7 +79,7 @@ cdef class GrowingBody(ClaimingBody):
         PyMem_Free(self.last)
 
     cdef int raise_corrupt(self) except -1:
-        cdef Stage now = self.queue.levels().stage()
+        cdef LevelRange now = self.queue.levels().stage()
         self.raise_if_truncated()
         if self.queue.lock_names_a_bystander():
             raise CorruptSegment(
@@ -92,20 +92,20 @@ cdef class GrowingBody(ClaimingBody):
             f"of {self.queue.levels().steps()}; recreate the queue"
         )
 
-    cdef int find_ledger(self, SharedLedger* ledger) except -1:
+    cdef int find_participant(self, Participant* ledger) except -1:
         cdef Joined joined
-        if self.queue.find_ledger(ledger[0]):
+        if self.queue.find_participant(ledger[0]):
             return 0
         with nogil:
             joined = self.queue.join()
-        if joined == Joined.yes and self.queue.find_ledger(ledger[0]):
+        if joined == Joined.yes and self.queue.find_participant(ledger[0]):
             return 0
         return self.raise_not_joined(joined)
 
-    cdef bint has_ledger(self, SharedLedger* ledger) noexcept:
-        return self.queue.find_ledger(ledger[0])
+    cdef bint has_ledger(self, Participant* ledger) noexcept:
+        return self.queue.find_participant(ledger[0])
 
-    cdef uint64_t owner_word(self, SharedLedger ledger) noexcept:
+    cdef uint64_t owner_word(self, Participant ledger) noexcept:
         return self.queue.owner_word(ledger)
 
     cdef Producers* producers(self) noexcept:
@@ -115,22 +115,22 @@ cdef class GrowingBody(ClaimingBody):
         return self.queue.settle_producer(line[0])
 
     cdef Outcome put_buffers(
-        self, SharedLedger ledger, const Buffer* items, uint64_t count, uint64_t* put
+        self, Participant ledger, const Buffer* items, uint64_t count, uint64_t* put
     ) noexcept nogil:
         return self.queue.try_put_bytes_many(ledger, items, count, put[0])
 
     cdef Outcome put_records(
-        self, SharedLedger ledger, const void* data, uint64_t count, uint64_t* put
+        self, Participant ledger, const void* data, uint64_t count, uint64_t* put
     ) noexcept nogil:
         return self.queue.try_put_records(ledger, data, count, put[0])
 
     cdef Outcome put_bytes_once(
-        self, SharedLedger ledger, ProducerLine* line, const Buffer* items, uint64_t count, uint64_t* put
+        self, Participant ledger, ProducerLine* line, const Buffer* items, uint64_t count, uint64_t* put
     ) noexcept nogil:
         return self.queue.try_put_bytes_once(ledger, line[0], items, count, put[0])
 
     cdef Outcome put_records_once(
-        self, SharedLedger ledger, ProducerLine* line, const void* data, uint64_t count, uint64_t* put
+        self, Participant ledger, ProducerLine* line, const void* data, uint64_t count, uint64_t* put
     ) noexcept nogil:
         return self.queue.try_put_records_once(ledger, line[0], data, count, put[0])
 
@@ -138,10 +138,10 @@ cdef class GrowingBody(ClaimingBody):
 
     cdef int put(self, object item, int64_t deadline) except -1:
         cdef Held lent
-        if self.form == RECORD:
+        if self.item_kind == RECORD:
             item = as_records(self.dtype, item, one=True)
             return self._put_bytes(array_data(item), self.slot_bytes, deadline)
-        if self.form == OBJECT:
+        if self.item_kind == OBJECT:
             item = encode_object(item)
         elif type(item) is not bytes:
             lent = borrow(item)
@@ -159,12 +159,12 @@ cdef class GrowingBody(ClaimingBody):
         return 0
 
     cdef int _put_bytes(self, const void* data, uint64_t length, int64_t deadline) except -1:
-        cdef SharedLedger ledger
+        cdef Participant ledger
         cdef Outcome outcome
         cdef bint waited = False
         if length > self.slot_bytes or length > item_bytes_limit:
             self.check_length(length)
-        self.find_ledger(&ledger)
+        self.find_participant(&ledger)
         while True:
             if length < LONG_COPY:
                 outcome = self.queue.try_put_bytes(ledger, data, length)
@@ -190,19 +190,19 @@ cdef class GrowingBody(ClaimingBody):
 
     cdef object get(self, int64_t deadline):
         cdef object item
-        if self.form == OBJECT:
+        if self.item_kind == OBJECT:
             return get_object(self, deadline)
         item = self._get_bytes(deadline)
-        return item if self.form == BYTES or item is NOTHING else scalar_of(item)
+        return item if self.item_kind == BYTES or item is TIMED_OUT else scalar_of(item)
 
     cdef object _room_for(self, uint64_t length):
         """Memory of our own for one item, made before the item is claimed: a MemoryError loses nothing."""
-        return numpy.empty((), dtype=self.dtype) if self.form == RECORD else PyBytes_FromStringAndSize(NULL, length)
+        return numpy.empty((), dtype=self.dtype) if self.item_kind == RECORD else PyBytes_FromStringAndSize(NULL, length)
 
     cdef void* _data_of(self, object target) noexcept:
-        return array_data(target) if self.form == RECORD else <void*>PyBytes_AS_STRING(target)
+        return array_data(target) if self.item_kind == RECORD else <void*>PyBytes_AS_STRING(target)
 
-    cdef int _finish(self, const GrowingRing& ring, SharedLedger ledger, const Peeked& peeked, object target) except -1:
+    cdef int _finish(self, const GrowingRing& ring, Participant ledger, const Peeked& peeked, object target) except -1:
         """Copy out what was claimed, and give its slots back."""
         cdef void* to = self._data_of(target)
         if peeked.bytes < LONG_COPY:
@@ -222,14 +222,14 @@ cdef class GrowingBody(ClaimingBody):
         return 0
 
     cdef object _get_bytes(self, int64_t deadline):
-        cdef SharedLedger ledger
+        cdef Participant ledger
         cdef Outcome outcome
         cdef Peeked peeked
         cdef const GrowingRing* ring
         cdef uint64_t stage
         cdef object target
         cdef bint waited = False
-        self.find_ledger(&ledger)
+        self.find_participant(&ledger)
         while True:
             outcome = self.queue.peek_in_place(ledger, peeked)
             if outcome == Outcome.done:
@@ -244,12 +244,12 @@ cdef class GrowingBody(ClaimingBody):
             target = self._recover(outcome, ledger, peeked.skipped > 0)
             if target is RETRY:
                 continue
-            if target is not NOTHING or not self.wait_for_items(deadline, &ledger):
+            if target is not TIMED_OUT or not self.wait_for_items(deadline, &ledger):
                 return target
             waited = True
 
-    cdef object _recover(self, Outcome outcome, SharedLedger ledger, bint skipped):
-        """After a get that found nothing: an item of a dead consumer, RETRY if the dead were in the way, or NOTHING."""
+    cdef object _recover(self, Outcome outcome, Participant ledger, bint skipped):
+        """After a get that found nothing: an item of a dead consumer, RETRY if the dead were in the way, or TIMED_OUT."""
         cdef GrowingFound found
         cdef object target
         if skipped:
@@ -260,22 +260,22 @@ cdef class GrowingBody(ClaimingBody):
             if self.is_discarded():
                 self.raise_shut_down()
         elif not self.queue.recovery_is_due(outcome):
-            return NOTHING
+            return TIMED_OUT
         self.queue.flow().rest()
         with nogil:
             found = self.queue.recover()
         self.check_open()
         if found.unclaimed:
             self.raise_corrupt()
-        if found.adoptable:
+        if found.redeliverable:
             try:
                 target = self._room_for(found.peeked.bytes)
             except BaseException:
-                self.queue.look_away()
+                self.queue.drop_guard()
                 raise
-            if not self.queue.try_adopt(ledger, found):
+            if not self.queue.try_redeliver(ledger, found):
                 return RETRY
-            self.queue.finish_adopted(ledger, found, self._data_of(target))
+            self.queue.finish_redelivered(ledger, found, self._data_of(target))
             self.raise_if_truncated()
             self.queue.room().notify()
             return target
@@ -284,23 +284,23 @@ cdef class GrowingBody(ClaimingBody):
             return RETRY
         if outcome == Outcome.closed and not self.queue.may_come_again():
             self.raise_shut_down()
-        return NOTHING
+        return TIMED_OUT
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
-        cdef SharedLedger ledger
+        cdef Participant ledger
         cdef Outcome outcome
         cdef Peeked peeked
         cdef GrowingRing ring
         cdef object batch
         cdef list spare = []
         cdef bint waited = False
-        if self.form == OBJECT:
+        if self.item_kind == OBJECT:
             return get_objects(self, limit, deadline)
-        self.find_ledger(&ledger)
+        self.find_participant(&ledger)
         while True:
             outcome = self.queue.peek(ledger, peeked, ring)
             if outcome == Outcome.done:
-                if self.form == RECORD:
+                if self.item_kind == RECORD:
                     batch = self._take_records(ring, limit, ledger, &peeked)
                 else:
                     batch = self._take_bytes(ring, limit, ledger, &peeked, spare)
@@ -311,13 +311,13 @@ cdef class GrowingBody(ClaimingBody):
             batch = self._recover(outcome, ledger, peeked.skipped > 0)
             if batch is RETRY:
                 continue
-            if batch is not NOTHING:
-                return batch[numpy.newaxis] if self.form == RECORD else [batch]
+            if batch is not TIMED_OUT:
+                return batch[numpy.newaxis] if self.item_kind == RECORD else [batch]
             if not self.wait_for_items(deadline, &ledger):
-                return NOTHING
+                return TIMED_OUT
             waited = True
 
-    cdef object _take_records(self, const GrowingRing& ring, uint64_t limit, SharedLedger ledger, Peeked* peeked):
+    cdef object _take_records(self, const GrowingRing& ring, uint64_t limit, Participant ledger, Peeked* peeked):
         """The records from the peeked one on; None if somebody else was faster."""
         cdef object target
         self.queue.widen_records(ledger, ring, limit, peeked[0])
@@ -328,7 +328,7 @@ cdef class GrowingBody(ClaimingBody):
         return target
 
     cdef object _take_bytes(
-        self, const GrowingRing& ring, uint64_t limit, SharedLedger ledger, Peeked* peeked, list spare
+        self, const GrowingRing& ring, uint64_t limit, Participant ledger, Peeked* peeked, list spare
     ):
         """The same for bytes. What was allocated for a claim that failed is kept in `spare` for the next."""
         cdef uint64_t most = min(limit, BATCH_LIMIT, ring.capacity)
@@ -357,7 +357,7 @@ cdef class GrowingBody(ClaimingBody):
 
     # -- waiting ----------------------------------------------------------------------------------------
 
-    cdef bint wait_for_room(self, Outcome outcome, uint64_t slots, int64_t deadline, SharedLedger* ledger) except -1:
+    cdef bint wait_for_room(self, Outcome outcome, uint64_t slots, int64_t deadline, Participant* ledger) except -1:
         cdef int64_t left
         cdef uint64_t resets
         cdef bint is_room
@@ -454,7 +454,7 @@ cdef class GrowingBody(ClaimingBody):
     cdef object size(self):
         return self.queue.count_items() + self.count_left()
 
-    cdef int end(self, bint immediate) except -1:
+    cdef int shut_down(self, bint immediate) except -1:
         self.queue.shut_down(immediate)
         return 0
 

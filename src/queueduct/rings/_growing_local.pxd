@@ -4,11 +4,11 @@ from libc.stdint cimport int64_t
 from queueduct.items._buffers cimport Held
 from queueduct.rings._growing_native cimport LocalGrowing
 from queueduct.native._native cimport Event, Outcome
-from queueduct.core._queue cimport Body
+from queueduct.core._queue cimport Backend
 
 
 @cython.final
-cdef class GrowingLocalBody(Body):
+cdef class GrowingLocalBackend(Backend):
     cdef LocalGrowing* queue
     cdef object memory             # the mapping
     cdef Held mapped

@@ -14,7 +14,7 @@ from queueduct.native._native cimport (
     Event, Local, Outcome, Peeked, PyTypeObject, byte, count_each, drop_each, drop_held, has_gil, notify_local, owned,
     park_limit_ns, references_of, traverseproc, visitproc,
 )
-from queueduct.core._queue cimport AT_ONCE, NOTHING, remaining_ns
+from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
 
 from queueduct.segments import segment
 from queueduct.errors import Full, ShutDown
@@ -23,11 +23,11 @@ cdef enum:
     LONGEST_CLAIM = 65536   # references that one claim puts
 
 cdef extern from "native/_handover.hpp" namespace "queueduct":
-    void count_for_all_threads(object)  # what goes with the body goes with whoever gives that up
+    void count_for_all_threads(object)  # what goes with the backend goes with whoever gives that up
 
 
 @cython.final
-cdef class GrowingLocalBody(Body):
+cdef class GrowingLocalBackend(Backend):
 
     def __cinit__(self):
         self.memory = segment.private_memory(LocalGrowing.offsets().total)
@@ -119,7 +119,7 @@ cdef class GrowingLocalBody(Body):
                 self._after_get(waited)
                 return owned(reference)
             if not self._wait_for_items(outcome, deadline):
-                return NOTHING
+                return TIMED_OUT
             waited = True
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
@@ -141,7 +141,7 @@ cdef class GrowingLocalBody(Body):
                 self._after_get(waited)
                 return found
             if not self._wait_for_items(outcome, deadline):
-                return NOTHING
+                return TIMED_OUT
             waited = True
 
     cdef inline void _after_get(self, bint waited) noexcept:
@@ -194,7 +194,7 @@ cdef class GrowingLocalBody(Body):
     cdef object size(self):
         return count_items(self.queue.levels(), False)
 
-    cdef int end(self, bint immediate) except -1:
+    cdef int shut_down(self, bint immediate) except -1:
         if self.queue.shut_down(immediate):
             self._drop_references()
         return 0
@@ -206,19 +206,19 @@ cdef class GrowingLocalBody(Body):
 
 # For the cycle collector: the items are reachable from the queue.
 
-cdef int traverse(PyObject* body, visitproc visit, void* arg) noexcept:
-    cdef LocalGrowing* queue = (<GrowingLocalBody>body).queue
-    cdef int stop = original_traverse(body, visit, arg) if original_traverse is not NULL else 0
+cdef int traverse(PyObject* backend, visitproc visit, void* arg) noexcept:
+    cdef LocalGrowing* queue = (<GrowingLocalBackend>backend).queue
+    cdef int stop = original_traverse(backend, visit, arg) if original_traverse is not NULL else 0
     return stop if stop or queue is NULL else visit_growing(queue[0], visit, arg)
 
 
-cdef int clear(PyObject* body) noexcept:
+cdef int clear(PyObject* backend) noexcept:
     # the items only: our memory is in no cycle, and __dealloc__ still needs it
-    if (<GrowingLocalBody>body).queue is not NULL:
-        (<GrowingLocalBody>body)._drop_references()
+    if (<GrowingLocalBackend>backend).queue is not NULL:
+        (<GrowingLocalBackend>backend)._drop_references()
     return 0
 
 
-cdef traverseproc original_traverse = (<PyTypeObject*>GrowingLocalBody).tp_traverse
-(<PyTypeObject*>GrowingLocalBody).tp_traverse = traverse
-(<PyTypeObject*>GrowingLocalBody).tp_clear = clear
+cdef traverseproc original_traverse = (<PyTypeObject*>GrowingLocalBackend).tp_traverse
+(<PyTypeObject*>GrowingLocalBackend).tp_traverse = traverse
+(<PyTypeObject*>GrowingLocalBackend).tp_clear = clear

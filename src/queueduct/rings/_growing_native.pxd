@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from queueduct.native._native cimport (
-    Buffer, Event, Identity, Joined, Local, Outcome, Peeked, ProducerLine, Producers, Rest, RingLease, Roster, SharedLedger,
+    Buffer, Event, Identity, Joined, Local, Outcome, Peeked, ProducerLine, Producers, Rest, RingLease, ParticipantTable, Participant,
     Span, atomic, byte, visitproc,
 )
 
@@ -11,7 +11,7 @@ cdef extern from "growing/queue.hpp" namespace "queueduct" nogil:
     cdef struct GrowingOffsets:
         uint64_t item_text, control, levels, participants, producers, regions, total
 
-    cdef cppclass Stage:
+    cdef cppclass LevelRange:
         uint64_t word
         uint32_t read_level() const
         uint32_t written_level() const
@@ -34,19 +34,19 @@ cdef extern from "growing/queue.hpp" namespace "queueduct" nogil:
         pass
 
     cdef cppclass GrowingControl:
-        atomic[uint64_t] stage, tombstones, adopted, grown, shrunk, resets
+        atomic[uint64_t] stage, tombstones, redelivered, grown, shrunk, resets
 
     cdef cppclass Levels:
-        Stage stage() const
+        LevelRange stage() const
         uint32_t steps() const
         uint64_t slot_bytes() const
         const Level& operator[](uint32_t) const
-        GrowingRing ring(uint32_t, Stage) const
+        GrowingRing ring(uint32_t, LevelRange) const
         GrowingControl& control() const
 
-    cdef cppclass GrowingFound "queueduct::GrowingRecovery::Found":
+    cdef cppclass GrowingFound "queueduct::GrowingRecovery::RecoveryScan":
         GrowingFound()
-        bint changed, adoptable, unclaimed
+        bint changed, redeliverable, unclaimed
         Peeked peeked
 
     cdef cppclass GrowingRecovery:
@@ -71,35 +71,35 @@ cdef extern from "growing/queue.hpp" namespace "queueduct" nogil:
         const Upkeep& upkeep() const
         GrowingControl& control() const
         Rest& rest()
-        Roster& roster()
+        ParticipantTable& participant_table()
         Producers& producers()
         Flow& flow()
         GrowingRecovery& recovery()
         Event items() const
         Event room() const
-        bint find_ledger(SharedLedger&) const
+        bint find_participant(Participant&) const
         int file() const
-        uint64_t owner_word(SharedLedger) const
+        uint64_t owner_word(Participant) const
         Joined join()
-        Outcome peek(SharedLedger, Peeked&, GrowingRing&)
-        Outcome peek_in_place(SharedLedger, Peeked&)
-        const GrowingRing* ring_in_place(SharedLedger) const
-        void widen_records(SharedLedger, const GrowingRing&, uint64_t, Peeked&)
-        uint64_t widen_bytes(SharedLedger, const GrowingRing&, uint64_t, uint64_t*, Peeked&)
-        Outcome try_put_bytes(SharedLedger, const void*, uint64_t)
-        Outcome try_put_bytes_many(SharedLedger, const Buffer*, uint64_t, uint64_t&)
-        Outcome try_put_records(SharedLedger, const void*, uint64_t, uint64_t&)
-        Outcome try_put_bytes_once(SharedLedger, ProducerLine&, const Buffer*, uint64_t, uint64_t&)
-        Outcome try_put_records_once(SharedLedger, ProducerLine&, const void*, uint64_t, uint64_t&)
+        Outcome peek(Participant, Peeked&, GrowingRing&)
+        Outcome peek_in_place(Participant, Peeked&)
+        const GrowingRing* ring_in_place(Participant) const
+        void widen_records(Participant, const GrowingRing&, uint64_t, Peeked&)
+        uint64_t widen_bytes(Participant, const GrowingRing&, uint64_t, uint64_t*, Peeked&)
+        Outcome try_put_bytes(Participant, const void*, uint64_t)
+        Outcome try_put_bytes_many(Participant, const Buffer*, uint64_t, uint64_t&)
+        Outcome try_put_records(Participant, const void*, uint64_t, uint64_t&)
+        Outcome try_put_bytes_once(Participant, ProducerLine&, const Buffer*, uint64_t, uint64_t&)
+        Outcome try_put_records_once(Participant, ProducerLine&, const void*, uint64_t, uint64_t&)
         uint64_t slots_for(uint64_t) const
         uint64_t item_slots_limit() const
         bint recovery_is_due(Outcome)
         bint lock_names_a_bystander() const
         GrowingFound recover()
-        bint try_adopt(SharedLedger, const GrowingFound&)
-        void look_away()
-        void finish_adopted(SharedLedger, const GrowingFound&, void*)
-        bint make_room(SharedLedger)
+        bint try_redeliver(Participant, const GrowingFound&)
+        void drop_guard()
+        void finish_redelivered(Participant, const GrowingFound&, void*)
+        bint make_room(Participant)
         Outcome settle_producer(ProducerLine&)
         void shut_down(bint)
         void note_long_items()
@@ -115,9 +115,9 @@ cdef extern from "growing/queue.hpp" namespace "queueduct" nogil:
         void wait_a_moment()
 
     uint64_t count_items(const Levels&, bint)
-    bint claim_pop(const GrowingRing&, SharedLedger, Span)
-    void finish_pop(const GrowingRing&, SharedLedger, const Peeked&, void*)
-    void give_back(const GrowingRing&, SharedLedger, Span)
+    bint claim_pop(const GrowingRing&, Participant, Span)
+    void finish_pop(const GrowingRing&, Participant, const Peeked&, void*)
+    void give_back(const GrowingRing&, Participant, Span)
     void copy_out(const GrowingRing&, uint64_t, void*, uint64_t)
     void widen_records(const GrowingRing&, uint64_t, Peeked&)
     bint try_take_references(const GrowingRing&, Local, Span, void**)

@@ -10,17 +10,17 @@ from libcpp.vector cimport vector
 from queueduct.core._lease cimport LEASE_LIMIT, Holding
 from queueduct.core._queue cimport AT_ONCE, remaining_ns
 from queueduct.native._native cimport *
-from queueduct.rings._backend cimport ClaimingBody
+from queueduct.rings._backend cimport RingBackend
 
 
 @cython.final
 @cython.no_gc_clear  # its end needs the backend
 cdef class RingHolding(Holding):
-    cdef ClaimingBody ring
+    cdef RingBackend ring
     cdef RingLease* lease
-    cdef vector[Adopted] items       # room for all that it may claim; empty: it has given up, or is over
+    cdef vector[Redelivered] items       # room for all that it may claim; empty: it has given up, or is over
 
-    def __cinit__(self, ClaimingBody backend):
+    def __cinit__(self, RingBackend backend):
         self.ring = backend
         self.lease = backend.new_lease()
 
@@ -41,7 +41,7 @@ cdef class RingHolding(Holding):
             joined = self.lease.join()
         return 0 if joined == Joined.yes else self.ring.raise_not_joined(joined)
 
-    cdef int64_t _adopt(self) except -1:
+    cdef int64_t _redeliver(self) except -1:
         """What a dead consumer had, if there was one."""
         cdef Inherited found
         with nogil:
@@ -59,7 +59,7 @@ cdef class RingHolding(Holding):
         cdef uint64_t skipped = 0
         cdef Outcome outcome = Outcome.done
         if not waited and not self.ring.is_discarded():
-            count = self._adopt()  # a pass over the table is little beside what a lease is for
+            count = self._redeliver()  # a pass over the table is little beside what a lease is for
         while count == 0 and outcome == Outcome.done:  # done with none: another consumer was faster
             outcome = self.lease.try_claim(self.items.data(), self.items.size(), count, skipped)
             if skipped:
@@ -79,7 +79,7 @@ cdef class RingHolding(Holding):
             self.ring.raise_shut_down()
         if outcome != Outcome.closed and not self.ring.recovery_is_due(outcome):
             return 0
-        count = self._adopt()
+        count = self._redeliver()
         if count == 0 and outcome == Outcome.closed and not self.ring.has_more_to_recover() \
                 and not self.ring.may_come_again():
             self.ring.raise_shut_down()

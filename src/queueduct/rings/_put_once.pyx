@@ -5,17 +5,17 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from queueduct.core._put_once cimport CONTRADICTED, SETTLED, UNDECIDED, ProducerCall, Settled
-from queueduct.native._native cimport Outcome, Producers, SharedLedger
-from queueduct.rings._backend cimport ClaimingBody
+from queueduct.native._native cimport Outcome, Producers, Participant
+from queueduct.rings._backend cimport RingBackend
 
 
 @cython.final
 cdef class RingProducerCall(ProducerCall):
-    cdef ClaimingBody ring
-    cdef SharedLedger ledger
+    cdef RingBackend ring
+    cdef Participant ledger
     cdef bint has_waited
 
-    def __cinit__(self, ClaimingBody backend):
+    def __cinit__(self, RingBackend backend):
         self.ring = backend
 
     cdef Producers* table(self) noexcept:
@@ -23,7 +23,7 @@ cdef class RingProducerCall(ProducerCall):
 
     cdef int join(self) except -1:
         self.ring.check_open()
-        return self.ring.find_ledger(&self.ledger)
+        return self.ring.find_participant(&self.ledger)
 
     cdef uint64_t owner_word(self) noexcept:
         return self.ring.owner_word(self.ledger) if self.ring.has_ledger(&self.ledger) else 0

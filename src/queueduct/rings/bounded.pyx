@@ -1,12 +1,12 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""BoundedQueue: how it is made, and what it says of itself. The work is in its bodies."""
+"""BoundedQueue: how it is made, and what it says of itself. The work is in its backends."""
 
 from libc.stdint cimport uint64_t
 
-from queueduct.core._queue cimport Body, Queue, checked_int, held, install, sound
+from queueduct.core._queue cimport Backend, Queue, checked_int, held, install, sound
 from queueduct.native._native cimport LocalQueue, Ring, closed_bit, slots_in_use
-from queueduct.rings._bounded_backend cimport SharedBody
-from queueduct.rings._bounded_local cimport LocalBody
+from queueduct.rings._bounded_backend cimport BoundedBackend
+from queueduct.rings._bounded_local cimport BoundedLocalBackend
 
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
@@ -30,7 +30,7 @@ cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
 
     def __init__(self, capacity=1024):
         BoundedGeometry(1, 0, checked_int("capacity", capacity), sizeof(void*)).check()
-        install(self, LocalBody(capacity))
+        install(self, BoundedLocalBackend(capacity))
         self.stay_in_process()
 
     @classmethod
@@ -49,31 +49,31 @@ cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
             dict(capacity=capacity, slot_bytes=slot_bytes, participants=participants, producers=producers),
         )
 
-    cdef Body attach(self, object opened):
-        return SharedBody(opened)
+    cdef Backend attach(self, object opened):
+        return BoundedBackend(opened)
 
     @property
     def capacity(self):
         """Slots: with items of one slot, how many fit."""
-        cdef Body body = held(self)
-        return ring_of(body).capacity
+        cdef Backend backend = held(self)
+        return ring_of(backend).capacity
 
     def full(self):
         """Is there no free slot? A hint, as with every queue that others use."""
-        cdef Body body = held(self)
-        cdef const Ring* ring = ring_of(body)
-        return sound(body, slots_in_use(ring[0]) >= ring.capacity)
+        cdef Backend backend = held(self)
+        cdef const Ring* ring = ring_of(backend)
+        return sound(backend, slots_in_use(ring[0]) >= ring.capacity)
 
     def stats(self):
         """One look at the queue's counters."""
-        cdef Body body = held(self)
-        cdef const Ring* ring = ring_of(body)
+        cdef Backend backend = held(self)
+        cdef const Ring* ring = ring_of(backend)
         cdef uint64_t pushed = ring.push_position.load()
         cdef uint64_t popped = ring.pop_position.load()
-        cdef SharedBody shared = body if isinstance(body, SharedBody) else None
-        return sound(body, BoundedStats(
+        cdef BoundedBackend shared = backend if isinstance(backend, BoundedBackend) else None
+        return sound(backend, BoundedStats(
             capacity=ring.capacity,
-            size=body.size(),
+            size=backend.size(),
             slots_pushed=pushed & ~closed_bit,
             slots_popped=popped & ~closed_bit,
             slot_bytes=ring.slot_bytes if shared is not None else 0,
@@ -82,11 +82,11 @@ cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
             participants=shared.queue.count_alive() if shared is not None else 0,
             participants_limit=shared.participants if shared is not None else 0,
             tombstones=shared.queue.control().tombstones.load() if shared is not None else 0,
-            adopted=shared.queue.control().adopted.load() if shared is not None else 0,
+            redelivered=shared.queue.control().redelivered.load() if shared is not None else 0,
             leased=shared.queue.count_leased() if shared is not None else 0,
         ))
 
 
-cdef const Ring* ring_of(Body body) except NULL:
-    body.check_open()
-    return (<SharedBody>body).ring if isinstance(body, SharedBody) else &(<LocalBody>body).queue.ring()
+cdef const Ring* ring_of(Backend backend) except NULL:
+    backend.check_open()
+    return (<BoundedBackend>backend).ring if isinstance(backend, BoundedBackend) else &(<BoundedLocalBackend>backend).queue.ring()

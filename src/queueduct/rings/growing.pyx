@@ -1,12 +1,12 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""GrowingQueue: how it is made, and what it says of itself. The work is in its bodies."""
+"""GrowingQueue: how it is made, and what it says of itself. The work is in its backends."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from queueduct.core._queue cimport Body, Queue, checked_int, held, install, sound
-from queueduct.rings._growing_backend cimport GrowingBody
-from queueduct.rings._growing_local cimport GrowingLocalBody
-from queueduct.rings._growing_native cimport GrowingRing, Levels, Stage
+from queueduct.core._queue cimport Backend, Queue, checked_int, held, install, sound
+from queueduct.rings._growing_backend cimport GrowingBackend
+from queueduct.rings._growing_local cimport GrowingLocalBackend
+from queueduct.rings._growing_native cimport GrowingRing, Levels, LevelRange
 
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
@@ -29,7 +29,7 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
     _holding = RingHolding
 
     def __init__(self):
-        install(self, GrowingLocalBody())
+        install(self, GrowingLocalBackend())
         self.stay_in_process()
 
     @classmethod
@@ -52,40 +52,40 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
             participants=participants, producers=producers,
         ))
 
-    cdef Body attach(self, object opened):
-        return GrowingBody(opened)
+    cdef Backend attach(self, object opened):
+        return GrowingBackend(opened)
 
     @property
     def capacity(self):
         """Slots of all sub-queues together: how many items of one slot fit at the very most."""
-        cdef Body body = held(self)  # it keeps the levels
-        cdef const Levels* levels = levels_of(body)
+        cdef Backend backend = held(self)  # it keeps the levels
+        cdef const Levels* levels = levels_of(backend)
         cdef uint32_t i
         return sum([levels[0][i].capacity for i in range(levels.steps())])
 
     def full(self):
         """Is the last sub-queue written, and has no free slot? A hint, as with every queue that others use."""
-        cdef Body body = held(self)  # it keeps the levels
-        cdef const Levels* levels = levels_of(body)
-        cdef Stage now = levels.stage()
+        cdef Backend backend = held(self)  # it keeps the levels
+        cdef const Levels* levels = levels_of(backend)
+        cdef LevelRange now = levels.stage()
         cdef GrowingRing ring = levels.ring(now.written_level(), now)
         cdef uint64_t pushed = GrowingRing.position_of(ring.push_position.load())
         cdef uint64_t popped = GrowingRing.position_of(ring.pop_position.load())
-        return sound(body, now.written_level() + 1 == levels.steps() and pushed - popped >= ring.capacity)
+        return sound(backend, now.written_level() + 1 == levels.steps() and pushed - popped >= ring.capacity)
 
     def stats(self):
         """One look at the queue's counters."""
-        cdef Body body = held(self)
-        cdef const Levels* levels = levels_of(body)
-        cdef Stage now = levels.stage()
+        cdef Backend backend = held(self)
+        cdef const Levels* levels = levels_of(backend)
+        cdef LevelRange now = levels.stage()
         cdef GrowingRing ring = levels.ring(now.written_level(), now)
-        cdef GrowingBody shared = body if isinstance(body, GrowingBody) else None
+        cdef GrowingBackend shared = backend if isinstance(backend, GrowingBackend) else None
         cdef uint32_t i
-        return sound(body, GrowingStats(
+        return sound(backend, GrowingStats(
             level_slots=tuple([levels[0][i].capacity for i in range(levels.steps())]),
             read_level=now.read_level(),
             written_level=now.written_level(),
-            size=body.size(),
+            size=backend.size(),
             position=GrowingRing.position_of(ring.push_position.load()),
             slot_bytes=levels.slot_bytes() if shared is not None else 0,
             resident_bytes=shared.resident_bytes() if shared is not None else 0,
@@ -97,13 +97,13 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
             participants=shared.queue.count_alive() if shared is not None else 0,
             participants_limit=shared.participants if shared is not None else 0,
             tombstones=levels.control().tombstones.load(),
-            adopted=levels.control().adopted.load(),
+            redelivered=levels.control().redelivered.load(),
             leased=shared.queue.count_leased() if shared is not None else 0,
         ))
 
 
-cdef const Levels* levels_of(Body body) except NULL:
-    body.check_open()
-    if isinstance(body, GrowingBody):
-        return &(<GrowingBody>body).queue.levels()
-    return &(<GrowingLocalBody>body).queue.levels()
+cdef const Levels* levels_of(Backend backend) except NULL:
+    backend.check_open()
+    if isinstance(backend, GrowingBackend):
+        return &(<GrowingBackend>backend).queue.levels()
+    return &(<GrowingLocalBackend>backend).queue.levels()

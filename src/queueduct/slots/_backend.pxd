@@ -1,13 +1,13 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.core._backend cimport MappedBody
+from queueduct.core._backend cimport SegmentBackend
 from queueduct.native._native cimport Buffer
 from queueduct.slots._native cimport Lease, SlotOutcome, Slots, SlotsQueue
 
 
 @cython.final
-cdef class SlotsBody(MappedBody):
+cdef class SlotsBackend(SegmentBackend):
     cdef SlotsQueue* queue
     cdef Slots* slots
     cdef uint64_t slot_bytes

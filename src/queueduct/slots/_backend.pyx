@@ -7,7 +7,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from queueduct.core._queue cimport NOTHING
+from queueduct.core._queue cimport TIMED_OUT
 from queueduct.items._batches cimport Gathered
 from queueduct.items._buffers cimport Held, as_records, borrow
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
@@ -32,7 +32,7 @@ cdef object is_its_own = items.is_its_own
 
 
 @cython.final
-cdef class SlotsBody(MappedBody):
+cdef class SlotsBackend(SegmentBackend):
 
     def __cinit__(self, opened):
         cdef SlotsOffsets at
@@ -54,7 +54,7 @@ cdef class SlotsBody(MappedBody):
         )
         self.slots = &self.queue.slots()
         self.queue.rest().identify(<uint64_t>int.from_bytes(opened.segment_id[:8], "little"))
-        self.roster = &self.queue.roster()
+        self.participant_table = &self.queue.participant_table()
         self.check_attached()
 
     def __dealloc__(self):
@@ -105,7 +105,7 @@ cdef class SlotsBody(MappedBody):
             self.raise_shut_down()
         if outcome != SlotOutcome.done or is_broken(self.guard):
             self.raise_corrupt()
-        self.queue.roster().let_go_of_ended()
+        self.queue.participant_table().let_go_of_ended()
         self.queue.items().notify()
         if waited and self.slots.looks_holdable():
             self.queue.room().notify()
@@ -131,7 +131,7 @@ cdef class SlotsBody(MappedBody):
     cdef int leave(self, Lease* lease, bint waited) except -1:
         if not self.slots.leave(lease[0]) or is_broken(self.guard):
             self.raise_corrupt()
-        self.queue.roster().let_go_of_ended()
+        self.queue.participant_table().let_go_of_ended()
         self.queue.room().notify()
         if waited and self.slots.looks_takeable():
             self.queue.items().notify()
@@ -140,7 +140,7 @@ cdef class SlotsBody(MappedBody):
     cdef int put_back(self, Lease* lease) except -1:
         if not self.slots.put_back(lease[0]) or is_broken(self.guard):
             self.raise_corrupt()
-        self.queue.roster().let_go_of_ended()
+        self.queue.participant_table().let_go_of_ended()
         self.queue.items().notify()
         return 0
 
@@ -162,12 +162,12 @@ cdef class SlotsBody(MappedBody):
     cdef object lend(self, object item, Buffer* one):
         """Where the item's bytes are, as long as the caller keeps what is returned."""
         cdef Held lent
-        if self.form == RECORD:
+        if self.item_kind == RECORD:
             item = as_records(self.dtype, item, one=True)
             one.data = array_data(item)
             one.bytes = self.slot_bytes
             return item
-        if self.form == OBJECT:
+        if self.item_kind == OBJECT:
             item = encode_object(item)
         elif type(item) is not bytes:
             lent = borrow(item)
@@ -204,7 +204,7 @@ cdef class SlotsBody(MappedBody):
         cdef const char* data = NULL
         cdef uint64_t i, count
         cdef int done
-        if self.form == RECORD:
+        if self.item_kind == RECORD:
             array = as_records(self.dtype, items, one=False)
             data = <const char*>array_data(array)
             count = <uint64_t>array.nbytes // self.slot_bytes
@@ -213,7 +213,7 @@ cdef class SlotsBody(MappedBody):
             count = batch.count
         for i in range(count):
             try:
-                if self.form == RECORD:
+                if self.item_kind == RECORD:
                     done = self._put_bytes(data + i * self.slot_bytes, self.slot_bytes, deadline)
                 else:
                     done = self._put_bytes(batch.buffers[i].data, batch.buffers[i].bytes, deadline)
@@ -234,7 +234,7 @@ cdef class SlotsBody(MappedBody):
         cdef object target
         cdef void* to
         cdef uint64_t length = lease.bytes
-        if self.form == RECORD:
+        if self.item_kind == RECORD:
             target = numpy.empty((), dtype=self.dtype)
             to = array_data(target)
             length = self.slot_bytes
@@ -249,9 +249,9 @@ cdef class SlotsBody(MappedBody):
         return target
 
     cdef object decoded(self, object copied):
-        if self.form == RECORD:
+        if self.item_kind == RECORD:
             return copied[()]
-        return decode_object(copied) if self.form == OBJECT else copied
+        return decode_object(copied) if self.item_kind == OBJECT else copied
 
     cdef object get(self, int64_t deadline):
         cdef Lease lease
@@ -262,16 +262,16 @@ cdef class SlotsBody(MappedBody):
         while True:
             taken = self.take(&lease, deadline)
             if taken == 0:
-                return NOTHING
-            forks = self.queue.roster().generation()
+                return TIMED_OUT
+            forks = self.queue.participant_table().generation()
             copied = None
             try:
                 copied = self.copy_out(&lease)
-                item = copied if self.form == BYTES else self.decoded(copied)
+                item = copied if self.item_kind == BYTES else self.decoded(copied)
             except BaseException as error:
                 self.end_one(&lease, forks, copied, error)
                 raise
-            if self.form != OBJECT or forks == self.queue.roster().generation():
+            if self.item_kind != OBJECT or forks == self.queue.participant_table().generation():
                 self.leave(&lease, taken == 2)
                 return item
             # unpickling has forked, and we are the child: the item is its parent's
@@ -280,9 +280,9 @@ cdef class SlotsBody(MappedBody):
         """After an error: an item that is its cause is done with, any other one is somebody else's or comes again."""
         cdef bint is_over = False
         try:
-            is_over = self.form == OBJECT and copied is not None and is_its_own(error, copied)
+            is_over = self.item_kind == OBJECT and copied is not None and is_its_own(error, copied)
         finally:
-            if forks != self.queue.roster().generation():
+            if forks != self.queue.participant_table().generation():
                 pass
             elif is_over:
                 self.leave(lease, False)
@@ -305,15 +305,15 @@ cdef class SlotsBody(MappedBody):
             while True:
                 taken = self._take_some(leases, most, &count, deadline)
                 if taken == 0:
-                    return NOTHING
-                forks = self.queue.roster().generation()
+                    return TIMED_OUT
+                forks = self.queue.participant_table().generation()
                 over = 0
                 try:
                     found = self._converted(leases, count, &over)
                 finally:
-                    if forks == self.queue.roster().generation():
+                    if forks == self.queue.participant_table().generation():
                         self._end_some(leases, count, over, taken == 2)
-                if forks == self.queue.roster().generation():
+                if forks == self.queue.participant_table().generation():
                     return found
         finally:
             PyMem_Free(leases)
@@ -341,7 +341,7 @@ cdef class SlotsBody(MappedBody):
         cdef uint64_t i
         cdef char* to
         cdef object batch
-        if self.form == RECORD:
+        if self.item_kind == RECORD:
             batch = numpy.empty(count, dtype=self.dtype)
             to = <char*>array_data(batch)
             for i in range(count):
@@ -352,7 +352,7 @@ cdef class SlotsBody(MappedBody):
                 (<list>batch).append(self.copy_out(&leases[i]))
         if is_broken(self.guard):
             self.raise_corrupt()
-        if self.form == OBJECT:
+        if self.item_kind == OBJECT:
             unpickle_all(batch, over)
         else:
             over[0] = count
@@ -401,7 +401,7 @@ cdef class SlotsBody(MappedBody):
     cdef object size(self):
         return self.queue.size()
 
-    cdef int end(self, bint immediate) except -1:
+    cdef int shut_down(self, bint immediate) except -1:
         self.queue.shut_down(immediate)
         return 0
 

@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 from queueduct.core._lease cimport LEASE_LIMIT, Holding
-from queueduct.slots._backend cimport SlotsBody
+from queueduct.slots._backend cimport SlotsBackend
 from queueduct.slots._native cimport *
 
 
@@ -21,7 +21,7 @@ cdef class SlotsHolding(Holding):
     cdef uint32_t forks              # of the process, when it was claimed
     cdef uint32_t noted_at           # where it stands that its thread has it
 
-    def __cinit__(self, SlotsBody backend):
+    def __cinit__(self, SlotsBackend backend):
         self.queue = backend.queue
         self.slots = backend.slots
 
@@ -31,7 +31,7 @@ cdef class SlotsHolding(Holding):
             self.after_end(False, False)
 
     cdef int begin(self, uint64_t limit) except -1:
-        cdef uint32_t me = (<SlotsBody>self.backend).me()
+        cdef uint32_t me = (<SlotsBackend>self.backend).me()
         self.leases.resize(min(limit, <uint64_t>LEASE_LIMIT, self.slots.count()))
         with nogil:
             self.queue.recover_if_due(me, True)  # a pass over the table is little beside what a lease is for
@@ -39,12 +39,12 @@ cdef class SlotsHolding(Holding):
 
     cdef int64_t try_claim(self, bint waited) except -1:
         cdef uint64_t count = 0
-        cdef uint32_t me = (<SlotsBody>self.backend).me()  # a handler may have forked
+        cdef uint32_t me = (<SlotsBackend>self.backend).me()  # a handler may have forked
         with nogil:
             self.outcome = try_lease(self.slots[0], me, self.leases.data(), self.leases.size(), count)
         if self.outcome != SlotOutcome.done:
             return 0
-        self.forks = self.queue.roster().generation()
+        self.forks = self.queue.participant_table().generation()
         self.noted_at = self.queue.rest().note()
         self.is_redelivered = self.leases[0].redelivered
         if waited and self.slots.looks_takeable():
@@ -52,16 +52,16 @@ cdef class SlotsHolding(Holding):
         return count
 
     cdef bint wait(self, int64_t deadline) except -1:
-        return (<SlotsBody>self.backend).go_on(self.outcome, True, deadline)
+        return (<SlotsBackend>self.backend).go_on(self.outcome, True, deadline)
 
     cdef bint is_ours(self) noexcept:
-        return self.forks == self.queue.roster().generation()
+        return self.forks == self.queue.participant_table().generation()
 
     cdef uint64_t position_of(self, uint64_t i) noexcept:
         return self.leases[i].position
 
     cdef bytes copied(self, uint64_t i):
-        return (<SlotsBody>self.backend).copy_out(&self.leases[i])
+        return (<SlotsBackend>self.backend).copy_out(&self.leases[i])
 
     cdef void copy_records(self, char* to) noexcept nogil:
         cdef uint64_t size = self.slots.slot_bytes()
@@ -73,7 +73,7 @@ cdef class SlotsHolding(Holding):
         cdef bint is_sound
         self.queue.rest().forget(self.noted_at)
         is_sound = end_lease(self.slots[0], self.leases.data(), self.count, released)
-        self.queue.roster().let_go_of_ended()
+        self.queue.participant_table().let_go_of_ended()
         return is_sound
 
     cdef int after_end(self, bint is_any, bint is_all) except -1:

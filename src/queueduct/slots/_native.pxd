@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp cimport bool as boolean
 
-from queueduct.native._native cimport Event, Identity, Joined, ProducerLine, Producers, Rest, Roster, atomic, byte
+from queueduct.native._native cimport Event, Identity, Joined, ProducerLine, Producers, Rest, ParticipantTable, atomic, byte
 
 cdef extern from "slots/index_queue.hpp" namespace "queueduct" nogil:
     cdef cppclass CyclicIndices:
@@ -81,7 +81,7 @@ cdef extern from "slots/queue.hpp" namespace "queueduct" nogil:
         Slots& slots()
         SlotsControl& control() const
         Rest& rest()
-        Roster& roster()
+        ParticipantTable& participant_table()
         Producers& producers()
         uint64_t owner_word() const
         bint settle_producer(ProducerLine&)

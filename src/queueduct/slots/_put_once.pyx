@@ -6,7 +6,7 @@ from libc.stdint cimport uint64_t
 
 from queueduct.core._put_once cimport CONTRADICTED, SETTLED, ProducerCall, Settled
 from queueduct.native._native cimport Buffer, Producers
-from queueduct.slots._backend cimport SlotsBody
+from queueduct.slots._backend cimport SlotsBackend
 from queueduct.slots._native cimport Lease, publish_once
 
 
@@ -14,24 +14,24 @@ from queueduct.slots._native cimport Lease, publish_once
 cdef class SlotsProducerCall(ProducerCall):
 
     cdef Producers* table(self) noexcept:
-        return &(<SlotsBody>self.backend).queue.producers()
+        return &(<SlotsBackend>self.backend).queue.producers()
 
     cdef int join(self) except -1:
-        (<SlotsBody>self.backend).me()
+        (<SlotsBackend>self.backend).me()
         return 0
 
     cdef uint64_t owner_word(self) noexcept:
-        cdef SlotsBody backend = <SlotsBody>self.backend
+        cdef SlotsBackend backend = <SlotsBackend>self.backend
         return backend.queue.owner_word() if backend.queue.me() != 0 else 0
 
     cdef Settled try_settle(self) except *:
         cdef bint is_settled
         with nogil:
-            is_settled = (<SlotsBody>self.backend).queue.settle_producer(self.line[0])
+            is_settled = (<SlotsBackend>self.backend).queue.settle_producer(self.line[0])
         return SETTLED if is_settled else CONTRADICTED
 
     cdef bint put_some(self) except -1:
-        cdef SlotsBody backend = <SlotsBody>self.backend
+        cdef SlotsBackend backend = <SlotsBackend>self.backend
         cdef Buffer one
         cdef Lease lease
         cdef int held = backend.hold(&lease, self.deadline)

@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from queueduct.native._native cimport Flag
-from queueduct.slots._backend cimport SlotsBody
+from queueduct.slots._backend cimport SlotsBackend
 from queueduct.slots._native cimport Lease
 
 cdef extern from "<atomic>" namespace "std" nogil:
@@ -14,7 +14,7 @@ cdef extern from "<atomic>" namespace "std" nogil:
 @cython.final
 cdef class SlotMemory:
     """A slot that we have. It goes back when nothing refers to it any more, at the latest."""
-    cdef SlotsBody body
+    cdef SlotsBackend backend
     cdef Lease lease
     cdef uint32_t forks              # of the process, when we got it
     cdef uint32_t noted_at           # of a taken one: where it stands that its thread has it
@@ -36,5 +36,5 @@ cdef class Slot:
     cdef int _let_go(self)
 
 
-cdef object loan_slot(SlotsBody body, object length, int64_t deadline)
-cdef object take_slot(SlotsBody body, int64_t deadline)
+cdef object loan_slot(SlotsBackend backend, object length, int64_t deadline)
+cdef object take_slot(SlotsBackend backend, int64_t deadline)

@@ -6,7 +6,7 @@ from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
 
 from queueduct.items._item_kinds cimport OBJECT, RECORD
 from queueduct.native._native cimport lower
-from queueduct.core._queue cimport NOTHING, checked_int
+from queueduct.core._queue cimport TIMED_OUT, checked_int
 
 import numpy
 
@@ -44,16 +44,16 @@ cdef class SlotMemory:
 
     def __dealloc__(self):
         # dropped without a word: a loan is not published, a taken item goes to somebody else
-        if not self.is_open or self.forks != self.body.queue.roster().generation():
+        if not self.is_open or self.forks != self.backend.queue.participant_table().generation():
             return
         if self.is_loan:
-            if self.body.slots.leave(self.lease):
-                self.body.queue.room().notify()
-        elif self.body.slots.put_back(self.lease):
-            self.body.queue.rest().forget(self.noted_at)
-            self.body.queue.items().notify()
-            self.body.queue.wake_the_rest()
-        self.body.queue.roster().let_go_of_ended()
+            if self.backend.slots.leave(self.lease):
+                self.backend.queue.room().notify()
+        elif self.backend.slots.put_back(self.lease):
+            self.backend.queue.rest().forget(self.noted_at)
+            self.backend.queue.items().notify()
+            self.backend.queue.wake_the_rest()
+        self.backend.queue.participant_table().let_go_of_ended()
 
 
 cdef class Slot:
@@ -67,7 +67,7 @@ cdef class Slot:
         cdef SlotMemory memory = self.memory
         if not memory.is_open:
             raise ValueError(OVER)
-        if memory.forks != memory.body.queue.roster().generation():
+        if memory.forks != memory.backend.queue.participant_table().generation():
             raise ValueError(PARENTS)
         return memory
 
@@ -95,7 +95,7 @@ cdef class Slot:
         """After an exception, with views still in use: the slot goes back when the last of them does, and not now."""
         cdef SlotMemory kept = self.memory
         self.memory = SlotMemory.__new__(SlotMemory)
-        self.memory.body = kept.body
+        self.memory.backend = kept.backend
         self.memory.lease = kept.lease
         self.memory.length = kept.length
         self.lent_view = self.lent_array = None
@@ -117,7 +117,7 @@ cdef class Slot:
         cdef SlotMemory memory = self._mine()
         cdef object dtype
         if self.lent_array is None:
-            dtype = memory.body.dtype
+            dtype = memory.backend.dtype
             if dtype is None:
                 array = numpy.ndarray((memory.length,), numpy.uint8, buffer=memory)
             elif dtype.subdtype is None:
@@ -162,23 +162,23 @@ cdef class LoanedSlot(Slot):
         cdef SlotMemory memory = self._mine()
         cdef uint64_t size = memory.length
         if asked is not None:
-            if memory.body.form == RECORD:
+            if memory.backend.item_kind == RECORD:
                 raise ValueError("a record has the length of its dtype: publish() takes none")
             if not 0 <= asked <= memory.length:
                 raise ValueError(f"length must be between 0 and the slot's {memory.length} bytes: length={asked}")
             size = asked
         self._end_views(memory)
-        if memory.body.is_closing:
-            memory.body.leave(&memory.lease, False)
-            memory.body.check_open()
-        memory.body.publish(&memory.lease, size, memory.has_waited)
+        if memory.backend.is_closing:
+            memory.backend.leave(&memory.lease, False)
+            memory.backend.check_open()
+        memory.backend.publish(&memory.lease, size, memory.has_waited)
 
     @cython.critical_section
     def cancel(self):
         """Give it back unpublished. Its views are over."""
         cdef SlotMemory memory = self._mine()
         self._end_views(memory)
-        memory.body.leave(&memory.lease, False)
+        memory.backend.leave(&memory.lease, False)
 
     @cython.critical_section
     def __exit__(self, kind, error, trace):
@@ -213,27 +213,27 @@ cdef class TakenSlot(Slot):
     def copy(self):
         """The item as ``get`` would have returned it."""
         cdef SlotMemory memory = self._mine()
-        copied = memory.body.copy_out(&memory.lease)
-        memory.body.check_sound()
-        return memory.body.decoded(copied)
+        copied = memory.backend.copy_out(&memory.lease)
+        memory.backend.check_sound()
+        return memory.backend.decoded(copied)
 
     @cython.critical_section
     def release(self):
         """The item is done with: its slot is free. Its views are over."""
         cdef SlotMemory memory = self._mine()
         self._end_views(memory)
-        memory.body.queue.rest().forget(memory.noted_at)
-        memory.body.leave(&memory.lease, memory.has_waited)
-        memory.body.queue.wake_the_rest()
+        memory.backend.queue.rest().forget(memory.noted_at)
+        memory.backend.leave(&memory.lease, memory.has_waited)
+        memory.backend.queue.wake_the_rest()
 
     @cython.critical_section
     def put_back(self):
         """The item goes to somebody else, who is told that it is ``redelivered``. Its views are over."""
         cdef SlotMemory memory = self._mine()
         self._end_views(memory)
-        memory.body.queue.rest().forget(memory.noted_at)
-        memory.body.put_back(&memory.lease)
-        memory.body.queue.wake_the_rest()
+        memory.backend.queue.rest().forget(memory.noted_at)
+        memory.backend.put_back(&memory.lease)
+        memory.backend.queue.wake_the_rest()
 
     @cython.critical_section
     def __exit__(self, kind, error, trace):
@@ -249,31 +249,31 @@ cdef class TakenSlot(Slot):
 
 
 cdef int begin(Slot slot, SlotMemory memory) except -1:
-    memory.forks = memory.body.queue.roster().generation()
+    memory.forks = memory.backend.queue.participant_table().generation()
     memory.is_open = True
     slot.memory = memory
     return 0
 
 
-cdef object loan_slot(SlotsBody body, object length, int64_t deadline):
+cdef object loan_slot(SlotsBackend backend, object length, int64_t deadline):
     cdef SlotMemory memory = SlotMemory.__new__(SlotMemory)
     cdef LoanedSlot slot = LoanedSlot.__new__(LoanedSlot)
     cdef int held
-    body.check_open()
-    if body.form == OBJECT:
+    backend.check_open()
+    if backend.item_kind == OBJECT:
         raise TypeError("a slot of pickled objects cannot be filled in place: use put(), or create the queue of bytes")
-    memory.body = body
+    memory.backend = backend
     memory.is_loan = True
-    memory.length = body.slot_bytes
+    memory.length = backend.slot_bytes
     if length is not None:
-        if body.form == RECORD:
+        if backend.item_kind == RECORD:
             raise ValueError("a record has the length of its dtype: loan() takes none")
         asked = checked_int("length", length)
         if asked < 0:
             raise ValueError(f"length must not be negative: length={asked}")
-        body.check_length(min(asked, 1 << 62))
+        backend.check_length(min(asked, 1 << 62))
         memory.length = asked
-    held = body.hold(&memory.lease, deadline)
+    held = backend.hold(&memory.lease, deadline)
     if held == 0:
         raise Full
     memory.has_waited = held == 2
@@ -281,17 +281,17 @@ cdef object loan_slot(SlotsBody body, object length, int64_t deadline):
     return slot
 
 
-cdef object take_slot(SlotsBody body, int64_t deadline):
+cdef object take_slot(SlotsBackend backend, int64_t deadline):
     cdef SlotMemory memory = SlotMemory.__new__(SlotMemory)
     cdef TakenSlot slot = TakenSlot.__new__(TakenSlot)
     cdef int taken
-    body.check_open()
-    memory.body = body
-    taken = body.take(&memory.lease, deadline)
+    backend.check_open()
+    memory.backend = backend
+    taken = backend.take(&memory.lease, deadline)
     if taken == 0:
         raise Empty
-    memory.length = body.slot_bytes if body.form == RECORD else memory.lease.bytes
+    memory.length = backend.slot_bytes if backend.item_kind == RECORD else memory.lease.bytes
     memory.has_waited = taken == 2
-    memory.noted_at = body.queue.rest().note()
+    memory.noted_at = backend.queue.rest().note()
     begin(slot, memory)
     return slot

@@ -1,10 +1,10 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""SlotQueue: how it is made, and what it says of itself. The work is in its body."""
+"""SlotQueue: how it is made, and what it says of itself. The work is in its backend."""
 
 from libc.stdint cimport int64_t, uint64_t
 
-from queueduct.core._queue cimport NOTHING, Body, Queue, checked_int, computed_deadline, open_body, sound
-from queueduct.slots._backend cimport SlotsBody
+from queueduct.core._queue cimport TIMED_OUT, Backend, Queue, checked_int, computed_deadline, open_body, sound
+from queueduct.slots._backend cimport SlotsBackend
 from queueduct.slots._eviction cimport evict_surplus, put_evicting
 from queueduct.slots._native cimport SlotCounts, puts_closed
 from queueduct.slots.loans cimport loan_slot, take_slot
@@ -50,8 +50,8 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
             dict(capacity=capacity, slot_bytes=slot_bytes, participants=participants, producers=producers),
         )
 
-    cdef Body attach(self, object opened):
-        return SlotsBody(opened)
+    cdef Backend attach(self, object opened):
+        return SlotsBackend(opened)
 
     # -- without a copy ---------------------------------------------------------------------------------
 
@@ -61,11 +61,11 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         Leaving the ``with`` publishes it, an exception gives it back unpublished. Of a queue of bytes the item has
         ``length`` bytes; all of the slot if it is not given.
         """
-        cdef SlotsBody body = open_body(self)
+        cdef SlotsBackend backend = open_body(self)
         try:
-            return sound(body, loan_slot(body, length, computed_deadline(True, timeout)))
+            return sound(backend, loan_slot(backend, length, computed_deadline(True, timeout)))
         except Exception:
-            body.check_sound()  # then that is the news
+            backend.check_sound()  # then that is the news
             raise
 
     def take(self, timeout=None):
@@ -74,11 +74,11 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         It is read-only. Leaving the ``with`` frees the slot; after an exception, or if this process dies before, the
         item is delivered again, to whoever takes next, and says so: ``slot.redelivered``.
         """
-        cdef SlotsBody body = open_body(self)
+        cdef SlotsBackend backend = open_body(self)
         try:
-            return sound(body, take_slot(body, computed_deadline(True, timeout)))
+            return sound(backend, take_slot(backend, computed_deadline(True, timeout)))
         except Exception:
-            body.check_sound()  # then that is the news
+            backend.check_sound()  # then that is the news
             raise
 
     # -- with one ---------------------------------------------------------------------------------------
@@ -89,15 +89,15 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         With ``overwrite`` the oldest item makes room, and is returned; None if that was not needed. Only when every
         slot is in somebody's hands does that wait.
         """
-        cdef SlotsBody slots = open_body(self)
+        cdef SlotsBackend slots = open_body(self)
         cdef bint evicts = overwrite
         cdef int64_t deadline = computed_deadline(block, timeout)
         cdef object evicted = None
         if evicts:
             evicted = put_evicting(slots, item, deadline)
         elif not slots.put(item, deadline):
-            evicted = NOTHING
-        if evicted is NOTHING:
+            evicted = TIMED_OUT
+        if evicted is TIMED_OUT:
             raise Full
         return evicted
 
@@ -106,14 +106,14 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
     @property
     def capacity(self):
         """How many slots may be in use at a time: see set_capacity."""
-        cdef SlotsBody body = open_body(self)
-        return sound(body, body.slots.capacity())
+        cdef SlotsBackend backend = open_body(self)
+        return sound(backend, backend.slots.capacity())
 
     @property
     def slots(self):
         """How many slots there are: what the queue was created with."""
-        cdef SlotsBody body = open_body(self)
-        return sound(body, body.slots.count())
+        cdef SlotsBackend backend = open_body(self)
+        return sound(backend, backend.slots.count())
 
     def set_capacity(self, capacity, on_evict=None):
         """Let at most so many slots be in use, 1 to ``slots``, from now on and for everybody.
@@ -121,7 +121,7 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         What is too much then is evicted, the oldest first: ``on_evict(item)`` is called with each. Slots in
         somebody's hands stay there; they count when they come back.
         """
-        cdef SlotsBody slots = open_body(self)
+        cdef SlotsBackend slots = open_body(self)
         cdef object asked = checked_int("capacity", capacity)
         cdef object item
         if not 1 <= asked <= slots.slots.count():
@@ -132,7 +132,7 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         slots.queue.set_capacity(asked)
         while True:
             item = evict_surplus(slots)
-            if item is NOTHING:
+            if item is TIMED_OUT:
                 slots.check_sound()
                 return
             if on_evict is not None:
@@ -142,12 +142,12 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
 
     def full(self):
         """Is there no slot to loan? A hint, as with every queue that others use."""
-        cdef SlotsBody body = open_body(self)
-        return sound(body, not body.slots.looks_holdable())
+        cdef SlotsBackend backend = open_body(self)
+        return sound(backend, not backend.slots.looks_holdable())
 
     def stats(self):
         """One look at the queue: where its slots are, and what happened to some."""
-        cdef SlotsBody slots = open_body(self)
+        cdef SlotsBackend slots = open_body(self)
         cdef SlotCounts counts = slots.queue.count_slots()
         return sound(slots, SlotStats(
             capacity=slots.slots.capacity(),

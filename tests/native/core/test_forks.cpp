@@ -87,13 +87,13 @@ static void live(const Segment& segment) {
     REQUIRE(put_number(attached, 1) == Outcome::done);
     std::uint64_t count = 0;
     std::uint64_t skipped = 0;
-    Adopted item;
+    Redelivered item;
     BoundedLease first(attached.queue());
-    REQUIRE(first.join() == Roster::Joined::yes);
+    REQUIRE(first.join() == ParticipantTable::Joined::yes);
     REQUIRE(first.try_claim(&item, 1, count, skipped) == Outcome::done);
     first.let_go();
     BoundedLease second(attached.queue());
-    REQUIRE(second.join() == Roster::Joined::yes);
+    REQUIRE(second.join() == ParticipantTable::Joined::yes);
     while (count == 0) count = second.try_inherit(&item, 1).count;
     attached.die();
   }
@@ -120,8 +120,8 @@ TEST(a_child_forked_at_any_step_keeps_nobody_alive_and_nothing_back) {
     for (int look = 0; look < 10'000 && observer.queue().count_alive() != 0; ++look)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     CHECK_EQUAL(observer.queue().count_alive(), 0u);
-    const Recovery::Found found = observer.queue().recovery().run();
-    CHECK(found.adoptable);  // what the dead one had on lease
+    const Recovery::RecoveryScan found = observer.queue().recovery().run();
+    CHECK(found.redeliverable);  // what the dead one had on lease
   }
 }
 

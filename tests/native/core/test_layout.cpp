@@ -14,7 +14,7 @@ static_assert(offsetof(BoundedControl, items) == 256 && offsetof(BoundedControl,
 static_assert(offsetof(BoundedControl, participants_used) == 512);
 static_assert(offsetof(ParticipantLine, intent) == 0 && sizeof(ParticipantLine) == 128);
 static_assert(offsetof(ParticipantLine, inherited) == 40 && offsetof(ParticipantLine, tenure) == 48 &&
-              offsetof(ParticipantLine, looking) == 56);
+              offsetof(ParticipantLine, guarded) == 56);
 static_assert(offsetof(SegmentHeader, producers_offset) == 152 && offsetof(SegmentHeader, producers) == 160);
 static_assert(offsetof(ProducerLine, owner) == 0 && offsetof(ProducerLine, progress) == 8);
 static_assert(offsetof(ProducerLine, sequence) == 16 && offsetof(ProducerLine, position) == 32);
@@ -26,23 +26,23 @@ static_assert(index_of(13, 7) == 5 && lap_of(13, 7) == 8);
 static_assert(lock_byte(0) > static_cast<std::int64_t>(segment_bytes_limit));
 
 static_assert(generation::free(5) == 5 && generation::published(5) == 6);
-static_assert(generation::times_adopted(generation::adopted(5, 16383)) == 16383);
-static_assert(generation::times_adopted(generation::published(5)) == 0);
-static_assert(generation::adopted(5, 1) != generation::adopted(5, 2));
-static_assert(generation::is_adopted(generation::adopted(5, 16383), 5));
-static_assert(!generation::is_adopted(generation::adopted(5, 16383), 6));
-static_assert(!generation::is_adopted(generation::tombstone(5), 5));
-static_assert(!generation::is_adopted(generation::published(5), 5));
+static_assert(generation::times_redelivered(generation::redelivered(5, 16383)) == 16383);
+static_assert(generation::times_redelivered(generation::published(5)) == 0);
+static_assert(generation::redelivered(5, 1) != generation::redelivered(5, 2));
+static_assert(generation::is_redelivered(generation::redelivered(5, 16383), 5));
+static_assert(!generation::is_redelivered(generation::redelivered(5, 16383), 6));
+static_assert(!generation::is_redelivered(generation::tombstone(5), 5));
+static_assert(!generation::is_redelivered(generation::published(5), 5));
 
 TEST(a_generation_says_one_thing_only) {
-  // free, published, tombstone and adopted of neighbouring positions and laps never look alike
+  // free, published, tombstone and redelivered of neighbouring positions and laps never look alike
   for (const std::uint64_t base : {std::uint64_t{0}, std::uint64_t{1} << 40, (std::uint64_t{1} << 48) - 8}) {
     std::vector<std::uint64_t> words;
     for (std::uint64_t p = base; p < base + 16; ++p) {
       words.push_back(generation::free(p));
       words.push_back(generation::tombstone(p));
-      words.push_back(generation::adopted(p, 0));
-      words.push_back(generation::adopted(p, 16383));
+      words.push_back(generation::redelivered(p, 0));
+      words.push_back(generation::redelivered(p, 16383));
     }
     for (std::size_t i = 0; i < words.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) CHECK(words[i] != words[j]);

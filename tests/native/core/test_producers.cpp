@@ -11,7 +11,7 @@ namespace queueduct::testing {
 struct User {
   explicit User(const Segment& segment)
       : attached(segment),
-        me(owner::word_of(attached.queue().roster(), attached.ledger().number())) {}
+        me(owner::word_of(attached.queue().participant_table(), attached.ledger().number())) {}
 
   Producers::Taken take(const std::string& name, std::uint64_t sequence, std::uint64_t total) {
     ProducerName wanted;

@@ -131,15 +131,15 @@ class StressReader {
     const EventsMap& map = attached_.map();
     for (;;) {
       std::uint64_t end = 0;
-      Found found = begin_session(map, reader_.line(), reader_.cursor(), end);
-      while (found == Found::items && reader_.cursor().position < end) found = read_some(end);
-      if (found == Found::ended) return;
-      if (found == Found::lost) {
+      ReadResult found = begin_session(map, reader_.line(), reader_.cursor(), end);
+      while (found == ReadResult::items && reader_.cursor().position < end) found = read_some(end);
+      if (found == ReadResult::ended) return;
+      if (found == ReadResult::lost) {
         rejoin();
-      } else if (found == Found::nothing) {
+      } else if (found == ReadResult::nothing) {
         if (move_to(map, reader_.line(), reader_.cursor().position))  // rest, or a commit
           attached_.queue().wait_for_items(reader_.cursor().position, park_limit_ns);
-      } else if (found == Found::corrupt) {
+      } else if (found == ReadResult::corrupt) {
         return void(tally_.failures.fetch_add(1));
       }
     }
@@ -147,19 +147,19 @@ class StressReader {
   [[nodiscard]] std::uint64_t seen() const noexcept { return witness_.seen(); }
 
  private:
-  Found read_some(std::uint64_t end) {
+  ReadResult read_some(std::uint64_t end) {
     const EventsMap& map = attached_.map();
     Run run;
-    const Found found = next_run(map, reader_.line(), follows_, reader_.cursor(), end, 1 + random_() % 40, run);
-    if (found != Found::items) return found;
+    const ReadResult found = next_run(map, reader_.line(), follows_, reader_.cursor(), end, 1 + random_() % 40, run);
+    if (found != ReadResult::items) return found;
     copy_run(map, run, copied_);
-    if (!still_holds(map, reader_.line())) return Found::lost;
+    if (!still_holds(map, reader_.line())) return ReadResult::lost;
     for (const Bytes& each : copied_) {
       witness_.see(number_of(reinterpret_cast<const std::byte*>(each.data()), each.size()), each.size(), may_leap_);
     }
     reader_.cursor().position += run.items;
-    if (!follows_ && random_() % 4 == 0 && !move_to(map, reader_.line(), reader_.cursor().position)) return Found::lost;
-    return Found::items;
+    if (!follows_ && random_() % 4 == 0 && !move_to(map, reader_.line(), reader_.cursor().position)) return ReadResult::lost;
+    return ReadResult::items;
   }
 
   void rejoin() {

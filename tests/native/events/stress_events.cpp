@@ -40,8 +40,8 @@ static void come_and_go(const EventsSegment& segment, const std::atomic<bool>& o
   while (!over.load()) {
     EventsReader reader(attached);
     Numbers numbers;
-    const Found found = reader.read(numbers);
-    if (found == Found::corrupt) tally.failures.fetch_add(1);
+    const ReadResult found = reader.read(numbers);
+    if (found == ReadResult::corrupt) tally.failures.fetch_add(1);
     for (const std::uint64_t number : numbers) tally.torn.fetch_add(number == torn);
     reader.unsubscribe();
   }
@@ -54,7 +54,7 @@ static void look(const EventsSegment& segment, const std::atomic<bool>& over, Ev
     for (std::uint64_t at = earliest_position(map); at < end;) {
       Run run;
       Numbers numbers;
-      if (run_at(map, at, end, 20, run) != Found::items) break;
+      if (run_at(map, at, end, 20, run) != ReadResult::items) break;
       read_run(map, run, numbers);
       if (!is_still_kept(map, run.chunk.number)) break;
       for (const std::uint64_t number : numbers) tally.torn.fetch_add(number == torn);

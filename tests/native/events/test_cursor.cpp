@@ -20,11 +20,11 @@ TEST(a_session_ends_where_the_end_was_when_it_began) {
   EventsReader reader(attached);
   put_each(attached, 0, 3);
   std::uint64_t end = 0;
-  CHECK_EQUAL(begin_session(segment.map(), reader.line(), reader.cursor(), end), Found::items);
+  CHECK_EQUAL(begin_session(segment.map(), reader.line(), reader.cursor(), end), ReadResult::items);
   put_each(attached, 3, 3);
   CHECK_EQUAL(end, 3u);
   Run run;
-  CHECK_EQUAL(next_run(segment.map(), reader.line(), true, reader.cursor(), end, 100, run), Found::items);
+  CHECK_EQUAL(next_run(segment.map(), reader.line(), true, reader.cursor(), end, 100, run), ReadResult::items);
   CHECK_EQUAL(run.items, 3u);
 }
 
@@ -80,9 +80,9 @@ TEST(a_clear_later_than_the_session_is_left_to_the_next_one) {
   const EventsWord after = segment.end();
   segment.control().end.store(before.word);  // what the reader loads, if it is that slow
   Numbers numbers;
-  CHECK_EQUAL(reader.read(numbers), Found::nothing);
+  CHECK_EQUAL(reader.read(numbers), ReadResult::nothing);
   segment.control().end.store(after.word);
-  CHECK_EQUAL(reader.read(numbers), Found::nothing);
+  CHECK_EQUAL(reader.read(numbers), ReadResult::nothing);
   CHECK(numbers.empty());
   put_each(attached, 20, 1);
   CHECK(reader.read() == counted(20, 1));
@@ -111,15 +111,15 @@ TEST(a_dropped_reader_is_told_in_its_middle) {
   put_each(attached, 0, 32);
   std::uint64_t end = 0;
   Run run;
-  CHECK_EQUAL(begin_session(segment.map(), reader.line(), reader.cursor(), end), Found::items);
-  CHECK_EQUAL(next_run(segment.map(), reader.line(), true, reader.cursor(), end, 100, run), Found::items);
+  CHECK_EQUAL(begin_session(segment.map(), reader.line(), reader.cursor(), end), ReadResult::items);
+  CHECK_EQUAL(next_run(segment.map(), reader.line(), true, reader.cursor(), end, 100, run), ReadResult::items);
   CHECK(still_holds(segment.map(), reader.line()));
   put_each(attached, 32, 1);
   CHECK(!still_holds(segment.map(), reader.line()));
   reader.cursor().position += run.items;
-  CHECK_EQUAL(next_run(segment.map(), reader.line(), true, reader.cursor(), end, 100, run), Found::lost);
+  CHECK_EQUAL(next_run(segment.map(), reader.line(), true, reader.cursor(), end, 100, run), ReadResult::lost);
   CHECK(!move_to(segment.map(), reader.line(), 8));
-  CHECK_EQUAL(begin_session(segment.map(), reader.line(), reader.cursor(), end), Found::lost);
+  CHECK_EQUAL(begin_session(segment.map(), reader.line(), reader.cursor(), end), ReadResult::lost);
 }
 
 TEST(who_is_not_registered_reads_any_range_that_is_kept) {
@@ -131,7 +131,7 @@ TEST(who_is_not_registered_reads_any_range_that_is_kept) {
     Numbers numbers;
     for (std::uint64_t at = from; at < 50;) {
       Run run;
-      if (run_at(segment.map(), at, 50, 7, run) != Found::items) break;
+      if (run_at(segment.map(), at, 50, 7, run) != ReadResult::items) break;
       read_run(segment.map(), run, numbers);
       CHECK(is_still_kept(segment.map(), run.chunk.number));
       at += run.items;
@@ -146,11 +146,11 @@ TEST(who_is_not_registered_learns_that_a_chunk_was_freed_under_it) {
   EventsReader reader(attached);
   put_each(attached, 0, 30);
   Run run;
-  CHECK_EQUAL(run_at(segment.map(), 2, 30, 100, run), Found::items);
+  CHECK_EQUAL(run_at(segment.map(), 2, 30, 100, run), ReadResult::items);
   (void)reader.read(10);
   CHECK(reclaim(attached) > 0);
   CHECK(!is_still_kept(segment.map(), run.chunk.number));
-  CHECK_EQUAL(run_at(segment.map(), 2, 30, 100, run), Found::lost);
+  CHECK_EQUAL(run_at(segment.map(), 2, 30, 100, run), ReadResult::lost);
 }
 
 TEST(a_durable_reader_is_found_again_where_it_committed) {

@@ -155,7 +155,7 @@ TEST(the_slowest_reader_is_dropped_and_goes_on_with_the_earliest) {
     CHECK(fast.read() == Numbers{i});
   }
   Numbers numbers;
-  CHECK_EQUAL(slow.read(numbers), Found::lost);
+  CHECK_EQUAL(slow.read(numbers), ReadResult::lost);
   CHECK_EQUAL(segment.control().dropped.load(), 1u);
   std::uint64_t earliest = 0;
   {
@@ -252,8 +252,8 @@ TEST(after_a_shutdown_nothing_goes_in_and_readers_end) {
   std::uint64_t put = 0;
   CHECK_EQUAL(put_events(attached, 3, 1, put), Appended::closed);
   Numbers numbers;
-  CHECK_EQUAL(reader.read(numbers), Found::items);
-  CHECK_EQUAL(reader.read(numbers), Found::ended);
+  CHECK_EQUAL(reader.read(numbers), ReadResult::items);
+  CHECK_EQUAL(reader.read(numbers), ReadResult::ended);
   CHECK(numbers == counted(0, 3));
 }
 

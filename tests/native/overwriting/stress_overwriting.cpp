@@ -97,8 +97,8 @@ class Racers {
     std::vector<std::uint64_t> last(race_.writers);
     for (int turn = 0;; ++turn) {
       OverwritingLease lease(attached.queue());
-      if (lease.join() != Roster::Joined::yes) return void(failures_.fetch_add(1));
-      Shelved kept[most];
+      if (lease.join() != ParticipantTable::Joined::yes) return void(failures_.fetch_add(1));
+      LeasedMessage kept[most];
       std::uint64_t count = lease.take_over(kept, most);
       const Claim claim = count == 0 ? lease.try_claim(kept, most, 10'000'000, count) : Claim::done;
       if (count == 0) {
@@ -116,8 +116,8 @@ class Racers {
     }
   }
 
-  void note(OverwritingAttachment& attached, const Shelved& kept, std::uint64_t* last) {
-    const auto* words = reinterpret_cast<const std::uint64_t*>(attached.queue().shelf().data(kept.place));
+  void note(OverwritingAttachment& attached, const LeasedMessage& kept, std::uint64_t* last) {
+    const auto* words = reinterpret_cast<const std::uint64_t*>(attached.queue().leased_messages().data(kept.place));
     const std::uint64_t number = words[0];
     bool is_torn = number == 0 || number > seen_.size();
     for (std::uint64_t i = 0; i < race_.words; ++i) is_torn = is_torn || words[i] != number;

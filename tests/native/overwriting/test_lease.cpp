@@ -8,18 +8,18 @@ static constexpr std::uint64_t limit = 8;
 
 struct Held {
   explicit Held(OverwritingAttachment& attached) : queue(attached.queue()), lease(queue) {
-    REQUIRE(lease.join() == Roster::Joined::yes);
+    REQUIRE(lease.join() == ParticipantTable::Joined::yes);
   }
   OverwritingShared& queue;
   OverwritingLease lease;
-  Shelved kept[limit];
+  LeasedMessage kept[limit];
   std::uint64_t count = 0;
 
   [[nodiscard]] Claim claim(std::uint64_t most = limit) { return lease.try_claim(kept, most, 0, count); }
   std::uint64_t take_over(std::uint64_t most = limit) { return count = lease.take_over(kept, most); }
   // The number that the message has again and again.
   [[nodiscard]] std::uint64_t number(std::uint64_t i) const {
-    const auto* words = reinterpret_cast<const std::uint64_t*>(queue.shelf().data(kept[i].place));
+    const auto* words = reinterpret_cast<const std::uint64_t*>(queue.leased_messages().data(kept[i].place));
     return words[0] == words[1] ? words[0] : OverwritingAttachment::torn;
   }
 };
@@ -32,7 +32,7 @@ static void check_sum(OverwritingAttachment& attached, int line) {
 
 static std::uint64_t on_shelf(OverwritingAttachment& attached) {
   std::int64_t positions[limit];
-  return attached.queue().shelf().list(positions, limit);
+  return attached.queue().leased_messages().list(positions, limit);
 }
 
 static void put(OverwritingAttachment& attached, std::uint64_t from, std::uint64_t to) {
@@ -129,7 +129,7 @@ TEST(of_many_that_were_left_a_small_lease_takes_the_oldest) {
 static std::uint64_t die_in_a_claim(OverwritingSegment& segment, bool unlocks_header) {
   OverwritingAttachment victim(segment);
   Held held(victim);
-  Shelved kept{};
+  LeasedMessage kept{};
   Claimed claimed;
   REQUIRE(victim.queue().enter(held.lease.line(), 1'000'000'000) == Claim::done);
   CHECK_EQUAL(victim.ring().claim_kept(held.lease.line(), kept, claimed), Claim::done);
@@ -167,7 +167,7 @@ TEST(a_message_that_is_overwritten_on_its_way_to_the_shelf_is_counted_as_that) {
   OverwritingAttachment attached(segment);
   put(attached, 1, 1);
   Held held(attached);
-  Shelved kept{};
+  LeasedMessage kept{};
   Claimed claimed;
   const std::uint32_t line = held.lease.line();
   REQUIRE(attached.queue().enter(line, 0) == Claim::done);
@@ -196,7 +196,7 @@ TEST(an_overtaken_place_whose_holder_could_not_have_the_header_is_ended_by_the_n
   put(attached, 1, 1);
   {
     Held held(attached);
-    Shelved kept{};
+    LeasedMessage kept{};
     Claimed claimed;
     REQUIRE(attached.queue().enter(held.lease.line(), 0) == Claim::done);
     CHECK_EQUAL(attached.ring().claim_kept(held.lease.line(), kept, claimed), Claim::done);
@@ -211,17 +211,17 @@ TEST(an_overtaken_place_whose_holder_could_not_have_the_header_is_ended_by_the_n
     Held next(attached);
     CHECK_EQUAL(next.take_over(), 0u);
     CHECK_EQUAL(segment.control().counters.dropped.load(), 1u);
-    CHECK_EQUAL(attached.queue().shelf().word(0), 0u);
+    CHECK_EQUAL(attached.queue().leased_messages().word(0), 0u);
   }
 }
 
 TEST(a_shelf_without_a_free_place_keeps_leases_out_and_nobody_else) {
   OverwritingSegment segment({.capacity = 2, .words = 2});
   OverwritingAttachment attached(segment);
-  REQUIRE(attached.queue().shelf().places() == shelf_least);
+  REQUIRE(attached.queue().leased_messages().places() == shelf_least);
   Held held(attached);
   Held other(attached);
-  Shelved all[shelf_least];
+  LeasedMessage all[shelf_least];
   for (std::uint64_t i = 0; i < shelf_least; ++i) {
     put(attached, i, i);
     std::uint64_t count = 0;
@@ -245,7 +245,7 @@ TEST(positions_rise_and_are_never_given_twice_though_strangers_put_and_get) {
   OverwritingAttachment attached(segment);
   put(attached, 1, 3);
   std::uint64_t before = 0;
-  for (const Places strangers : {Places{0, 4}, Places{3, 4}, Places{2, 1}, Places{1, 3}}) {
+  for (const RingState strangers : {RingState{0, 4}, RingState{3, 4}, RingState{2, 1}, RingState{1, 3}}) {
     Held held(attached);
     CHECK_EQUAL(held.claim(1), Claim::done);
     if (before != 0) CHECK(held.kept[0].position >= before);

@@ -259,7 +259,7 @@ TEST(places_that_cannot_be_are_reported_and_lead_nowhere) {
   OverwritingSegment segment({.capacity = 2, .words = 1});
   OverwritingAttachment attached(segment);
   std::uint64_t number = 0;
-  for (const Places places : {Places{2, 0}, Places{2, 1}, Places{0, 3}, Places{~0u, ~0u}}) {
+  for (const RingState places : {RingState{2, 0}, RingState{2, 1}, RingState{0, 3}, RingState{~0u, ~0u}}) {
     segment.write(24, places.packed());
     CHECK_EQUAL(attached.put(1), Claim::corrupt);
     CHECK_EQUAL(attached.get(number), places.length == 0 ? Claim::empty : Claim::corrupt);
@@ -279,7 +279,7 @@ TEST(a_journal_that_cannot_be_is_reported_and_leads_nowhere) {
   journal.noted_at.store(segment.shape().participants + shelf_places(2, 1) + 1);
   CHECK_EQUAL(attached.put(1), Claim::corrupt);
   journal.noted_at.store(0);
-  journal.places.store(Places{0, 3}.packed());
+  journal.places.store(RingState{0, 3}.packed());
   CHECK_EQUAL(attached.put(1), Claim::corrupt);
   CHECK_EQUAL(segment.read<std::uint64_t>(16), 0u);
 }

@@ -109,7 +109,7 @@ struct Streaming {
   }
 
   // A forked child joins anew; without a ledger there is nothing to join.
-  static SharedLedger own_line(Attachment& attached, SharedLedger) { return attached.ledger(); }
+  static Participant own_line(Attachment& attached, Participant) { return attached.ledger(); }
   static NoLedger own_line(Attachment&, NoLedger ledger) { return ledger; }
 };
 

@@ -129,14 +129,14 @@ class Producer {
   std::vector<unsigned char> flat_;
 };
 
-// Gets alone or in batches until the queue has ended, and sleeps when there is nothing; adopts what the dead took.
+// Gets alone or in batches until the queue has ended, and sleeps when there is nothing; redelivers what the dead took.
 class Consumer {
  public:
   Consumer(Attachment& attached, const Shape& shape, std::uint32_t seed, Tally& tally)
       : attached_(attached), shape_(shape), tally_(tally), receiver_(tally, shape), random_(seed) {}
 
   void run() {
-    SharedQueue& queue = attached_.queue();
+    BoundedQueueHandle& queue = attached_.queue();
     for (;;) {
       Peeked peeked;
       const Outcome outcome = peek(queue.ring(), attached_.ledger(), peeked);
@@ -146,13 +146,13 @@ class Consumer {
       }
       if (outcome == Outcome::corrupt) return void(tally_.failures.fetch_add(1));
       if (outcome == Outcome::closed || queue.recovery_is_due(outcome)) {
-        const Recovery::Found found = queue.recovery().run();
+        const Recovery::RecoveryScan found = queue.recovery().run();
         if (found.unclaimed) return void(tally_.failures.fetch_add(1));
-        if (found.adoptable && queue.recovery().try_adopt(attached_.ledger(), found)) {
+        if (found.redeliverable && queue.recovery().try_redeliver(attached_.ledger(), found)) {
           deliver(found.peeked, {found.peeked.bytes}, false);
           continue;
         }
-        if (found.changed || found.adoptable) continue;
+        if (found.changed || found.redeliverable) continue;
       }
       if (outcome == Outcome::closed) return;
       queue.wait_for_items(park_limit_ns);
@@ -183,7 +183,7 @@ class Consumer {
     if (in_order)
       give_back(attached_.ring(), attached_.ledger(), peeked.span);
     else
-      Recovery::release_adopted(attached_.queue().ring(), attached_.ledger(), peeked.span);
+      Recovery::release_redelivered(attached_.queue().ring(), attached_.ledger(), peeked.span);
     attached_.queue().room().notify();
     if (looks_poppable(attached_.ring())) attached_.queue().items().notify();  // W4: the chain goes on
     for (const auto& item : out) receiver_.receive(item.data(), item.size(), in_order);

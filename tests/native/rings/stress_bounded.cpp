@@ -74,10 +74,10 @@ static void stress(const Load& load) {
   const std::uint64_t end = here.ring().pop_position->load();
   for (std::uint64_t p = end; p < end + load.shape.capacity; ++p) CHECK_EQUAL(here.ring().generation_of(p).load(), p);
   if (load.deaths == 0) {
-    CHECK_EQUAL(segment.control().tombstones.load(), 0u);  // nobody died, so nobody was buried
-    CHECK_EQUAL(segment.control().adopted.load(), 0u);
+    CHECK_EQUAL(segment.control().tombstones.load(), 0u);  // nobody died, so nobody was abandoned
+    CHECK_EQUAL(segment.control().redelivered.load(), 0u);
   } else {
-    CHECK(segment.control().tombstones.load() + segment.control().adopted.load() > 0);
+    CHECK(segment.control().tombstones.load() + segment.control().redelivered.load() > 0);
   }
 }
 

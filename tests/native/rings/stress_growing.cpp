@@ -67,7 +67,7 @@ struct Tally {
   std::uint64_t disordered = 0;
 };
 
-// Looks at the stage as often as it can.
+// ReadGuards at the stage as often as it can.
 class Watch {
  public:
   explicit Watch(const GrowingSegment& segment) : stage_(segment.control().stage), thread_([this] { look(); }) {}
@@ -132,7 +132,7 @@ static void consume(GrowingAttachment& attached, Tides& tides, Tally& tally) {
       ++tally.count;
     } else if (outcome == Outcome::empty) {
       if (is_over) return;
-      (void)attached.flow().tidy();
+      (void)attached.flow().reclaim_some();
       std::this_thread::yield();
     } else if (outcome == Outcome::corrupt) {
       std::abort();

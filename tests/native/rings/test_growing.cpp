@@ -128,7 +128,7 @@ TEST(a_level_is_not_given_back_while_somebody_reads_in_it) {
   std::uint64_t number = 0;
   finish_pop(ring, slow.ledger(), peeked, &number);
   CHECK_EQUAL(number, 7u);
-  (void)quick.flow().tidy();
+  (void)quick.flow().reclaim_some();
   CHECK(segment.levels().is_clean(0));
 }
 
@@ -165,7 +165,7 @@ TEST(a_first_level_that_is_zeroed_in_several_steps_is_clean_after_them) {
   CHECK(!segment.levels().is_clean(0));
   REQUIRE(attached.get(item, sizeof item, bytes) == Outcome::done);
   int steps = 1;  // one came with the get
-  while (attached.flow().tidy()) REQUIRE(++steps < 20);
+  while (attached.flow().reclaim_some()) REQUIRE(++steps < 20);
   CHECK(steps > 1);
   CHECK(segment.levels().is_clean(0));
 }
@@ -174,7 +174,7 @@ TEST(a_first_level_that_is_zeroed_in_several_steps_is_clean_after_them) {
 
 struct HeldItems {
   explicit HeldItems(GrowingAttachment& attached) : lease(attached.queue()) {
-    REQUIRE(lease.join() == Roster::Joined::yes);
+    REQUIRE(lease.join() == ParticipantTable::Joined::yes);
   }
   [[nodiscard]] std::uint64_t claim(std::uint64_t limit) {
     std::uint64_t skipped = 0;
@@ -185,7 +185,7 @@ struct HeldItems {
 
   static constexpr std::uint64_t most = 64;
   GrowingLease lease;
-  Adopted items[most];
+  Redelivered items[most];
   std::uint64_t count = 0;
 };
 
@@ -233,7 +233,7 @@ TEST(what_is_held_in_a_level_that_was_left_comes_again_from_there) {
     }
     again.lease.release(again.items, again.count, true);
     again.lease.let_go();
-    (void)survivor.flow().tidy();
+    (void)survivor.flow().reclaim_some();
     CHECK(segment.levels().is_clean(0));
   }
 }
@@ -245,7 +245,7 @@ TEST(what_is_held_in_one_level_keeps_no_other_from_being_given_back) {
   HeldItems held(attached);
   REQUIRE(held.claim(1) == 1);
   get_all(attached, 1, 8 + 32 + 128 + 10);
-  while (attached.flow().tidy()) {
+  while (attached.flow().reclaim_some()) {
   }
   CHECK(!segment.levels().is_clean(0));
   CHECK(segment.levels().is_clean(1) && segment.levels().is_clean(2));
@@ -265,7 +265,7 @@ TEST(a_stage_that_cannot_be_is_refused_and_nothing_is_given_back) {
     std::uint64_t number = 0;
     CHECK_EQUAL(attached.put_number(1), Outcome::corrupt);
     CHECK_EQUAL(attached.get_number(number), Outcome::corrupt);
-    CHECK(!attached.flow().tidy());
+    CHECK(!attached.flow().reclaim_some());
     attached.queue().shut_down(true);  // comes back
     CHECK_EQUAL(segment.resident_bytes(), resident);
   }
@@ -278,7 +278,7 @@ TEST(a_ring_that_was_left_open_is_noticed) {
     put_all(attached, 0, 20);
     get_all(attached, 0, 8);
     segment.levels()[0].control->push_position.store(8);  // as if it had never been closed
-    if (is_shut) segment.control().stage.fetch_or(Stage::shut_bit);
+    if (is_shut) segment.control().stage.fetch_or(LevelRange::shut_bit);
     std::uint64_t number = 0;
     CHECK_EQUAL(attached.get_number(number), Outcome::corrupt);
   }
@@ -300,7 +300,7 @@ TEST(whatever_stands_in_the_words_of_the_levels_every_call_comes_back) {
         for (int i = 0; i < 60; ++i) (void)attached.put_number(i);
         for (int i = 0; i < 60; ++i) (void)attached.get_number(number);
         (void)attached.queue().recover();
-        (void)attached.flow().tidy();
+        (void)attached.flow().reclaim_some();
         attached.queue().shut_down(false);
         for (int i = 0; i < 60; ++i) (void)attached.get_number(number);
       }
@@ -349,14 +349,14 @@ TEST(a_dead_consumer_in_a_ring_that_was_left_is_recovered) {
     victim.die();
   }
   get_all(survivor, 8, 20);
-  const SharedLedger mine = survivor.ledger();
-  const GrowingRecovery::Found found = survivor.queue().recover();
-  REQUIRE(found.adoptable);
-  REQUIRE(survivor.queue().try_adopt(mine, found));
+  const Participant mine = survivor.ledger();
+  const GrowingRecovery::RecoveryScan found = survivor.queue().recover();
+  REQUIRE(found.redeliverable);
+  REQUIRE(survivor.queue().try_redeliver(mine, found));
   std::uint64_t number = 0;
-  survivor.queue().finish_adopted(mine, found, &number);
+  survivor.queue().finish_redelivered(mine, found, &number);
   CHECK_EQUAL(number, 7u);
-  (void)survivor.flow().tidy();
+  (void)survivor.flow().reclaim_some();
   CHECK(segment.levels().is_clean(0));
 }
 

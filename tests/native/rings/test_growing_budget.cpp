@@ -28,14 +28,14 @@ static bool put_long(GrowingAttachment& attached, std::uint64_t slots) {
 TEST(memory_falls_back_after_an_item_that_only_passed_through_levels) {
   GrowingSegment segment(usual);
   GrowingAttachment attached(segment);
-  calm_down(attached, segment);
+  shrink_if_idle(attached, segment);
   const std::uint64_t before = segment.resident_bytes();
   const std::vector<char> item(1 << 20, 'x');
   std::vector<char> copy(1 << 20);
   std::uint64_t bytes = 0;
   REQUIRE(attached.put(item.data(), item.size()) == Outcome::done);
   REQUIRE(attached.get(copy.data(), copy.size(), bytes) == Outcome::done);
-  calm_down(attached, segment);
+  shrink_if_idle(attached, segment);
   // the level after the first is kept for what may come
   CHECK(segment.resident_bytes() <= before + bytes_of(usual, 256));
 }
@@ -49,7 +49,7 @@ TEST(memory_falls_back_after_a_burst_that_stopped_at_three_quarters) {
   put_all(attached, 0, burst);
   REQUIRE(segment.levels().plan(4).word != 0);
   get_all(attached, 0, burst);
-  calm_down(attached, segment);
+  shrink_if_idle(attached, segment);
   CHECK_EQUAL(segment.levels().plan(4).word, 0u);
   CHECK(segment.resident_bytes() <= before + bytes_of(usual, 256));
 }
@@ -71,11 +71,11 @@ TEST(a_budget_is_had_again_whatever_was_planned_before) {
   const auto out = [&](std::uint64_t count) { get_all(attached, got, got + count), got += count; };
   in(64 + 256 + 512);
   out(64 + 256 + 1);
-  for (int i = 0; i < 5; ++i) (void)attached.flow().tidy();
+  for (int i = 0; i < 5; ++i) (void)attached.flow().reclaim_some();
   in(512);
   REQUIRE(segment.levels().plan(3).word != 0);
   out(put - got);
-  calm_down(attached, segment);
+  shrink_if_idle(attached, segment);
   CHECK(fill(attached) + 256 >= fresh);
 }
 

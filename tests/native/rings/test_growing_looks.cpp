@@ -1,4 +1,4 @@
-// Looks at memory that may be given back: what is announced stays, and every operation ends its look.
+// ReadGuards at memory that may be given back: what is announced stays, and every operation ends its look.
 #include <thread>
 
 #include "growing/lease.hpp"
@@ -11,10 +11,10 @@ constexpr GrowingSizes usual{.first_bytes = 4096, .steps = 6, .slot_bytes = 64, 
 constexpr std::uint64_t through_two = 64 + 256 + 1024 + 100;  // slots that lie in the first four levels
 
 static std::atomic<std::uint64_t>& looking_of(const GrowingSegment& segment, GrowingAttachment& attached) {
-  return segment.lines()[attached.ledger().number()].looking;
+  return segment.lines()[attached.ledger().number()].guarded;
 }
 static void tidy_all(GrowingAttachment& attached) {
-  for (int i = 0; i < 20; ++i) (void)attached.flow().tidy();
+  for (int i = 0; i < 20; ++i) (void)attached.flow().reclaim_some();
 }
 
 // Why looks are announced.
@@ -39,7 +39,7 @@ TEST(a_level_is_not_given_back_while_somebody_looks_at_it) {
   GrowingAttachment quick(segment);
   put_records(quick, through_two);
   get_records(quick, 64 + 10);
-  Look look(segment.lines()[slow.ledger().number()]);
+  ReadGuard look(segment.lines()[slow.ledger().number()]);
   look.announce(stage_of(segment));
   get_records(quick, through_two - 64 - 10);
   tidy_all(quick);
@@ -58,7 +58,7 @@ TEST(a_look_at_the_stage_of_now_holds_nothing_back) {
   put_records(quick, through_two);
   get_records(quick, 64 + 256);
   get_records(quick, 1);  // level 1 is left
-  Look look(segment.lines()[slow.ledger().number()]);
+  ReadGuard look(segment.lines()[slow.ledger().number()]);
   look.announce(stage_of(segment));
   tidy_all(quick);
   CHECK(segment.levels().is_clean(1));
@@ -74,7 +74,7 @@ TEST(who_died_in_a_look_holds_nothing_back) {
     {
       GrowingAttachment victim(segment);
       line = victim.ledger().number();
-      Look(segment.lines()[line]).announce(stage_of(segment));
+      ReadGuard(segment.lines()[line]).announce(stage_of(segment));
       victim.die();
     }
     GrowingAttachment heir(segment);
@@ -110,22 +110,22 @@ TEST(no_operation_leaves_its_look_behind) {
   CHECK(attached.queue().count_items() > 0);
   {
     GrowingLease lease(attached.queue());
-    REQUIRE(lease.join() == Roster::Joined::yes);
-    Adopted items[4];
+    REQUIRE(lease.join() == ParticipantTable::Joined::yes);
+    Redelivered items[4];
     std::uint64_t count = 0;
     std::uint64_t skipped = 0;
     REQUIRE(lease.try_claim(items, 4, count, skipped) == Outcome::done);
     CHECK_EQUAL(count, 4u);
-    CHECK_EQUAL(segment.lines()[lease.line()].looking.load(), 0u);
+    CHECK_EQUAL(segment.lines()[lease.line()].guarded.load(), 0u);
     lease.let_go();  // gives them back
-    const GrowingRecovery::Found found = attached.queue().recover();
-    REQUIRE(found.adoptable);
+    const GrowingRecovery::RecoveryScan found = attached.queue().recover();
+    REQUIRE(found.redeliverable);
     CHECK(looking.load() != 0);
-    REQUIRE(attached.queue().try_adopt(attached.ledger(), found));
+    REQUIRE(attached.queue().try_redeliver(attached.ledger(), found));
     CHECK_EQUAL(looking.load(), 0u);
-    attached.queue().finish_adopted(attached.ledger(), found, record);
+    attached.queue().finish_redelivered(attached.ledger(), found, record);
     CHECK_EQUAL(looking.load(), 0u);
-    REQUIRE(attached.queue().recover().adoptable);
+    REQUIRE(attached.queue().recover().redeliverable);
     (void)attached.queue().make_room(attached.ledger());  // a producer leaves it to a consumer
     CHECK_EQUAL(looking.load(), 0u);
   }
@@ -137,24 +137,24 @@ TEST(no_operation_leaves_its_look_behind) {
 }
 
 // A finalizer may use the queue in the same thread between the two.
-TEST(what_was_found_is_not_adopted_by_a_thread_that_has_looked_elsewhere_since) {
+TEST(what_was_found_is_not_redelivered_by_a_thread_that_has_looked_elsewhere_since) {
   GrowingSegment segment(usual);
   GrowingAttachment attached(segment);
   put_records(attached, 10);
   GrowingLease lease(attached.queue());
-  REQUIRE(lease.join() == Roster::Joined::yes);
-  Adopted items[1];
+  REQUIRE(lease.join() == ParticipantTable::Joined::yes);
+  Redelivered items[1];
   std::uint64_t count = 0;
   std::uint64_t skipped = 0;
   REQUIRE(lease.try_claim(items, 1, count, skipped) == Outcome::done);
   lease.let_go();
-  const GrowingRecovery::Found found = attached.queue().recover();
-  REQUIRE(found.adoptable);
+  const GrowingRecovery::RecoveryScan found = attached.queue().recover();
+  REQUIRE(found.redeliverable);
   get_records(attached, 1);
-  CHECK(!attached.queue().try_adopt(attached.ledger(), found));
-  const GrowingRecovery::Found again = attached.queue().recover();
-  REQUIRE(again.adoptable);
-  CHECK(attached.queue().try_adopt(attached.ledger(), again));
+  CHECK(!attached.queue().try_redeliver(attached.ledger(), found));
+  const GrowingRecovery::RecoveryScan again = attached.queue().recover();
+  REQUIRE(again.redeliverable);
+  CHECK(attached.queue().try_redeliver(attached.ledger(), again));
 }
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

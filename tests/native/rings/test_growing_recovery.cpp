@@ -1,4 +1,4 @@
-// What the dead leave in a growing queue whose rings come and go: nothing is lost, buried twice, or kept for ever.
+// What the dead leave in a growing queue whose rings come and go: nothing is lost, abandoned twice, or kept for ever.
 #include <set>
 
 #include "growing/lease.hpp"
@@ -13,7 +13,7 @@ constexpr GrowingSizes small_records{.varying = false};
 constexpr GrowingSizes large_records{.first_bytes = 8 << 20, .steps = 2, .varying = false, .producers = 2};
 
 static void claim_and_die(GrowingAttachment& attached) {
-  const SharedLedger mine = attached.ledger();
+  const Participant mine = attached.ledger();
   Peeked peeked;
   GrowingRing ring;
   REQUIRE(attached.queue().peek(mine, peeked, ring) == Outcome::done);
@@ -43,10 +43,10 @@ static std::set<std::uint64_t> take_what_is_left(GrowingAttachment& attached) {
       continue;
     }
     ++idle;
-    const GrowingRecovery::Found found = attached.queue().recover();
-    const SharedLedger mine = attached.ledger();
-    if (!found.adoptable || !attached.queue().try_adopt(mine, found)) continue;
-    attached.queue().finish_adopted(mine, found, &number);
+    const GrowingRecovery::RecoveryScan found = attached.queue().recover();
+    const Participant mine = attached.ledger();
+    if (!found.redeliverable || !attached.queue().try_redeliver(mine, found)) continue;
+    attached.queue().finish_redelivered(mine, found, &number);
     attached.queue().after_release(found.ring);
     numbers.insert(number);
   }
@@ -75,7 +75,7 @@ TEST(what_two_owners_of_one_line_held_in_two_levels_comes_again) {
   (void)third.ledger();
   delivered.merge(take_what_is_left(survivor));
   CHECK_EQUAL(delivered.size(), 300u);
-  for (int i = 0; i < 10; ++i) (void)survivor.flow().tidy();
+  for (int i = 0; i < 10; ++i) (void)survivor.flow().reclaim_some();
   for (std::uint32_t i = 0; i < 2; ++i) CHECK(segment.levels().is_clean(i));
 }
 
@@ -96,7 +96,7 @@ TEST(an_item_that_was_popped_is_not_buried_in_a_level_that_is_half_given_back) {
   CHECK(!idle.queue().recover().changed);
   CHECK_EQUAL(segment.control().tombstones.load(), 0u);
   get_records(survivor, 9);
-  for (int i = 0; i < 10; ++i) (void)survivor.flow().tidy();
+  for (int i = 0; i < 10; ++i) (void)survivor.flow().reclaim_some();
   CHECK(segment.levels().is_clean(0));
   for (int i = 0; i < 10'000 && stage_of(segment).written_level() != 0; ++i) {
     put_records(survivor, 1);
@@ -122,20 +122,20 @@ TEST(an_item_that_was_popped_is_not_buried_in_a_level_whose_tidier_died) {
   REQUIRE(survivor.queue().peek(survivor.ledger(), peeked, ring) == Outcome::done);  // leaves level 0
   for (int slot = 0; slot < 8; ++slot) segment.levels()[0].generations[slot].store(0);  // and so far the tidier came
   CHECK(!survivor.queue().recover().changed);
-  for (int i = 0; i < 10; ++i) (void)survivor.flow().tidy();
+  for (int i = 0; i < 10; ++i) (void)survivor.flow().reclaim_some();
   CHECK(segment.levels().is_clean(0));
 }
 
 TEST(a_producer_that_comes_again_is_settled_though_its_level_is_half_given_back) {
   GrowingSegment segment(large_records);
   GrowingAttachment survivor(segment);
-  const SharedLedger mine = survivor.ledger();
+  const Participant mine = survivor.ledger();
   ProducerName name;
   REQUIRE(ProducerName::of("p", 1, name));
   ProducerLine* line = nullptr;
   {
     GrowingAttachment victim(segment);
-    const SharedLedger its = victim.ledger();
+    const Participant its = victim.ledger();
     REQUIRE(victim.queue().producers().take(name, victim.queue().owner_word(its), 1, 1, line) == Producers::Taken::yes);
     REQUIRE(begin(*line, 1, 1) == Begun::yes);
     publish_and_die(victim, OnceLedger(its, line, false));
@@ -160,14 +160,14 @@ TEST(who_comes_late_to_a_shut_queue_opens_no_level_in_which_something_is_held) {
   get_all(survivor, 16, 20);
   put_all(survivor, 20, 80);
   get_all(survivor, 20, 80);
-  calm_down(survivor, segment);
+  shrink_if_idle(survivor, segment);
   REQUIRE(!segment.levels().is_clean(1));
   const Stage seen = survivor.queue().levels().unchecked_stage();
   GrowingAttachment other(segment);
   other.queue().shut_down(false);
   (void)survivor.queue().levels().read_on(seen);  // as a get does that has looked at the stage before
   CHECK(!segment.levels().is_clean(1));
-  CHECK(survivor.queue().recover().adoptable);
+  CHECK(survivor.queue().recover().redeliverable);
 }
 
 }  // namespace queueduct::testing

@@ -9,18 +9,18 @@ namespace queueduct::testing {
 static constexpr std::uint64_t limit = 8;
 
 struct Held {
-  explicit Held(Attachment& attached) : lease(attached.queue()) { REQUIRE(lease.join() == Roster::Joined::yes); }
+  explicit Held(Attachment& attached) : lease(attached.queue()) { REQUIRE(lease.join() == ParticipantTable::Joined::yes); }
   BoundedLease lease;
-  Adopted items[limit];
+  Redelivered items[limit];
   std::uint64_t count = 0;
 
   [[nodiscard]] Outcome claim(std::uint64_t most = limit) {
     std::uint64_t skipped = 0;
     return lease.try_claim(items, most, count, skipped);
   }
-  void adopt(Attachment& attached, std::uint64_t most = limit) {
-    const Recovery::Found found = attached.queue().recovery().run();
-    count = found.adoptable ? lease.try_adopt(found, items, most) : 0;
+  void redeliver(Attachment& attached, std::uint64_t most = limit) {
+    const Recovery::RecoveryScan found = attached.queue().recovery().run();
+    count = found.redeliverable ? lease.try_redeliver(found, items, most) : 0;
   }
 };
 
@@ -39,14 +39,14 @@ TEST(a_lease_holds_whole_items_and_leaves_the_threads_line_alone) {
   CHECK_EQUAL(held.items[1].span.slots, 3u);
   CHECK(is_unreleased(holder.ring(), 0) && is_unreleased(holder.ring(), 1) && !is_unreleased(holder.ring(), 4));
   CHECK(get_bytes(holder) == pattern(2, 10));  // the same thread goes on
-  CHECK(!holder.queue().recovery().run().adoptable);
+  CHECK(!holder.queue().recovery().run().redeliverable);
   held.lease.release(held.items, 2, true);
   CHECK(!is_unreleased(holder.ring(), 0) && !is_unreleased(holder.ring(), 1));
   held.lease.let_go();
   CHECK(put_bytes(holder, pattern(9, 128)) == Outcome::done);
 }
 
-TEST(what_a_lease_leaves_is_adopted_as_a_whole_at_the_same_positions) {
+TEST(what_a_lease_leaves_is_redelivered_as_a_whole_at_the_same_positions) {
   for (std::uint64_t released = 0; released <= 3; ++released) {
     Segment segment({});
     Attachment holder(segment);
@@ -58,18 +58,18 @@ TEST(what_a_lease_leaves_is_adopted_as_a_whole_at_the_same_positions) {
       held.lease.release(held.items, released, released == 3);
     }
     Held again(next);
-    again.adopt(next);
+    again.redeliver(next);
     CHECK_EQUAL(again.count, 3 - released);
     const std::uint64_t positions[] = {0, 1, 4};
     for (std::uint64_t i = 0; i < again.count; ++i) CHECK_EQUAL(again.items[i].span.position, positions[released + i]);
     again.lease.release(again.items, again.count, true);
     again.lease.let_go();
     CHECK(put_bytes(next, pattern(9, 128)) == Outcome::done);
-    CHECK_EQUAL(segment.control().adopted.load(), 3 - released);
+    CHECK_EQUAL(segment.control().redelivered.load(), 3 - released);
   }
 }
 
-TEST(an_adopter_that_dies_with_a_part_leaves_all_of_it_to_the_next) {
+TEST(an_redeliverer_that_dies_with_a_part_leaves_all_of_it_to_the_next) {
   Segment segment({});
   Attachment first(segment);
   Attachment second(segment);
@@ -78,22 +78,22 @@ TEST(an_adopter_that_dies_with_a_part_leaves_all_of_it_to_the_next) {
   Held held(first);
   REQUIRE(held.claim() == Outcome::done);
   first.die();
-  Held adopted(second);
-  adopted.adopt(second, 2);
-  CHECK_EQUAL(adopted.count, 2u);
+  Held redelivered(second);
+  redelivered.redeliver(second, 2);
+  CHECK_EQUAL(redelivered.count, 2u);
   Held none(third);
-  none.adopt(third);
+  none.redeliver(third);
   CHECK_EQUAL(none.count, 1u);  // the one that nobody has
   none.lease.release(none.items, 1, true);
   second.die();
   Held rest(third);
-  rest.adopt(third);
+  rest.redeliver(third);
   CHECK_EQUAL(rest.count, 2u);
   rest.lease.release(rest.items, 2, true);
-  CHECK_EQUAL(segment.control().adopted.load(), 5u);
+  CHECK_EQUAL(segment.control().redelivered.load(), 5u);
 }
 
-TEST(what_is_named_and_was_adopted_by_another_is_not_taken_from_it) {
+TEST(what_is_named_and_was_redelivered_by_another_is_not_taken_from_it) {
   Segment segment({.varying = false});
   Attachment first(segment);
   Attachment second(segment);
@@ -103,14 +103,14 @@ TEST(what_is_named_and_was_adopted_by_another_is_not_taken_from_it) {
   REQUIRE(held.claim() == Outcome::done);
   first.die();
   Held late(third);
-  const Recovery::Found found = third.queue().recovery().run();
-  REQUIRE(found.adoptable);
+  const Recovery::RecoveryScan found = third.queue().recovery().run();
+  REQUIRE(found.redeliverable);
   Held early(second);
-  early.adopt(second, 1);
+  early.redeliver(second, 1);
   REQUIRE(early.count == 1);
-  late.count = late.lease.try_adopt(found, late.items, limit);
+  late.count = late.lease.try_redeliver(found, late.items, limit);
   CHECK_EQUAL(late.count, 0u);  // the first of them is a living one's now
-  late.adopt(third);
+  late.redeliver(third);
   CHECK_EQUAL(late.count, 2u);
   CHECK_EQUAL(late.items[0].span.position, 1u);
 }
@@ -120,7 +120,7 @@ TEST(a_get_that_converts_has_its_threads_line_apart_and_gives_it_back) {
   Attachment holder(segment);
   put_three(holder);
   BoundedLease lease(holder.queue());
-  Adopted items[limit];
+  Redelivered items[limit];
   std::uint64_t count = 0;
   std::uint64_t skipped = 0;
   const std::uint32_t line = holder.ledger().number();
@@ -132,10 +132,10 @@ TEST(a_get_that_converts_has_its_threads_line_apart_and_gives_it_back) {
   CHECK_EQUAL(holder.queue().recovery().count_left(), 0u);
   CHECK(get_bytes(holder) == pattern(2, 10));  // the same thread, by another line
   CHECK(holder.ledger().number() != line);
-  CHECK(!holder.queue().recovery().run().adoptable);
+  CHECK(!holder.queue().recovery().run().redeliverable);
   lease.finish(items, count);
   CHECK(!lease.is_ours());
-  CHECK(!holder.queue().roster().is_alive(line));  // it has the other one by now
+  CHECK(!holder.queue().participant_table().is_alive(line));  // it has the other one by now
   CHECK(!is_unreleased(holder.ring(), 0));
 
   REQUIRE(put_bytes(holder, pattern(3, 10)) == Outcome::done);
@@ -154,7 +154,7 @@ TEST(what_a_get_could_not_convert_is_counted_and_comes_again) {
   put_three(holder);
   {
     BoundedLease lease(holder.queue());
-    Adopted items[limit];
+    Redelivered items[limit];
     std::uint64_t count = 0;
     std::uint64_t skipped = 0;
     lease.borrow(holder.ledger());
@@ -166,7 +166,7 @@ TEST(what_a_get_could_not_convert_is_counted_and_comes_again) {
   (void)holder.ledger();  // the line has a new owner, and a bequest
   CHECK_EQUAL(other.queue().recovery().count_left(), 2u);
   Held again(other);
-  again.adopt(other);
+  again.redeliver(other);
   CHECK_EQUAL(again.count, 2u);
   CHECK_EQUAL(other.queue().recovery().count_left(), 0u);
   again.lease.release(again.items, 2, true);
@@ -185,17 +185,17 @@ TEST(what_is_out_is_counted_once_from_the_claim_to_the_release_whoever_has_it) {
   CHECK_EQUAL(third.queue().count_leased(), 2u);  // one of them has three slots
   first.die();
   CHECK_EQUAL(third.queue().count_leased(), 2u);
-  Held adopted(second);
-  adopted.adopt(second);
-  REQUIRE(adopted.count == 2);
+  Held redelivered(second);
+  redelivered.redeliver(second);
+  REQUIRE(redelivered.count == 2);
   CHECK_EQUAL(third.queue().count_leased(), 2u);  // named by the dead line and by the living one
-  adopted.lease.release(adopted.items, 1, false);
+  redelivered.lease.release(redelivered.items, 1, false);
   CHECK_EQUAL(third.queue().count_leased(), 1u);
-  adopted.lease.let_go();
+  redelivered.lease.let_go();
   CHECK_EQUAL(third.queue().count_leased(), 1u);
   Held last(third);  // on a line of the gone: what that one had is inherited
   CHECK_EQUAL(third.queue().count_leased(), 1u);
-  last.adopt(third);
+  last.redeliver(third);
   REQUIRE(last.count == 1);
   CHECK_EQUAL(first.queue().count_leased(), 1u);
   last.lease.release(last.items, 1, true);

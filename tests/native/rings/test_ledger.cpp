@@ -1,4 +1,4 @@
-// Who claims what, and who is dead: the ledger's words, the roster's lines and the kernel's locks.
+// Who claims what, and who is dead: the ledger's words, the participant table's lines and the kernel's locks.
 #include <sys/wait.h>
 
 #include <memory>
@@ -92,13 +92,13 @@ TEST(a_process_without_its_descriptor_keeps_its_lines_and_gets_no_more) {
   const int number = attached.lock_fd();
   close(number);
   CHECK_EQUAL(dup2(segment.fd(), number), number);  // the same file, and none of ours
-  CHECK(observer.queue().roster().is_alive(line));
-  CHECK(attached.queue().roster().is_lost());
-  SharedLedger apart;
-  CHECK(attached.queue().join_apart(apart) == Roster::Joined::lost);
-  CHECK(attached.queue().roster().is_alive(line + 1));  // it cannot say, and says so to be safe
+  CHECK(observer.queue().participant_table().is_alive(line));
+  CHECK(attached.queue().participant_table().is_lost());
+  Participant apart;
+  CHECK(attached.queue().join_apart(apart) == ParticipantTable::Joined::lost);
+  CHECK(attached.queue().participant_table().is_alive(line + 1));  // it cannot say, and says so to be safe
   attached.die();
-  CHECK(!observer.queue().roster().is_alive(line));
+  CHECK(!observer.queue().participant_table().is_alive(line));
   CHECK(fcntl(number, F_GETFD) >= 0);  // a stranger's is not closed
   close(number);
 }
@@ -109,10 +109,10 @@ TEST(a_line_is_alive_to_everybody_until_its_owner_is_gone) {
   Attachment two(segment);
   const std::uint32_t line = two.ledger().number();
   (void)one.ledger();
-  CHECK(one.queue().roster().is_alive(line));
-  CHECK(two.queue().roster().is_alive(line));
+  CHECK(one.queue().participant_table().is_alive(line));
+  CHECK(two.queue().participant_table().is_alive(line));
   two.die();
-  CHECK(!one.queue().roster().is_alive(line));
+  CHECK(!one.queue().participant_table().is_alive(line));
   CHECK_EQUAL(one.queue().count_alive(), 1u);
 }
 
@@ -130,11 +130,11 @@ TEST(a_killed_process_is_dead_at_once_even_as_a_zombie) {
   }
   std::uint32_t line = 0;
   REQUIRE(read(ready[0], &line, sizeof line) == sizeof line);
-  CHECK(parent.queue().roster().is_alive(line));
+  CHECK(parent.queue().participant_table().is_alive(line));
   kill(child, SIGKILL);
   siginfo_t info{};
   REQUIRE(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);  // dead, not reaped
-  CHECK(!parent.queue().roster().is_alive(line));
+  CHECK(!parent.queue().participant_table().is_alive(line));
   waitpid(child, nullptr, 0);
   close(ready[0]);
   close(ready[1]);
@@ -147,17 +147,17 @@ TEST(a_forked_child_starts_without_lines_and_its_end_leaves_its_parents_alive) {
   const std::uint32_t line = parent.ledger().number();
   const pid_t child = fork();
   if (child == 0) {
-    SharedLedger ledger;
-    if (parent.queue().find_ledger(ledger)) _exit(1);
+    Participant ledger;
+    if (parent.queue().find_participant(ledger)) _exit(1);
     if (parent.ledger().number() == line) _exit(2);  // joined anew, next to the parent's
-    if (!parent.queue().roster().is_alive(line)) _exit(3);
+    if (!parent.queue().participant_table().is_alive(line)) _exit(3);
     if (put_number(parent, 7) != Outcome::done) _exit(4);
     _exit(0);
   }
   int status = 0;
   waitpid(child, &status, 0);
   CHECK_EQUAL(status, 0);
-  CHECK(observer.queue().roster().is_alive(line));
+  CHECK(observer.queue().participant_table().is_alive(line));
   std::uint64_t number = 0;
   CHECK_EQUAL(get_number(parent, number), Outcome::done);
   CHECK_EQUAL(number, 7u);
@@ -184,12 +184,12 @@ TEST(a_full_table_of_the_living_is_refused) {
   Attachment three(segment);
   (void)one.ledger();
   (void)two.ledger();
-  CHECK_EQUAL(three.queue().join(), Roster::Joined::table_full);
+  CHECK_EQUAL(three.queue().join(), ParticipantTable::Joined::table_full);
   one.die();
-  CHECK_EQUAL(three.queue().join(), Roster::Joined::yes);
+  CHECK_EQUAL(three.queue().join(), ParticipantTable::Joined::yes);
 }
 
-// The dead may have filled the whole table, each with a claim, and nobody else is attached to bury it.
+// The dead may have filled the whole table, each with a claim, and nobody else is attached to abandon it.
 TEST(a_table_full_of_the_dead_with_claimed_slots_does_not_keep_a_newcomer_out) {
   for (const std::uint32_t participants : {1u, 2u}) {
     Segment segment({.participants = participants});
@@ -200,7 +200,7 @@ TEST(a_table_full_of_the_dead_with_claimed_slots_does_not_keep_a_newcomer_out) {
       doomed.die();
     }
     Attachment newcomer(segment);
-    REQUIRE(newcomer.queue().join() == Roster::Joined::yes);
+    REQUIRE(newcomer.queue().join() == ParticipantTable::Joined::yes);
     CHECK_EQUAL(put_number(newcomer, 1), Outcome::done);
   }
 }
@@ -214,11 +214,11 @@ static void put_take_and_die(const Segment& segment, std::uint64_t number) {
   doomed.die();
 }
 
-static std::uint64_t adopt_number(Attachment& attached) {
-  const Recovery::Found found = attached.queue().recovery().run();
-  REQUIRE(found.adoptable && attached.queue().recovery().try_adopt(attached.ledger(), found));
+static std::uint64_t redeliver_number(Attachment& attached) {
+  const Recovery::RecoveryScan found = attached.queue().recovery().run();
+  REQUIRE(found.redeliverable && attached.queue().recovery().try_redeliver(attached.ledger(), found));
   const std::uint64_t number = read_claimed(attached, found.peeked);
-  Recovery::release_adopted(found.ring, attached.ledger(), found.peeked.span);
+  Recovery::release_redelivered(found.ring, attached.ledger(), found.peeked.span);
   return number;
 }
 
@@ -228,13 +228,13 @@ TEST(a_table_full_of_the_dead_with_taken_items_does_not_keep_a_newcomer_out) {
     Segment segment({.participants = participants});
     for (std::uint64_t i = 0; i < 5; ++i) put_take_and_die(segment, 40 + i);
     Attachment newcomer(segment);
-    REQUIRE(newcomer.queue().join() == Roster::Joined::yes);
+    REQUIRE(newcomer.queue().join() == ParticipantTable::Joined::yes);
     CHECK_EQUAL(put_number(newcomer, 1), Outcome::done);
     for (std::uint64_t sum = 0, i = 0; i < 5; ++i) {
-      sum += adopt_number(newcomer);
+      sum += redeliver_number(newcomer);
       if (i == 4) CHECK_EQUAL(sum, 40u + 41 + 42 + 43 + 44);
     }
-    CHECK(!newcomer.queue().recovery().run().adoptable);
+    CHECK(!newcomer.queue().recovery().run().redeliverable);
     for (std::uint32_t line = 0; line < participants; ++line) CHECK_EQUAL(segment.lines()[line].inherited.load(), 0u);
   }
 }
@@ -251,7 +251,7 @@ TEST(a_consumer_that_died_with_an_item_can_be_replaced_while_the_producer_holds_
     REQUIRE(claim_pop(doomed.ring(), doomed.ledger(), peeked.span));
     doomed.die();
     Attachment consumer(segment);
-    CHECK_EQUAL(adopt_number(consumer), i);
+    CHECK_EQUAL(redeliver_number(consumer), i);
   }
 }
 
@@ -262,12 +262,12 @@ TEST(a_newcomer_is_not_kept_out_by_somebody_who_only_looks_at_the_dead) {
   (void)observer.ledger();
   std::atomic<bool> over{false};
   std::thread looking([&] {
-    while (!over.load()) observer.queue().roster().tidy(1, [](std::uint32_t) { return true; });
+    while (!over.load()) observer.queue().participant_table().reclaim_some(1, [](std::uint32_t) { return true; });
   });
   int refused = 0;
   for (int i = 0; i < 300; ++i) {
     Attachment newcomer(segment);
-    refused += newcomer.queue().join() != Roster::Joined::yes;
+    refused += newcomer.queue().join() != ParticipantTable::Joined::yes;
   }
   over.store(true);
   looking.join();

@@ -16,12 +16,12 @@ static const Shape shape{.producers = 2};
 struct Putter {
   explicit Putter(const Segment& segment, std::string producer = "p") : attached(segment), producer_(std::move(producer)) {}
 
-  [[nodiscard]] SharedQueue& queue() noexcept { return attached.queue(); }
+  [[nodiscard]] BoundedQueueHandle& queue() noexcept { return attached.queue(); }
 
   [[nodiscard]] Producers::Taken take(std::uint64_t sequence, std::uint64_t total) {
     ProducerName name;
     REQUIRE(ProducerName::of(producer_.data(), producer_.size(), name));
-    const std::uint64_t me = owner::word_of(queue().roster(), attached.ledger().number());
+    const std::uint64_t me = owner::word_of(queue().participant_table(), attached.ledger().number());
     return queue().producers().take(name, me, sequence, total, line);
   }
 
@@ -308,7 +308,7 @@ TEST(nonsense_in_a_producers_line_is_corrupt_and_not_waited_for) {
   };
   segment.control().push_position.store(3);
   segment.control().pop_position.store(1);
-  CHECK_EQUAL(settled(0, {1, 1}, claimed), Outcome::corrupt);  // popped, and neither published nor buried
+  CHECK_EQUAL(settled(0, {1, 1}, claimed), Outcome::corrupt);  // popped, and neither published nor abandoned
   CHECK_EQUAL(settled(2, {2, 2}, claimed), Outcome::corrupt);  // beyond what was ever claimed
   CHECK_EQUAL(settled(~std::uint64_t{0}, {2, 2}, claimed), Outcome::corrupt);
   CHECK_EQUAL(settled(1, {2, 2}, claimed), Outcome::corrupt);  // free, and nobody says that he claimed it

@@ -4,12 +4,12 @@
 
 namespace queueduct::testing {
 
-// What a consumer does that cannot go on: its item by adoption, if a dead consumer had one.
-[[nodiscard]] static std::optional<Bytes> adopt_bytes(Attachment& attached) {
-  const Recovery::Found found = attached.queue().recovery().run();
-  if (!found.adoptable || !attached.queue().recovery().try_adopt(attached.ledger(), found)) return std::nullopt;
+// What a consumer does that cannot go on: its item by redelivery, if a dead consumer had one.
+[[nodiscard]] static std::optional<Bytes> redeliver_bytes(Attachment& attached) {
+  const Recovery::RecoveryScan found = attached.queue().recovery().run();
+  if (!found.redeliverable || !attached.queue().recovery().try_redeliver(attached.ledger(), found)) return std::nullopt;
   Bytes bytes(found.peeked.bytes);
-  attached.queue().finish_adopted(attached.ledger(), found.peeked, bytes.data());
+  attached.queue().finish_redelivered(attached.ledger(), found.peeked, bytes.data());
   return bytes;
 }
 
@@ -34,8 +34,8 @@ TEST(what_a_dead_producer_claimed_is_buried_slot_by_slot) {
   publish(doomed.ring(), {8, 1});  // the last of three; the head comes last
   REQUIRE(put_number(survivor, 5) == Outcome::done);
   doomed.die();
-  const Recovery::Found found = survivor.queue().recovery().run();
-  CHECK(found.changed && !found.adoptable && !found.unclaimed);
+  const Recovery::RecoveryScan found = survivor.queue().recovery().run();
+  CHECK(found.changed && !found.redeliverable && !found.unclaimed);
   CHECK_EQUAL(survivor.ring().generation_of(6).load(), generation::tombstone(6));
   CHECK_EQUAL(survivor.ring().generation_of(7).load(), generation::tombstone(7));
   CHECK_EQUAL(segment.control().tombstones.load(), 2u);
@@ -51,10 +51,10 @@ TEST(what_a_living_producer_claimed_is_left_alone) {
   Attachment survivor(segment);
   Span span;
   REQUIRE(claim_one(slow, span) == Outcome::done);
-  SharedLedger(segment.lines() + doomed.ledger().number(), doomed.ledger().number()).declare(Side::push, 0, 1);
+  Participant(segment.lines() + doomed.ledger().number(), doomed.ledger().number()).declare(Side::push, 0, 1);
   doomed.die();  // it had declared the same slot, and lost
-  const Recovery::Found found = survivor.queue().recovery().run();
-  CHECK(!found.changed && !found.adoptable && !found.unclaimed);
+  const Recovery::RecoveryScan found = survivor.queue().recovery().run();
+  CHECK(!found.changed && !found.redeliverable && !found.unclaimed);
   CHECK_EQUAL(survivor.ring().generation_of(0).load(), generation::free(0));
   slow.die();
   CHECK(survivor.queue().recovery().run().changed);
@@ -70,8 +70,8 @@ static constexpr Span named_by_the_living[] = {{0, 1}, {1023, 2}, {3000, 1500}, 
 }
 static void name_them(Attachment& living, Side side) {
   for (const Span part : named_by_the_living) {
-    SharedLedger line;
-    REQUIRE(living.queue().join_apart(line) == Roster::Joined::yes);
+    Participant line;
+    REQUIRE(living.queue().join_apart(line) == ParticipantTable::Joined::yes);
     line.declare(side, part.position, part.slots);
   }
 }
@@ -90,7 +90,7 @@ TEST(a_long_claim_of_a_dead_producer_is_buried_without_what_the_living_name) {
     CHECK_EQUAL(survivor.ring().generation_of(p).load(), is_named_by_the_living(p) ? p : generation::tombstone(p));
 }
 
-TEST(long_items_of_a_dead_consumer_are_adopted_without_what_the_living_name) {
+TEST(long_items_of_a_dead_consumer_are_redelivered_without_what_the_living_name) {
   Segment segment({.capacity = 8192});
   Attachment doomed(segment);
   Attachment living(segment);
@@ -99,9 +99,9 @@ TEST(long_items_of_a_dead_consumer_are_adopted_without_what_the_living_name) {
   REQUIRE(claim_pop(doomed.ring(), doomed.ledger(), {0, 8192}));
   name_them(living, Side::pop);
   doomed.die();
-  std::uint64_t adopted = 0;
-  while (adopt_bytes(survivor).has_value()) ++adopted;
-  CHECK_EQUAL(adopted, 8192u - 1 - 2 - 1500 - 1);
+  std::uint64_t redelivered = 0;
+  while (redeliver_bytes(survivor).has_value()) ++redelivered;
+  CHECK_EQUAL(redelivered, 8192u - 1 - 2 - 1500 - 1);
   for (const Span part : named_by_the_living)
     CHECK_EQUAL(survivor.ring().generation_of(part.position).load(), generation::published(part.position));
 }
@@ -114,9 +114,9 @@ TEST(what_a_dead_consumer_took_is_delivered_by_another) {
   REQUIRE(put_bytes(survivor, in) == Outcome::done);
   take_and_die(doomed, 1, 0);
   CHECK(!get_bytes(survivor).has_value());
-  CHECK(adopt_bytes(survivor) == in);
-  CHECK_EQUAL(segment.control().adopted.load(), 1u);
-  CHECK(!adopt_bytes(survivor).has_value());
+  CHECK(redeliver_bytes(survivor) == in);
+  CHECK_EQUAL(segment.control().redelivered.load(), 1u);
+  CHECK(!redeliver_bytes(survivor).has_value());
   CHECK(put_bytes(survivor, pattern(2, 128)) == Outcome::done);  // all eight slots are free again
 }
 
@@ -131,16 +131,16 @@ TEST(of_a_batch_only_what_was_not_released_is_delivered_again) {
     const Bytes last = pattern(3, 3);
     for (const Bytes& item : {one, three, last}) REQUIRE(put_bytes(survivor, item) == Outcome::done);
     take_and_die(doomed, 3, released);
-    if (released < 1) CHECK(adopt_bytes(survivor) == one);
-    if (released < 2) CHECK(adopt_bytes(survivor) == three);
-    if (released < 5) CHECK(adopt_bytes(survivor) == last);
-    CHECK(!adopt_bytes(survivor).has_value());
+    if (released < 1) CHECK(redeliver_bytes(survivor) == one);
+    if (released < 2) CHECK(redeliver_bytes(survivor) == three);
+    if (released < 5) CHECK(redeliver_bytes(survivor) == last);
+    CHECK(!redeliver_bytes(survivor).has_value());
     CHECK_EQUAL(put_bytes(survivor, pattern(2, 128)), Outcome::done);
-    CHECK_EQUAL(segment.control().adopted.load(), (released < 1) + (released < 2) + (released < 5) + 0u);
+    CHECK_EQUAL(segment.control().redelivered.load(), (released < 1) + (released < 2) + (released < 5) + 0u);
   }
 }
 
-// A dead consumer may have taken thousands: who adopts them must not wait a while before each.
+// A dead consumer may have taken thousands: who redelivers them must not wait a while before each.
 TEST(a_recovery_that_found_something_is_due_again_at_once) {
   Segment segment({});
   Attachment doomed(segment);
@@ -149,14 +149,14 @@ TEST(a_recovery_that_found_something_is_due_again_at_once) {
   take_and_die(doomed, 4, 0);
   for (std::uint64_t i = 0; i < 4; ++i) {
     CHECK(survivor.queue().recovery_is_due(Outcome::empty));
-    CHECK(adopt_bytes(survivor).has_value());
+    CHECK(redeliver_bytes(survivor).has_value());
   }
   CHECK(survivor.queue().recovery_is_due(Outcome::empty));
-  CHECK(!adopt_bytes(survivor).has_value());
+  CHECK(!redeliver_bytes(survivor).has_value());
   CHECK(!survivor.queue().recovery_is_due(Outcome::empty));  // now there is time
 }
 
-TEST(a_dead_adopters_item_is_adopted_again) {
+TEST(a_dead_redeliverers_item_is_redelivered_again) {
   Segment segment({});
   Attachment first(segment);
   Attachment second(segment);
@@ -164,11 +164,11 @@ TEST(a_dead_adopters_item_is_adopted_again) {
   const Bytes in = pattern(1, 40);
   REQUIRE(put_bytes(third, in) == Outcome::done);
   take_and_die(first, 1, 0);
-  const Recovery::Found found = second.queue().recovery().run();
-  REQUIRE(found.adoptable && second.queue().recovery().try_adopt(second.ledger(), found));
-  CHECK(!third.queue().recovery().run().adoptable);  // the adopter lives
+  const Recovery::RecoveryScan found = second.queue().recovery().run();
+  REQUIRE(found.redeliverable && second.queue().recovery().try_redeliver(second.ledger(), found));
+  CHECK(!third.queue().recovery().run().redeliverable);  // the redeliverer lives
   second.die();
-  CHECK(adopt_bytes(third) == in);
+  CHECK(redeliver_bytes(third) == in);
 }
 
 TEST(two_who_found_the_same_item_deliver_it_once) {
@@ -178,13 +178,13 @@ TEST(two_who_found_the_same_item_deliver_it_once) {
   Attachment two(segment);
   REQUIRE(put_number(one, 9) == Outcome::done);
   take_and_die(doomed, 1, 0);
-  const Recovery::Found found = one.queue().recovery().run();
-  const Recovery::Found same = two.queue().recovery().run();
-  REQUIRE(found.adoptable && same.adoptable);
-  CHECK(one.queue().recovery().try_adopt(one.ledger(), found));
-  CHECK(!two.queue().recovery().try_adopt(two.ledger(), same));
+  const Recovery::RecoveryScan found = one.queue().recovery().run();
+  const Recovery::RecoveryScan same = two.queue().recovery().run();
+  REQUIRE(found.redeliverable && same.redeliverable);
+  CHECK(one.queue().recovery().try_redeliver(one.ledger(), found));
+  CHECK(!two.queue().recovery().try_redeliver(two.ledger(), same));
   give_back(one.ring(), one.ledger(), found.peeked.span);
-  CHECK(!two.queue().recovery().try_adopt(two.ledger(), same));
+  CHECK(!two.queue().recovery().try_redeliver(two.ledger(), same));
 }
 
 TEST(a_dead_consumer_that_was_skipping_a_tombstone_leaves_a_free_slot) {
@@ -233,8 +233,8 @@ TEST(nonsense_in_a_dead_line_harms_nobody) {
     for (const std::uint64_t position : {std::uint64_t{0}, std::uint64_t{4}, Intent::position_mask}) {
       for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{9}, Intent::count_limit}) {
         segment.lines()[line].intent.store(Intent{side, position, count}.packed());
-        const Recovery::Found found = survivor.queue().recovery().run();
-        CHECK(!found.changed && !found.adoptable && !found.unclaimed);
+        const Recovery::RecoveryScan found = survivor.queue().recovery().run();
+        CHECK(!found.changed && !found.redeliverable && !found.unclaimed);
         Attachment newcomer(segment);
         CHECK_EQUAL(newcomer.ledger().number(), line);
       }
@@ -256,7 +256,7 @@ TEST(a_recovery_works_beyond_40_bits_of_positions) {
     REQUIRE(claim_slots(doomed, 2, span) == Outcome::done);
     doomed.die();
     take_and_die(second, 1, 0);
-    CHECK(adopt_bytes(survivor).has_value());
+    CHECK(redeliver_bytes(survivor).has_value());
     Peeked peeked;
     (void)survivor.queue().recovery().run();
     CHECK_EQUAL(peek(survivor.ring(), survivor.ledger(), peeked), Outcome::empty);

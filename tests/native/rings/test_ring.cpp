@@ -127,7 +127,7 @@ TEST(the_smallest_ring_has_two_slots_and_keeps_order) {
 TEST(a_ring_that_was_shut_down_takes_nothing_and_gives_what_it_has) {
   Segment segment({});
   Attachment attached(segment);
-  SharedQueue& queue = attached.queue();
+  BoundedQueueHandle& queue = attached.queue();
   std::uint64_t number = 0;
   REQUIRE(put_number(attached, 7) == Outcome::done);
   shut_down(queue.ring(), queue.items(), queue.room(), false);
@@ -145,7 +145,7 @@ TEST(a_ring_that_was_shut_down_takes_nothing_and_gives_what_it_has) {
 TEST(an_immediate_shutdown_ends_gets_at_once) {
   Segment segment({});
   Attachment attached(segment);
-  SharedQueue& queue = attached.queue();
+  BoundedQueueHandle& queue = attached.queue();
   std::uint64_t number = 0;
   REQUIRE(put_number(attached, 7) == Outcome::done);
   Peeked peeked;
@@ -162,7 +162,7 @@ TEST(an_immediate_shutdown_ends_gets_at_once) {
 TEST(a_push_claimed_before_the_shutdown_is_still_delivered_after_it) {
   Segment segment({});
   Attachment attached(segment);
-  SharedQueue& queue = attached.queue();
+  BoundedQueueHandle& queue = attached.queue();
   Span span;
   REQUIRE(claim_one(attached, span) == Outcome::done);
   shut_down(queue.ring(), queue.items(), queue.room(), false);
@@ -189,7 +189,7 @@ TEST(words_that_contradict_each_other_are_corrupt_and_nothing_hangs) {
   CHECK_EQUAL(outcome_of(set(3, 12345), true), Outcome::corrupt);
   CHECK_EQUAL(outcome_of(set(3, 4), true), Outcome::corrupt);
   CHECK_EQUAL(outcome_of(set(0, 12345), false), Outcome::corrupt);
-  CHECK_EQUAL(outcome_of(set(0, generation::adopted(0, 3)), false), Outcome::corrupt);
+  CHECK_EQUAL(outcome_of(set(0, generation::redelivered(0, 3)), false), Outcome::corrupt);
   CHECK_EQUAL(outcome_of(set(0, ~std::uint64_t{0}), false), Outcome::corrupt);
   CHECK_EQUAL(outcome_of([](const Ring& r) { r.push_position->store(100); }, false), Outcome::done);
   CHECK_EQUAL(outcome_of([](const Ring& r) { r.pop_position->store(100); }, false), Outcome::corrupt);

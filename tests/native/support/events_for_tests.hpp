@@ -91,17 +91,17 @@ class EventsReader {
   [[nodiscard]] std::uint64_t place() noexcept { return line().place.load(); }
 
   // One session, at most `limit` items of it; why it ended.
-  Found read(Numbers& numbers, std::uint64_t limit = ~std::uint64_t{0}) {
+  ReadResult read(Numbers& numbers, std::uint64_t limit = ~std::uint64_t{0}) {
     const EventsMap& map = attached_.map();
     std::uint64_t end = 0;
-    Found found = begin_session(map, line(), cursor_, end);
-    while (found == Found::items && cursor_.position < end && limit > 0) {
+    ReadResult found = begin_session(map, line(), cursor_, end);
+    while (found == ReadResult::items && cursor_.position < end && limit > 0) {
       Run run;
       Numbers copied;
       found = next_run(map, line(), follows_, cursor_, end, limit, run);
-      if (found != Found::items) return found;
+      if (found != ReadResult::items) return found;
       read_run(map, run, copied);
-      if (!still_holds(map, line())) return Found::lost;
+      if (!still_holds(map, line())) return ReadResult::lost;
       numbers.insert(numbers.end(), copied.begin(), copied.end());
       cursor_.position += run.items;
       limit -= run.items;

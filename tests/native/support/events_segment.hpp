@@ -123,8 +123,8 @@ class EventsAttachment {
         producers_(segment.offsets().producers == 0
                        ? nullptr
                        : reinterpret_cast<ProducersHead*>(mapping_.base() + segment.offsets().producers),
-                   segment.settings().producers, queue_.roster()) {}
-  ~EventsAttachment() { queue_.roster().leave(); }
+                   segment.settings().producers, queue_.participant_table()) {}
+  ~EventsAttachment() { queue_.participant_table().leave(); }
   EventsAttachment(const EventsAttachment&) = delete;
   EventsAttachment& operator=(const EventsAttachment&) = delete;
 
@@ -138,14 +138,14 @@ class EventsAttachment {
     std::uint32_t line = 0;
     while (!queue_.find_line(line)) {
       // who joins at the same moment may be in our way on every line that is free
-      if (queue_.join() == Roster::Joined::table_full && queue_.roster().is_full_of_the_living())
+      if (queue_.join() == ParticipantTable::Joined::table_full && queue_.participant_table().is_full_of_the_living())
         throw std::runtime_error("cannot join: the participant table is full");
     }
     return line;
   }
 
   // To others this looks like a process that was killed: the kernel has dropped its locks.
-  void die() noexcept { queue_.roster().leave(); }
+  void die() noexcept { queue_.participant_table().leave(); }
 
  private:
   static EventsOffsets offsets_to_use(const EventsSegment& segment) noexcept {

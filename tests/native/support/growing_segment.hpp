@@ -93,30 +93,30 @@ class GrowingAttachment {
         queue_(mapping_.base(), segment.offsets(), segment.sizes().first_bytes, segment.sizes().steps,
                segment.sizes().slot_bytes, segment.sizes().varying, segment.sizes().max_bytes, segment.sizes().participants,
                segment.sizes().producers, open_again(segment.fd()), Identity{}, last_.data()) {}
-  ~GrowingAttachment() { queue_.roster().leave(); }
+  ~GrowingAttachment() { queue_.participant_table().leave(); }
   GrowingAttachment(const GrowingAttachment&) = delete;
   GrowingAttachment& operator=(const GrowingAttachment&) = delete;
 
   [[nodiscard]] GrowingQueue& queue() noexcept { return queue_; }
   [[nodiscard]] GrowingFlow<GrowingKeeper>& flow() noexcept { return queue_.flow(); }
 
-  [[nodiscard]] SharedLedger ledger() {
-    SharedLedger ledger;
-    if (queue_.find_ledger(ledger)) return ledger;
-    if (queue_.join() != Roster::Joined::yes || !queue_.find_ledger(ledger))
+  [[nodiscard]] Participant ledger() {
+    Participant ledger;
+    if (queue_.find_participant(ledger)) return ledger;
+    if (queue_.join() != ParticipantTable::Joined::yes || !queue_.find_participant(ledger))
       throw std::runtime_error("cannot join: the participant table is full");
     return ledger;
   }
 
   // One item of `bytes` bytes.
   [[nodiscard]] Outcome put(const void* data, std::uint64_t bytes) {
-    const SharedLedger mine = ledger();
+    const Participant mine = ledger();
     return queue_.try_put_bytes(mine, data, bytes);
   }
   [[nodiscard]] Outcome put_number(std::uint64_t number) { return put(&number, sizeof number); }
 
   [[nodiscard]] Outcome get(void* to, std::uint64_t room, std::uint64_t& bytes) {
-    const SharedLedger mine = ledger();
+    const Participant mine = ledger();
     for (;;) {
       Peeked peeked;
       GrowingRing ring;
@@ -136,7 +136,7 @@ class GrowingAttachment {
   }
 
   // To others this looks like a process that was killed: the kernel has dropped its locks.
-  void die() noexcept { queue_.roster().leave(); }
+  void die() noexcept { queue_.participant_table().leave(); }
 
  private:
   OwnMapping mapping_;

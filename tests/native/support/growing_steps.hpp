@@ -9,7 +9,7 @@
 
 namespace queueduct::testing {
 
-[[nodiscard]] inline Stage stage_of(const GrowingSegment& segment) { return Stage{segment.control().stage.load()}; }
+[[nodiscard]] inline Stage stage_of(const GrowingSegment& segment) { return LevelRange{segment.control().stage.load()}; }
 
 inline void put_all(GrowingAttachment& attached, std::uint64_t first, std::uint64_t last) {
   for (std::uint64_t i = first; i < last; ++i) REQUIRE(attached.put_number(i) == Outcome::done);
@@ -37,7 +37,7 @@ inline void get_all(GrowingAttachment& attached, std::uint64_t first, std::uint6
 }
 
 // One in, one out, until it is back at its first level, and all that can be given back is.
-inline void calm_down(GrowingAttachment& attached, const GrowingSegment& segment) {
+inline void shrink_if_idle(GrowingAttachment& attached, const GrowingSegment& segment) {
   std::uint64_t number = 0;
   const auto pass = [&] {
     REQUIRE(attached.put_number(0) == Outcome::done);
@@ -60,7 +60,7 @@ inline void get_records(GrowingAttachment& attached, std::uint64_t count) {
   for (std::uint64_t done = 0; done < count;) {
     Peeked peeked;
     GrowingRing ring;
-    const SharedLedger mine = attached.ledger();
+    const Participant mine = attached.ledger();
     REQUIRE(attached.queue().peek(mine, peeked, ring) == Outcome::done);
     attached.queue().widen_records(mine, ring, std::min<std::uint64_t>(4096, count - done), peeked);
     if (!claim_pop(ring, mine, peeked.span)) continue;

@@ -33,7 +33,7 @@ class OverwritingSegment {
   OverwritingSegment(const OverwritingSegment&) = delete;
   OverwritingSegment& operator=(const OverwritingSegment&) = delete;
 
-  void reset(Places places) noexcept {
+  void reset(RingState places) noexcept {
     std::memset(base_, 0, at_.total);
     std::memcpy(base_, published_magic, 8);
     write(8, static_cast<std::uint32_t>(shape_.capacity));
@@ -87,7 +87,7 @@ class OverwritingAttachment {
   [[nodiscard]] std::uint32_t line() {
     std::uint32_t line;
     if (queue_.find_line(line)) return line;
-    if (queue_.join() != Roster::Joined::yes || !queue_.find_line(line))
+    if (queue_.join() != ParticipantTable::Joined::yes || !queue_.find_line(line))
       throw std::runtime_error("cannot join: the participant table is full");
     return line;
   }
@@ -109,7 +109,7 @@ class OverwritingAttachment {
   static constexpr std::uint64_t torn = ~std::uint64_t{0};
 
   // To others this looks like a process that was killed: the kernel has dropped its locks.
-  void die() noexcept { queue_.roster().leave(); }
+  void die() noexcept { queue_.participant_table().leave(); }
 
  private:
   OwnMapping mapping_;

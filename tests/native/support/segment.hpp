@@ -92,27 +92,27 @@ class Attachment {
         producers_(segment.offsets().producers == 0
                        ? nullptr
                        : reinterpret_cast<ProducersHead*>(mapping_.base() + segment.offsets().producers),
-                   segment.shape().producers, queue_.roster()) {}
-  ~Attachment() { queue_.roster().leave(); }
+                   segment.shape().producers, queue_.participant_table()) {}
+  ~Attachment() { queue_.participant_table().leave(); }
   Attachment(const Attachment&) = delete;
   Attachment& operator=(const Attachment&) = delete;
 
-  [[nodiscard]] SharedQueue& queue() noexcept { return queue_; }
+  [[nodiscard]] BoundedQueueHandle& queue() noexcept { return queue_; }
   [[nodiscard]] const Ring& ring() const noexcept { return queue_.ring(); }
   [[nodiscard]] Producers& producers() noexcept { return producers_; }
-  [[nodiscard]] int lock_fd() const noexcept { return queue_.roster().descriptor(); }
+  [[nodiscard]] int lock_fd() const noexcept { return queue_.participant_table().descriptor(); }
 
   // The calling thread's line, joined at the first call.
-  [[nodiscard]] SharedLedger ledger() {
-    SharedLedger ledger;
-    if (queue_.find_ledger(ledger)) return ledger;
-    if (queue_.join() != Roster::Joined::yes || !queue_.find_ledger(ledger))
+  [[nodiscard]] Participant ledger() {
+    Participant ledger;
+    if (queue_.find_participant(ledger)) return ledger;
+    if (queue_.join() != ParticipantTable::Joined::yes || !queue_.find_participant(ledger))
       throw std::runtime_error("cannot join: the participant table is full");
     return ledger;
   }
 
   // To others this looks like a process that was killed: the kernel has dropped its locks.
-  void die() noexcept { queue_.roster().leave(); }
+  void die() noexcept { queue_.participant_table().leave(); }
 
  private:
   static BoundedOffsets offsets_to_use(const Segment& segment) noexcept {
@@ -122,7 +122,7 @@ class Attachment {
   }
 
   OwnMapping mapping_;
-  SharedQueue queue_;
+  BoundedQueueHandle queue_;
   Producers producers_;  // as the queue has them, unless they are hidden from it
 };
 

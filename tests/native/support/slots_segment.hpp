@@ -71,8 +71,8 @@ class SlotsAttachment {
         producers_(segment.offsets().producers == 0
                        ? nullptr
                        : reinterpret_cast<ProducersHead*>(mapping_.base() + segment.offsets().producers),
-                   segment.sizes().producers, queue_.roster()) {}
-  ~SlotsAttachment() { queue_.roster().leave(); }
+                   segment.sizes().producers, queue_.participant_table()) {}
+  ~SlotsAttachment() { queue_.participant_table().leave(); }
   SlotsAttachment(const SlotsAttachment&) = delete;
   SlotsAttachment& operator=(const SlotsAttachment&) = delete;
 
@@ -83,12 +83,12 @@ class SlotsAttachment {
   // The calling thread's name, joined at the first call.
   [[nodiscard]] std::uint32_t me() {
     if (queue_.me() != 0) return queue_.me();
-    if (queue_.join() != Roster::Joined::yes) throw std::runtime_error("cannot join: the participant table is full");
+    if (queue_.join() != ParticipantTable::Joined::yes) throw std::runtime_error("cannot join: the participant table is full");
     return queue_.me();
   }
 
   // To others this looks like a process that was killed: the kernel has dropped its locks.
-  void die() noexcept { queue_.roster().leave(); }
+  void die() noexcept { queue_.participant_table().leave(); }
 
   [[nodiscard]] SlotOutcome hold(Lease& lease) { return slots().try_hold(me(), lease); }
   [[nodiscard]] SlotOutcome take(Lease& lease) { return slots().try_take(me(), lease); }

@@ -5,7 +5,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
-from queueduct.events._backend cimport EventsBody
+from queueduct.events._backend cimport EventsBackend
 from queueduct.events._native cimport *
 from queueduct.core._queue cimport FOREVER
 
@@ -23,31 +23,31 @@ cdef struct SeenReader:
     char name[96]  # reader_name_bytes
 
 
-cdef list list_readers(EventsBody body):
-    """Everybody who is registered. The ephemeral ones of the dead are buried first."""
+cdef list list_readers(EventsBackend backend):
+    """Everybody who is registered. The ephemeral ones of the dead are abandoned first."""
     cdef vector[SeenReader] seen
     cdef uint64_t end
-    seen.reserve(body.map.reader_lines)  # before the lock: under it nothing may raise
-    body.enter(FOREVER)
-    if body.queue.bury_readers(True):
-        body.log.reclaim(body.queue.backing())
-    end = look(body, seen)
-    body.leave()
-    body.check_sound()
+    seen.reserve(backend.map.reader_lines)  # before the lock: under it nothing may raise
+    backend.enter(FOREVER)
+    if backend.queue.bury_readers(True):
+        backend.log.reclaim(backend.queue.backing())
+    end = look(backend, seen)
+    backend.leave()
+    backend.check_sound()
     return told(seen, end)
 
 
-cdef uint64_t look(EventsBody body, vector[SeenReader]& seen) noexcept:
+cdef uint64_t look(EventsBackend backend, vector[SeenReader]& seen) noexcept:
     """No Python objects here: a collection could end a reader, which needs the lock. There is room for every line."""
-    cdef Readers* table = &body.log.readers()
+    cdef Readers* table = &backend.log.readers()
     cdef SeenReader each
-    cdef EventsWord end = end_word(body.map)
+    cdef EventsWord end = end_word(backend.map)
     cdef uint32_t i
     for i in range(table.used()):
         if table.kind(i) == ReaderKind.none:
             continue
         each.is_durable = table.kind(i) == ReaderKind.durable
-        each.is_attached = body.queue.roster().is_alive(reader_lock_number(i))
+        each.is_attached = backend.queue.participant_table().is_alive(reader_lock_number(i))
         each.place = table.line(i).place.load()
         each.name_length = min(<uint32_t>table.line(i).name_length.load(), reader_name_bytes)
         memcpy(each.name, table.line(i).name, sizeof(each.name))
@@ -67,15 +67,15 @@ cdef list told(vector[SeenReader]& seen, uint64_t end):
     return found
 
 
-cdef str held_back(EventsBody body, bint dropped_too):
+cdef str held_back(EventsBackend backend, bint dropped_too):
     """Those that hold most back, for a message. Looked at without the lock: a hint.
 
     One that was dropped holds back no memory, but has its line.
     """
     cdef vector[SeenReader] seen
     cdef uint64_t end
-    seen.reserve(body.map.reader_lines)
-    end = look(body, seen)
+    seen.reserve(backend.map.reader_lines)
+    end = look(backend, seen)
     readers = [
         each for each in told(seen, end)
         if (dropped_too or not each.is_dropped) and (each.is_attached or each.name is not None)
@@ -92,9 +92,9 @@ cdef str held_back(EventsBody body, bint dropped_too):
     return f"readers, the slowest first: {named}{rest}"
 
 
-cdef int raise_full(EventsBody body) except -1:
+cdef int raise_full(EventsBackend backend) except -1:
     raise Full(
-        f"the queue {body.label} is full: {body.map.control.used_bytes.load()} of max_bytes={body.map.max_bytes} are in use; "
-        f"{held_back(body, False)}; let them read and commit, unsubscribe() those that are not needed, or create the queue with "
+        f"the queue {backend.label} is full: {backend.map.control.used_bytes.load()} of max_bytes={backend.map.max_bytes} are in use; "
+        f"{held_back(backend, False)}; let them read and commit, unsubscribe() those that are not needed, or create the queue with "
         "a larger max_bytes or on_full='drop_slowest'"
     )

@@ -8,7 +8,7 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.events._backend cimport EventsBody
+from queueduct.events._backend cimport EventsBackend
 from queueduct.events._boot cimport check_epoch
 from queueduct.events.reading._held cimport held_back
 from queueduct.events._native cimport *
@@ -18,7 +18,7 @@ from queueduct.errors import DataLost, QueueClosed, ReaderInUse, TooManyReaders
 
 
 @cython.auto_pickle(False)  # a reader says that it stays where it is
-@cython.no_gc_clear  # its end needs the body; no cycle consists of readers alone
+@cython.no_gc_clear  # its end needs the backend; no cycle consists of readers alone
 cdef class Place:
     """What a reader is to its queue. Calls are critical sections, as the reader's own."""
 
@@ -28,9 +28,9 @@ cdef class Place:
     def __dealloc__(self):
         """Never waits: the collector may run while this very thread holds the lock."""
         if not self.is_closed and self.is_ours():
-            self.body.abandon_reader(self.number)
+            self.backend.abandon_reader(self.number)
 
-    cdef int join(self, object queue, EventsBody body, str name, str named_start, uint64_t start) except -1:
+    cdef int join(self, object queue, EventsBackend backend, str name, str named_start, uint64_t start) except -1:
         """``named_start`` is None, "earliest" or "latest"; everything is C's before the lock: under it nothing may raise."""
         cdef Subscribed subscribed
         cdef bytes encoded = b"" if name is None else name.encode()
@@ -42,43 +42,43 @@ cdef class Place:
         cdef EventsWord end
         if len(encoded) > reader_name_bytes:
             raise ValueError(f"a reader's name must have at most {reader_name_bytes} bytes: {len(encoded)}, {name[:40]!r}…")
-        body.check_held()
-        body.enter(FOREVER)
-        end = end_word(body.map)
+        backend.check_held()
+        backend.enter(FOREVER)
+        end = end_word(backend.map)
         if is_latest:
             first = end.position()
-        if first < earliest_position(body.map[0]):
-            first = earliest_position(body.map[0])
-        subscribed = body.queue.subscribe(text, length, is_durable, first, self.number, self.cursor)
-        body.leave()
-        body.check_sound()
+        if first < earliest_position(backend.map[0]):
+            first = earliest_position(backend.map[0])
+        subscribed = backend.queue.subscribe(text, length, is_durable, first, self.number, self.cursor)
+        backend.leave()
+        backend.check_sound()
         if subscribed == Subscribed.table_full:
             raise TooManyReaders(
-                f"all {body.map.reader_lines} readers of {body.label} are in use: {held_back(body, True)}; close some, "
+                f"all {backend.map.reader_lines} readers of {backend.label} are in use: {held_back(backend, True)}; close some, "
                 "unsubscribe() durable ones that are not needed, or create the queue with a larger readers="
             )
         if subscribed == Subscribed.busy:
-            raise ReaderInUse(f"the reader {name!r} of {body.label} is held by somebody alive; close it there first")
+            raise ReaderInUse(f"the reader {name!r} of {backend.label} is held by somebody alive; close it there first")
         if subscribed == Subscribed.beyond:
-            raise ValueError(f"start must not be beyond the end of {body.label}: start={start}, end={end.position()}")
+            raise ValueError(f"start must not be beyond the end of {backend.label}: start={start}, end={end.position()}")
         self.queue = queue
-        self.body = body
+        self.backend = backend
         self.own_name = name
         self.is_durable = name is not None
-        self.line = &body.log.readers().line(self.number)
-        self.generation = body.queue.roster().generation()
+        self.line = &backend.log.readers().line(self.number)
+        self.generation = backend.queue.participant_table().generation()
         self.is_closed = False
         return 0
 
     cdef int check_usable(self) except -1:
         if self.is_closed:
             raise QueueClosed(f"this reader {self.own_name or ''!r} is closed; subscribe again")
-        self.body.check_open()
+        self.backend.check_open()
         return self.check_process()
 
     cdef int check_process(self) except -1:
-        if self.generation != self.body.queue.roster().generation():
-            raise QueueClosed(f"a reader of {self.body.label} stays with the process that subscribed: subscribe again")
+        if self.generation != self.backend.queue.participant_table().generation():
+            raise QueueClosed(f"a reader of {self.backend.label} stays with the process that subscribed: subscribe again")
         return 0
 
     cdef int check(self) except -1:
@@ -89,20 +89,20 @@ cdef class Place:
 
     # -- when nothing is there --------------------------------------------------------------------------
 
-    cdef bint stopped(self, Found found, int64_t deadline) except -1:
+    cdef bint stopped(self, ReadResult found, int64_t deadline) except -1:
         """After a session that gave nothing: True when the time is up, False to try again."""
         cdef int64_t left
         cdef uint64_t position = self.cursor.position
-        self.body.check_found(found)
-        if found == Found.lost:
+        self.backend.check_found(found)
+        if found == ReadResult.lost:
             self.rejoin()
             return False
-        if found == Found.items:
+        if found == ReadResult.items:
             return False
-        if found == Found.ended:
-            self.body.raise_shut_down()
+        if found == ReadResult.ended:
+            self.backend.raise_shut_down()
         # Who has nothing to read needs nothing: else a writer might wait for a chunk that we have finished.
-        if not self.is_durable and not move_to(self.body.map[0], self.line[0], position):
+        if not self.is_durable and not move_to(self.backend.map[0], self.line[0], position):
             self.rejoin()
             return False
         if deadline == AT_ONCE:
@@ -111,7 +111,7 @@ cdef class Place:
         if left <= 0:
             return True
         with nogil:
-            self.body.queue.wait_for_items(position, left)
+            self.backend.queue.wait_for_items(position, left)
         PyErr_CheckSignals()
         self.check()
         return False
@@ -121,13 +121,13 @@ cdef class Place:
         cdef uint64_t wanted = self.cursor.position
         cdef uint64_t beyond = self.line.beyond.load()
         cdef uint64_t earliest
-        self.body.enter(FOREVER)
-        earliest = self.body.queue.rejoin(self.number, self.cursor)
-        self.body.leave()
-        self.body.check_sound()
+        self.backend.enter(FOREVER)
+        earliest = self.backend.queue.rejoin(self.number, self.cursor)
+        self.backend.leave()
+        self.backend.check_sound()
         if beyond != 0:
             raise DataLost(
-                f"the machine went down, and {self.body.label} was cut back to what was on its disk: the reader "
+                f"the machine went down, and {self.backend.label} was cut back to what was on its disk: the reader "
                 f"{self.own_name!r} had committed position {beyond}, the log was cut at {wanted}; what lay beyond is lost, "
                 "and its positions belong to other items; the reader goes on at the cut",
                 beyond, wanted,
@@ -135,7 +135,7 @@ cdef class Place:
         if wanted >= earliest:
             return 0
         raise DataLost(
-            f"the reader {self.own_name or 'without a name'!r} of {self.body.label} was dropped as the slowest when the "
+            f"the reader {self.own_name or 'without a name'!r} of {self.backend.label} was dropped as the slowest when the "
             f"queue was full: wanted={wanted}, earliest={earliest}; it goes on there",
             wanted, earliest,
         )
@@ -158,7 +158,7 @@ cdef class Place:
         """Everything before this may be freed: what was committed, or for an ephemeral reader about where it is."""
         self.check_usable()
         place = self.line.place.load() & ~dropped_bit
-        self.body.check_sound()
+        self.backend.check_sound()
         return place
 
     @property
@@ -166,8 +166,8 @@ cdef class Place:
         """How many items are there that it has not got."""
         cdef EventsWord end
         self.check_usable()
-        end.word = self.body.map.control.end.load()
-        self.body.check_sound()
+        end.word = self.backend.map.control.end.load()
+        self.backend.check_sound()
         return max(0, <int64_t>(end.position() - self.cursor.position))
 
     @property
@@ -188,23 +188,23 @@ cdef class Place:
         self.check()  # and from here on no code of the arguments' runs, which might close the reader
         if not self.is_durable:
             raise ValueError("only a durable reader commits: subscribe with a name")
-        end.word = self.body.map.control.end.load()
-        self.body.check_sound()
+        end.word = self.backend.map.control.end.load()
+        self.backend.check_sound()
         target = self.cursor.position if asked is None else asked
         if 0 <= target < 1 << 52:
-            check_epoch(self.body, target, noted)
+            check_epoch(self.backend, target, noted)
         if self.line.beyond.load() != 0:
             self.rejoin()
         if not 0 <= target <= end.position():
             raise ValueError(f"position must be between 0 and the end, {end.position()}: position={target}")
-        while not move_to(self.body.map[0], self.line[0], target):
+        while not move_to(self.backend.map[0], self.line[0], target):
             self.rejoin()
         if self.cursor.position < <uint64_t>target:
             self.cursor.position = target
             self.cursor.chunk.data = NULL
-        self.body.check_sound()
-        if self.body.syncs_always:
-            self.body.write_to_disk()
+        self.backend.check_sound()
+        if self.backend.syncs_always:
+            self.backend.write_to_disk()
 
     # -- the end ----------------------------------------------------------------------------------------
 
@@ -216,18 +216,18 @@ cdef class Place:
 
     cdef bint is_ours(self) noexcept:
         """Does this process hold its line?"""
-        return not self.body.is_closing and self.generation == self.body.queue.roster().generation()
+        return not self.backend.is_closing and self.generation == self.backend.queue.participant_table().generation()
 
     cdef int release(self) except -1:
         self.is_closed = True
         if not self.is_ours():
             return 0
         if self.is_durable:
-            self.body.queue.roster().let_go(reader_lock_number(self.number))
+            self.backend.queue.participant_table().let_go(reader_lock_number(self.number))
             return 0
-        self.body.enter(FOREVER)
-        self.body.queue.unsubscribe(self.number)
-        return self.body.leave()
+        self.backend.enter(FOREVER)
+        self.backend.queue.unsubscribe(self.number)
+        return self.backend.leave()
 
     def __enter__(self):
         return self

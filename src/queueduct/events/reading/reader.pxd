@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
-from queueduct.events._backend cimport EventsBody
-from queueduct.events._native cimport Cursor, Found
+from queueduct.events._backend cimport EventsBackend
+from queueduct.events._native cimport Cursor, ReadResult
 from queueduct.events.reading._position cimport Place
 from queueduct.native._guard cimport Window
 
@@ -15,9 +15,9 @@ cdef class Reader(Place):
     cdef object unpickled(self, object item)
     cdef int pass_by(self, const Cursor& cursor) except -1
     cdef object get_one(self, int64_t deadline, bint goes_on)
-    cdef object take_reference(self, bint goes_on, Found* found)
+    cdef object take_reference(self, bint goes_on, ReadResult* found)
     cdef object fetch(self, uint64_t limit, uint64_t end)
     cdef object fetch_all_records(self, uint64_t limit, uint64_t end)
     cdef object fetch_all_items(self, uint64_t limit, uint64_t end)
 
-cdef Reader make_reader(object queue, EventsBody body, str name, str named_start, uint64_t start)
+cdef Reader make_reader(object queue, EventsBackend backend, str name, str named_start, uint64_t start)

@@ -7,13 +7,13 @@ An ephemeral reader goes with its process. A durable one has a name, and its pla
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from queueduct.events._backend cimport EventsBody
+from queueduct.events._backend cimport EventsBackend
 from queueduct.events.reading._fetch cimport array_on, decoded, fetch_list, fetch_one, fetch_records, window_on
 from queueduct.events._native cimport *
 from queueduct.items._item_kinds cimport OBJECT, RECORD, REFERENCE
 from queueduct.native._native cimport array_data, has_gil
 from queueduct.items._objects cimport unpickle_all, unpickle_one
-from queueduct.core._queue cimport AT_ONCE, FOREVER, NOTHING, checked_int, computed_deadline
+from queueduct.core._queue cimport AT_ONCE, FOREVER, TIMED_OUT, checked_int, computed_deadline
 
 import numpy
 
@@ -22,14 +22,14 @@ from queueduct.errors import Empty, ShutDown
 from queueduct.items.views import ViewSession
 
 
-cdef Reader make_reader(object queue, EventsBody body, str name, str named_start, uint64_t start):
+cdef Reader make_reader(object queue, EventsBackend backend, str name, str named_start, uint64_t start):
     """``named_start`` is None, "earliest" or "latest"."""
     cdef Reader self = Reader.__new__(Reader)
-    self.join(queue, body, name, named_start, start)
+    self.join(queue, backend, name, named_start, start)
     return self
 
 
-@cython.no_gc_clear  # its end needs the body; no cycle consists of readers alone
+@cython.no_gc_clear  # its end needs the backend; no cycle consists of readers alone
 cdef class Reader(Place):
     """Made by ``EventQueue.subscribe``. One thread at a time uses it."""
     # Every call is a critical section: without a GIL it goes on alone until it waits, as with one.
@@ -40,7 +40,7 @@ cdef class Reader(Place):
     def get(self, block=True, timeout=None):
         """The next item; waits for one if ``block``, at most ``timeout`` seconds. Raises Empty, ShutDown, DataLost."""
         cdef object item = self.get_one(computed_deadline(block, timeout), False)
-        if item is NOTHING:
+        if item is TIMED_OUT:
             raise Empty
         return item
 
@@ -48,7 +48,7 @@ cdef class Reader(Place):
     def get_nowait(self):
         """``get(block=False)``."""
         cdef object item = self.get_one(AT_ONCE, False)
-        if item is NOTHING:
+        if item is TIMED_OUT:
             raise Empty
         return item
 
@@ -56,49 +56,49 @@ cdef class Reader(Place):
     def try_get(self, default=None):
         """The next item if there is one now, else ``default``; never waits."""
         cdef object item = self.get_one(AT_ONCE, False)
-        return default if item is NOTHING else item
+        return default if item is TIMED_OUT else item
 
     cdef object get_one(self, int64_t deadline, bint goes_on):
-        """One item, or NOTHING. ``goes_on``: with the last session, as long as it has items."""
+        """One item, or TIMED_OUT. ``goes_on``: with the last session, as long as it has items."""
         cdef Run run
-        cdef Found found = Found.nothing
+        cdef ReadResult found = ReadResult.nothing
         cdef object item
         cdef uint64_t position
         self.check()
         while True:
-            if not has_gil and self.body.form == REFERENCE:
+            if not has_gil and self.backend.item_kind == REFERENCE:
                 item = self.take_reference(goes_on, &found)
-                if item is not NOTHING:
+                if item is not TIMED_OUT:
                     return item
                 if self.stopped(found, deadline):
-                    return NOTHING
+                    return TIMED_OUT
                 continue
             position = self.cursor.position
             if goes_on and self.cursor.position < self.session_end:
-                found = Found.items
+                found = ReadResult.items
             else:
-                found = begin_session(self.body.map[0], self.line[0], self.cursor, self.session_end)
-            if found == Found.items:
+                found = begin_session(self.backend.map[0], self.line[0], self.cursor, self.session_end)
+            if found == ReadResult.items:
                 found = next_run(
-                    self.body.map[0], self.line[0], not self.is_durable, self.cursor, self.session_end, 1, run
+                    self.backend.map[0], self.line[0], not self.is_durable, self.cursor, self.session_end, 1, run
                 )
-            if found == Found.items:
-                item = fetch_one(self.body, run)
-                self.body.check_open()
+            if found == ReadResult.items:
+                item = fetch_one(self.backend, run)
+                self.backend.check_open()
                 if self.cursor.position != position:  # another thread has got it
                     continue
-                if still_holds(self.body.map[0], self.line[0]):
-                    self.body.check_found(found)
-                    if item is None and self.body.form != REFERENCE:
-                        self.body.raise_unreadable()
-                    if self.body.form == OBJECT:
+                if still_holds(self.backend.map[0], self.line[0]):
+                    self.backend.check_found(found)
+                    if item is None and self.backend.item_kind != REFERENCE:
+                        self.backend.raise_unreadable()
+                    if self.backend.item_kind == OBJECT:
                         return self.unpickled(item)
-                    item = decoded(self.body, item)
+                    item = decoded(self.backend, item)
                     self.cursor.position += 1
                     return item
-                found = Found.lost
+                found = ReadResult.lost
             if self.stopped(found, deadline):
-                return NOTHING
+                return TIMED_OUT
 
     cdef object unpickled(self, object item):
         """The next item is that, unless something else than the item itself keeps it from being unpickled."""
@@ -112,28 +112,28 @@ cdef class Reader(Place):
         self.check_process()
         return item
 
-    cdef object take_reference(self, bint goes_on, Found* found):
-        """One reference, or NOTHING. Without a GIL it is read under the log's lock: nobody drops it meanwhile."""
+    cdef object take_reference(self, bint goes_on, ReadResult* found):
+        """One reference, or TIMED_OUT. Without a GIL it is read under the log's lock: nobody drops it meanwhile."""
         cdef Run run
-        cdef object item = NOTHING
-        self.body.enter(FOREVER)
-        if self.body.is_closing:  # its lines are held no longer
-            found[0] = Found.nothing
+        cdef object item = TIMED_OUT
+        self.backend.enter(FOREVER)
+        if self.backend.is_closing:  # its lines are held no longer
+            found[0] = ReadResult.nothing
         elif goes_on and self.cursor.position < self.session_end:
-            found[0] = Found.items
+            found[0] = ReadResult.items
         else:
-            found[0] = begin_session(self.body.map[0], self.line[0], self.cursor, self.session_end)
-        if found[0] == Found.items:
+            found[0] = begin_session(self.backend.map[0], self.line[0], self.cursor, self.session_end)
+        if found[0] == ReadResult.items:
             found[0] = next_run(
-                self.body.map[0], self.line[0], not self.is_durable, self.cursor, self.session_end, 1, run
+                self.backend.map[0], self.line[0], not self.is_durable, self.cursor, self.session_end, 1, run
             )
-        if found[0] == Found.items and not still_holds(self.body.map[0], self.line[0]):
-            found[0] = Found.lost
-        if found[0] == Found.items:
-            item = fetch_one(self.body, run)
+        if found[0] == ReadResult.items and not still_holds(self.backend.map[0], self.line[0]):
+            found[0] = ReadResult.lost
+        if found[0] == ReadResult.items:
+            item = fetch_one(self.backend, run)
             self.cursor.position += 1
-        self.body.leave()
-        self.body.check_open()
+        self.backend.leave()
+        self.backend.check_open()
         return item
 
     @cython.critical_section
@@ -145,60 +145,60 @@ cdef class Reader(Place):
         cdef object found
         cdef int64_t deadline
         cdef uint64_t end = 0
-        cdef Found outcome
+        cdef ReadResult outcome
         limit = checked_int("max_items", max_items)
         if limit < 1:
             raise ValueError(f"max_items must be at least 1: max_items={max_items}")
         deadline = computed_deadline(block, timeout)
         self.check()
         while True:
-            outcome = begin_session(self.body.map[0], self.line[0], self.cursor, end)
-            if outcome == Found.items:
+            outcome = begin_session(self.backend.map[0], self.line[0], self.cursor, end)
+            if outcome == ReadResult.items:
                 found = self.fetch(min(limit, end - self.cursor.position), end)
                 if found is not None:
                     return found
-                outcome = Found.lost
+                outcome = ReadResult.lost
             if self.stopped(outcome, deadline):
                 raise Empty
 
     cdef object fetch(self, uint64_t limit, uint64_t end):
         """So many items of a session; None: the reader was dropped."""
-        cdef bint is_locked = not has_gil and self.body.form == REFERENCE  # nobody drops what we read
+        cdef bint is_locked = not has_gil and self.backend.item_kind == REFERENCE  # nobody drops what we read
         if is_locked:
-            self.body.enter(FOREVER)
+            self.backend.enter(FOREVER)
         self.is_busy = True
         try:
             if is_locked:
-                self.body.check_open()  # a handle that was closed before we had the lock holds its lines no longer
-            if self.body.form == RECORD:
+                self.backend.check_open()  # a handle that was closed before we had the lock holds its lines no longer
+            if self.backend.item_kind == RECORD:
                 return self.fetch_all_records(limit, end)
             return self.fetch_all_items(limit, end)
         finally:
             self.is_busy = False
             if is_locked:
-                self.body.leave()
+                self.backend.leave()
 
     cdef object fetch_all_records(self, uint64_t limit, uint64_t end):
         cdef Cursor cursor = self.cursor
         cdef uint64_t taken = 0
         cdef Run run
-        cdef Found found
+        cdef ReadResult found
         cdef bint is_read
-        self.body.check_count(limit)
-        array = numpy.empty(limit, dtype=self.body.dtype)
+        self.backend.check_count(limit)
+        array = numpy.empty(limit, dtype=self.backend.dtype)
         cdef char* data = <char*>array_data(array)
         while taken < limit:
-            found = next_run(self.body.map[0], self.line[0], not self.is_durable, cursor, end, limit - taken, run)
-            self.body.check_found(found)
-            if found != Found.items:
+            found = next_run(self.backend.map[0], self.line[0], not self.is_durable, cursor, end, limit - taken, run)
+            self.backend.check_found(found)
+            if found != ReadResult.items:
                 break
-            is_read = fetch_records(self.body, run, data + taken * self.body.map.item_bytes)
-            self.body.check_open()  # a handle that was closed meanwhile held the chunk no longer
-            if not still_holds(self.body.map[0], self.line[0]):
+            is_read = fetch_records(self.backend, run, data + taken * self.backend.map.item_bytes)
+            self.backend.check_open()  # a handle that was closed meanwhile held the chunk no longer
+            if not still_holds(self.backend.map[0], self.line[0]):
                 break
             if not is_read:
-                self.body.raise_unreadable()
-            self.body.check_found(found)
+                self.backend.raise_unreadable()
+            self.backend.check_found(found)
             taken += run.items
             cursor.position += run.items
             self.cursor = cursor
@@ -213,20 +213,20 @@ cdef class Reader(Place):
         cdef list fetched
         cdef uint64_t over = 0
         cdef Run run
-        cdef Found found
+        cdef ReadResult found
         while <uint64_t>len(taken) < limit:
-            found = next_run(self.body.map[0], self.line[0], False, cursor, end, limit - len(taken), run)
-            self.body.check_found(found)
-            if found != Found.items:
+            found = next_run(self.backend.map[0], self.line[0], False, cursor, end, limit - len(taken), run)
+            self.backend.check_found(found)
+            if found != ReadResult.items:
                 break
-            if not has_gil and self.body.form == REFERENCE and not still_holds(self.body.map[0], self.line[0]):
+            if not has_gil and self.backend.item_kind == REFERENCE and not still_holds(self.backend.map[0], self.line[0]):
                 break  # what is read is counted at once: it must be there before
-            fetched = fetch_list(self.body, run)
-            self.body.check_open()
-            if not still_holds(self.body.map[0], self.line[0]):
+            fetched = fetch_list(self.backend, run)
+            self.backend.check_open()
+            if not still_holds(self.backend.map[0], self.line[0]):
                 break
             if fetched is None:
-                self.body.raise_unreadable()
+                self.backend.raise_unreadable()
             cursor.position += run.items
             if taken:
                 taken += fetched
@@ -234,7 +234,7 @@ cdef class Reader(Place):
                 taken = fetched
         if not taken:
             return None
-        if self.body.form == OBJECT:
+        if self.backend.item_kind == OBJECT:
             try:
                 unpickle_all(taken, &over)
             finally:
@@ -251,8 +251,8 @@ cdef class Reader(Place):
         """All before that is done with. The place of an ephemeral reader follows it from chunk to chunk."""
         cdef bint crossed = cursor.chunk.data is NULL or cursor.chunk.number != self.cursor.chunk.number
         self.cursor = cursor
-        if crossed and not self.is_durable and not self.body.is_closing:
-            move_to(self.body.map[0], self.line[0], cursor.position)  # or it was dropped: the next call says so
+        if crossed and not self.is_durable and not self.backend.is_closing:
+            move_to(self.backend.map[0], self.line[0], cursor.position)  # or it was dropped: the next call says so
         return 0
 
     def __iter__(self):
@@ -274,7 +274,7 @@ cdef class Reader(Place):
         At most ``max_items``, and as many as stand in one chunk; none if nothing is there. The array is valid
         inside the ``with``; leaving it without an exception takes them.
         """
-        if self.body is None or self.body.form != RECORD:
+        if self.backend is None or self.backend.item_kind != RECORD:
             raise TypeError("view() needs a queue of records: create it with item=<a numpy dtype>")
         limit = 1 << 48 if max_items is None else checked_int("max_items", max_items)
         if limit < 1:
@@ -286,21 +286,21 @@ cdef class Reader(Place):
         """``viewer``: by which the view's end is told from another's."""
         cdef uint64_t end = 0
         cdef Run run
-        cdef Found found
+        cdef ReadResult found
         self.check()
         while True:
-            found = begin_session(self.body.map[0], self.line[0], self.cursor, end)
-            if found == Found.items:
-                found = next_run(self.body.map[0], self.line[0], not self.is_durable, self.cursor, end, limit, run)
-            if found == Found.items:
-                self.window = window_on(self.body, run, self.window)
-                self.body.check_found(found)
-                array = array_on(self.body, run, self.window)
+            found = begin_session(self.backend.map[0], self.line[0], self.cursor, end)
+            if found == ReadResult.items:
+                found = next_run(self.backend.map[0], self.line[0], not self.is_durable, self.cursor, end, limit, run)
+            if found == ReadResult.items:
+                self.window = window_on(self.backend, run, self.window)
+                self.backend.check_found(found)
+                array = array_on(self.backend, run, self.window)
                 self.is_busy = True
                 self.viewer = viewer
                 return array
             if self.stopped(found, AT_ONCE):
-                return numpy.empty(0, dtype=self.body.dtype)
+                return numpy.empty(0, dtype=self.backend.dtype)
 
     @cython.critical_section
     def _end_view(self, count, viewer):
@@ -316,16 +316,16 @@ cdef class Reader(Place):
         self.is_busy = False
         if is_faulted:
             self.window = None
-            self.body.raise_if_cut()
-        self.body.check_sound()
+            self.backend.raise_if_cut()
+        self.backend.check_sound()
         if count == 0 and not is_faulted:
             return
         self.check()
-        if not still_holds(self.body.map[0], self.line[0]):
+        if not still_holds(self.backend.map[0], self.line[0]):
             self.rejoin()
-        self.body.check_sound()
+        self.backend.check_sound()
         if is_faulted:
-            self.body.raise_unreadable()
+            self.backend.raise_unreadable()
         self.cursor.position += <uint64_t>count
 
     # -- asyncio ----------------------------------------------------------------------------------------
@@ -344,9 +344,9 @@ cdef class Reader(Place):
         self.check_usable()
         position = self.cursor.position
         with nogil:
-            self.body.queue.wait_for_items(position, left)
+            self.backend.queue.wait_for_items(position, left)
         self.check_usable()
-        self.body.check_sound()
+        self.backend.check_sound()
 
     def __repr__(self):
         cdef str kind = f"durable {self.own_name!r}" if self.is_durable else "ephemeral"

@@ -5,7 +5,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from queueduct.events._native cimport Cursor, EventsQueue, ReaderLine
 from queueduct.rings._growing_native cimport NativeGrowing
 from queueduct.verification.history._native cimport HistoryWriter
-from queueduct.native._native cimport SharedLedger, SharedQueue
+from queueduct.native._native cimport Participant, BoundedQueueHandle
 from queueduct.overwriting._native cimport OverwritingShared
 from queueduct.slots._native cimport SlotsQueue
 
@@ -42,10 +42,10 @@ cdef extern from "verification/stress/_worker.hpp" namespace "queueduct" nogil:
         int parent
 
     cdef cppclass StressedBounded:
-        StressedBounded(SharedQueue&, SharedLedger)
+        StressedBounded(BoundedQueueHandle&, Participant)
 
     cdef cppclass StressedGrowing:
-        StressedGrowing(NativeGrowing&, SharedLedger)
+        StressedGrowing(NativeGrowing&, Participant)
 
     cdef cppclass StressedSlots:
         StressedSlots(SlotsQueue&, uint64_t)

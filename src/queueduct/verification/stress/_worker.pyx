@@ -10,17 +10,17 @@ from posix.mman cimport MAP_FAILED, MAP_SHARED, PROT_READ, PROT_WRITE, mmap, mun
 from posix.time cimport CLOCK_THREAD_CPUTIME_ID, clock_gettime, timespec
 from posix.unistd cimport close, ftruncate
 
-from queueduct.rings._bounded_backend cimport SharedBody
-from queueduct.events._backend cimport EventsBody
+from queueduct.rings._bounded_backend cimport BoundedBackend
+from queueduct.events._backend cimport EventsBackend
 from queueduct.events.reading.reader cimport Reader
-from queueduct.rings._growing_backend cimport GrowingBody
+from queueduct.rings._growing_backend cimport GrowingBackend
 from queueduct.verification.history._rows cimport RowFile
 from queueduct.verification.history._native cimport HistoryWriter, MonotonicClock
-from queueduct.core._backend cimport MappedBody
-from queueduct.native._native cimport SharedLedger
-from queueduct.overwriting._backend cimport OverwritingBody
+from queueduct.core._backend cimport SegmentBackend
+from queueduct.native._native cimport Participant
+from queueduct.overwriting._backend cimport OverwritingBackend
 from queueduct.core._queue cimport Queue, held
-from queueduct.slots._backend cimport SlotsBody
+from queueduct.slots._backend cimport SlotsBackend
 from queueduct.verification.stress._native cimport *
 
 import os
@@ -106,7 +106,7 @@ def work(Queue queue, str kind, object plan, Board board, int number, RowFile ro
     """Put or get until the plan is done, the queue has ended or the board says stop. How it ended, as a word."""
     cdef StressPlan native
     cdef AnyWorker* worker
-    cdef MappedBody body = <MappedBody?>held(queue)
+    cdef SegmentBackend backend = <SegmentBackend?>held(queue)
     cdef bint puts = plan.puts
     cdef Turn turn = Turn.again
     cdef int64_t began = processor_ns()
@@ -119,7 +119,7 @@ def work(Queue queue, str kind, object plan, Board board, int number, RowFile ro
     native.tries = plan.tries
     native.group = plan.group
     native.parent = plan.parent
-    worker = make(body, kind, native, board, number, rows, clock, reader)
+    worker = make(backend, kind, native, board, number, rows, clock, reader)
     try:
         while turn == Turn.again or turn == Turn.no_room:
             if turn == Turn.no_room:
@@ -127,20 +127,20 @@ def work(Queue queue, str kind, object plan, Board board, int number, RowFile ro
             with nogil:
                 turn = worker.put_some() if puts else worker.get_some()
             board.line(number).cpu_ns.store(processor_ns() - began)
-            body.raise_if_truncated()
+            backend.raise_if_truncated()
             PyErr_CheckSignals()
         board.line(number).ended_ns.store(MonotonicClock.now())
     finally:
         del worker
     if turn == Turn.corrupt:
-        raise CorruptSegment(f"the queue {body.label} contradicts itself; worker {number} found it so")
+        raise CorruptSegment(f"the queue {backend.label} contradicts itself; worker {number} found it so")
     if turn == Turn.no_memory:
-        raise MemoryError(f"the queue {body.label} got no memory for another item")
+        raise MemoryError(f"the queue {backend.label} got no memory for another item")
     return "finished" if turn == Turn.finished else "stopped"
 
 
 cdef AnyWorker* make(
-    MappedBody body, str kind, const StressPlan& plan, Board board, int number, RowFile rows, int clock, Reader reader
+    SegmentBackend backend, str kind, const StressPlan& plan, Board board, int number, RowFile rows, int clock, Reader reader
 ) except NULL:
     """A worker on a queue of that kind. A new kind has a branch here, a driver in native/ and a row in stress_kinds."""
     cdef HistoryWriter* writer = NULL
@@ -149,7 +149,7 @@ cdef AnyWorker* make(
     cdef RowClock row_clock = RowClock.none if rows is None else <RowClock>clock
     cdef StressBoard* head = board.head()
     cdef StressLine* line = board.line(number)
-    cdef SharedLedger ledger
+    cdef Participant ledger
     cdef uint32_t mine
     if rows is not None:
         writer = rows.rows
@@ -157,30 +157,30 @@ cdef AnyWorker* make(
         reader_line = reader.line
         cursor = &reader.cursor
     if kind == "bounded":
-        (<SharedBody?>body).find_ledger(&ledger)
+        (<BoundedBackend?>backend).find_participant(&ledger)
         return make_worker(
-            StressedBounded((<SharedBody>body).queue[0], ledger), row_clock, writer, plan, head[0], line[0]
+            StressedBounded((<BoundedBackend>backend).queue[0], ledger), row_clock, writer, plan, head[0], line[0]
         )
     if kind == "growing":
-        (<GrowingBody?>body).find_ledger(&ledger)
+        (<GrowingBackend?>backend).find_participant(&ledger)
         return make_worker(
-            StressedGrowing((<GrowingBody>body).queue[0], ledger), row_clock, writer, plan, head[0], line[0]
+            StressedGrowing((<GrowingBackend>backend).queue[0], ledger), row_clock, writer, plan, head[0], line[0]
         )
     if kind == "slots":
-        (<SlotsBody?>body)._me()
+        (<SlotsBackend?>backend)._me()
         return make_worker(
-            StressedSlots((<SlotsBody>body).queue[0], plan.item_bytes), row_clock, writer, plan, head[0], line[0]
+            StressedSlots((<SlotsBackend>backend).queue[0], plan.item_bytes), row_clock, writer, plan, head[0], line[0]
         )
     if kind == "overwriting":
-        mine = (<OverwritingBody?>body)._line()
+        mine = (<OverwritingBackend?>backend)._line()
         return make_worker(
-            StressedOverwriting((<OverwritingBody>body).queue[0], mine, plan.item_bytes), row_clock, writer, plan,
+            StressedOverwriting((<OverwritingBackend>backend).queue[0], mine, plan.item_bytes), row_clock, writer, plan,
             head[0], line[0],
         )
     if kind == "events":
-        mine = (<EventsBody?>body).line()
+        mine = (<EventsBackend?>backend).line()
         return make_worker(
-            StressedEvents((<EventsBody>body).queue[0], mine, reader_line, cursor), row_clock, writer, plan,
+            StressedEvents((<EventsBackend>backend).queue[0], mine, reader_line, cursor), row_clock, writer, plan,
             head[0], line[0],
         )
     raise ValueError(f"no stress run for queues of this kind: kind={kind!r}")

@@ -21,7 +21,7 @@ inline const std::vector<EventsOp> every_events_op = {
     EventsOp::forget,    EventsOp::clear,     EventsOp::keep_last,   EventsOp::subscribe,
     EventsOp::subscribe_ephemeral,            EventsOp::unsubscribe, EventsOp::commit,
     EventsOp::read,      EventsOp::read_late, EventsOp::look,        EventsOp::wait,
-    EventsOp::bury,      EventsOp::sync,      EventsOp::shutdown,    EventsOp::join,
+    EventsOp::abandon,      EventsOp::sync,      EventsOp::shutdown,    EventsOp::join,
     EventsOp::leave};
 
 [[nodiscard]] inline std::vector<EventsScene> events_scenes() {
@@ -84,7 +84,7 @@ class EventsGroups {
     if (options_.is_long)
       return {EventsOp::put_one,     EventsOp::put_many, EventsOp::put_long, EventsOp::put_once,
               EventsOp::clear,       EventsOp::subscribe, EventsOp::unsubscribe, EventsOp::commit,
-              EventsOp::read,        EventsOp::bury,     EventsOp::join};
+              EventsOp::read,        EventsOp::abandon,     EventsOp::join};
     if (first == EventsOp::put_once) return {EventsOp::put_many, EventsOp::put_once, EventsOp::join};
     return {EventsOp::put_many, EventsOp::join};
   }

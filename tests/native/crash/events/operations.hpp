@@ -38,7 +38,7 @@ struct EventsContext {
 
 inline void join(EventsAttachment& attached, EventsProbe& probe) {
   if (events_sabotage == EventsSabotage::forgetful)
-    (void)attached.queue().roster().join([](std::uint32_t) { return true; });
+    (void)attached.queue().participant_table().join([](std::uint32_t) { return true; });
   probe.line = attached.line();
   probe.control = attached.map().control;
 }
@@ -46,7 +46,7 @@ inline void join(EventsAttachment& attached, EventsProbe& probe) {
 // Of those who will be killed or stopped; the survivors live with their locks.
 inline void lose_lock(EventsAttachment& attached, const EventsProbe& probe) noexcept {
   if (events_sabotage == EventsSabotage::unlocked)
-    ofd::lock(attached.queue().roster().descriptor(), probe.line, F_UNLCK);
+    ofd::lock(attached.queue().participant_table().descriptor(), probe.line, F_UNLCK);
 }
 
 // False: whoever holds the lock does not give it back in time.
@@ -54,7 +54,7 @@ inline void lose_lock(EventsAttachment& attached, const EventsProbe& probe) noex
   if (events_sabotage == EventsSabotage::unrepaired) {
     std::atomic<std::uint64_t>& lock = context.map().control->lock;
     const std::uint32_t owner = static_cast<std::uint32_t>(lock.load() & 0xffff);
-    if (owner != 0 && (owner == 0xffff || !context.queue().roster().is_alive(owner - 1))) lock.fetch_and(~0xffffull);
+    if (owner != 0 && (owner == 0xffff || !context.queue().participant_table().is_alive(owner - 1))) lock.fetch_and(~0xffffull);
   }
   const Entered entered = context.queue().enter(context.attached.line(), context.patience_ns);
   if (entered == Entered::corrupt) context.probe.complain("the queue is called corrupt");
@@ -135,23 +135,23 @@ inline void see_item(EventsContext& context, const Run& run, std::uint64_t i, st
 }
 
 // All that there is, session by session. Why it ended.
-inline Found read_all(EventsContext& context, EventsSubscription& subscription) {
+inline ReadResult read_all(EventsContext& context, EventsSubscription& subscription) {
   const EventsMap& map = context.map();
   ReaderLine& line = map.readers[subscription.line];
   Cursor& cursor = subscription.cursor;
   std::vector<unsigned char> copy;
   for (;;) {
     std::uint64_t end = 0;
-    Found found = begin_session(map, line, cursor, end);
-    if (found != Found::items) return found;
-    if (events_sabotage == EventsSabotage::early && !move_to(map, line, end)) return Found::lost;
+    ReadResult found = begin_session(map, line, cursor, end);
+    if (found != ReadResult::items) return found;
+    if (events_sabotage == EventsSabotage::early && !move_to(map, line, end)) return ReadResult::lost;
     while (cursor.position < end) {
       Run run;
       found = next_run(map, line, subscription.follows, cursor, end, 3, run);
-      if (found != Found::items) return found;
+      if (found != ReadResult::items) return found;
       for (std::uint64_t i = run.at; i < run.at + run.items; ++i) {
         see_item(context, run, i, copy);
-        if (!still_holds(map, line)) return Found::lost;
+        if (!still_holds(map, line)) return ReadResult::lost;
         context.history.see(cursor.position++, copy.data(), copy.size());
       }
     }
@@ -164,7 +164,7 @@ inline std::uint64_t look_from(EventsContext& context, std::uint64_t position) {
   std::vector<unsigned char> copy;
   while (position < end) {
     Run run;
-    if (run_at(context.map(), position, end, 5, run) != Found::items) break;
+    if (run_at(context.map(), position, end, 5, run) != ReadResult::items) break;
     for (std::uint64_t i = run.at; i < run.at + run.items; ++i) {
       see_item(context, run, i, copy);
       if (!is_still_kept(context.map(), run.chunk.number)) return position;

@@ -15,7 +15,7 @@ enum class Planned : std::uint8_t {
 };
 
 [[nodiscard]] inline std::uint64_t owner_word(EventsContext& context) {
-  return owner::word_of(context.queue().roster(), context.attached.line());
+  return owner::word_of(context.queue().participant_table(), context.attached.line());
 }
 
 // Under the lock.

@@ -27,7 +27,7 @@ enum class EventsOp : std::uint8_t {
   witness,    // reads all that there is as the witness, and commits it
   wait,
   rejoin,
-  bury,
+  abandon,
   sync,
   boot,  // opens the log after a crash of the machine, and finds the mover again
   shutdown,
@@ -42,7 +42,7 @@ enum class EventsOp : std::uint8_t {
   constexpr const char* names[] = {
       "put_one",   "put_many",  "put_long",            "put_once",    "forget", "clear",  "keep_last",
       "subscribe", "subscribe_ephemeral",              "unsubscribe", "commit", "read",   "read_late",
-      "look",      "witness",   "wait",                "rejoin",      "bury",   "sync",   "boot",
+      "look",      "witness",   "wait",                "rejoin",      "abandon",   "sync",   "boot",
       "shutdown",  "join",      "leave",               "resume",      "advance", "slay"};
   return names[static_cast<std::size_t>(op)];
 }
@@ -143,7 +143,7 @@ inline void do_inside(EventsContext& context, EventsOp op, EventsSubscription& s
       break;
     case EventsOp::unsubscribe: queue.unsubscribe(subscription.line); break;
     case EventsOp::rejoin: (void)queue.rejoin(subscription.line, subscription.cursor); break;
-    case EventsOp::bury: (void)queue.bury_readers(true); break;
+    case EventsOp::abandon: (void)queue.bury_readers(true); break;
     case EventsOp::boot: (void)subscribe(context, "mover", 0, subscription); break;
     case EventsOp::forget: forget_another(context.attached.producers(), owner_word(context)); break;
     case EventsOp::shutdown: queue.log().shut_down(); break;
@@ -157,18 +157,18 @@ inline void read_as_witness(EventsContext& context, EventsSubscription& witness)
   const Subscribed subscribed = subscribe(context, "witness", 0, witness);
   context.queue().leave();
   if (subscribed != Subscribed::yes) return;
-  Found found = Found::lost;
+  ReadResult found = ReadResult::lost;
   if (!(context.map().readers[witness.line].place.load() & dropped_bit)) found = read_all(context, witness);
-  if (found == Found::lost && context.map().may_drop) {
-    if (!enter(context)) return context.queue().roster().let_go(reader_lock_number(witness.line));
+  if (found == ReadResult::lost && context.map().may_drop) {
+    if (!enter(context)) return context.queue().participant_table().let_go(reader_lock_number(witness.line));
     (void)context.queue().rejoin(witness.line, witness.cursor);
     context.queue().leave();
-  } else if (found == Found::lost || found == Found::corrupt) {
+  } else if (found == ReadResult::lost || found == ReadResult::corrupt) {
     context.probe.complain("the witness cannot read to the end");
   } else {
     commit(context, witness);
   }
-  context.queue().roster().let_go(reader_lock_number(witness.line));
+  context.queue().participant_table().let_go(reader_lock_number(witness.line));
 }
 
 // Do the operation once, as a participant that has joined.
@@ -192,14 +192,14 @@ inline void perform(EventsContext& context, const EventsScene& scene, EventsOp o
   } else if (op == EventsOp::look) {
     (void)look_from(context, earliest_position(context.map()));
   } else if ((op == EventsOp::read || op == EventsOp::read_late) && has_line) {
-    if (read_all(context, subscription) == Found::corrupt) context.probe.complain("a reader found the queue corrupt");
+    if (read_all(context, subscription) == ReadResult::corrupt) context.probe.complain("a reader found the queue corrupt");
   } else if (op == EventsOp::wait && has_line) {
     if (rest(context.map(), context.map().readers[subscription.line], subscription.cursor))
       queue.wait_for_items(context.end(), 300'000);
   } else if (op == EventsOp::sync) {
     if (queue.sync() != 0) context.probe.complain("a sync failed");
   } else if (op == EventsOp::leave) {
-    queue.roster().leave();
+    queue.participant_table().leave();
   } else if (has_line || (op != EventsOp::unsubscribe && op != EventsOp::rejoin)) {
     if (!enter(context)) return;
     do_inside(context, op, subscription);

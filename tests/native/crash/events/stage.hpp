@@ -56,7 +56,7 @@ class EventsPlay {
   void close(const Scene& scene, Closing closing) { EventsSurvivors(segment_, *history_, scene).close(closing); }
   void go_on(const Scene& scene) { EventsSurvivors(segment_, *history_, scene).go_on(); }
 
-  void bury(std::uint32_t number) {
+  void abandon(std::uint32_t number) {
     const EventsProbe& probe = history_->probes[number];
     expect(*history_, probe, static_cast<EventsOp>(probe.op));
   }
@@ -64,7 +64,7 @@ class EventsPlay {
   // One of a soak: it puts, and reads as the witness, until the case is over.
   void work(const Scene& scene, std::uint32_t lane, std::uint64_t seed, std::uint8_t) {
     constexpr EventsOp ops[] = {EventsOp::put_one, EventsOp::put_many, EventsOp::put_many, EventsOp::put_long,
-                                EventsOp::put_once, EventsOp::bury,    EventsOp::witness,  EventsOp::witness};
+                                EventsOp::put_once, EventsOp::abandon,    EventsOp::witness,  EventsOp::witness};
     EventsProbe& probe = history_->probes[lane];
     EventsAttachment attached(segment_, today);
     join(attached, probe);
@@ -82,7 +82,7 @@ class EventsPlay {
     disarm();
     _exit(0);
   }
-  void settle(std::uint32_t lane) { bury(lane); }
+  void settle(std::uint32_t lane) { abandon(lane); }
 
   // Here somebody read every position: it was let go only afterwards.
   [[nodiscard]] const char* judge_soak() const {

@@ -114,10 +114,10 @@ class EventsSurvivors {
     reader_.queue().leave();
     if (subscribed != Subscribed::yes) return probe_.complain("the witness is not found again");
     ReaderLine& line = reader_.map().readers[witness.line];
-    Found found = Found::lost;
+    ReadResult found = ReadResult::lost;
     std::uint64_t from = witness.cursor.position;
     if (!(line.place.load() & dropped_bit)) found = read_all(reading_, witness);
-    if (found == Found::lost && may_drop()) {
+    if (found == ReadResult::lost && may_drop()) {
       if (!enter(reading_)) return probe_.complain("the lock is not to be had");
       from = reader_.queue().rejoin(witness.line, witness.cursor);
       reader_.queue().leave();
@@ -125,21 +125,21 @@ class EventsSurvivors {
     } else if (is_first && !may_drop() && from != std::max(history_.base.load(), history_.start.load())) {
       probe_.complain("the witness does not begin where it must");
     }
-    if (found != Found::nothing && found != Found::ended) probe_.complain("the witness cannot read to the end");
+    if (found != ReadResult::nothing && found != ReadResult::ended) probe_.complain("the witness cannot read to the end");
     if (is_first) history_.read_from.store(from);
     if (!move_to(reader_.map(), line, witness.cursor.position)) probe_.complain("the witness cannot commit");
     history_.base.store(witness.cursor.position);
-    reader_.queue().roster().let_go(reader_lock_number(witness.line));
+    reader_.queue().participant_table().let_go(reader_lock_number(witness.line));
   }
 
   // The mover needs nothing any more, unless somebody has it.
   void move_mover() {
     if (!enter(reading_)) return probe_.complain("the lock is not to be had");
     const std::uint32_t line = reader_.log().readers().find("mover", 5);
-    if (line != Readers::none && reader_.queue().roster().hold(reader_lock_number(line))) {
+    if (line != Readers::none && reader_.queue().participant_table().hold(reader_lock_number(line))) {
       if (move_to(reader_.map(), reader_.map().readers[line], segment_.end().position()))
         history_.mover.place = segment_.end().position();
-      reader_.queue().roster().let_go(reader_lock_number(line));
+      reader_.queue().participant_table().let_go(reader_lock_number(line));
     }
     reader_.queue().leave();
   }
@@ -208,7 +208,7 @@ class EventsSurvivors {
   void check_lines() {
     EventsAttachment others(segment_);
     std::uint32_t joined = 0;
-    while (others.queue().join() == Roster::Joined::yes) ++joined;
+    while (others.queue().join() == ParticipantTable::Joined::yes) ++joined;
     if (joined + 2 != scene_.shape.settings.participants) probe_.complain("lines of the dead cannot be used again");
   }
 

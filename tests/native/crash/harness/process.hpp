@@ -69,8 +69,8 @@ inline void put_down(pid_t pid) noexcept {
 }
 
 // Run `body` in a child that dies with its parent; what it throws ends it with 1.
-template <class Body>
-[[nodiscard]] pid_t start(Body body) {
+template <class Backend>
+[[nodiscard]] pid_t start(Backend body) {
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid != 0) return pid;

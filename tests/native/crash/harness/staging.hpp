@@ -5,7 +5,7 @@
 //   act(scene, step, number)    one process of a case, with the probe of that number
 //   close(scene, closing)       the survivors: the queue must be as good as new
 //   go_on(scene)                peers of those who are stopped: what can go on, goes on
-//   bury(number)                somebody is dead: what it has done for certain
+//   abandon(number)                somebody is dead: what it has done for certain
 //   judge()                     after the survivors; nullptr, or what is wrong
 #pragma once
 
@@ -108,7 +108,7 @@ class StageOf {
       stopped_.push_back({pid, number});
       ++result.stops;
     }
-    if (how == Ended::killed) bury(number, result);
+    if (how == Ended::killed) abandon(number, result);
     note_problem(number, result);
     const Ended expected = step.fire == Fire::kill   ? Ended::killed
                            : step.fire == Fire::stop ? Ended::stopped
@@ -132,9 +132,9 @@ class StageOf {
     std::uint32_t number;
   };
 
-  void bury(std::uint32_t number, Result& result) {
+  void abandon(std::uint32_t number, Result& result) {
     ++result.kills;
-    play_.bury(number);
+    play_.abandon(number);
   }
 
   // Something happens to one of those who are stopped. If there are fewer than the script thinks, count on.
@@ -144,7 +144,7 @@ class StageOf {
     const Stopped each = *whom;
     if (step.op == Op::slay) {
       stopped_.erase(whom);
-      bury(each.number, result);  // what it leaves is written down while it is still being left alone
+      abandon(each.number, result);  // what it leaves is written down while it is still being left alone
       put_down(each.pid);
       return true;
     }

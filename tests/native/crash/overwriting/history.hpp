@@ -33,7 +33,7 @@ struct OverwritingProbe : Trace {
   OverwritingHistory* history = nullptr;
   const OverwritingControl* control = nullptr;
   const ReadingLine* reading = nullptr;
-  const unsigned char* shelf = nullptr;
+  const unsigned char* leased_messages = nullptr;
   std::uint32_t participants = 0;
   std::uint64_t length = 0;
   std::uint8_t op = 0;
@@ -150,7 +150,7 @@ inline void OverwritingProbe::note_shelf(const char* name) noexcept {
   if (is("shelf.filled")) {
     is_filling = false;
     history->ended_whole.fetch_add(1);
-    const std::uint32_t id = read_item(*history, shelf + place * length, length);
+    const std::uint32_t id = read_item(*history, leased_messages + place * length, length);
     if (id == 0) history->torn.fetch_add(1);
     history->items[id].is_kept.store(true);
   } else if (is("shelf.released")) {

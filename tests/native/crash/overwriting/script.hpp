@@ -51,7 +51,7 @@ inline OverwritingSabotage overwriting_sabotage = OverwritingSabotage::none;
 
 struct OverwritingOccupancy {
   const char* name;
-  Places places;
+  RingState places;
 };
 
 [[nodiscard]] inline std::vector<OverwritingOccupancy> overwriting_occupancies(std::uint32_t capacity) {
@@ -94,22 +94,22 @@ inline void join(OverwritingAttachment& attached, OverwritingHistory& history, O
   probe.control = &segment.control();
   probe.line = attached.line();
   probe.reading = reinterpret_cast<const ReadingLine*>(segment.base() + segment.offsets().readings) + probe.line;
-  probe.shelf = reinterpret_cast<const unsigned char*>(segment.base() + segment.offsets().shelf_data);
+  probe.leased_messages = reinterpret_cast<const unsigned char*>(segment.base() + segment.offsets().shelf_data);
   probe.participants = segment.shape().participants;
   probe.length = 8 * segment.shape().words;
 }
 
 inline void lose_lock(OverwritingAttachment& attached, const OverwritingProbe& probe) noexcept {
   if (overwriting_sabotage == OverwritingSabotage::unlocked)
-    ofd::lock(attached.queue().roster().descriptor(), probe.line, F_UNLCK);
+    ofd::lock(attached.queue().participant_table().descriptor(), probe.line, F_UNLCK);
 }
 
 [[nodiscard]] inline Claim enter(OverwritingContext& context) noexcept {
   if (overwriting_sabotage == OverwritingSabotage::unmade) {
     HeaderLock lock(&context.ring().header_lock());
     OverwritingShared& queue = context.queue();
-    const std::uint64_t me = lock_word::of(queue.roster(), context.probe.line, LockRole::header);
-    if (lock.lock(me, queue.roster(), lock_limit_ns) != HeaderLock::Locked::yes) return Claim::locked;
+    const std::uint64_t me = lock_word::of(queue.participant_table(), context.probe.line, LockRole::header);
+    if (lock.lock(me, queue.participant_table(), lock_limit_ns) != HeaderLock::Locked::yes) return Claim::locked;
     queue.control().journal.is_committed.store(0);
     return Claim::done;
   }
@@ -198,7 +198,7 @@ inline Claim get_item(OverwritingContext& context, std::uint16_t length, int wai
 }
 
 // Up to three messages, what others have left first.
-[[nodiscard]] inline std::uint64_t hold(OverwritingContext& context, OverwritingLease& lease, Shelved* kept) {
+[[nodiscard]] inline std::uint64_t hold(OverwritingContext& context, OverwritingLease& lease, LeasedMessage* kept) {
   std::uint64_t count = lease.take_over(kept, 3);
   const bool is_closed = context.queue().control().closed.load() & closed_to_gets;
   if (count == 0 && !is_closed) {
@@ -208,12 +208,12 @@ inline Claim get_item(OverwritingContext& context, std::uint16_t length, int wai
   return count;
 }
 
-inline void note_held(OverwritingContext& context, const Shelved* kept, std::uint64_t count) {
+inline void note_held(OverwritingContext& context, const LeasedMessage* kept, std::uint64_t count) {
   OverwritingProbe& probe = context.probe;
   probe.kept = static_cast<std::uint32_t>(count);
   probe.released = 0;
   for (std::uint64_t i = 0; i < count; ++i)
-    probe.kept_ids[i] = read_item(context.history, probe.shelf + kept[i].place * probe.length, probe.length);
+    probe.kept_ids[i] = read_item(context.history, probe.leased_messages + kept[i].place * probe.length, probe.length);
   QUEUEDUCT_FAILPOINT("lease.held");
   for (std::uint64_t i = 1; i < count; ++i)
     if (kept[i].position <= kept[i - 1].position) context.history.disordered.fetch_add(1);
@@ -222,8 +222,8 @@ inline void note_held(OverwritingContext& context, const Shelved* kept, std::uin
 // So many are released, the rest is given back.
 inline void lease_items(OverwritingContext& context, std::uint64_t released) {
   OverwritingLease lease(context.queue());
-  if (lease.join() != Roster::Joined::yes) return context.probe.complain("no line for a lease");
-  Shelved kept[3];
+  if (lease.join() != ParticipantTable::Joined::yes) return context.probe.complain("no line for a lease");
+  LeasedMessage kept[3];
   const std::uint64_t count = hold(context, lease, kept);
   note_held(context, kept, count);
   if (overwriting_sabotage == OverwritingSabotage::early_end) lease.let_go();
@@ -236,7 +236,7 @@ inline void lease_items(OverwritingContext& context, std::uint64_t released) {
 inline void convert_items(OverwritingContext& context) {
   OverwritingLease lease(context.queue());
   lease.borrow(context.probe.line);
-  Shelved kept[3];
+  LeasedMessage kept[3];
   const std::uint64_t count = hold(context, lease, kept);
   if (count == 0) return;
   lease.set_apart();
@@ -248,17 +248,17 @@ inline void convert_items(OverwritingContext& context) {
 // As OverwritingLease::try_claim of one message, step by step, which is overwritten before it is copied.
 inline void lease_late(OverwritingContext& context, const OverwritingScene& scene) {
   OverwritingLease lease(context.queue());
-  if (lease.join() != Roster::Joined::yes) return context.probe.complain("no line for a lease");
-  Shelved kept{};
+  if (lease.join() != ParticipantTable::Joined::yes) return context.probe.complain("no line for a lease");
+  LeasedMessage kept{};
   Claimed claimed;
-  if (!context.queue().shelf().find_free(kept.place)) return;
+  if (!context.queue().leased_messages().find_free(kept.place)) return;
   if (context.queue().enter(lease.line(), lock_limit_ns) != Claim::done) return;
   const Claim claim = context.ring().claim_kept(lease.line(), kept, claimed);
   context.queue().leave();
   if (claim != Claim::done) return;
   for (std::uint64_t i = 0; i < scene.shape.capacity; ++i)
     if (put_item(context, scene.length(), true) != Claim::done) return;
-  context.ring().copy_out(claimed, context.queue().shelf().data(kept.place), context.probe.length);
+  context.ring().copy_out(claimed, context.queue().leased_messages().data(kept.place), context.probe.length);
   if (context.ring().finish_kept(lease.line(), claimed, kept)) context.probe.complain("it was not overtaken");
   if (lease.take_over(&kept, 1) != 0) context.probe.complain("what was overtaken is delivered");
 }
@@ -284,7 +284,7 @@ inline void perform(OverwritingContext& context, const OverwritingScene& scene, 
     case OverwritingOp::shutdown: context.queue().shut_down(false); break;
     case OverwritingOp::shutdown_now: context.queue().shut_down(true); break;
     case OverwritingOp::join: break;  // done on the way here
-    case OverwritingOp::leave: context.queue().roster().leave(); break;
+    case OverwritingOp::leave: context.queue().participant_table().leave(); break;
     case OverwritingOp::lease: lease_items(context, 3); break;
     case OverwritingOp::lease_back: lease_items(context, 1); break;
     case OverwritingOp::lease_late: lease_late(context, scene); break;

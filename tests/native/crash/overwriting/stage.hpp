@@ -23,7 +23,7 @@ class OverwritingPlay {
   [[nodiscard]] OverwritingHistory& history() noexcept { return *history_; }
 
   void prepare(const Scene& scene) {
-    const Places places = scene.occupancy.places;
+    const RingState places = scene.occupancy.places;
     history_->reset();
     segment_.reset(places);
     for (std::uint32_t i = 0; i < places.length; ++i) {
@@ -75,7 +75,7 @@ class OverwritingPlay {
     survivors.clear_shelf(is_discarded);
     OverwritingAttachment others(segment_);
     std::uint32_t joined = 0;
-    while (others.queue().join() == Roster::Joined::yes) ++joined;
+    while (others.queue().join() == ParticipantTable::Joined::yes) ++joined;
     if (joined + 2 != scene.shape.participants) survivors.complain("lines of the dead cannot be used again");
   }
 
@@ -92,7 +92,7 @@ class OverwritingPlay {
     }
     for (std::uint64_t i = 0; i <= scene.shape.capacity; ++i) {
       const std::uint32_t closed = segment_.control().closed.load();
-      const Places at = ring.places();
+      const RingState at = ring.places();
       const bool is_ended = closed & closed_to_gets || (closed != 0 && at.length == 0);
       const bool is_free = closed == 0 && at.length == 0;
       const Claim should = is_free                             ? Claim::empty
@@ -103,11 +103,11 @@ class OverwritingPlay {
       if (survivors.get() != should) survivors.complain("beside a stopped process gets did not go on");
     }
     const OverwritingRing::Fates fates = ring.fates();
-    if (fates.torn != 0 || fates.lost_with_reader != 0) survivors.complain("a living process was buried");
+    if (fates.torn != 0 || fates.lost_with_reader != 0) survivors.complain("a living process was abandoned");
   }
 
-  void bury(std::uint32_t number) { history_->settle(history_->probes[number]); }
-  void settle(std::uint32_t lane) { bury(lane); }
+  void abandon(std::uint32_t number) { history_->settle(history_->probes[number]); }
+  void settle(std::uint32_t lane) { abandon(lane); }
 
   // One of a soak: it puts and gets until the case is over.
   void work(const Scene& scene, std::uint32_t lane, std::uint64_t seed, std::uint8_t me) {
@@ -192,15 +192,15 @@ class OverwritingPlay {
     }
     // What the gets have left there is what somebody was copying when it died, unless a shutdown has ended the gets.
     void clear_shelf(bool is_discarded) {
-      OverwritingShelf& shelf = consumer_.queue().shelf();
+      LeasedMessages& leased_messages = consumer_.queue().leased_messages();
       OverwritingLease lease(consumer_.queue());
-      Shelved left[kept_limit];
-      if (lease.join() != Roster::Joined::yes) return complain("no line for a lease");
+      LeasedMessage left[kept_limit];
+      if (lease.join() != ParticipantTable::Joined::yes) return complain("no line for a lease");
       const std::uint64_t count = lease.take_over(left, kept_limit);
       if (count != 0 && !is_discarded) complain("what a lease left was not delivered");
       lease.release(left, count);
-      for (std::uint64_t place = 0; place < shelf.places(); ++place)
-        if (shelf.word(place) != 0) complain("a place on the shelf has leaked");
+      for (std::uint64_t place = 0; place < leased_messages.places(); ++place)
+        if (leased_messages.word(place) != 0) complain("a place on the shelf has leaked");
     }
     void complain(const char* what) { probes_[1].complain(what); }
     [[nodiscard]] const OverwritingRing& ring() { return consumer_.ring(); }

@@ -9,7 +9,7 @@ namespace queueduct::crash {
 
 // get() for ever, until the case is over.
 inline void keep_getting(Context& context) {
-  SharedQueue& queue = context.queue();
+  BoundedQueueHandle& queue = context.queue();
   bool waited = false;
   while (!context.history.is_over.load()) {
     context.probe.begin_operation();
@@ -29,7 +29,7 @@ inline void keep_getting(Context& context) {
 
 // put() of so many one-slot items, each until it is in.
 inline void put_all(Context& context, const Scene& scene, std::uint64_t count) {
-  SharedQueue& queue = context.queue();
+  BoundedQueueHandle& queue = context.queue();
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint16_t length = scene.short_length();
     const std::uint32_t id = context.history.new_item(length, context.me);
@@ -81,8 +81,8 @@ class Asleep {
   }
 
  private:
-  template <class Body>
-  void survive(Body body, std::uint8_t me) {
+  template <class Backend>
+  void survive(Backend body, std::uint8_t me) {
     Attachment attached(stage_.segment());
     Probe& probe = stage_.history().probes[probe_limit - 2 - (me - 200)];
     join(attached, probe);

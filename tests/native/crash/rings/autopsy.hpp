@@ -1,5 +1,5 @@
 // What a death must lead to, read from the raw words while nobody moves: each slot that the dead had claimed and
-// not published becomes one tombstone, each item that it had taken and not released is adopted once.
+// not published becomes one tombstone, each item that it had taken and not released is redelivered once.
 #pragma once
 
 #include <set>
@@ -15,7 +15,7 @@ class Autopsy {
 
   void examine(const Segment& segment, const Probe& probe) {
     ended_after_swap_ += std::strcmp(probe.last_point(), "recover.swapped") == 0;
-    ended_after_adoption_ += std::strcmp(probe.last_point(), "recover.adopted") == 0;
+    ended_after_redelivery_ += std::strcmp(probe.last_point(), "recover.redelivered") == 0;
     if (!had_claimed(probe)) return;
     const Ring ring = segment.ring();
     // positions in these tests are far below 2^40, so an intent's position is the whole one
@@ -25,7 +25,7 @@ class Autopsy {
     for (std::uint64_t p = intent.position; p != intent.position + intent.count; ++p) {
       const std::uint64_t seen = ring.generation_of(p).load();
       if (intent.side == Side::push && p < pushed && seen == p) unpublished_.insert(p);
-      if (intent.side == Side::pop && p < popped && (seen == p + 1 || generation::is_adopted(seen, p)) &&
+      if (intent.side == Side::pop && p < popped && (seen == p + 1 || generation::is_redelivered(seen, p)) &&
           (ring.lengths == nullptr || !(ring.length_of(p).load() & Length::continuation_bit)))
         unreleased_.insert({p, seen});
     }
@@ -34,11 +34,11 @@ class Autopsy {
   // After all was drained. nullptr: as it must be.
   [[nodiscard]] const char* judge(const Segment& segment) const {
     const std::uint64_t tombstones = segment.control().tombstones.load();
-    if (tombstones > unpublished_.size()) return "more slots were buried than the dead had claimed";
-    if (tombstones + ended_after_swap_ < unpublished_.size()) return "fewer slots were buried than the dead had claimed";
+    if (tombstones > unpublished_.size()) return "more slots were abandoned than the dead had claimed";
+    if (tombstones + ended_after_swap_ < unpublished_.size()) return "fewer slots were abandoned than the dead had claimed";
     if (is_discarded(segment.ring())) return nullptr;  // what was taken is nobody's any more
-    if (segment.control().adopted.load() + ended_after_adoption_ != unreleased_.size())
-      return "not every item was adopted exactly once that the dead had taken and not released";
+    if (segment.control().redelivered.load() + ended_after_redelivery_ != unreleased_.size())
+      return "not every item was redelivered exactly once that the dead had taken and not released";
     return nullptr;
   }
 
@@ -53,7 +53,7 @@ class Autopsy {
     for (std::uint32_t i = 0; i < reached; ++i) {
       if (!is_at(i, "ledger.after_declare")) continue;
       claimed = is_at(i + 1, "push.claimed") || is_at(i + 1, "once.before_confirm") || is_at(i + 1, "pop.claimed") ||
-                (is_at(i + 1, "recover.before_adopt") && is_at(i + 2, "recover.adopted"));
+                (is_at(i + 1, "recover.before_redeliver") && is_at(i + 2, "recover.redelivered"));
     }
     return claimed;
   }
@@ -61,7 +61,7 @@ class Autopsy {
   std::set<std::uint64_t> unpublished_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> unreleased_;
   std::uint64_t ended_after_swap_ = 0;  // the swap was made, and who made it did not live to count it
-  std::uint64_t ended_after_adoption_ = 0;
+  std::uint64_t ended_after_redelivery_ = 0;
 };
 
 // What became of every item. Allowed: what is in comes out once, or went down with a consumer that had released

@@ -215,13 +215,13 @@ class Groups {
     });
   }
 
-  // Two want to adopt what a dead adopter had adopted: whoever judged it first must not take it from the other.
+  // Two want to redeliver what a dead redeliverer had redelivered: whoever judged it first must not take it from the other.
   void add_rivals(const Scene& scene) {
     add("rivals/" + scene.name(), [=](Worker& worker) {
       std::size_t turn = 0;
       for (const Step& death : deaths(worker, scene, {1})) {
-        for (const Point& adopting : worker.record(scene, {death}, Op::get)) {
-          const std::vector<Step> deaths = {death, {Op::get, Fire::kill, adopting}};
+        for (const Point& redelivering : worker.record(scene, {death}, Op::get)) {
+          const std::vector<Step> deaths = {death, {Op::get, Fire::kill, redelivering}};
           for (const Point& first : worker.record(scene, deaths, Op::get)) {
             const std::vector<Step> before = with(deaths, {Op::get, Fire::stop, first});
             for (const Point& second : worker.record(scene, before, Op::get)) {

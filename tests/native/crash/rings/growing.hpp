@@ -120,7 +120,7 @@ class User {
 
   // Something, or why not. What is claimed and not released yet is not lost, whoever dies.
   Outcome get() {
-    const SharedLedger mine = attached_.ledger();
+    const Participant mine = attached_.ledger();
     for (;;) {
       Peeked peeked;
       GrowingRing ring;
@@ -141,8 +141,8 @@ class User {
   // Up to `limit` items, of which so many are released; the rest is given back. False: there is no line for it.
   bool lease(std::uint64_t limit, std::uint64_t released) {
     GrowingLease lease(attached_.queue());
-    if (lease.join() != Roster::Joined::yes) return false;
-    Adopted items[lease_limit];
+    if (lease.join() != ParticipantTable::Joined::yes) return false;
+    Redelivered items[lease_limit];
     std::uint64_t skipped = 0;
     std::uint64_t count = lease.try_inherit(items, limit).count;
     if (count == 0) (void)lease.try_claim(items, limit, count, skipped);
@@ -157,7 +157,7 @@ class User {
     if (sabotage == Sabotage::early_end) lease.let_go();
     account_.releases_begun.fetch_add(static_cast<std::uint32_t>(kept));
     lease.release(items, kept, kept == count);
-    for (std::uint64_t i = 0; i < kept; ++i) note(copies[i].data(), copies[i].size(), !lease.is_adopted());
+    for (std::uint64_t i = 0; i < kept; ++i) note(copies[i].data(), copies[i].size(), !lease.is_redelivered());
     account_.releases_noted.fetch_add(static_cast<std::uint32_t>(kept));
     lease.let_go();
     return true;
@@ -167,7 +167,7 @@ class User {
   void convert(std::uint64_t limit, std::uint64_t released) {
     GrowingLease lease(attached_.queue());
     lease.borrow(attached_.ledger());
-    Adopted items[lease_limit];
+    Redelivered items[lease_limit];
     std::uint64_t skipped = 0;
     std::uint64_t count = lease.try_inherit(items, limit).count;
     if (count == 0) (void)lease.try_claim(items, limit, count, skipped);
@@ -185,7 +185,7 @@ class User {
       lease.finish(items, count);
     else
       lease.release(items, kept, false);
-    for (std::uint64_t i = 0; i < kept; ++i) note(copies[i].data(), copies[i].size(), !lease.is_adopted());
+    for (std::uint64_t i = 0; i < kept; ++i) note(copies[i].data(), copies[i].size(), !lease.is_redelivered());
     account_.releases_noted.fetch_add(static_cast<std::uint32_t>(kept));
     if (kept != count) lease.let_go();
   }
@@ -210,13 +210,13 @@ class User {
   // What the dead still owe. True: something was done.
   bool recover() {
     if (sabotage == Sabotage::blind) return false;
-    const SharedLedger mine = attached_.ledger();
-    const GrowingRecovery::Found found = attached_.queue().recover();
-    if (!found.adoptable) return found.changed;
-    if (!attached_.queue().try_adopt(mine, found)) return true;
+    const Participant mine = attached_.ledger();
+    const GrowingRecovery::RecoveryScan found = attached_.queue().recover();
+    if (!found.redeliverable) return found.changed;
+    if (!attached_.queue().try_redeliver(mine, found)) return true;
     std::vector<unsigned char> item(found.peeked.bytes);
     account_.releases_begun.fetch_add(1);
-    attached_.queue().finish_adopted(mine, found, item.data());
+    attached_.queue().finish_redelivered(mine, found, item.data());
     note(item.data(), item.size(), false);
     account_.releases_noted.fetch_add(1);
     return true;
@@ -242,7 +242,7 @@ class User {
       const std::uint64_t done = progress_of(line).done;
       if (done == plan_items) return Outcome::done;
       std::uint64_t put = 0;
-      const SharedLedger mine = attached_.ledger();
+      const Participant mine = attached_.ledger();
       const Outcome outcome = attached_.queue().try_put_bytes_once(mine, line, items + done, plan_items - done, put);
       if (outcome == Outcome::closed || outcome == Outcome::corrupt) return outcome;
       if (outcome == Outcome::done) continue;
@@ -259,9 +259,9 @@ class User {
 
   [[nodiscard]] Outcome try_put(const void* item, std::uint64_t bytes) {
     if (sabotage != Sabotage::silent) return attached_.put(item, bytes);
-    const SharedLedger mine = attached_.ledger();
+    const Participant mine = attached_.ledger();
     (void)mine;
-    return attached_.flow().put(unledgered_, NoLook{}, attached_.queue().slots_for(bytes), [&](const GrowingRing& ring) {
+    return attached_.flow().put(unledgered_, NoGuard{}, attached_.queue().slots_for(bytes), [&](const GrowingRing& ring) {
       return try_put_bytes(ring, NoLedger{}, item, bytes);
     });
   }
@@ -345,7 +345,7 @@ inline const std::vector<Scene>& scenes() {
        [](User& user) {
          (void)user.put(8);
          get_many(user, 1);
-         while (user.attached().flow().tidy()) {
+         while (user.attached().flow().reclaim_some()) {
          }
        }},
       {"shut down", [](User& user, GrowingSegment&) { put_many(user, 20); },

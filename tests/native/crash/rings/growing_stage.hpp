@@ -51,7 +51,7 @@ struct GrowingPlay {
     if (!user.put(i % 50 == 7 ? long_bytes : 8)) return "a put does not go in";
   for (std::uint32_t i = first; i < account.next.load() && !is_shut; ++i)
     if (user.get() != Outcome::done) return "a get finds nothing";
-  while (user.attached().flow().tidy()) {
+  while (user.attached().flow().reclaim_some()) {
   }
   const Stage now = queue.levels().unchecked_stage();
   if (!queue.levels().is_sound(now)) return "the read level has passed the written one";

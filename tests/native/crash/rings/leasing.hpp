@@ -6,29 +6,29 @@
 namespace queueduct::crash {
 
 // What is held, in the probe: from it follows what became of it if its holder is killed.
-inline void note_held(Context& context, const BoundedLease& lease, const Adopted* items, std::uint64_t count) {
+inline void note_held(Context& context, const BoundedLease& lease, const Redelivered* items, std::uint64_t count) {
   Probe& probe = context.probe;
   probe.released = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     unsigned char bytes[4096];
     copy_out(context.ring(), items[i].span.position, bytes, items[i].bytes);
     probe.taken_ids[i] = read_item(context.history, bytes, items[i].bytes);
-    // of an adopted item only the head is released by a store
-    probe.taken_slots[i] = lease.is_adopted() ? 1 : static_cast<std::uint32_t>(items[i].span.slots);
+    // of an redelivered item only the head is released by a store
+    probe.taken_slots[i] = lease.is_redelivered() ? 1 : static_cast<std::uint32_t>(items[i].span.slots);
   }
   probe.taken_count = static_cast<std::uint32_t>(count);
   QUEUEDUCT_FAILPOINT("lease.held");
 }
 
-[[nodiscard]] inline std::uint64_t hold(Context& context, BoundedLease& lease, Adopted* items, std::uint64_t limit) {
-  SharedQueue& queue = context.queue();
+[[nodiscard]] inline std::uint64_t hold(Context& context, BoundedLease& lease, Redelivered* items, std::uint64_t limit) {
+  BoundedQueueHandle& queue = context.queue();
   for (int tries = 0; tries < 64; ++tries) {
-    const Recovery::Found found = queue.recovery().run();
+    const Recovery::RecoveryScan found = queue.recovery().run();
     if (found.unclaimed) context.probe.complain("the front is claimed and nobody says so");
     if (found.changed) queue.room().notify();
-    if (found.adoptable) {
-      const std::uint64_t adopted = lease.try_adopt(found, items, limit);
-      if (adopted != 0) return adopted;
+    if (found.redeliverable) {
+      const std::uint64_t redelivered = lease.try_redeliver(found, items, limit);
+      if (redelivered != 0) return redelivered;
     }
     std::uint64_t count = 0;
     std::uint64_t skipped = 0;
@@ -36,7 +36,7 @@ inline void note_held(Context& context, const BoundedLease& lease, const Adopted
     if (skipped > 0) queue.room().notify();
     if (count != 0) return count;
     if (outcome == Outcome::corrupt) context.probe.complain("a lease found the queue corrupt");
-    if (outcome != Outcome::done && !found.changed && !found.adoptable) return 0;
+    if (outcome != Outcome::done && !found.changed && !found.redeliverable) return 0;
   }
   return 0;
 }
@@ -58,12 +58,12 @@ inline Outcome lease_items(Context& context, std::uint64_t limit, std::uint64_t 
   Probe& probe = context.probe;
   probe.begin_operation();
   BoundedLease lease(context.queue());
-  if (lease.join() != Roster::Joined::yes) {
+  if (lease.join() != ParticipantTable::Joined::yes) {
     probe.complain("no line for a lease");
     return Outcome::full;
   }
   probe.line = lease.line();
-  Adopted items[operation_items];
+  Redelivered items[operation_items];
   const std::uint64_t count = hold(context, lease, items, limit);
   if (count != 0) {
     note_held(context, lease, items, count);
@@ -84,7 +84,7 @@ inline Outcome convert_items(Context& context, std::uint64_t limit, std::uint64_
   context.probe.begin_operation();
   BoundedLease lease(context.queue());
   lease.borrow(context.attached.ledger());
-  Adopted items[operation_items];
+  Redelivered items[operation_items];
   const std::uint64_t count = hold(context, lease, items, limit);
   if (count == 0) return Outcome::empty;
   lease.set_apart();

@@ -24,15 +24,15 @@ enum class Sabotage : std::uint8_t {
   silent_consumer,
   unlocked,    // lives without the lock that says so
   head_first,  // publishes the head of a long item before the rest
-  impatient,   // buries what is in its way without asking who lives
+  impatient,   // abandons what is in its way without asking who lives
   forgetful,   // takes over a dead one's line and forgets what it names
   helpless,    // never recovers anything
   early_end,   // ends a lease before it releases it
   // of named producers, see once.hpp
   late_confirm,   // publishes first, confirms then
   early_complete, // counts as done what it is about to publish
-  uncut,          // buries without a word to the producer
-  hasty,          // goes on before what its predecessor claimed is buried
+  uncut,          // abandons without a word to the producer
+  hasty,          // goes on before what its predecessor claimed is abandoned
   fresh,          // takes what it finds claimed for never having happened
 };
 inline Sabotage sabotage = Sabotage::none;
@@ -44,13 +44,13 @@ struct Context {
   std::uint8_t me;
   std::map<std::uint8_t, std::uint32_t> last_from = {};  // per putter: what came from the front must rise
 
-  [[nodiscard]] SharedQueue& queue() const noexcept { return attached.queue(); }
+  [[nodiscard]] BoundedQueueHandle& queue() const noexcept { return attached.queue(); }
   [[nodiscard]] const Ring& ring() const noexcept { return attached.ring(); }
 };
 
 // Joining, with what the broken modes do to it.
 inline void join(Attachment& attached, Probe& probe) {
-  if (sabotage == Sabotage::forgetful) (void)attached.queue().roster().join([](std::uint32_t) { return true; });
+  if (sabotage == Sabotage::forgetful) (void)attached.queue().participant_table().join([](std::uint32_t) { return true; });
   probe.line = attached.ledger().number();
 }
 
@@ -106,7 +106,7 @@ inline Outcome put_items(Context& context, const std::vector<std::uint16_t>& len
     ++probe.put_count;
     if (length > context.ring().slot_bytes) context.queue().note_long_items();
   }
-  const SharedLedger ledger = context.attached.ledger();
+  const Participant ledger = context.attached.ledger();
   Outcome outcome = Outcome::full;
   for (int tries = 0; tries < 16; ++tries) {
     std::uint64_t put = 0;
@@ -132,10 +132,10 @@ inline Outcome put_items(Context& context, const std::vector<std::uint16_t>& len
 
 // Get.
 
-// As SharedQueue::finish_adopted after its copy.
-inline void release_adopted(Context& context, Span span) noexcept {
+// As BoundedQueueHandle::finish_redelivered after its copy.
+inline void release_redelivered(Context& context, Span span) noexcept {
   QUEUEDUCT_FAILPOINT("recover.copied");
-  Recovery::release_adopted(context.queue().ring(), context.attached.ledger(), span);
+  Recovery::release_redelivered(context.queue().ring(), context.attached.ledger(), span);
 }
 
 inline void deliver(Context& context, Span span, const std::uint64_t* lengths, std::uint64_t count, bool from_front) {
@@ -155,7 +155,7 @@ inline void deliver(Context& context, Span span, const std::uint64_t* lengths, s
   else if (from_front)
     give_back(context.ring(), context.attached.ledger(), span);
   else
-    release_adopted(context, span);
+    release_redelivered(context, span);
   context.queue().room().notify();
   probe.has_returned = true;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -176,7 +176,7 @@ inline void deliver(Context& context, Span span, const std::uint64_t* lengths, s
 enum class Recovered : std::uint8_t { nothing, again, delivered };
 
 inline Recovered recover(Context& context, Outcome outcome) {
-  const SharedLedger ledger = context.attached.ledger();
+  const Participant ledger = context.attached.ledger();
   if (sabotage == Sabotage::helpless) return Recovered::nothing;
   if (sabotage == Sabotage::impatient && outcome == Outcome::busy) {
     const std::uint64_t front = context.ring().pop_position->load();
@@ -185,13 +185,13 @@ inline Recovered recover(Context& context, Outcome outcome) {
                ? Recovered::again
                : Recovered::nothing;
   }
-  const Recovery::Found found = context.queue().recovery().run();
+  const Recovery::RecoveryScan found = context.queue().recovery().run();
   if (found.unclaimed) {
     context.probe.complain("the front is claimed and nobody says so");
     return Recovered::nothing;
   }
-  if (found.adoptable) {
-    if (!context.queue().recovery().try_adopt(ledger, found)) return Recovered::again;
+  if (found.redeliverable) {
+    if (!context.queue().recovery().try_redeliver(ledger, found)) return Recovered::again;
     deliver(context, found.peeked.span, &found.peeked.bytes, 1, false);
     return Recovered::delivered;
   }
@@ -219,7 +219,7 @@ template <class Ledger>
 inline Outcome get_items(Context& context, std::uint64_t limit, int waits = 0) {
   Probe& probe = context.probe;
   probe.begin_operation();
-  const SharedLedger ledger = context.attached.ledger();
+  const Participant ledger = context.attached.ledger();
   Outcome outcome = Outcome::empty;
   for (int tries = 0; tries < 64; ++tries) {
     Peeked peeked;

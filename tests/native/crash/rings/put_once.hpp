@@ -11,7 +11,7 @@ inline constexpr std::uint8_t planned_putter = 100;
 // The protocol with two of its steps in the wrong order.
 class BrokenLedger {
  public:
-  BrokenLedger(SharedLedger shared, ProducerLine* line, bool is_one_item) noexcept
+  BrokenLedger(Participant shared, ProducerLine* line, bool is_one_item) noexcept
       : shared_(shared), line_(line), is_one_item_(is_one_item) {}
 
   [[nodiscard]] bool claim(std::atomic<std::uint64_t>& word, Side side, std::uint64_t position,
@@ -34,13 +34,13 @@ class BrokenLedger {
  private:
   void finish() noexcept { complete(*line_, Extent::unpack(line_->extent.load()).items); }
 
-  SharedLedger shared_;
+  Participant shared_;
   ProducerLine* line_;
   bool is_one_item_;
 };
 
 [[nodiscard]] inline std::uint64_t owner_word(Context& context) {
-  return owner::word_of(context.queue().roster(), context.attached.ledger().number());
+  return owner::word_of(context.queue().participant_table(), context.attached.ledger().number());
 }
 
 [[nodiscard]] inline Outcome settle_predecessor(Context& context, ProducerLine& line) {
@@ -55,7 +55,7 @@ class BrokenLedger {
 template <class Ledger>
 [[nodiscard]] Outcome try_put_planned(Context& context, ProducerLine& line, const std::vector<Buffer>& items,
                                       std::uint64_t done, std::uint64_t& put) {
-  const SharedLedger ledger = context.attached.ledger();
+  const Participant ledger = context.attached.ledger();
   if (context.ring().lengths != nullptr)
     return try_put_bytes_once<Ledger>(context.ring(), ledger, line, items.data() + done, items.size() - done, put);
   return try_put_records_once<Ledger>(context.ring(), ledger, line, items[done].data, items.size() - done, put);

@@ -81,7 +81,7 @@ struct Scene {
 
 // Do the operation once, as a participant that has joined.
 inline void perform(Context& context, const Scene& scene, Op op) {
-  SharedQueue& queue = context.queue();
+  BoundedQueueHandle& queue = context.queue();
   const std::uint16_t one = scene.short_length();
   const std::uint16_t several = scene.long_length();
   switch (op) {
@@ -96,7 +96,7 @@ inline void perform(Context& context, const Scene& scene, Op op) {
     case Op::shutdown: (void)shut_down(queue.ring(), queue.items(), queue.room(), false); break;
     case Op::shutdown_now: (void)shut_down(queue.ring(), queue.items(), queue.room(), true); break;
     case Op::join: break;  // done on the way here
-    case Op::leave: queue.roster().leave(); break;
+    case Op::leave: queue.participant_table().leave(); break;
     case Op::put_once: (void)put_planned(context); break;
     case Op::forget: forget_another(context.attached.producers(), owner_word(context)); break;
     case Op::lease: (void)lease_items(context, 4, 4); break;

@@ -71,7 +71,7 @@ class BoundedPlay {
   void settle(std::uint32_t lane) { history_->settle(history_->probes[lane]); }
   [[nodiscard]] const char* judge_soak() const { return judge_items(segment_, *history_); }
 
-  void bury(std::uint32_t number) {
+  void abandon(std::uint32_t number) {
     settle(number);
     autopsy_.examine(segment_, history_->probes[number]);
   }

@@ -97,7 +97,7 @@ inline void close_case(const Segment& segment, History& history, const Scene& sc
   }
   Attachment others(segment);
   std::uint32_t joined = 0;
-  while (others.queue().join() == Roster::Joined::yes) ++joined;
+  while (others.queue().join() == ParticipantTable::Joined::yes) ++joined;
   if (joined + 2 != scene.shape.participants) probe.complain("lines of the dead cannot be used again");
 }
 
@@ -118,8 +118,8 @@ inline void go_on_beside_the_stopped(const Segment& segment, History& history, c
          ring.generation_of(position + room).load() == generation::free(position + room))
     ++room;
   if (survivors.fill() != room) survivors.probe.complain("beside a stopped process puts did not go on");
-  if (segment.control().tombstones.load() != 0) survivors.probe.complain("a living process was buried");
-  if (segment.control().adopted.load() != 0) survivors.probe.complain("an item of a living process was adopted");
+  if (segment.control().tombstones.load() != 0) survivors.probe.complain("a living process was abandoned");
+  if (segment.control().redelivered.load() != 0) survivors.probe.complain("an item of a living process was redelivered");
 }
 
 }  // namespace queueduct::crash

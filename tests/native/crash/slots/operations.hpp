@@ -84,15 +84,15 @@ struct SlotsContext {
 };
 
 inline void join(SlotsAttachment& attached, SlotsProbe& probe) {
-  if (slots_sabotage == SlotsSabotage::forgetful) (void)attached.queue().roster().join([](std::uint32_t) { return true; });
+  if (slots_sabotage == SlotsSabotage::forgetful) (void)attached.queue().participant_table().join([](std::uint32_t) { return true; });
   probe.line = attached.me() - 1;
-  if (slots_sabotage == SlotsSabotage::nameless) attached.queue().roster().lines()[probe.line].intent.store(0);
+  if (slots_sabotage == SlotsSabotage::nameless) attached.queue().participant_table().lines()[probe.line].intent.store(0);
 }
 
 // Of those who will be killed or stopped; the survivors live with their locks.
 inline void lose_lock(SlotsAttachment& attached, const SlotsProbe& probe) noexcept {
   if (slots_sabotage == SlotsSabotage::unlocked)
-    ofd::lock(attached.queue().roster().descriptor(), probe.line, F_UNLCK);
+    ofd::lock(attached.queue().participant_table().descriptor(), probe.line, F_UNLCK);
 }
 
 // Lengths differ, and follow from nothing but the id.
@@ -141,7 +141,7 @@ inline void end_item(SlotsContext& context, Lease& lease) {
 }
 
 // Which item an eviction ends is known only when it has it: so the claim is not watched, and whoever dies between
-// the claim and the look has evicted what lies there, which bury() finds out.
+// the claim and the look has evicted what lies there, which abandon() finds out.
 [[nodiscard]] inline SlotOutcome overwrite_item(SlotsContext& context) {
   context.probe.begin_operation();
   Lease lease;
@@ -233,7 +233,7 @@ inline void perform(SlotsContext& context, SlotsOp op) {
     case SlotsOp::shutdown: queue.shut_down(false); break;
     case SlotsOp::shutdown_now: queue.shut_down(true); break;
     case SlotsOp::join: break;  // done on the way here
-    case SlotsOp::leave: queue.roster().leave(); break;
+    case SlotsOp::leave: queue.participant_table().leave(); break;
     default: break;  // the stage's, not ours
   }
   if (outcome == SlotOutcome::corrupt) context.probe.complain("the queue is called corrupt");

@@ -109,7 +109,7 @@ class SlotsSurvivors {
     std::vector<std::unique_ptr<SlotsAttachment>> others;
     for (std::uint32_t i = 2; i < segment_.sizes().participants; ++i) {
       others.push_back(std::make_unique<SlotsAttachment>(segment_));
-      if (others.back()->queue().join() != Roster::Joined::yes)
+      if (others.back()->queue().join() != ParticipantTable::Joined::yes)
         return probe_.complain("a line of the participant table has leaked");
     }
   }
@@ -182,7 +182,7 @@ class SlotsPlay {
   void go_on(const Scene&) { with_notes([](SlotsSurvivors& survivors) { survivors.go_on(); }); }
 
   // Whoever died between the claim of an eviction and its look at the item: it holds the slot with that item.
-  void bury(std::uint32_t number) {
+  void abandon(std::uint32_t number) {
     SlotsProbe& probe = history_->probes[number];
     if (probe.has_evicted && probe.evicted_id == 0) probe.evicted_id = evicted_by(probe.line + 1);
     history_->settle(probe);
@@ -209,8 +209,8 @@ class SlotsPlay {
   [[nodiscard]] const char* judge_soak() const { return history_->judge(); }
 
  private:
-  template <class Body>
-  void with_notes(Body body) {
+  template <class Backend>
+  void with_notes(Backend body) {
     SlotsSurvivors survivors(segment_, *history_);
     arm(history_->probes[survivor_probe]);
     body(survivors);
