@@ -35,5 +35,14 @@ cdef class SegmentBackend(Backend):
     cdef int raise_shut_down(self) except -1
 
 
-cdef SegmentBackend named_body(Queue queue, str what)
+cdef SegmentBackend named_backend(Queue queue, str what)
 cdef Identity own_identity() except *
+
+
+cdef inline uint32_t line_of(SegmentBackend backend) except? 0xFFFFFFFF:
+    """This thread's line in the participant table; a thread joins at its first operation."""
+    cdef uint32_t mine = backend.participant_table.mine_plus_one()
+    if mine == 0:
+        backend.join()
+        mine = backend.participant_table.mine_plus_one()
+    return mine - 1

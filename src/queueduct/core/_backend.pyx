@@ -6,7 +6,7 @@ from cpython.exc cimport PyErr_CheckSignals
 
 import os
 
-from queueduct.core._queue cimport AT_ONCE, open_body, remaining_ns
+from queueduct.core._queue cimport AT_ONCE, open_backend, remaining_ns
 from queueduct.items._batches cimport gather
 from queueduct.items._buffers cimport Held
 from queueduct.items._item_kinds cimport OBJECT, REFERENCE
@@ -23,9 +23,9 @@ cdef extern from "native/_handover.hpp" namespace "queueduct":
     void count_for_all_threads(object)  # what goes with the backend goes with whoever gives that up
 
 
-cdef SegmentBackend named_body(Queue queue, str what):
+cdef SegmentBackend named_backend(Queue queue, str what):
     """The backend of a queue with a name: within a process there are no producers and no leases."""
-    cdef Backend backend = open_body(queue)
+    cdef Backend backend = open_backend(queue)
     if queue.segment is None:
         raise ValueError(f"a queue without a name has no {what}; use {type(queue).__name__}.create(name, ...)")
     return backend
@@ -87,8 +87,9 @@ cdef class SegmentBackend(Backend):
         return 0
 
     cdef int join(self) except -1:
-        """Make this thread a participant; a thread joins at its first operation."""
+        """Make this thread a participant."""
         cdef Joined joined
+        self.check_open()
         with nogil:
             joined = self.try_join()
         return 0 if joined == Joined.yes else self.raise_not_joined(joined)

@@ -7,7 +7,7 @@ How a lease is taken, copied and ended is here once. A kind brings its native ca
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from queueduct.core._backend cimport SegmentBackend, named_body
+from queueduct.core._backend cimport SegmentBackend, named_backend
 from queueduct.core._queue cimport checked_int, checked_positions, computed_deadline, sound
 from queueduct.items._item_kinds cimport OBJECT, RECORD
 from queueduct.native._native cimport array_data, import_array, is_broken
@@ -109,12 +109,12 @@ class LeaseMethods:
         ends by an exception, or its process dies, another consumer gets them, at the same positions. Raises Empty or
         ShutDown, as a get.
         """
-        cdef SegmentBackend backend = named_body(self, "leases")
+        cdef SegmentBackend backend = named_backend(self, "leases")
         cdef Holding holding = type(self)._holding(backend)
         return holding.take(self.name, max_items, computed_deadline(block, timeout))
 
     def unreleased(self, positions):
         """Those of the positions that a consumer has claimed, and none has released yet."""
-        cdef SegmentBackend backend = named_body(self, "leases")
+        cdef SegmentBackend backend = named_backend(self, "leases")
         cdef Holding holding = type(self)._holding(backend)
         return sound(backend, holding.unreleased(checked_positions(positions)))

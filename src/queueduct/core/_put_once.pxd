@@ -29,7 +29,6 @@ cdef class ProducerCall:
     # A kind brings:
     cdef Producers* table(self) noexcept
     cdef int join(self) except -1                 # makes this thread a participant, if it is none
-    cdef uint64_t owner_word(self) noexcept       # this thread's; 0: it is no participant
     cdef Taken forget_line(self) except *
     cdef Settled try_settle(self) except *        # what a killed call has put, which the line does not say yet
     cdef bint put_some(self) except -1            # puts from `done` on and counts, waits for room; False: time is up
@@ -38,6 +37,7 @@ cdef class ProducerCall:
     cdef object put(self, object items, object producer, object sequence, int64_t deadline)
     cdef list listed(self)
     cdef int forget(self, object producer) except -1
+    cdef uint64_t owner_word(self) noexcept
     cdef int check_still_ours(self) except -1
     cdef int _identify(self, object producer) except -1
     cdef int _collect(self, object items) except -1

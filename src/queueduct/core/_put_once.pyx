@@ -10,7 +10,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint64_t
 
-from queueduct.core._backend cimport SegmentBackend, named_body
+from queueduct.core._backend cimport SegmentBackend, line_of, named_backend
 from queueduct.core._queue cimport AT_ONCE, checked_int, computed_deadline, remaining_ns, sound
 from queueduct.items._buffers cimport as_records
 from queueduct.items._item_kinds cimport LONG_COPY, RECORD
@@ -30,8 +30,6 @@ cdef class ProducerCall:
         self.backend = backend
 
     cdef Producers* table(self) noexcept: return NULL
-    cdef int join(self) except -1: return self.backend.check_open()
-    cdef uint64_t owner_word(self) noexcept: return 0
     cdef Taken forget_line(self) except *: return self.table().forget(self.name, self.owner_word())
     cdef Settled try_settle(self) except *: return CONTRADICTED
     cdef bint put_some(self) except -1: return False
@@ -55,6 +53,11 @@ cdef class ProducerCall:
         finally:
             self._leave()
 
+    cdef int join(self) except -1:
+        self.backend.check_open()
+        line_of(self.backend)
+        return 0
+
     cdef list listed(self):
         cdef Listed listed
         cdef list found = []
@@ -75,6 +78,12 @@ cdef class ProducerCall:
         if taken != Taken.yes:
             self._raise_in_use()
         return 0
+
+    cdef uint64_t owner_word(self) noexcept:
+        """This thread's; 0: it is no participant."""
+        cdef const ParticipantTable* table = self.backend.participant_table
+        cdef uint32_t mine = table.mine_plus_one()
+        return owner_word(table[0], mine - 1) if mine != 0 else 0
 
     cdef int check_still_ours(self) except -1:
         """After a wait: a signal handler may have forked, and then the line is our parent's."""
@@ -203,7 +212,7 @@ class PutOnceMethods:
         bytes of UTF-8, used by one at a time; its sequences only rise, gaps are fine. Raises Full when the time is
         up (what is in stays counted), ShutDown, ProducerInUse, TooManyProducers.
         """
-        cdef SegmentBackend backend = named_body(self, "producers")
+        cdef SegmentBackend backend = named_backend(self, "producers")
         cdef ProducerCall call = type(self)._producer_call(backend)
         try:
             return sound(backend, call.put(items, producer, sequence, computed_deadline(block, timeout)))
@@ -213,13 +222,13 @@ class PutOnceMethods:
 
     def producers(self):
         """What put_once keeps of each producer: a list of (name, sequence, done, total)."""
-        cdef SegmentBackend backend = named_body(self, "producers")
+        cdef SegmentBackend backend = named_backend(self, "producers")
         cdef ProducerCall call = type(self)._producer_call(backend)
         return sound(backend, call.listed())
 
     def forget_producer(self, name):
         """Make room for another name in the table of producers. What it put stays; what it repeats is put again."""
-        cdef SegmentBackend backend = named_body(self, "producers")
+        cdef SegmentBackend backend = named_backend(self, "producers")
         cdef ProducerCall call = type(self)._producer_call(backend)
         try:
             sound(backend, call.forget(name))

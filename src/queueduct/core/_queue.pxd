@@ -67,7 +67,7 @@ cdef extern from "native/_handover.hpp" namespace "queueduct":
 cdef int install(Queue queue, Backend backend) except -1
 
 
-cdef inline Backend open_body(Queue queue):
+cdef inline Backend open_backend(Queue queue):
     """The backend of a handle that is open."""
     cdef Backend backend = held(queue)
     backend.check_open()

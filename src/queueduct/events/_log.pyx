@@ -9,6 +9,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from queueduct.core._backend cimport line_of
 from queueduct.core._queue cimport AT_ONCE, remaining_ns
 from queueduct.events._native cimport *
 from queueduct.items._item_kinds cimport REFERENCE
@@ -123,14 +124,6 @@ cdef class LogBackend(SegmentBackend):
 
     # -- the lock ---------------------------------------------------------------------------------------
 
-    cdef uint32_t line(self) except? 0xFFFFFFFF:
-        """This thread's line in the participant table; a thread joins when it first needs the lock."""
-        cdef uint32_t line = 0
-        if not self.queue.find_line(line):
-            self.join()
-            self.queue.find_line(line)
-        return line
-
     cdef Joined try_join(self) noexcept nogil:
         return self.queue.join()
 
@@ -143,7 +136,7 @@ cdef class LogBackend(SegmentBackend):
         cdef uint32_t line
         cdef Entered entered
         cdef int64_t left = 0
-        line = self.line()
+        line = line_of(self)
         entered = self.queue.try_enter(line)
         while entered == Entered.no:
             left = BRIEFLY_NS if deadline == AT_ONCE else remaining_ns(deadline)
@@ -158,7 +151,7 @@ cdef class LogBackend(SegmentBackend):
                 self.check_open()
             if deadline == AT_ONCE:
                 return 0
-            line = self.line()
+            line = line_of(self)
         if entered == Entered.corrupt:
             self.raise_corrupt()
         return 1

@@ -158,8 +158,6 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
         @staticmethod
         EventsMap placed(byte*, const EventsOffsets&, EventsMap)
 
-    uint64_t owner_word "queueduct::owner::word_of"(const ParticipantTable&, uint32_t)
-
     ReadResult begin_session(const EventsMap&, ReaderLine&, Cursor&, uint64_t&)
     ReadResult next_run(const EventsMap&, ReaderLine&, bint, Cursor&, uint64_t, uint64_t, Run&)
     ReadResult run_at(const EventsMap&, uint64_t, uint64_t, uint64_t, Run&)

@@ -2,12 +2,11 @@
 """put_once into an event queue: the native calls. The algorithm is in native/events/put_once.hpp."""
 
 cimport cython
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint64_t
 
 from queueduct.core._put_once cimport SETTLED, UNDECIDED, ProducerCall, Settled
 from queueduct.core._queue cimport FOREVER
 from queueduct.events._backend cimport EventsBackend
-from queueduct.events._native cimport owner_word
 from queueduct.events.reading._held cimport held_back
 from queueduct.native._native cimport Producers, Taken
 
@@ -17,16 +16,6 @@ cdef class EventsProducerCall(ProducerCall):
 
     cdef Producers* table(self) noexcept:
         return &(<EventsBackend>self.backend).queue.producers()
-
-    cdef int join(self) except -1:
-        self.backend.check_open()
-        (<EventsBackend>self.backend).line()
-        return 0
-
-    cdef uint64_t owner_word(self) noexcept:
-        cdef EventsBackend backend = <EventsBackend>self.backend
-        cdef uint32_t line = 0
-        return owner_word(backend.queue.participant_table(), line) if backend.queue.find_line(line) else 0
 
     cdef Taken forget_line(self) except *:
         """Under the lock: a participant that takes it over from a dead one writes to the lines of others."""

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from queueduct.core._queue cimport FOREVER, Backend, Queue, checked_int, checked_sizes, held, install, open_body, sound
+from queueduct.core._queue cimport FOREVER, Backend, Queue, checked_int, checked_sizes, held, install, open_backend, sound
 from queueduct.events._backend cimport EventsBackend
 from queueduct.events._boot cimport check_epoch, durable_end, settle_boot
 from queueduct.events._native cimport *
@@ -105,7 +105,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
         comes with the ``epoch`` that the queue had then: DataLost if the log was cut before it since.
         """
         cdef uint64_t first = 0
-        cdef EventsBackend backend = open_body(self)
+        cdef EventsBackend backend = open_backend(self)
         if name is not None and (not isinstance(name, str) or not name):
             raise ValueError(f"a reader's name must be a str that is not empty: name={name!r}")
         if isinstance(start, str):
@@ -123,7 +123,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
 
     def unsubscribe(self, name):
         """Forget a durable reader; what it held back may be freed. ValueError if there is none."""
-        cdef EventsBackend backend = open_body(self)
+        cdef EventsBackend backend = open_backend(self)
         cdef bytes encoded
         if not isinstance(name, str):
             raise TypeError(f"a reader's name must be a str: name={name!r}")
@@ -143,7 +143,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
 
     def readers(self):
         """Everybody who is registered, attached or not."""
-        return list_readers(open_body(self))
+        return list_readers(open_backend(self))
 
     def read(self, start, stop, *, epoch=None):
         """The items of positions ``start`` to ``stop``, the same each time while they are kept.
@@ -151,7 +151,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
         One array, or a list. Raises DataLost if some are no longer kept, ValueError beyond the end. Positions that
         were kept elsewhere come with the ``epoch`` that the queue had then: DataLost if the log was cut before them.
         """
-        cdef EventsBackend backend = open_body(self)
+        cdef EventsBackend backend = open_backend(self)
         cdef EventsWord end = end_word(backend.map)
         backend.check_sound()
         first, last = checked_int("start", start), checked_int("stop", stop)
@@ -168,17 +168,17 @@ cdef class EventQueue(Queue, PutOnceMethods):
     @property
     def end(self):
         """Where the next item goes."""
-        cdef EventsBackend backend = open_body(self)
+        cdef EventsBackend backend = open_backend(self)
         return sound(backend, end_word(backend.map).position())
 
     @property
     def epoch(self):
         """How often the log was cut after a crash of the machine. A position that is kept elsewhere needs it."""
-        return (<EventsBackend>open_body(self)).queue.epoch()
+        return (<EventsBackend>open_backend(self)).queue.epoch()
 
     def valid_until(self, epoch):
         """Positions noted in that epoch stand for the same items up to here: the lowest cut since, or the end."""
-        cdef EventsBackend backend = open_body(self)
+        cdef EventsBackend backend = open_backend(self)
         noted = checked_int("epoch", epoch)
         check_epoch(backend, 0, noted)
         return min(<uint64_t>end_word(backend.map).position(), <uint64_t>valid_until(backend.map.control[0], noted))
@@ -189,23 +189,23 @@ cdef class EventQueue(Queue, PutOnceMethods):
         In memory that is ``end``: nothing outlives the machine, and nothing of it comes back. On a disk it is what is
         on it for certain; with ``sync`` everything is written first, at most once in 20 ms.
         """
-        return durable_end(open_body(self), sync)
+        return durable_end(open_backend(self), sync)
 
     @property
     def earliest(self):
         """The oldest position that is kept."""
-        cdef EventsBackend backend = open_body(self)
+        cdef EventsBackend backend = open_backend(self)
         return sound(backend, earliest_position(backend.map[0]))
 
     # -- forget -----------------------------------------------------------------------------------------
 
     def clear(self):
         """Forget everything: readers go on with what comes next. One in the middle keeps what it holds."""
-        keep_last(open_body(self), 0)
+        keep_last(open_backend(self), 0)
 
     def keep_last(self, n):
         """Forget all but the last ``n`` items; 0 clears, more than there are does nothing."""
-        cdef EventsBackend backend = open_body(self)
+        cdef EventsBackend backend = open_backend(self)
         count = checked_int("n", n)
         if count < 0:
             raise ValueError(f"n must not be negative: n={n}")
@@ -213,7 +213,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
 
     def sync(self):
         """Write everything to the disk now; nothing to do in memory."""
-        cdef EventsBackend backend = open_body(self)
+        cdef EventsBackend backend = open_backend(self)
         if self.segment is not None:
             backend.write_to_disk()
         backend.check_sound()
@@ -240,22 +240,22 @@ cdef class EventQueue(Queue, PutOnceMethods):
     @property
     def is_shut_down(self):
         """Was it shut down? Then nothing more is put."""
-        cdef EventsBackend backend = open_body(self)
+        cdef EventsBackend backend = open_backend(self)
         return sound(backend, end_word(backend.map).is_closed())
 
     @property
     def capacity(self):
         """Bytes of chunks that the queue holds at most: an event queue has no number of items."""
-        return (<EventsBackend>open_body(self)).map.max_bytes
+        return (<EventsBackend>open_backend(self)).map.max_bytes
 
     def full(self):
         """Are max_bytes in use? A hint, as with every queue that others use."""
-        cdef EventsBackend backend = open_body(self)
+        cdef EventsBackend backend = open_backend(self)
         return sound(backend, backend.map.control.used_bytes.load() >= backend.map.max_bytes)
 
     def stats(self):
         """One look at the queue."""
-        cdef EventsBackend backend = open_body(self)
+        cdef EventsBackend backend = open_backend(self)
         cdef EventsControl* control = backend.map.control
         cdef EventsWord end = end_word(backend.map)
         cdef uint64_t number

@@ -18,7 +18,6 @@ cdef class OverwritingBackend(SegmentBackend):
     cdef bint is_allocated        # what leases hold has memory
     cdef Unread unread            # what was got when the shelf had no place for it
 
-    cdef uint32_t _line(self) except? 0xFFFFFFFF
     cdef int put_as(self, object item, bint overwrite, int64_t deadline) except -1
     cdef object put_many_as(self, object items, bint overwrite, int64_t deadline)
     cdef object _put_messages(

@@ -6,6 +6,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from queueduct.core._backend cimport line_of
 from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
 from queueduct.items._batches cimport Gathered, gather
 from queueduct.items._buffers cimport Held, as_records, borrow, scalar_of
@@ -61,14 +62,6 @@ cdef class OverwritingBackend(SegmentBackend):
             f"capacity={self.ring.capacity()}; recreate the queue"
         )
 
-    cdef uint32_t _line(self) except? 0xFFFFFFFF:
-        """This thread's line in the participant table."""
-        cdef uint32_t line = 0
-        if not self.queue.find_line(line):
-            self.join()
-            self.queue.find_line(line)
-        return line
-
     cdef Joined try_join(self) noexcept nogil:
         return self.queue.join()
 
@@ -123,7 +116,7 @@ cdef class OverwritingBackend(SegmentBackend):
         if count == 0:
             return 0
         while True:
-            line = self._line()
+            line = line_of(self)
             if (count - total) * size < LONG_COPY and limit == 0:
                 claim = self._try_put(line, records, messages, count - total, overwrite, 0, &put)
             else:
@@ -172,7 +165,7 @@ cdef class OverwritingBackend(SegmentBackend):
         cdef int64_t limit = 0
         cdef int64_t end = deadline
         cdef bint waited = False
-        line = self._line()
+        line = line_of(self)
         while True:
             if length < LONG_COPY and limit == 0:
                 claim = self.queue.try_put(line, data, length, overwrite, 0)
@@ -188,7 +181,7 @@ cdef class OverwritingBackend(SegmentBackend):
             limit = self.retry_ns(claim, False, deadline, &end)
             if limit < 0:
                 return 0
-            line = self._line()
+            line = line_of(self)
             waited = True
 
     # -- get --------------------------------------------------------------------------------------------
@@ -248,7 +241,7 @@ cdef class OverwritingBackend(SegmentBackend):
             kept.begin(self, self.queue, limit)
             if not self.is_allocated:
                 self.is_allocated = kept.allocate() == 0
-            claim = kept.claim(self._line(), limit_ns) if self.is_allocated else Claim.full
+            claim = kept.claim(line_of(self), limit_ns) if self.is_allocated else Claim.full
             if claim == Claim.done:
                 if waited and self.ring.looks_gettable():
                     self.queue.items().notify()
@@ -296,7 +289,7 @@ cdef class OverwritingBackend(SegmentBackend):
         cdef uint32_t line
         if not self._get_message(data, deadline):
             return TIMED_OUT
-        line = self._line()
+        line = line_of(self)
         data += self.item_bytes
         if most * self.item_bytes < LONG_COPY:
             self.queue.try_get_records(line, data, self.item_bytes, most - 1, 0, got)
@@ -353,7 +346,7 @@ cdef class OverwritingBackend(SegmentBackend):
         cdef int64_t limit = 0
         cdef int64_t end = deadline
         cdef bint waited = False
-        line = self._line()
+        line = line_of(self)
         while True:
             if self.item_bytes < LONG_COPY and limit == 0:
                 claim = self.queue.try_get(line, to, self.item_bytes, 0)
@@ -369,7 +362,7 @@ cdef class OverwritingBackend(SegmentBackend):
             limit = self.retry_ns(claim, True, deadline, &end)
             if limit < 0:
                 return False
-            line = self._line()
+            line = line_of(self)
             waited = True
 
     # -- waiting ----------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 
 from libc.stdint cimport int64_t
 
-from queueduct.core._queue cimport AT_ONCE, Backend, Queue, checked_int, computed_deadline, held, open_body, sound
+from queueduct.core._queue cimport AT_ONCE, Backend, Queue, checked_int, computed_deadline, held, open_backend, sound
 from queueduct.overwriting._backend cimport OverwritingBackend
 from queueduct.overwriting._native cimport Fates
 
@@ -87,7 +87,7 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
         With ``overwrite=False`` it waits until all are in, at most ``timeout`` seconds, and raises Full only if none
         is. Raises ShutDown only if none is in.
         """
-        cdef OverwritingBackend backend = open_body(self)
+        cdef OverwritingBackend backend = open_backend(self)
         put = backend.put_many_as(items, overwrite, computed_deadline(block, timeout))
         if put is None:
             raise Full
@@ -100,21 +100,21 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
     @property
     def capacity(self):
         """How many messages fit."""
-        return (<OverwritingBackend>open_body(self)).ring.capacity()
+        return (<OverwritingBackend>open_backend(self)).ring.capacity()
 
     @property
     def message_bytes(self):
         """Bytes of a message: whole words, in which a record or a pickled object is filled up with zeros."""
-        return (<OverwritingBackend>open_body(self)).ring.message_bytes()
+        return (<OverwritingBackend>open_backend(self)).ring.message_bytes()
 
     def full(self):
         """Will the next put overwrite? A hint, as with every queue that others use."""
-        cdef OverwritingBackend backend = open_body(self)
+        cdef OverwritingBackend backend = open_backend(self)
         return sound(backend, backend.ring.length() >= backend.ring.capacity())
 
     def stats(self):
         """One look at the queue's counters."""
-        cdef OverwritingBackend backend = open_body(self)
+        cdef OverwritingBackend backend = open_backend(self)
         cdef Fates fates = backend.ring.fates()
         return sound(backend, OverwritingStats(
             capacity=backend.ring.capacity(),

@@ -25,9 +25,6 @@ cdef class RingProducerCall(ProducerCall):
         self.ring.check_open()
         return self.ring.find_participant(&self.ledger)
 
-    cdef uint64_t owner_word(self) noexcept:
-        return self.ring.owner_word(self.ledger) if self.ring.has_ledger(&self.ledger) else 0
-
     cdef Settled try_settle(self) except *:
         cdef Outcome outcome
         with nogil:

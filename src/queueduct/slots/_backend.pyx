@@ -7,6 +7,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from queueduct.core._backend cimport line_of
 from queueduct.core._queue cimport TIMED_OUT
 from queueduct.items._batches cimport Gathered
 from queueduct.items._buffers cimport Held, as_records, borrow
@@ -69,14 +70,9 @@ cdef class SlotsBackend(SegmentBackend):
             f"slots={self.slots.count()}; recreate the queue"
         )
 
-    cdef uint32_t me(self) except 0:
+    cdef inline uint32_t me(self) except 0:
         """This thread's name in the words."""
-        cdef uint32_t me = self.queue.me()
-        if me == 0:
-            self.check_open()
-            self.join()
-            me = self.queue.me()
-        return me
+        return line_of(self) + 1
 
     cdef Joined try_join(self) noexcept nogil:
         return self.queue.join()

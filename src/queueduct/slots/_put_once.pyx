@@ -16,14 +16,6 @@ cdef class SlotsProducerCall(ProducerCall):
     cdef Producers* table(self) noexcept:
         return &(<SlotsBackend>self.backend).queue.producers()
 
-    cdef int join(self) except -1:
-        (<SlotsBackend>self.backend).me()
-        return 0
-
-    cdef uint64_t owner_word(self) noexcept:
-        cdef SlotsBackend backend = <SlotsBackend>self.backend
-        return backend.queue.owner_word() if backend.queue.me() != 0 else 0
-
     cdef Settled try_settle(self) except *:
         cdef bint is_settled
         with nogil:

@@ -3,7 +3,7 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from queueduct.core._queue cimport TIMED_OUT, Backend, Queue, checked_int, computed_deadline, open_body, sound
+from queueduct.core._queue cimport TIMED_OUT, Backend, Queue, checked_int, computed_deadline, open_backend, sound
 from queueduct.slots._backend cimport SlotsBackend
 from queueduct.slots._eviction cimport evict_surplus, put_evicting
 from queueduct.slots._native cimport SlotCounts, puts_closed
@@ -61,7 +61,7 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         Leaving the ``with`` publishes it, an exception gives it back unpublished. Of a queue of bytes the item has
         ``length`` bytes; all of the slot if it is not given.
         """
-        cdef SlotsBackend backend = open_body(self)
+        cdef SlotsBackend backend = open_backend(self)
         try:
             return sound(backend, loan_slot(backend, length, computed_deadline(True, timeout)))
         except Exception:
@@ -74,7 +74,7 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         It is read-only. Leaving the ``with`` frees the slot; after an exception, or if this process dies before, the
         item is delivered again, to whoever takes next, and says so: ``slot.redelivered``.
         """
-        cdef SlotsBackend backend = open_body(self)
+        cdef SlotsBackend backend = open_backend(self)
         try:
             return sound(backend, take_slot(backend, computed_deadline(True, timeout)))
         except Exception:
@@ -89,7 +89,7 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         With ``overwrite`` the oldest item makes room, and is returned; None if that was not needed. Only when every
         slot is in somebody's hands does that wait.
         """
-        cdef SlotsBackend slots = open_body(self)
+        cdef SlotsBackend slots = open_backend(self)
         cdef bint evicts = overwrite
         cdef int64_t deadline = computed_deadline(block, timeout)
         cdef object evicted = None
@@ -106,13 +106,13 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
     @property
     def capacity(self):
         """How many slots may be in use at a time: see set_capacity."""
-        cdef SlotsBackend backend = open_body(self)
+        cdef SlotsBackend backend = open_backend(self)
         return sound(backend, backend.slots.capacity())
 
     @property
     def slots(self):
         """How many slots there are: what the queue was created with."""
-        cdef SlotsBackend backend = open_body(self)
+        cdef SlotsBackend backend = open_backend(self)
         return sound(backend, backend.slots.count())
 
     def set_capacity(self, capacity, on_evict=None):
@@ -121,7 +121,7 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         What is too much then is evicted, the oldest first: ``on_evict(item)`` is called with each. Slots in
         somebody's hands stay there; they count when they come back.
         """
-        cdef SlotsBackend slots = open_body(self)
+        cdef SlotsBackend slots = open_backend(self)
         cdef object asked = checked_int("capacity", capacity)
         cdef object item
         if not 1 <= asked <= slots.slots.count():
@@ -142,12 +142,12 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
 
     def full(self):
         """Is there no slot to loan? A hint, as with every queue that others use."""
-        cdef SlotsBackend backend = open_body(self)
+        cdef SlotsBackend backend = open_backend(self)
         return sound(backend, not backend.slots.looks_holdable())
 
     def stats(self):
         """One look at the queue: where its slots are, and what happened to some."""
-        cdef SlotsBackend slots = open_body(self)
+        cdef SlotsBackend slots = open_backend(self)
         cdef SlotCounts counts = slots.queue.count_slots()
         return sound(slots, SlotStats(
             capacity=slots.slots.capacity(),
