@@ -153,7 +153,6 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
         uint64_t epoch() const
         int error() const
         int confirm_once(ProducerLine&)
-        uint32_t count_alive() const
         Producers& producers()
         @staticmethod
         EventsMap placed(byte*, const EventsOffsets&, EventsMap)

@@ -272,7 +272,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
             max_bytes=backend.map.max_bytes,
             resident_bytes=backend.resident_bytes(),
             readers=count_readers(backend),
-            participants=backend.queue.count_alive(),
+            participants=backend.participant_table.count_alive(),
             participants_limit=backend.participants,
             is_shut_down=end.is_closed(),
             dropped=control.dropped.load(),

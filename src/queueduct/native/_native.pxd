@@ -53,6 +53,7 @@ cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
         void leave_line()
         uint32_t generation() const
         uint32_t mine_plus_one() const
+        uint32_t count_alive() const
         int descriptor() const
         int open_error() const
         bint is_lost() const

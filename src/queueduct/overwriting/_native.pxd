@@ -72,7 +72,6 @@ cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
         void wait_for_room(int64_t)
         void wait_for_copy(int64_t)
         void wait_for_shelf(int64_t)
-        uint32_t count_alive() const
 
 cdef extern from "overwriting/lease.hpp" namespace "queueduct" nogil:
     cdef cppclass OverwritingLease:

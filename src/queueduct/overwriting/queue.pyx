@@ -129,7 +129,7 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
             discarded=backend.ring.places().length if backend.ring.is_discarded() else 0,
             total_bytes=self.segment.total_bytes,
             is_shut_down=backend.queue.control().closed.load() != 0,
-            participants=backend.queue.count_alive(),
+            participants=backend.participant_table.count_alive(),
             participants_limit=backend.participants,
             leased=backend.queue.leased_messages().count_kept(1 << 62),
         ))

@@ -83,7 +83,6 @@ cdef extern from "slots/queue.hpp" namespace "queueduct" nogil:
         Rest& rest()
         ParticipantTable& participant_table()
         Producers& producers()
-        uint64_t owner_word() const
         bint settle_producer(ProducerLine&)
         Event items() const
         Event room() const
@@ -99,7 +98,6 @@ cdef extern from "slots/queue.hpp" namespace "queueduct" nogil:
         void wait_for_room(int64_t)
         uint64_t size()
         SlotCounts count_slots() const
-        uint32_t count_alive() const
 
     SlotOutcome publish_once(Slots&, ProducerLine&, Lease&, uint64_t)
 

@@ -161,7 +161,7 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
             slot_bytes=slots.slot_bytes,
             total_bytes=self.segment.total_bytes,
             is_shut_down=bool(slots.slots.closed() & puts_closed),
-            participants=slots.queue.count_alive(),
+            participants=slots.participant_table.count_alive(),
             participants_limit=slots.participants,
             evicted=slots.queue.control().evicted.load(),
             recovered=slots.queue.control().recovered.load(),
