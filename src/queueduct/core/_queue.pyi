@@ -1,4 +1,5 @@
 from collections.abc import Coroutine, Iterable, Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -9,6 +10,10 @@ class Queue:
     def name(self) -> str | None: ...
     @property
     def kind(self) -> str | None: ...
+    @property
+    def directory(self) -> Path | None: ...
+    @property
+    def segment_id(self) -> bytes | None: ...
     @property
     def item(self) -> object: ...
     @property

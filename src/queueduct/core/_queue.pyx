@@ -15,8 +15,7 @@ cimport cython
 
 from queueduct.native._native cimport monotonic_ns, park_limit_ns
 
-from queueduct.core import aio as _aio
-from queueduct.segments import segment
+from queueduct.segments import catalog
 from queueduct.errors import CorruptSegment, Empty, Full, QueueClosed, QueueNotShared, ShutDown
 
 TIMED_OUT = object()
@@ -281,7 +280,8 @@ cdef class Queue:
     @cython.critical_section
     def _bridge(self):
         if self.waiters is None:
-            self.waiters = _aio.Bridge(self)
+            from queueduct.core.aio import Bridge  # here: asyncio takes as long to import as all the rest of this
+            self.waiters = Bridge(self)
         return self.waiters
 
     def _slots_for(self, item):
@@ -305,6 +305,16 @@ cdef class Queue:
     def kind(self):
         """The kind, as queueduct.queues() names it; None within a process."""
         return None if self.segment is None else self.segment.geometry.kind
+
+    @property
+    def directory(self):
+        """The directory that the queue's name is in, a pathlib.Path; None within a process."""
+        return None if self.segment is None else self.segment.path.parent
+
+    @property
+    def segment_id(self):
+        """16 bytes that tell this queue from a later one of the same name; None within a process."""
+        return None if self.segment is None else self.segment.segment_id
 
     @property
     def item(self):
@@ -367,7 +377,7 @@ cdef class Queue:
         """Remove the queue's name; see queueduct.unlink."""
         if self.segment is None:
             raise ValueError("a queue without a name has nothing to unlink")
-        segment.unlink(self.segment.name, folder=self.segment.path.parent)
+        catalog.unlink(self.segment.name, directory=self.directory)
 
     def __enter__(self):
         return self
@@ -381,5 +391,4 @@ cdef class Queue:
                 "a queue without a name lives in one process and cannot be pickled; "
                 f"use {type(self).__name__}.create(name, ...) to share one between processes"
             )
-        from queueduct.kinds import reopen
-        return reopen, (self.segment.name, str(self.segment.path.parent), self.segment.segment_id, type(self))
+        return catalog.reopen, (self.segment.name, str(self.directory), self.segment.segment_id, type(self))

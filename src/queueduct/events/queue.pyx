@@ -58,7 +58,7 @@ cdef class EventQueue(Queue):
     def create(
         cls, name, *, item=bytes, max_bytes=256 << 20, on_full="wait", first_items=4, item_bytes=None,
         chunk_bytes=None, readers=64, producers=64, participants=256, sync="interval", sync_interval=1.0,
-        exist_ok=False,
+        directory=None, exist_ok=False,
     ):
         """Make a queue of that name in shared memory, or on a disk.
 
@@ -69,18 +69,19 @@ cdef class EventQueue(Queue):
         On a disk, ``sync`` says what outlives the machine: every put (``"always"``), what is older than
         ``sync_interval`` seconds (``"interval"``), or what was there at the last close or sync (``"never"``).
         With ``exist_ok`` an existing queue of the same shape is opened instead.
+        ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
         item_type = items.ItemType.of(item)
         geometry = geometry_of(
             item_type, max_bytes, on_full, first_items, item_bytes, chunk_bytes, readers, producers, participants,
             sync, sync_interval,
         )
-        return creating.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
+        return creating.create(name, geometry, item_type, cls._attach, directory=directory, exist_ok=exist_ok)
 
     @classmethod
-    def open(cls, name, *, allow_pickle=True):
+    def open(cls, name, *, directory=None, allow_pickle=True):
         """Open the event queue of that name. Without ``allow_pickle``, one of objects is refused."""
-        return cls._attach(segment.open_segment(name, kind="events"), allow_pickle)
+        return cls._attach(segment.open_segment(name, directory=directory, kind="events"), allow_pickle)
 
     @classmethod
     def _attach(cls, opened, allow_pickle=True):
@@ -311,11 +312,6 @@ cdef class EventQueue(Queue):
             Queue.close(self)
 
     # -- looks ------------------------------------------------------------------------------------------
-
-    @property
-    def segment_id(self):
-        """Tells a queue from its successor of the same name; None within a process."""
-        return None if self.segment is None else self.segment.segment_id
 
     @property
     def is_shut_down(self):

@@ -5,6 +5,7 @@ from numpy.typing import DTypeLike
 
 from queueduct.core._queue import Queue
 from queueduct.lease import Lease
+from queueduct.segments.names import Directory
 from queueduct.segments.segment import Segment
 from queueduct.stats import OverwritingStats
 
@@ -20,13 +21,19 @@ class OverwritingQueue(Queue):
         item: type[bytes] | type[object] | DTypeLike = ...,
         message_bytes: int | None = None,
         participants: int = 256,
+        directory: Directory = None,
         exist_ok: bool = False,
     ) -> Self: ...
     @classmethod
-    def open(cls, name: str, *, allow_pickle: bool = True) -> Self: ...
+    def open(cls, name: str, *, directory: Directory = None, allow_pickle: bool = True) -> Self: ...
     @classmethod
     def adopt(
-        cls, name: str, *, item: type[bytes] | type[object] | DTypeLike = ..., participants: int = 256
+        cls,
+        name: str,
+        *,
+        item: type[bytes] | type[object] | DTypeLike = ...,
+        participants: int = 256,
+        directory: Directory = None,
     ) -> Self: ...
     @classmethod
     def _attach(cls, opened: Segment, allow_pickle: bool) -> Self: ...

@@ -32,13 +32,16 @@ cdef class OverwritingQueue(Queue):
         )
 
     @classmethod
-    def create(cls, name, capacity=1024, *, item=bytes, message_bytes=None, participants=256, exist_ok=False):
+    def create(
+        cls, name, capacity=1024, *, item=bytes, message_bytes=None, participants=256, directory=None, exist_ok=False
+    ):
         """Make a queue of that name in shared memory.
 
         ``capacity`` counts messages, 1 or more. ``item`` is ``bytes`` (each exactly ``message_bytes`` long, a
         multiple of 8, 64 if not given), a numpy dtype, or ``object`` (pickled, at most ``message_bytes``, 256 if not
-        given). ``participants`` is how many threads of all processes may use it at once. With ``exist_ok`` an existing
-        queue of the same shape is opened instead.
+        given). ``participants`` is how many threads of all processes may use it at once.
+        With ``exist_ok`` an existing queue of the same shape is opened instead.
+        ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
         item_type = items.ItemType.of(item)
         geometry = OverwritingGeometry.of(
@@ -47,22 +50,25 @@ cdef class OverwritingQueue(Queue):
             message_bytes=None if message_bytes is None else checked_int("message_bytes", message_bytes),
             participants=checked_int("participants", participants),
         )
-        return creating.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
+        return creating.create(name, geometry, item_type, cls._attach, directory=directory, exist_ok=exist_ok)
 
     @classmethod
-    def open(cls, name, *, allow_pickle=True):
+    def open(cls, name, *, directory=None, allow_pickle=True):
         """Open the overwriting queue of that name. Without ``allow_pickle``, one of objects is refused."""
-        return cls._attach(segment.open_segment(name, kind="overwriting"), allow_pickle)
+        return cls._attach(segment.open_segment(name, directory=directory, kind="overwriting"), allow_pickle)
 
     @classmethod
-    def adopt(cls, name, *, item=bytes, participants=256):
+    def adopt(cls, name, *, item=bytes, participants=256, directory=None):
         """Open a file of that name that another program made in the published format, and use it from now on.
 
         What queueduct needs besides is added behind its messages; whoever has the file goes on with it. ``item`` says
         what a message is. A file that has been adopted already is just opened.
         """
         item_type = items.ItemType.of(item)
-        return adopting.adopt(name, "overwriting", item_type, checked_int("participants", participants), cls._attach)
+        return adopting.adopt(
+            name, OverwritingGeometry, item_type, checked_int("participants", participants), cls._attach,
+            directory=directory,
+        )
 
     @classmethod
     def _attach(cls, opened, allow_pickle=True):

@@ -13,7 +13,7 @@ from queueduct.rings import _put_once as _bounded_once
 from queueduct.segments import creation as creating
 from queueduct.items import types as items
 from queueduct.segments import segment
-from queueduct.rings.bounded_geometry import BoundedGeometry
+from queueduct.rings.geometry import BoundedGeometry
 from queueduct.stats import BoundedStats
 
 
@@ -34,14 +34,16 @@ cdef class BoundedQueue(Queue):
 
     @classmethod
     def create(
-        cls, name, capacity=1024, *, item=bytes, slot_bytes=None, participants=256, producers=32, exist_ok=False
+        cls, name, capacity=1024, *, item=bytes, slot_bytes=None, participants=256, producers=32, directory=None,
+        exist_ok=False,
     ):
         """Make a queue of that name in shared memory.
 
         ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` counts slots, a power of
         two; a bytes or object item longer than ``slot_bytes`` takes several. ``participants`` is how many
-        threads of all processes may use it at once, ``producers`` how many names put_once keeps. With
-        ``exist_ok`` an existing queue of the same shape is opened instead.
+        threads of all processes may use it at once, ``producers`` how many names put_once keeps.
+        With ``exist_ok`` an existing queue of the same shape is opened instead.
+        ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
         item_type = items.ItemType.of(item)
         geometry = BoundedGeometry(
@@ -50,12 +52,12 @@ cdef class BoundedQueue(Queue):
             checked_int("capacity", capacity),
             item_type.slot_bytes(None if slot_bytes is None else checked_int("slot_bytes", slot_bytes)),
         )
-        return creating.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
+        return creating.create(name, geometry, item_type, cls._attach, directory=directory, exist_ok=exist_ok)
 
     @classmethod
-    def open(cls, name, *, allow_pickle=True):
+    def open(cls, name, *, directory=None, allow_pickle=True):
         """Open the bounded queue of that name. Without ``allow_pickle``, one of objects is refused."""
-        return cls._attach(segment.open_segment(name, kind="bounded"), allow_pickle)
+        return cls._attach(segment.open_segment(name, directory=directory, kind="bounded"), allow_pickle)
 
     @classmethod
     def _attach(cls, opened, allow_pickle=True):

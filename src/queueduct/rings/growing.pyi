@@ -5,6 +5,7 @@ from numpy.typing import DTypeLike
 
 from queueduct.core._queue import Queue
 from queueduct.lease import Lease
+from queueduct.segments.names import Directory
 from queueduct.segments.segment import Segment
 from queueduct.stats import GrowingStats, ProducerInfo
 
@@ -24,10 +25,11 @@ class GrowingQueue(Queue):
         max_bytes: int | None = None,
         participants: int = 256,
         producers: int = 32,
+        directory: Directory = None,
         exist_ok: bool = False,
     ) -> Self: ...
     @classmethod
-    def open(cls, name: str, *, allow_pickle: bool = True) -> Self: ...
+    def open(cls, name: str, *, directory: Directory = None, allow_pickle: bool = True) -> Self: ...
     @classmethod
     def _attach(cls, opened: Segment, allow_pickle: bool) -> Self: ...
     def put_once(

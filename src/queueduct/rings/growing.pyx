@@ -13,7 +13,7 @@ from queueduct.rings import _put_once as _bounded_once
 from queueduct.segments import creation as creating
 from queueduct.items import types as items
 from queueduct.segments import segment
-from queueduct.rings.growing_geometry import GrowingGeometry
+from queueduct.rings.geometry import GrowingGeometry
 from queueduct.stats import GrowingStats
 
 
@@ -34,7 +34,7 @@ cdef class GrowingQueue(Queue):
     @classmethod
     def create(
         cls, name, *, item=bytes, first_bytes=4096, steps=11, slot_bytes=None, max_bytes=None, participants=256,
-        producers=32, exist_ok=False
+        producers=32, directory=None, exist_ok=False
     ):
         """Make a queue of that name in shared memory.
 
@@ -42,7 +42,9 @@ cdef class GrowingQueue(Queue):
         and there are ``steps`` of them; a bytes or object item longer than ``slot_bytes`` takes several slots.
         ``max_bytes`` limits the memory that the whole queue takes: beyond it put waits, or raises Full.
         ``participants`` is how many threads of all processes may use it at once, ``producers`` how many names
-        put_once keeps. With ``exist_ok`` an existing queue of the same shape is opened instead.
+        put_once keeps.
+        With ``exist_ok`` an existing queue of the same shape is opened instead.
+        ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
         item_type = items.ItemType.of(item)
         if max_bytes is not None and checked_int("max_bytes", max_bytes) < 1:
@@ -57,12 +59,12 @@ cdef class GrowingQueue(Queue):
         )
         geometry.check()
         geometry.check_item(item_type)
-        return creating.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
+        return creating.create(name, geometry, item_type, cls._attach, directory=directory, exist_ok=exist_ok)
 
     @classmethod
-    def open(cls, name, *, allow_pickle=True):
+    def open(cls, name, *, directory=None, allow_pickle=True):
         """Open the growing queue of that name. Without ``allow_pickle``, one of objects is refused."""
-        return cls._attach(segment.open_segment(name, kind="growing"), allow_pickle)
+        return cls._attach(segment.open_segment(name, directory=directory, kind="growing"), allow_pickle)
 
     @classmethod
     def _attach(cls, opened, allow_pickle=True):

@@ -34,13 +34,16 @@ cdef class SlotQueue(Queue):
 
     @classmethod
     def create(
-        cls, name, capacity=8, *, item=bytes, slot_bytes=None, participants=256, producers=32, exist_ok=False
+        cls, name, capacity=8, *, item=bytes, slot_bytes=None, participants=256, producers=32, directory=None,
+        exist_ok=False,
     ):
         """Make a queue of that name in shared memory.
 
         ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` is how many slots there are, of
         ``slot_bytes`` each. ``participants`` is how many threads of all processes may use it at once, ``producers``
-        how many names put_once keeps. With ``exist_ok`` an existing queue of the same shape is opened instead.
+        how many names put_once keeps.
+        With ``exist_ok`` an existing queue of the same shape is opened instead.
+        ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
         item_type = items.ItemType.of(item)
         geometry = SlotsGeometry(
@@ -49,12 +52,12 @@ cdef class SlotQueue(Queue):
             checked_int("capacity", capacity),
             item_type.slot_bytes(None if slot_bytes is None else checked_int("slot_bytes", slot_bytes)),
         )
-        return creating.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
+        return creating.create(name, geometry, item_type, cls._attach, directory=directory, exist_ok=exist_ok)
 
     @classmethod
-    def open(cls, name, *, allow_pickle=True):
+    def open(cls, name, *, directory=None, allow_pickle=True):
         """Open the slot queue of that name. Without ``allow_pickle``, one of objects is refused."""
-        return cls._attach(segment.open_segment(name, kind="slots"), allow_pickle)
+        return cls._attach(segment.open_segment(name, directory=directory, kind="slots"), allow_pickle)
 
     @classmethod
     def _attach(cls, opened, allow_pickle=True):
