@@ -15,7 +15,7 @@ from queueduct.native._native cimport check_length, is_broken, mark_broken, thre
 
 from queueduct.errors import CorruptSegment, QueueClosed, QueueNotShared, ShutDown, TooManyParticipants
 from queueduct.items import types
-from queueduct.segments import segment
+from queueduct.segments.boot import boot_id, process_start_ticks
 
 cdef object encode_object = types.encode_object
 
@@ -34,10 +34,10 @@ cdef SegmentBackend named_backend(Queue queue, str what):
 cdef Identity own_identity() except *:
     """By which others tell whether we still live."""
     cdef Identity identity
-    boot = segment.boot_id()
+    boot = boot_id()
     identity.boot_id[0] = int.from_bytes(boot[:8], "little")
     identity.boot_id[1] = int.from_bytes(boot[8:], "little")
-    identity.start_ticks = segment.process_start_ticks()
+    identity.start_ticks = process_start_ticks()
     return identity
 
 

@@ -1,20 +1,26 @@
 from collections.abc import Coroutine, Iterable, Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from queueduct.segments.names import Directory
 from queueduct.segments.segment import Segment
 
 class Queue:
     """What all queues have in common."""
 
     @classmethod
-    def open(cls, name: str, *, allow_pickle: bool = True) -> Self: ...
+    def open(cls, name: str, *, directory: Directory = None, allow_pickle: bool = True) -> Self: ...
     @classmethod
     def _attach(cls, opened: Segment, allow_pickle: bool) -> Self: ...
     @property
     def name(self) -> str | None: ...
     @property
     def kind(self) -> str | None: ...
+    @property
+    def directory(self) -> Path | None: ...
+    @property
+    def segment_id(self) -> bytes | None: ...
     @property
     def item(self) -> object: ...
     @property

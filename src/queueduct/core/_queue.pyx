@@ -15,10 +15,9 @@ cimport cython
 
 from queueduct.native._native cimport monotonic_ns, park_limit_ns
 
-from queueduct.core import aio as _aio
 from queueduct.errors import CorruptSegment, Empty, Full, QueueClosed, QueueNotShared, ShutDown
 from queueduct.items.types import ItemType
-from queueduct.segments import creation, segment
+from queueduct.segments import catalog, creation, segment
 
 TIMED_OUT = object()
 FOREVER = 0x7FFFFFFFFFFFFFFF
@@ -179,18 +178,18 @@ cdef class Queue:
     # -- how it is made ---------------------------------------------------------------------------------
 
     @classmethod
-    def _create(cls, name, item, exist_ok, sizes, **options):
+    def _create(cls, name, item, directory, exist_ok, sizes, **options):
         """A new queue in shared memory. A size that is None follows from the others and from the item."""
         item_type = ItemType.of(item)
         geometry = cls._geometry.of(item_type, **checked_sizes(sizes), **options)
         geometry.check()
         geometry.check_item(item_type)
-        return creation.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
+        return creation.create(name, geometry, item_type, cls._attach, directory=directory, exist_ok=exist_ok)
 
     @classmethod
-    def open(cls, name, *, allow_pickle=True):
+    def open(cls, name, *, directory=None, allow_pickle=True):
         """Open the queue of this kind and name. Without ``allow_pickle``, one of objects is refused."""
-        return cls._attach(segment.open_segment(name, kind=cls._geometry.kind), allow_pickle)
+        return cls._attach(segment.open_segment(name, directory=directory, kind=cls._geometry.kind), allow_pickle)
 
     @classmethod
     def _attach(cls, opened, allow_pickle=True):
@@ -329,7 +328,8 @@ cdef class Queue:
     @cython.critical_section
     def _bridge(self):
         if self.waiters is None:
-            self.waiters = _aio.Bridge(self)
+            from queueduct.core.aio import Bridge  # here: asyncio takes as long to import as all the rest of this
+            self.waiters = Bridge(self)
         return self.waiters
 
     def _slots_for(self, item):
@@ -353,6 +353,16 @@ cdef class Queue:
     def kind(self):
         """The kind, as queueduct.queues() names it; None within a process."""
         return None if self.segment is None else self.segment.geometry.kind
+
+    @property
+    def directory(self):
+        """The directory that the queue's name is in, a pathlib.Path; None within a process."""
+        return None if self.segment is None else self.segment.path.parent
+
+    @property
+    def segment_id(self):
+        """16 bytes that tell this queue from a later one of the same name; None within a process."""
+        return None if self.segment is None else self.segment.segment_id
 
     @property
     def item(self):
@@ -415,7 +425,7 @@ cdef class Queue:
         """Remove the queue's name; see queueduct.unlink."""
         if self.segment is None:
             raise ValueError("a queue without a name has nothing to unlink")
-        segment.unlink(self.segment.name, folder=self.segment.path.parent)
+        catalog.unlink(self.segment.name, directory=self.directory)
 
     def __enter__(self):
         return self
@@ -429,5 +439,4 @@ cdef class Queue:
                 "a queue without a name lives in one process and cannot be pickled; "
                 f"use {type(self).__name__}.create(name, ...) to share one between processes"
             )
-        from queueduct.kinds import reopen
-        return reopen, (self.segment.name, str(self.segment.path.parent), self.segment.segment_id, type(self))
+        return catalog.reopen, (self.segment.name, str(self.directory), self.segment.segment_id, type(self))

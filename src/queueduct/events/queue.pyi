@@ -5,6 +5,7 @@ from numpy.typing import DTypeLike
 from queueduct.core._queue import Queue
 from queueduct.core._put_once import PutOnceMethods
 from queueduct.events.reading.reader import Reader
+from queueduct.segments.names import Directory
 from queueduct.stats import EventStats, ReaderInfo
 
 OnFull = Literal["wait", "raise", "drop_slowest"]
@@ -38,6 +39,7 @@ class EventQueue(Queue, PutOnceMethods):
         participants: int = 256,
         sync: Sync = "interval",
         sync_interval: float = 1.0,
+        directory: Directory = None,
         exist_ok: bool = False,
     ) -> Self: ...
     def subscribe(
@@ -61,8 +63,6 @@ class EventQueue(Queue, PutOnceMethods):
     def clear(self) -> None: ...
     def keep_last(self, n: int) -> None: ...
     def sync(self) -> None: ...
-    @property
-    def segment_id(self) -> bytes | None: ...
     @property
     def is_shut_down(self) -> bool: ...
     def stats(self) -> EventStats: ...

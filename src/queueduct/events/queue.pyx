@@ -60,7 +60,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
     def create(
         cls, name, *, item=bytes, max_bytes=256 << 20, on_full="wait", first_items=4, item_bytes=None,
         chunk_bytes=None, readers=64, producers=64, participants=256, sync="interval", sync_interval=1.0,
-        exist_ok=False,
+        directory=None, exist_ok=False,
     ):
         """Make a queue of that name in shared memory, or on a disk.
 
@@ -71,9 +71,10 @@ cdef class EventQueue(Queue, PutOnceMethods):
         On a disk, ``sync`` says what outlives the machine: every put (``"always"``), what is older than
         ``sync_interval`` seconds (``"interval"``), or what was there at the last close or sync (``"never"``).
         With ``exist_ok`` an existing queue of the same shape is opened instead.
+        ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
         return cls._create(
-            name, item, exist_ok,
+            name, item, directory, exist_ok,
             dict(
                 max_bytes=max_bytes, first_items=first_items, item_bytes=item_bytes, chunk_bytes=chunk_bytes,
                 readers=readers, producers=producers, participants=participants,
@@ -231,11 +232,6 @@ cdef class EventQueue(Queue, PutOnceMethods):
             Queue.close(self)
 
     # -- looks ------------------------------------------------------------------------------------------
-
-    @property
-    def segment_id(self):
-        """Tells a queue from its successor of the same name; None within a process."""
-        return None if self.segment is None else self.segment.segment_id
 
     @property
     def is_shut_down(self):

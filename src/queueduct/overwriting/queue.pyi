@@ -5,6 +5,7 @@ from numpy.typing import DTypeLike
 
 from queueduct.core._queue import Queue
 from queueduct.core._lease import LeaseMethods
+from queueduct.segments.names import Directory
 from queueduct.stats import OverwritingStats
 
 class OverwritingQueue(Queue, LeaseMethods):
@@ -19,11 +20,17 @@ class OverwritingQueue(Queue, LeaseMethods):
         item: type[bytes] | type[object] | DTypeLike = ...,
         message_bytes: int | None = None,
         participants: int = 256,
+        directory: Directory = None,
         exist_ok: bool = False,
     ) -> Self: ...
     @classmethod
     def adopt(
-        cls, name: str, *, item: type[bytes] | type[object] | DTypeLike = ..., participants: int = 256
+        cls,
+        name: str,
+        *,
+        item: type[bytes] | type[object] | DTypeLike = ...,
+        participants: int = 256,
+        directory: Directory = None,
     ) -> Self: ...
     @property
     def message_bytes(self) -> int: ...

@@ -34,27 +34,31 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
         )
 
     @classmethod
-    def create(cls, name, capacity=1024, *, item=bytes, message_bytes=None, participants=256, exist_ok=False):
+    def create(
+        cls, name, capacity=1024, *, item=bytes, message_bytes=None, participants=256, directory=None, exist_ok=False
+    ):
         """Make a queue of that name in shared memory.
 
         ``capacity`` counts messages, 1 or more. ``item`` is ``bytes`` (each exactly ``message_bytes`` long, a
         multiple of 8, 64 if not given), a numpy dtype, or ``object`` (pickled, at most ``message_bytes``, 256 if not
-        given). ``participants`` is how many threads of all processes may use it at once. With ``exist_ok`` an existing
-        queue of the same shape is opened instead.
+        given). ``participants`` is how many threads of all processes may use it at once.
+        With ``exist_ok`` an existing queue of the same shape is opened instead.
+        ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
         return cls._create(
-            name, item, exist_ok, dict(capacity=capacity, message_bytes=message_bytes, participants=participants)
+            name, item, directory, exist_ok, dict(capacity=capacity, message_bytes=message_bytes, participants=participants)
         )
 
     @classmethod
-    def adopt(cls, name, *, item=bytes, participants=256):
+    def adopt(cls, name, *, item=bytes, participants=256, directory=None):
         """Open a file of that name that another program made in the published format, and use it from now on.
 
         What queueduct needs besides is added behind its messages; whoever has the file goes on with it. ``item`` says
         what a message is. A file that has been adopted already is just opened.
         """
         return foreign_segment.adopt(
-            name, "overwriting", ItemType.of(item), checked_int("participants", participants), cls._attach
+            name, OverwritingGeometry, ItemType.of(item), checked_int("participants", participants), cls._attach,
+            directory=directory,
         )
 
     cdef Backend attach(self, object opened):

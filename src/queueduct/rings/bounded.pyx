@@ -12,7 +12,7 @@ from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
 from queueduct.rings._lease import RingHolding
 from queueduct.rings._put_once import RingProducerCall
-from queueduct.rings.bounded_geometry import BoundedGeometry
+from queueduct.rings.geometry import BoundedGeometry
 from queueduct.stats import BoundedStats
 
 
@@ -35,17 +35,19 @@ cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
 
     @classmethod
     def create(
-        cls, name, capacity=1024, *, item=bytes, slot_bytes=None, participants=256, producers=32, exist_ok=False
+        cls, name, capacity=1024, *, item=bytes, slot_bytes=None, participants=256, producers=32, directory=None,
+        exist_ok=False,
     ):
         """Make a queue of that name in shared memory.
 
         ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` counts slots, a power of
         two; a bytes or object item longer than ``slot_bytes`` takes several. ``participants`` is how many
-        threads of all processes may use it at once, ``producers`` how many names put_once keeps. With
-        ``exist_ok`` an existing queue of the same shape is opened instead.
+        threads of all processes may use it at once, ``producers`` how many names put_once keeps.
+        With ``exist_ok`` an existing queue of the same shape is opened instead.
+        ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
         return cls._create(
-            name, item, exist_ok,
+            name, item, directory, exist_ok,
             dict(capacity=capacity, slot_bytes=slot_bytes, participants=participants, producers=producers),
         )
 

@@ -5,6 +5,7 @@ from numpy.typing import DTypeLike
 from queueduct.core._queue import Queue
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
+from queueduct.segments.names import Directory
 from queueduct.stats import GrowingStats
 
 class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
@@ -23,6 +24,7 @@ class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
         max_bytes: int | None = None,
         participants: int = 256,
         producers: int = 32,
+        directory: Directory = None,
         exist_ok: bool = False,
     ) -> Self: ...
     def stats(self) -> GrowingStats: ...

@@ -12,7 +12,7 @@ from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
 from queueduct.rings._lease import RingHolding
 from queueduct.rings._put_once import RingProducerCall
-from queueduct.rings.growing_geometry import GrowingGeometry
+from queueduct.rings.geometry import GrowingGeometry
 from queueduct.stats import GrowingStats
 
 
@@ -35,7 +35,7 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
     @classmethod
     def create(
         cls, name, *, item=bytes, first_bytes=4096, steps=11, slot_bytes=None, max_bytes=None, participants=256,
-        producers=32, exist_ok=False
+        producers=32, directory=None, exist_ok=False
     ):
         """Make a queue of that name in shared memory.
 
@@ -43,11 +43,13 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
         and there are ``steps`` of them; a bytes or object item longer than ``slot_bytes`` takes several slots.
         ``max_bytes`` limits the memory that the whole queue takes: beyond it put waits, or raises Full.
         ``participants`` is how many threads of all processes may use it at once, ``producers`` how many names
-        put_once keeps. With ``exist_ok`` an existing queue of the same shape is opened instead.
+        put_once keeps.
+        With ``exist_ok`` an existing queue of the same shape is opened instead.
+        ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
         if max_bytes is not None and checked_int("max_bytes", max_bytes) < 1:
             raise ValueError(f"max_bytes must be at least 1, or None for no limit: max_bytes={max_bytes}")
-        return cls._create(name, item, exist_ok, dict(
+        return cls._create(name, item, directory, exist_ok, dict(
             first_bytes=first_bytes, steps=steps, slot_bytes=slot_bytes, max_bytes=0 if max_bytes is None else max_bytes,
             participants=participants, producers=producers,
         ))

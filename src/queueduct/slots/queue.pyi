@@ -7,6 +7,7 @@ from queueduct.core._queue import Queue
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
 from queueduct.slots.loans import LoanedSlot, TakenSlot
+from queueduct.segments.names import Directory
 from queueduct.stats import SlotStats
 
 class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
@@ -22,6 +23,7 @@ class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         slot_bytes: int | None = None,
         participants: int = 256,
         producers: int = 32,
+        directory: Directory = None,
         exist_ok: bool = False,
     ) -> Self: ...
     def loan(self, timeout: float | None = None, *, length: int | None = None) -> LoanedSlot: ...

@@ -37,16 +37,19 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
 
     @classmethod
     def create(
-        cls, name, capacity=8, *, item=bytes, slot_bytes=None, participants=256, producers=32, exist_ok=False
+        cls, name, capacity=8, *, item=bytes, slot_bytes=None, participants=256, producers=32, directory=None,
+        exist_ok=False,
     ):
         """Make a queue of that name in shared memory.
 
         ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` is how many slots there are, of
         ``slot_bytes`` each. ``participants`` is how many threads of all processes may use it at once, ``producers``
-        how many names put_once keeps. With ``exist_ok`` an existing queue of the same shape is opened instead.
+        how many names put_once keeps.
+        With ``exist_ok`` an existing queue of the same shape is opened instead.
+        ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
         return cls._create(
-            name, item, exist_ok,
+            name, item, directory, exist_ok,
             dict(capacity=capacity, slot_bytes=slot_bytes, participants=participants, producers=producers),
         )
 
