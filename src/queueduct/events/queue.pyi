@@ -2,8 +2,8 @@ from typing import Any, Literal, Self
 
 from numpy.typing import DTypeLike
 
-from queueduct.core._queue import Queue
 from queueduct.core._put_once import PutOnceMethods
+from queueduct.core._queue import Queue
 from queueduct.events.reading.reader import Reader
 from queueduct.segments.names import Directory
 from queueduct.stats import EventStats, ReaderInfo

@@ -3,8 +3,8 @@ from typing import Any, Self
 
 from numpy.typing import DTypeLike
 
-from queueduct.core._queue import Queue
 from queueduct.core._lease import LeaseMethods
+from queueduct.core._queue import Queue
 from queueduct.segments.names import Directory
 from queueduct.stats import OverwritingStats
 

@@ -2,9 +2,9 @@ from typing import Self
 
 from numpy.typing import DTypeLike
 
-from queueduct.core._queue import Queue
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
+from queueduct.core._queue import Queue
 from queueduct.segments.names import Directory
 from queueduct.stats import GrowingStats
 

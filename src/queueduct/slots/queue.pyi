@@ -3,11 +3,11 @@ from typing import Any, Self
 
 from numpy.typing import DTypeLike
 
-from queueduct.core._queue import Queue
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
-from queueduct.slots.loans import LoanedSlot, TakenSlot
+from queueduct.core._queue import Queue
 from queueduct.segments.names import Directory
+from queueduct.slots.loans import LoanedSlot, TakenSlot
 from queueduct.stats import SlotStats
 
 class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
