@@ -1,8 +1,11 @@
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from queueduct.core._queue cimport Backend, Queue
 from queueduct.items._batches cimport Gathered
-from queueduct.native._native cimport Identity, Joined, Range, ParticipantTable, byte
+from queueduct.items._buffers cimport Held, as_records, borrow
+from queueduct.items._item_kinds cimport OBJECT, RECORD
+from queueduct.native._native cimport Buffer, Identity, Joined, ParticipantTable, Range, array_data, byte
 
 
 cdef class SegmentBackend(Backend):
@@ -11,6 +14,7 @@ cdef class SegmentBackend(Backend):
     cdef const ParticipantTable* participant_table        # who uses it; NULL until there is one
     cdef int item_kind                    # what an item is
     cdef uint32_t participants
+    cdef uint64_t record_bytes       # of a record; 0 where items vary in length
     cdef readonly object dtype
     cdef readonly object memory      # the mapping: unmapped when the last one is out
     cdef bint gave_back              # items that were got and could not be returned are to come before others
@@ -37,6 +41,7 @@ cdef class SegmentBackend(Backend):
 
 cdef SegmentBackend named_backend(Queue queue, str what)
 cdef Identity own_identity() except *
+cdef object encode_object
 
 
 cdef inline uint32_t line_of(SegmentBackend backend) except? 0xFFFFFFFF:
@@ -46,3 +51,23 @@ cdef inline uint32_t line_of(SegmentBackend backend) except? 0xFFFFFFFF:
         backend.join()
         mine = backend.participant_table.mine_plus_one()
     return mine - 1
+
+
+cdef inline object lend(SegmentBackend backend, object item, Buffer* one):
+    """Where an item's bytes are, as long as the caller keeps what is returned."""
+    cdef Held lent
+    if backend.item_kind == RECORD:
+        item = as_records(backend.dtype, item, one=True)
+        one.data = array_data(item)
+        one.bytes = backend.record_bytes
+        return item
+    if backend.item_kind == OBJECT:
+        item = encode_object(item)
+    elif type(item) is not bytes:
+        lent = borrow(item)
+        one.data = lent.view.buf
+        one.bytes = lent.view.len
+        return lent
+    one.data = PyBytes_AS_STRING(item)
+    one.bytes = PyBytes_GET_SIZE(item)
+    return item

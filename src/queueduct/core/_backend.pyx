@@ -17,7 +17,7 @@ from queueduct.errors import CorruptSegment, QueueClosed, QueueNotShared, ShutDo
 from queueduct.items import types
 from queueduct.segments.boot import boot_id, process_start_ticks
 
-cdef object encode_object = types.encode_object
+encode_object = types.encode_object
 
 cdef extern from "native/_handover.hpp" namespace "queueduct":
     void count_for_all_threads(object)  # what goes with the backend goes with whoever gives that up
@@ -63,6 +63,7 @@ cdef class SegmentBackend(Backend):
         if opened.item is not None:
             self.label = repr(opened.name)
             self.dtype = opened.item.dtype
+            self.record_bytes = 0 if self.dtype is None else self.dtype.itemsize
             self.item_kind = opened.item.kind
             self.guard = watch(mapped.view.buf, mapped.view.len)
         identity[0] = own_identity()

@@ -3,21 +3,18 @@
 
 import os
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from queueduct.core._backend cimport lend
 from queueduct.core._queue cimport AT_ONCE, FOREVER, remaining_ns
 from queueduct.events._native cimport *
 from queueduct.items._batches cimport Gathered
-from queueduct.items._buffers cimport Held, as_records, borrow
-from queueduct.items._item_kinds cimport LONG_COPY, OBJECT, RECORD, REFERENCE
+from queueduct.items._buffers cimport as_records
+from queueduct.items._item_kinds cimport LONG_COPY, RECORD, REFERENCE
 from queueduct.native._native cimport array_data, count_each, drop_each, is_broken, references_of
 
-from queueduct.items import types as items
-
-cdef object encode_object = items.encode_object
 
 
 cdef class EventsBackend(LogBackend):
@@ -25,24 +22,15 @@ cdef class EventsBackend(LogBackend):
     # -- put --------------------------------------------------------------------------------------------
 
     cdef int put(self, object item, int64_t deadline) except -1:
-        cdef Held lent
         cdef Buffer one
         cdef PyObject* reference
+        cdef object lent
         if self.item_kind == REFERENCE:
             reference = <PyObject*>item
             return self.append(&reference, NULL, 1, sizeof(void*), deadline, NULL) == 1
+        lent = lend(self, item, &one)
         if self.item_kind == RECORD:
-            item = as_records(self.dtype, item, one=True)
-            return self.append(array_data(item), NULL, 1, self.map.item_bytes, deadline, NULL) == 1
-        if self.item_kind == OBJECT:
-            item = encode_object(item)
-        if type(item) is bytes:
-            one.data = PyBytes_AS_STRING(item)
-            one.bytes = PyBytes_GET_SIZE(item)
-        else:
-            lent = borrow(item)
-            one.data = lent.view.buf
-            one.bytes = lent.view.len
+            return self.append(one.data, NULL, 1, one.bytes, deadline, NULL) == 1
         self.check_length(one.bytes)
         return self.append(NULL, &one, 1, one.bytes, deadline, NULL) == 1
 

@@ -7,7 +7,6 @@ from queueduct.native._native cimport Buffer, Event, Identity, Joined, ProducerL
 
 cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
     const uint64_t block_bytes_limit
-    const uint64_t open_end
     const uint64_t dropped_bit
     const uint32_t reader_name_bytes
     uint32_t reader_lock_number(uint32_t)
@@ -29,7 +28,6 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
         atomic[uint64_t] spare_bytes
         atomic[uint64_t] repairs
         atomic[uint64_t] dropped
-        atomic[uint64_t] synced
         atomic[uint64_t] confirmed
         atomic[uint64_t] cuts
 
@@ -42,7 +40,6 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
     cdef cppclass ReaderLine:
         atomic[uint64_t] place
         atomic[uint32_t] name_length
-        atomic[uint32_t] pid
         atomic[uint64_t] beyond
         char* name
 
@@ -54,7 +51,6 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
         uint32_t reader_lines
         bint varies, may_drop
         ChunkLine& chunk(uint64_t) const
-        uint64_t index_bytes(uint64_t) const
 
     cdef cppclass Chunk:
         uint64_t number, first, items, bytes
@@ -105,13 +101,9 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
     const uint32_t no_reader "queueduct::Readers::none"
 
     cdef cppclass EventLog:
-        EventLog(const EventsMap&)
         const EventsMap& map() const
         Readers& readers()
-        int error() const
-        Appended append_records(const Backing&, const void*, uint64_t, uint64_t&)
         void on_forget(void (*)(void*, void**, uint64_t) noexcept, void*)
-        void clear(const Backing&)
         void shut_down()
         uint64_t reclaim(const Backing&)
         uint64_t chunk_bytes(uint64_t, uint64_t) const
@@ -154,8 +146,6 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
         int error() const
         int confirm_once(ProducerLine&)
         Producers& producers()
-        @staticmethod
-        EventsMap placed(byte*, const EventsOffsets&, EventsMap)
 
     ReadResult begin_session(const EventsMap&, ReaderLine&, Cursor&, uint64_t&)
     ReadResult next_run(const EventsMap&, ReaderLine&, bint, Cursor&, uint64_t, uint64_t, Run&)
@@ -163,8 +153,6 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
     bint move_to(const EventsMap&, ReaderLine&, uint64_t)
     bint still_holds(const EventsMap&, const ReaderLine&)
     bint is_still_kept(const EventsMap&, uint64_t)
-    bint item_bounds(const EventsMap&, const Chunk&, uint64_t, uint32_t&, uint32_t&)
-    const byte* items_of(const EventsMap&, const Chunk&)
     uint64_t earliest_position(const EventsMap&)
 
 

@@ -2,14 +2,14 @@
 """The working part of an overwriting queue: convert, wait, raise. The algorithm is in native/."""
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.core._backend cimport line_of
+from queueduct.core._backend cimport encode_object, lend, line_of
 from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
 from queueduct.items._batches cimport Gathered, gather
-from queueduct.items._buffers cimport Held, as_records, borrow, scalar_of
+from queueduct.items._buffers cimport as_records, scalar_of
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from queueduct.items._objects cimport unpickle_all
 from queueduct.native._native cimport (
@@ -21,11 +21,8 @@ from queueduct.overwriting._objects cimport Kept, Unread
 import numpy
 
 from queueduct.errors import CorruptSegment
-from queueduct.items import types as items
 
 import_array()
-
-cdef object encode_object = items.encode_object
 
 cdef enum:
     OBJECTS_LIMIT = 1024   # that one get_many takes to the shelf
@@ -72,18 +69,11 @@ cdef class OverwritingBackend(SegmentBackend):
 
     cdef int put_as(self, object item, bint overwrite, int64_t deadline) except -1:
         """1: it is in. 0: the time is up."""
-        cdef Held lent
-        if self.item_kind == RECORD:
-            item = as_records(self.dtype, item, one=True)
-            return self._put_message(array_data(item), self.item_bytes, overwrite, deadline)
-        if self.item_kind == OBJECT:
-            item = encode_object(item)
-        elif type(item) is not bytes:
-            lent = borrow(item)
-            self.check_length(lent.view.len)
-            return self._put_message(lent.view.buf, lent.view.len, overwrite, deadline)
-        self.check_length(PyBytes_GET_SIZE(item))
-        return self._put_message(PyBytes_AS_STRING(item), PyBytes_GET_SIZE(item), overwrite, deadline)
+        cdef Buffer one
+        cdef object lent = lend(self, item, &one)
+        if self.item_kind != RECORD:
+            self.check_length(one.bytes)
+        return self._put_message(one.data, one.bytes, overwrite, deadline)
 
     cdef object put_many(self, object given, int64_t deadline):
         return self.put_many_as(given, True, deadline)

@@ -38,7 +38,7 @@ class Geometry(ABC):
     producers: int
 
     @classmethod
-    def of(cls, item: ItemType, **sizes: Any) -> Self:
+    def of(cls, item: ItemType, *_: Any, **sizes: Any) -> Self:  # *_: a kind may name its own sizes
         """What a user asks for; the size of a slot follows from the item, if it is not given."""
         return cls(**{**sizes, "slot_bytes": item.slot_bytes(sizes["slot_bytes"])})
 

@@ -20,7 +20,6 @@ cdef class SlotsBackend(SegmentBackend):
     cdef int take(self, Lease* lease, int64_t deadline) except -1
     cdef int leave(self, Lease* lease, bint waited) except -1
     cdef int put_back(self, Lease* lease) except -1
-    cdef object lend(self, object item, Buffer* one)
     cdef int _put_bytes(self, const void* data, uint64_t length, int64_t deadline) except -1
     cdef int fill(self, Lease* lease, const void* data, uint64_t length) except -1
     cdef object copy_out(self, const Lease* lease)

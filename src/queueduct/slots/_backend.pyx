@@ -2,15 +2,15 @@
 """A slot queue in shared memory: convert, wait, raise. The algorithm is in native/."""
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from queueduct.core._backend cimport line_of
+from queueduct.core._backend cimport lend, line_of
 from queueduct.core._queue cimport TIMED_OUT
 from queueduct.items._batches cimport Gathered
-from queueduct.items._buffers cimport Held, as_records, borrow
+from queueduct.items._buffers cimport as_records
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from queueduct.items._objects cimport unpickle_all
 from queueduct.native._native cimport Buffer, Identity, Joined, array_data, byte, import_array, is_broken
@@ -27,7 +27,6 @@ cdef enum:
     TAKES_BETWEEN_LOOKS = 1024   # a power of two
     BATCH_LIMIT = 4096           # items that one get_many takes
 
-cdef object encode_object = items.encode_object
 cdef object decode_object = items.decode_object
 cdef object is_its_own = items.is_its_own
 
@@ -152,27 +151,8 @@ cdef class SlotsBackend(SegmentBackend):
 
     cdef int put(self, object item, int64_t deadline) except -1:
         cdef Buffer one
-        cdef object lent = self.lend(item, &one)
+        cdef object lent = lend(self, item, &one)
         return self._put_bytes(one.data, one.bytes, deadline)
-
-    cdef object lend(self, object item, Buffer* one):
-        """Where the item's bytes are, as long as the caller keeps what is returned."""
-        cdef Held lent
-        if self.item_kind == RECORD:
-            item = as_records(self.dtype, item, one=True)
-            one.data = array_data(item)
-            one.bytes = self.slot_bytes
-            return item
-        if self.item_kind == OBJECT:
-            item = encode_object(item)
-        elif type(item) is not bytes:
-            lent = borrow(item)
-            one.data = lent.view.buf
-            one.bytes = lent.view.len
-            return lent
-        one.data = PyBytes_AS_STRING(item)
-        one.bytes = PyBytes_GET_SIZE(item)
-        return item
 
     cdef int _put_bytes(self, const void* data, uint64_t length, int64_t deadline) except -1:
         """1: they are in. 0: the time is up."""

@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from queueduct.items._item_kinds cimport OBJECT
 from queueduct.native._native cimport Buffer, is_broken
+from queueduct.core._backend cimport lend
 from queueduct.core._queue cimport TIMED_OUT
 from queueduct.slots._backend cimport SlotsBackend
 from queueduct.slots._native cimport Lease, SlotOutcome
@@ -18,7 +19,7 @@ cdef object put_evicting(SlotsBackend backend, object item, int64_t deadline):
     """The evicted item, or None; TIMED_OUT when the time is up."""
     cdef Buffer one
     cdef Lease lease
-    cdef object lent = backend.lend(item, &one)
+    cdef object lent = lend(backend, item, &one)
     cdef object evicted = None
     cdef int held
     backend.check_length(one.bytes)

@@ -35,9 +35,6 @@ cdef extern from "slots/queue.hpp" namespace "queueduct" nogil:
     cdef enum class SlotOutcome:
         done, full, empty, closed, corrupt
 
-    cdef enum class State "queueduct::slot_word::State":
-        free, held, arriving, queued, taken, leaving, stray, orphaned
-
     cdef struct SlotsOffsets:
         uint64_t item_text, control, participants, producers, free_cells, used_cells, lines, payload, total, stride
 
