@@ -16,7 +16,6 @@ from queueduct.items._item_kinds cimport LONG_COPY, RECORD, REFERENCE
 from queueduct.native._native cimport array_data, count_each, drop_each, is_broken, references_of
 
 
-
 cdef class EventsBackend(LogBackend):
 
     # -- put --------------------------------------------------------------------------------------------
