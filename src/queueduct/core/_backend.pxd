@@ -10,8 +10,8 @@ from queueduct.native._native cimport Buffer, Identity, Joined, ParticipantTable
 
 cdef class SegmentBackend(Backend):
     """A backend that works on a mapped segment: what is needed of it whatever the kind."""
-    cdef Range* guard                # NULL: memory of our own, which nobody can truncate
-    cdef const ParticipantTable* participant_table        # who uses it; NULL until there is one
+    cdef Range* guard                # NULL: memory of our own, which no process can truncate
+    cdef const ParticipantTable* participant_table    # NULL until the native queue is made
     cdef int item_kind                    # what an item is
     cdef uint32_t participants
     cdef uint64_t record_bytes       # of a record; 0 where items vary in length

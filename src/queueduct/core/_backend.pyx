@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""What every backend that works on a mapped segment needs: who we are in it, and the errors it can always give."""
+"""What every backend on a mapped segment needs: its memory, its participant, and the errors that every kind has."""
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
@@ -20,7 +20,7 @@ from queueduct.segments.boot import boot_id, process_start_ticks
 encode_object = types.encode_object
 
 cdef extern from "native/_handover.hpp" namespace "queueduct":
-    void count_for_all_threads(object)  # what goes with the backend goes with whoever gives that up
+    void count_for_all_threads(object)  # the thread that drops the last reference frees it at once
 
 
 cdef SegmentBackend named_backend(Queue queue, str what):
@@ -129,7 +129,7 @@ cdef class SegmentBackend(Backend):
         return self.raise_if_truncated() if is_broken(self.guard) else 0
 
     cdef bint is_cut(self):
-        """Is the file shorter than what is mapped of it? Who cannot know takes it for cut."""
+        """Returns true if the file is shorter than what is mapped of it, or if that cannot be known."""
         cdef int fd = -1 if self.participant_table is NULL else self.participant_table.descriptor()
         return fd < 0 or check_length(fd, len(self.memory)) != 0
 
@@ -160,15 +160,17 @@ cdef class SegmentBackend(Backend):
         if joined == Joined.too_many_threads:
             raise TooManyParticipants(f"more than {thread_limit} threads of this process use queueduct at once")
         if joined == Joined.forked_off:
-            raise QueueNotShared(f"the queue {self.label} lives in the process that we were forked from: give it a name")
+            raise QueueNotShared(
+                f"the queue {self.label} lives in the process that we were forked from: give it a name"
+            )
         self.raise_lost()
 
     cdef int raise_lost(self) except -1:
-        """The handle has no descriptor to hold locks with: nobody else would see what it does."""
+        """The handle has no descriptor to hold locks with: no other participant would see what it does."""
         raise QueueClosed(
-            f"this handle of the queue {self.label} has no file descriptor any more: either this process has closed it, "
-            "as os.closerange() and daemons do, or it could not be had: too many files were open, or there is no /proc; "
-            "open the queue again by its name"
+            f"this handle of the queue {self.label} has no file descriptor any more: either this process has closed "
+            "it, as os.closerange() and daemons do, or it could not be had: too many files were open, or there is no "
+            "/proc; open the queue again by its name"
         )
 
     cdef int raise_shut_down(self) except -1:

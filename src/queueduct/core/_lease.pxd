@@ -21,7 +21,7 @@ cdef class Holding:
     cdef bytes copied(self, uint64_t i)                     # an item, if items are no records
     cdef void copy_records(self, char* to) noexcept nogil   # all of them
     cdef bint end(self, uint64_t released) noexcept nogil   # the rest is given back; False: the queue is corrupt
-    cdef int after_end(self, bint is_any, bint is_all) except -1   # wakes those who wait for what was released, or not
+    cdef int after_end(self, bint is_any, bint is_all) except -1   # wakes the waiting participants
     cdef list unreleased(self, list asked)                  # those positions that a consumer has, and none has released
 
     cdef object take(self, object name, object max_items, int64_t deadline)

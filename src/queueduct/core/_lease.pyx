@@ -105,9 +105,9 @@ class LeaseMethods:
     def lease(self, max_items, block=True, timeout=None):
         """Claim at least one item and at most ``max_items``, and keep them in the queue until they are released.
 
-        ``with q.lease(1000) as lease:`` has ``lease.items`` and ``lease.positions``, and releases them at its end. If it
-        ends by an exception, or its process dies, another consumer gets them, at the same positions. Raises Empty or
-        ShutDown, as a get.
+        ``with q.lease(1000) as lease:`` has ``lease.items`` and ``lease.positions``, and releases them at its end. If
+        it ends by an exception, or its process dies, another consumer gets them, at the same positions. Raises Empty
+        or ShutDown, as a get.
         """
         cdef SegmentBackend backend = named_backend(self, "leases")
         cdef Holding holding = type(self)._holding(backend)

@@ -21,9 +21,9 @@ cdef list checked_positions(object positions)
 
 
 cdef class Backend:
-    """The working part of a handle. Who is in a call holds a reference, so its memory outlives a close()."""
+    """The working part of a handle. A thread in a call holds a reference, so its memory outlives a close()."""
     cdef object label             # for messages: the queue's name, quoted (an object: the collector must see us)
-    cdef Flag is_closing          # the handle was closed: who waits in here must leave
+    cdef Flag is_closing          # the handle was closed: a thread that waits in here must leave
     cdef object refusal           # the reason, if this is a forked child's copy of a queue without a name; else None
 
     cdef int put(self, object item, int64_t deadline) except -1
@@ -40,7 +40,7 @@ cdef class Backend:
 
 
 cdef inline object sound(Backend backend, object value):
-    """What was seen in memory that somebody may truncate, once it is known that nobody has."""
+    """A value that was read from memory that a process may truncate, once it is known that none has."""
     backend.check_sound()
     return value
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""The surface that every queue has: who calls what, how long they wait, and how it ends.
+"""The surface that every queue has: its calls, how long they wait, and how it ends.
 
 A queue is a surface and a backend. Each kind brings its backends, which never see a timeout, only a deadline.
 A closed handle has a backend that refuses everything.
@@ -44,7 +44,7 @@ cdef int64_t computed_deadline(bint block, object timeout) except -1:
 
 
 cdef int64_t remaining_ns(int64_t deadline):
-    """What is left; for FOREVER as long as anybody sleeps at a time."""
+    """What is left; for FOREVER as long as a thread sleeps at a time."""
     return park_limit_ns if deadline == FOREVER else deadline - monotonic_ns()
 
 
@@ -79,7 +79,7 @@ cdef class Backend:
         return 0
 
     cdef int check_sound(self) except -1:
-        """After an access to memory that somebody may truncate: raises CorruptSegment if that has happened."""
+        """After an access to memory that a process may truncate: raises CorruptSegment if that has happened."""
         return 0
 
     cdef int put(self, object item, int64_t deadline) except -1:
@@ -116,7 +116,7 @@ cdef class Backend:
         return self.check_open()
 
     cdef void wake_everybody(self) noexcept:
-        """So that those who wait see that the handle is closed."""
+        """So that waiting threads see that the handle is closed."""
 
 
 cdef Backend closed_body(object label):
@@ -126,7 +126,7 @@ cdef Backend closed_body(object label):
     return backend
 
 
-# Queues without a name, by id: a forked child has only copies of them, which nobody else would ever see.
+# Queues without a name, by id: a forked child has only copies of them, which no other process would ever see.
 cdef object unnamed = weakref.WeakValueDictionary()
 
 
@@ -163,7 +163,7 @@ cdef Backend UNMADE = closed_body("that was never made")  # of a handle that no 
 
 
 cdef int install(Queue queue, Backend backend) except -1:
-    """Make the handle a queue, once. The backend is new: nobody else knows it."""
+    """Make the handle a queue, once. The backend is new: no other thread knows it."""
     if not install_backend(queue, UNMADE, backend):
         raise TypeError("a queue is initialised once")
     return 0
@@ -225,7 +225,7 @@ cdef class Queue:
         return 0
 
     cdef int refuse(self) except -1:
-        """In a forked child: everything raises from now on, also for who is in a call, or reads."""
+        """In a forked child: everything raises from now on, also in a call or a reader that is under way."""
         cdef Backend backend = held(self)
         cdef Backend refusing
         if backend.is_closing:
@@ -375,7 +375,7 @@ cdef class Queue:
         return True if held(self).is_closing else False
 
     def qsize(self):
-        """How many items there are: exact when nobody is at work on it."""
+        """How many items there are: exact while no other thread uses it."""
         cdef Backend backend = held(self)
         return sound(backend, backend.size())
 
@@ -403,7 +403,7 @@ cdef class Queue:
     def shutdown(self, immediate=False):
         """No more puts; gets go on until the queue is empty, or with ``immediate`` end at once.
 
-        As queue.Queue.shutdown of Python 3.13. Everybody who waits is woken.
+        As queue.Queue.shutdown of Python 3.13. All waiting threads are woken.
         """
         cdef Backend backend = held(self)
         backend.shut_down(immediate)

@@ -13,7 +13,9 @@ from queueduct.core._backend cimport line_of
 from queueduct.core._queue cimport AT_ONCE, remaining_ns
 from queueduct.events._native cimport *
 from queueduct.items._item_kinds cimport REFERENCE
-from queueduct.native._native cimport Identity, Joined, PyTypeObject, byte, drop_held, is_broken, traverseproc, visitproc
+from queueduct.native._native cimport (
+    Identity, Joined, PyTypeObject, byte, drop_held, is_broken, traverseproc, visitproc,
+)
 
 from queueduct.errors import CorruptSegment, TooManyParticipants
 from queueduct.segments import boot
@@ -34,7 +36,7 @@ cdef void keep_for_later(void* context, void** references, uint64_t count) noexc
 
 
 cdef BootWitnesses witnesses(bint on_disk) except *:
-    """In memory nobody asks for them: what is there is of this boot."""
+    """In memory they are not needed: what is there is of this boot."""
     cdef BootWitnesses found
     if not on_disk:
         return found
@@ -165,7 +167,7 @@ cdef class LogBackend(SegmentBackend):
         return 0
 
     cdef void abandon_reader(self, uint32_t number) noexcept:
-        """Without waiting: where the lock cannot be had, whoever needs room next sees that nobody holds the line."""
+        """Without waiting: if the lock cannot be had, the next producer that needs room sees that the line is free."""
         cdef uint32_t line = 0
         if self.queue.find_line(line) and not self.queue.is_within(line) and \
                 self.queue.try_enter(line) == Entered.yes:

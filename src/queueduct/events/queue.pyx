@@ -1,11 +1,13 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""EventQueue: how it is made, who reads it, and what it says of itself. The work is in its backend and its readers."""
+"""EventQueue: how it is made and read, and what it says of itself. The work is in its backend and its readers."""
 
 from types import SimpleNamespace
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from queueduct.core._queue cimport FOREVER, Backend, Queue, checked_int, checked_sizes, held, install, open_backend, sound
+from queueduct.core._queue cimport (
+    FOREVER, Backend, Queue, checked_int, checked_sizes, held, install, open_backend, sound,
+)
 from queueduct.events._backend cimport EventsBackend
 from queueduct.events._boot cimport check_epoch, durable_end, settle_boot
 from queueduct.events._native cimport *
@@ -85,7 +87,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
     cdef Backend attach(self, object opened):
         cdef EventsBackend backend = EventsBackend(opened, on_disk=segment.is_on_disk(opened.path.parent))
         settle_boot(backend)
-        backend.queue.participant_table().leave_line()  # who only opens a queue is no participant yet
+        backend.queue.participant_table().leave_line()  # a thread that only opens a queue is no participant yet
         return backend
 
     cdef int after_attach(self, Backend backend, object opened) except -1:
@@ -101,7 +103,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
     def subscribe(self, name=None, start="latest", *, epoch=None):
         """A reader from ``start`` on: ``"latest"``, ``"earliest"``, or a position (the earliest kept, if it is gone).
 
-        With a name it is durable: it keeps its committed place while nobody holds it, and is found again by
+        With a name it is durable: it keeps its committed place while no process holds it, and is found again by
         its name, wherever ``start`` would be. Without, it goes with its process. A position that was kept elsewhere
         comes with the ``epoch`` that the queue had then: DataLost if the log was cut before it since.
         """
@@ -143,7 +145,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
             raise ReaderInUse(f"the reader {name!r} of {backend.label} is held by somebody alive; close it there first")
 
     def readers(self):
-        """Everybody who is registered, attached or not."""
+        """All registered readers, attached or not."""
         return list_readers(open_backend(self))
 
     def read(self, start, stop, *, epoch=None):
@@ -227,7 +229,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
         try:
             (<EventsBackend>backend).sync_if_needed()
         finally:
-            backend.is_closing = True  # before its readers hold nothing any more: who copies out looks at it afterwards
+            backend.is_closing = True  # before the readers let go: a thread that copies out looks at it afterwards
             (<EventsBackend>backend).release_readers()
             Queue.close(self)
 
@@ -279,7 +281,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
 
 
 cdef uint32_t count_readers(EventsBackend backend) noexcept:
-    """Without the lock, and so without a line: who looks is no participant. The ephemeral ones of the dead are gone."""
+    """Without the lock: to count makes no participant. The ephemeral readers of the dead are gone."""
     cdef Readers* table = &backend.log.readers()
     cdef uint32_t count = 0
     cdef uint32_t i
@@ -330,7 +332,7 @@ cdef object read_records(EventsBackend backend, uint64_t start, uint64_t stop):
 
 
 cdef list read_references(EventsBackend backend, uint64_t at, uint64_t stop, Run* run):
-    """A run of references, read under the log's lock: nobody drops them meanwhile. None: they are gone."""
+    """A run of references, read under the log's lock: no thread drops them meanwhile. None: they are gone."""
     cdef list part = None
     backend.enter(FOREVER)
     try:

@@ -358,9 +358,9 @@ cdef class OverwritingBackend(SegmentBackend):
     # -- waiting ----------------------------------------------------------------------------------------
 
     cdef int64_t retry_ns(self, Claim claim, bint for_items, int64_t deadline, int64_t* end) except -2:
-        """After a try that did not succeed: wait. Returns how long the next one may wait for the header; -1: time is up.
+        """After a try that did not succeed. Returns how long the next one may wait for the header, or -1: time is up.
 
-        `end` is the deadline at first: who never waits gets a moment when the header, or a message, is in use just now.
+        `end` is the deadline at first: a call that never waits gets a moment when the header, or a message, is in use.
         """
         cdef int64_t left
         if claim == Claim.closed and not (for_items and self.queue.may_come_again()):
@@ -399,7 +399,7 @@ cdef class OverwritingBackend(SegmentBackend):
         return self.ring.length() + self.count_left() + self.unread.count()
 
     cdef uint64_t count_left(self) noexcept:
-        """Messages that nobody has any more who had taken them."""
+        """Messages whose consumer is gone, or gave them back."""
         return 0 if self.ring.is_discarded() else self.queue.leased_messages().count_left()
 
     cdef int shut_down(self, bint immediate) except -1:

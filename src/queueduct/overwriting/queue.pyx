@@ -46,15 +46,16 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
         return cls._create(
-            name, item, directory, exist_ok, dict(capacity=capacity, message_bytes=message_bytes, participants=participants)
+            name, item, directory, exist_ok,
+            dict(capacity=capacity, message_bytes=message_bytes, participants=participants),
         )
 
     @classmethod
     def adopt(cls, name, *, item=bytes, participants=256, directory=None):
         """Open a file of that name that another program made in the published format, and use it from now on.
 
-        What queueduct needs besides is added behind its messages; whoever has the file goes on with it. ``item`` says
-        what a message is. A file that has been adopted already is just opened.
+        What queueduct needs besides is added behind its messages; processes that have the file go on with it. ``item``
+        says what a message is. A file that has been adopted already is just opened.
         """
         return foreign_segment.adopt(
             name, OverwritingGeometry, ItemType.of(item), checked_int("participants", participants), cls._attach,

@@ -91,4 +91,6 @@ cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
 
 cdef const Ring* ring_of(Backend backend) except NULL:
     backend.check_open()
-    return (<BoundedBackend>backend).ring if isinstance(backend, BoundedBackend) else &(<BoundedLocalBackend>backend).queue.ring()
+    if isinstance(backend, BoundedBackend):
+        return (<BoundedBackend>backend).ring
+    return &(<BoundedLocalBackend>backend).queue.ring()

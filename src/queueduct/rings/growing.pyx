@@ -50,8 +50,8 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
         if max_bytes is not None and checked_int("max_bytes", max_bytes) < 1:
             raise ValueError(f"max_bytes must be at least 1, or None for no limit: max_bytes={max_bytes}")
         return cls._create(name, item, directory, exist_ok, dict(
-            first_bytes=first_bytes, steps=steps, slot_bytes=slot_bytes, max_bytes=0 if max_bytes is None else max_bytes,
-            participants=participants, producers=producers,
+            first_bytes=first_bytes, steps=steps, slot_bytes=slot_bytes, participants=participants, producers=producers,
+            max_bytes=0 if max_bytes is None else max_bytes,
         ))
 
     cdef Backend attach(self, object opened):

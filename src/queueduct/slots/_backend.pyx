@@ -114,7 +114,7 @@ cdef class SlotsBackend(SegmentBackend):
         if self.takes % TAKES_BETWEEN_LOOKS == 0:
             self.me()
             with nogil:
-                self.queue.recover_if_due(self.queue.me(), False)  # under a steady flow nobody else would
+                self.queue.recover_if_due(self.queue.me(), False)  # under a steady flow no other call would
         while True:
             outcome = self.slots.try_take(self.me(), lease[0])
             if outcome == SlotOutcome.done:
@@ -253,7 +253,7 @@ cdef class SlotsBackend(SegmentBackend):
             # unpickling has forked, and we are the child: the item is its parent's
 
     cdef int end_one(self, Lease* lease, uint32_t forks, object copied, object error) except -1:
-        """After an error: an item that is its cause is done with, any other one is somebody else's or comes again."""
+        """After an error: an item that is its cause is done with, any other one is the parent's or comes again."""
         cdef bint is_over = False
         try:
             is_over = self.item_kind == OBJECT and copied is not None and is_its_own(error, copied)

@@ -75,7 +75,7 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         """The oldest item where it lies: ``with q.take() as slot: use(slot.array)``. Raises Empty or ShutDown.
 
         It is read-only. Leaving the ``with`` frees the slot; after an exception, or if this process dies before, the
-        item is delivered again, to whoever takes next, and says so: ``slot.redelivered``.
+        item is delivered again, to the next consumer, and says so: ``slot.redelivered``.
         """
         cdef SlotsBackend backend = open_backend(self)
         try:
@@ -90,7 +90,7 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         """Put a copy of an item; wait for a slot if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown.
 
         With ``overwrite`` the oldest item makes room, and is returned; None if that was not needed. Only when every
-        slot is in somebody's hands does that wait.
+        slot is loaned or taken does that wait.
         """
         cdef SlotsBackend slots = open_backend(self)
         cdef bint evicts = overwrite
@@ -119,10 +119,10 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         return sound(backend, backend.slots.count())
 
     def set_capacity(self, capacity, on_evict=None):
-        """Let at most so many slots be in use, 1 to ``slots``, from now on and for everybody.
+        """Let at most so many slots be in use, 1 to ``slots``, from now on and for all participants.
 
-        What is too much then is evicted, the oldest first: ``on_evict(item)`` is called with each. Slots in
-        somebody's hands stay there; they count when they come back.
+        What is too much then is evicted, the oldest first: ``on_evict(item)`` is called with each. Slots that
+        are loaned or taken stay so; they count when they come back.
         """
         cdef SlotsBackend slots = open_backend(self)
         cdef object asked = checked_int("capacity", capacity)
