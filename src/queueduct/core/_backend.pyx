@@ -77,7 +77,7 @@ cdef class SegmentBackend(Backend):
         return 0
 
     cdef int check_attached(self) except -1:
-        """As soon as there is a roster: could it open its file?"""
+        """As soon as there is a participant table: raises OSError if it could not open its file."""
         cdef int error = self.participant_table.open_error()
         if error != 0:
             raise OSError(
@@ -90,7 +90,6 @@ cdef class SegmentBackend(Backend):
     cdef int join(self) except -1:
         """Make this thread a participant."""
         cdef Joined joined
-        self.check_open()
         with nogil:
             joined = self.try_join()
         return 0 if joined == Joined.yes else self.raise_not_joined(joined)

@@ -73,6 +73,10 @@ cdef class SlotsBackend(SegmentBackend):
         """This thread's name in the words."""
         return line_of(self) + 1
 
+    cdef int join(self) except -1:
+        self.check_open()
+        return SegmentBackend.join(self)
+
     cdef Joined try_join(self) noexcept nogil:
         return self.queue.join()
 
