@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import queueduct
-from queueduct.native import _layout, _slots_layout
+from queueduct.native import _layout
 
 ROOT = Path(__file__).parent.parent
 
@@ -106,7 +106,7 @@ def test_the_layout_page_names_every_header_field_at_its_offset():
     of_slots, of_growing = rest.split("# A growing segment")
     assert header_rows(others) == {name: offset for name, (offset, _) in _layout.EVENTS_FIELDS.items()}
     assert header_rows(of_slots) == {
-        name: offset for name, (offset, _) in _slots_layout.FIELDS.items() if name not in _layout.FIELDS
+        name: offset for name, (offset, _) in _layout.SLOTS_FIELDS.items() if name not in _layout.FIELDS
     }
     assert header_rows(of_growing) == {
         name: offset for name, (offset, _) in _layout.GROWING_FIELDS.items() if name not in _layout.FIELDS

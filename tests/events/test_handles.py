@@ -98,17 +98,6 @@ def test_exist_ok_refuses_another_shape(field, value):
     assert open_descriptors() == descriptors
 
 
-def test_a_segment_id_tells_a_queue_from_its_successor():
-    with EventQueue.create("q") as q:
-        first = q.segment_id
-        assert type(first) is bytes
-        assert len(first) == 16
-        assert queueduct.open("q").segment_id == first
-        q.unlink()
-    assert EventQueue.create("q").segment_id != first
-    assert EventQueue().segment_id is None
-
-
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_a_pickled_queue_is_the_same_queue(protocol):
     q = EventQueue.create("q", item=object)

@@ -1,16 +1,53 @@
-"""The sizes of a growing queue."""
+"""The sizes of queues of rings: bounded and growing."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from queueduct.items.types import ItemType
 from queueduct.native import _layout
-from queueduct.segments.geometry import Geometry, check_between
+from queueduct.segments.geometry import Geometry, check_between, check_product, power_of_two_from, write_indices
 
-__all__ = ["GrowingGeometry"]
+__all__ = ["BoundedGeometry", "GrowingGeometry"]
+
+
+@dataclass(frozen=True)
+class BoundedGeometry(Geometry):
+    """A ring of slots."""
+
+    kind = "bounded"
+    number = 1
+    fields = _layout.FIELDS
+    header_bytes = _layout.HEADER_BYTES
+
+    capacity: int
+    slot_bytes: int
+
+    def check(self) -> None:
+        super().check()
+        if not 2 <= self.capacity <= _layout.CAPACITY_LIMIT or self.capacity & (self.capacity - 1):
+            raise ValueError(f"capacity must be a power of two, at least 2: {capacity_remedy(self.capacity)}")
+        check_between("slot_bytes", self.slot_bytes, 1, _layout.SLOT_BYTES_LIMIT)
+        check_product("capacity * slot_bytes", self.capacity, self.slot_bytes)
+
+    def layout(self, item: ItemType) -> dict[str, int]:
+        return _layout.bounded_layout(
+            self.capacity, self.slot_bytes, self.participants, self.producers, len(item.text), item.varies
+        )
+
+    def initialise(self, fd: int, item: ItemType) -> None:
+        """Slot i is free for position i."""
+        write_indices(fd, self.layout(item)["generations_offset"], self.capacity)
+
+
+def capacity_remedy(capacity: int) -> str:
+    """The value, and the nearest one that works."""
+    if capacity < 2:
+        return f"capacity={capacity}; try 2"
+    if capacity > _layout.CAPACITY_LIMIT:
+        return f"capacity={capacity}; the largest is {_layout.CAPACITY_LIMIT}"
+    return f"capacity={capacity}; try {power_of_two_from(capacity)}"
 
 
 @dataclass(frozen=True)
@@ -18,6 +55,8 @@ class GrowingGeometry(Geometry):
     """Rings of rising size."""
 
     kind = "growing"
+    number = 2
+    smaller = "fewer steps"
     fields = _layout.GROWING_FIELDS
     header_bytes = _layout.GROWING_HEADER_BYTES
 
@@ -66,26 +105,7 @@ class GrowingGeometry(Geometry):
         )
 
     def values(self) -> dict[str, int]:
-        return {
-            "capacity": self.capacities()[-1],
-            "slot_bytes": self.slot_bytes,
-            "participants": self.participants,
-            "producers": self.producers,
-            "first_bytes": self.first_bytes,
-            "steps": self.steps,
-            "max_bytes": self.max_bytes,
-        }
-
-    @classmethod
-    def from_header(cls, field: Callable[[str], int]) -> GrowingGeometry:
-        return cls(
-            field("participants"),
-            field("producers"),
-            first_bytes=field("first_bytes"),
-            steps=field("steps"),
-            slot_bytes=field("slot_bytes"),
-            max_bytes=field("max_bytes"),
-        )
+        return {**super().values(), "capacity": self.capacities()[-1]}
 
     def needed_bytes(self, item: ItemType) -> int:
         """All up to the end of the first sub-queue."""
