@@ -43,7 +43,7 @@ class Kind:
 
     @property
     def puts_once(self) -> bool:
-        """Does a repeated put_once leave out what is in? Else a repeated put puts its items again."""
+        """True if a repeated put_once leaves out what is in. Else a repeated put puts its items again."""
         return hasattr(self.queue_class, "put_once")
 
     def create(
