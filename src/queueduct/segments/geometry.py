@@ -7,7 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -36,6 +36,11 @@ class Geometry(ABC):
 
     participants: int
     producers: int
+
+    @classmethod
+    def of(cls, item: ItemType, *_: Any, **sizes: Any) -> Self:  # *_: a kind may name its own sizes
+        """What a user asks for; the size of a slot follows from the item, if it is not given."""
+        return cls(**{**sizes, "slot_bytes": item.slot_bytes(sizes["slot_bytes"])})
 
     def check(self) -> None:
         """Refuse sizes that no queue can have; afterwards no product of them overflows."""
