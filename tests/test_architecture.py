@@ -39,7 +39,8 @@ PYTHON_ROWS = [
 ]
 SPARK_ROWS = [
     {"convert"},
-    {"java", "options", "private", "ending", "checkpoint", "sessions", "address"},
+    {"java", "options", "private", "ending", "checkpoint", "address"},
+    {"sessions"},
     {"read", "write"},
     {"datasource"},
     {"pipelines"},
@@ -159,6 +160,12 @@ def test_each_outside_library_has_its_home(library, home):
     assert {module.relative_to(PACKAGE).parts[0] for module in users} <= home
 
 
+def test_the_directory_of_queues_is_read_from_the_environment_in_one_place_and_written_nowhere():
+    users = {name_of(module) for module in MODULES if re.search(r"(environ|env).*QUEUEDUCT_DIR", module.read_text())}
+    assert users == {"src/queueduct/segments/names.py"}
+    assert 'environ["QUEUEDUCT_DIR"]' not in (PACKAGE / "segments" / "names.py").read_text()
+
+
 @pytest.mark.parametrize("root", [NATIVE, PACKAGE], ids=name_of)
 def test_no_folder_is_crowded(root):
     for folder in (root, *(path for path in root.rglob("*") if path.is_dir() and path.name != "__pycache__")):
@@ -204,30 +211,20 @@ def test_every_public_thing_says_what_it_does():
 
 def test_the_public_names_are_exactly_those_in_all():
     visible = {name for name in vars(queueduct) if not name.startswith("_")}
-    modules = {path.stem for path in MODULES} | {path.name for path in PACKAGE.iterdir() if path.is_dir()}
+    modules = {path.stem for path in PACKAGE.iterdir()}
     assert visible - modules | {"open"} == {name for name in queueduct.__all__ if not name.startswith("_")}
 
 
-@pytest.mark.parametrize(
-    ("stubs", "classes"),
-    [
-        (("_queue", "_bounded"), (queueduct.BoundedQueue,)),
-        (("_queue", "_events"), (queueduct.EventQueue,)),
-        (("_queue", "_growing"), (queueduct.GrowingQueue,)),
-        (("_queue", "_overwriting"), (queueduct.OverwritingQueue,)),
-        (("_queue", "_slots"), (queueduct.SlotQueue,)),
-        (("_slots_lease",), (queueduct.LoanedSlot, queueduct.TakenSlot)),
-        (("_index",), (queueduct.IndexQueue,)),
-    ],
-    ids=lambda given: given[-1] if isinstance(given[0], str) else "",
-)
-def test_the_type_stubs_name_every_public_member_and_no_other(stubs, classes):
-    typed = set()
-    for stub in stubs:
-        for node in ast.walk(ast.parse((PACKAGE / f"{stub}.pyi").read_text())):
-            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-                typed.add(node.name)
-    assert typed == {name for each in classes for _, name, _ in public_members(each)}
+STUBS = [node for stub in PACKAGE.rglob("*.pyi") for node in ast.parse(stub.read_text()).body]
+STUBBED = {node.name: node for node in STUBS if isinstance(node, ast.ClassDef)}
+
+
+@pytest.mark.parametrize("name", [name for name in queueduct.__all__ if name in STUBBED])
+def test_the_type_stubs_name_every_public_member_and_no_other(name):
+    public = getattr(queueduct, name)
+    stubs = [STUBBED[base.__name__] for base in public.__mro__ if base.__name__ in STUBBED]
+    typed = {node.name for stub in stubs for node in stub.body if isinstance(node, ast.FunctionDef)}
+    assert {name for name in typed if not name.startswith("_")} == {name for _, name, _ in public_members(public)}
 
 
 def test_the_changelog_knows_the_version():

@@ -104,9 +104,7 @@ def test_a_sequence_that_is_not_finished_stops_the_next():
             match=r"sequence 1 of the producer 'p' is not complete, .*: sequence=2; repeat",
         ):
             queue.put_once(numbers(5), "p", 2)
-        with pytest.raises(
-            ValueError, match="was begun with 2000 items: 5 items; repeat a sequence with"
-        ):
+        with pytest.raises(ValueError, match="was begun with 2000 items: 5 items; repeat a sequence with"):
             queue.put_once(numbers(5), "p", 1)
         assert queue.put_once(numbers(0), "p", 0) == 0
         queue.put_once(numbers(5), "another", 2)

@@ -63,19 +63,19 @@ def test_an_offset_names_nothing_that_is_not_on_the_disk(children, limit):
     crashed(children, 100, 100, restart=False)
     stream = reader()
     at = stream.latestOffset(stream.initialOffset(), limit)
-    assert 100 < at["position"] <= stream.attached().queue.stats().synced == 200
+    assert 100 < at["position"] <= stream.subscription.queue.stats().synced == 200
     stream.stop()
 
 
 def test_available_now_takes_all_that_was_put_and_has_it_written_first(children):
     crashed(children, 100, 100, restart=False)
     stream = reader()
-    stream.attached().queue.durable_end()  # a sync on demand just now
-    stream.attached().queue.put_many(np.arange(5))
+    stream.subscription.queue.durable_end()  # a sync on demand just now
+    stream.subscription.queue.put_many(np.arange(5))
     stream.prepareForTriggerAvailableNow()
     start = stream.initialOffset()
     end = stream.latestOffset(start, ReadAllAvailable())
-    assert end["position"] == stream.attached().queue.stats().synced == 205
+    assert end["position"] == stream.subscription.queue.stats().synced == 205
     assert len(rows(stream, start, end)) == 205
     stream.stop()
 
@@ -83,7 +83,7 @@ def test_available_now_takes_all_that_was_put_and_has_it_written_first(children)
 def test_a_query_that_begins_at_the_latest_begins_at_what_is_on_the_disk(children):
     crashed(children, 100, 100, restart=False)
     stream = reader(startingOffsets="latest")
-    assert stream.initialOffset()["position"] == stream.attached().queue.stats().synced == 200
+    assert stream.initialOffset()["position"] == stream.subscription.queue.stats().synced == 200
     stream.stop()
 
 

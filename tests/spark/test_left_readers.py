@@ -14,8 +14,8 @@ import queueduct
 from queueduct.spark.address import Address
 from queueduct.spark.convert.schema import arrow_schema
 from queueduct.spark.options import SourceOptions
-from queueduct.spark.read import subscription as attachment
-from queueduct.spark.read.ranges import Span
+from queueduct.spark.read import subscription
+from queueduct.spark.read.ranges import Range
 from queueduct.spark.read.stream import StreamReader
 from tests.spark.rows import check_each_once, numbered
 from tests.spark.test_stream import Stream
@@ -96,10 +96,10 @@ def test_a_query_that_is_killed_in_its_first_batch_finds_its_items_when_it_is_st
     again.initialOffset()
     spans = again.partitions(*planned)
     assert (spans[0].start, spans[-1].stop) == (0, 50_000)
-    assert all(isinstance(span, Span) for span in spans)
+    assert all(isinstance(span, Range) for span in spans)
     found = sum(batch.num_rows for span in spans for batch in again.read(span))
     assert found == 50_000
-    again.attached().leave()
+    again.subscription.leave()
     again.stop()
     assert names(ticks) == ["other"], "and when it fails again in an orderly way, it leaves no reader"
 
@@ -116,13 +116,13 @@ def test_a_reader_stays_once_its_query_is_known_to_have_committed(ticks, tmp_pat
     else:
         (tmp_path / "commits").mkdir()
         (tmp_path / "commits" / "0").touch()
-    stream.attached().leave()
+    stream.subscription.leave()
     stream.stop()
     assert len(names(ticks)) == 1
     again = reader_of(ticks)
     again.initialOffset()
     again.partitions(end, {**end, "position": 200})
-    again.attached().leave()
+    again.subscription.leave()
     again.stop()
     assert len(names(ticks)) == 1, "a later batch that fails is not the first"
 
@@ -135,7 +135,7 @@ def test_a_reader_that_was_named_and_there_before_stays_wherever_the_query_begin
     ticks.subscribe(name, start=10).close()
     stream = reader_of(ticks, reader=name, **given)
     plan(stream)
-    stream.attached().leave()
+    stream.subscription.leave()
     stream.stop()
     assert names(ticks) == [name]
 
@@ -149,9 +149,9 @@ def test_a_query_that_was_stopped_after_its_first_commit_is_not_taken_for_one_th
     _, end, _ = plan(stream)
     (tmp_path / "commits").mkdir()
     (tmp_path / "commits" / "0").touch()
-    stream.attached().leave()
+    stream.subscription.leave()
     stream.stop()
-    monkeypatch.setattr("queueduct.spark.read.subscription.COMING_BACK_SECONDS", -1.0)
+    monkeypatch.setattr("queueduct.spark.read.subscription.RESTART_SECONDS", -1.0)
     other = reader_of(ticks)
     plan(other)
     assert end["reader"] in names(ticks)
@@ -163,9 +163,9 @@ def test_a_query_whose_connection_is_closed_leaves_as_one_that_is_told_to_unless
     monkeypatch, is_killed
 ):
     """Spark closes it first and sends SIGTERM then: on a busy machine the process has ended in between."""
-    monkeypatch.setattr(attachment, "PARTING_SECONDS", 0.1)
+    monkeypatch.setattr(subscription, "DRIVER_EXIT_SECONDS", 0.1)
     left = []
-    attachment.leave_unless_killed(lambda: left.append(True), -1 if is_killed else os.getppid())
+    subscription.leave_unless_killed(lambda: left.append(True), -1 if is_killed else os.getppid())
     assert bool(left) != is_killed
 
 

@@ -177,8 +177,8 @@ def without_sparks_own(err: str) -> str:
 
 @pytest.mark.timeout(400)
 def test_the_demo_accounts_for_every_tick(spark, tmp_path):
+    from queueduct.demo.display import draw_plot
     from queueduct.demo.flow import Demonstration, queues
-    from queueduct.demo.plot import draw
 
     console = Console(quiet=True)
     with queues() as (source, candles):
@@ -187,7 +187,7 @@ def test_the_demo_accounts_for_every_tick(spark, tmp_path):
     assert account.rows == sum(symbol.put for symbol in account.symbols) > 40
     assert account.candles > 0
     assert account.latency_p50 > 0
-    draw(account, tmp_path / "plot.png")
+    draw_plot(account, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").stat().st_size > 10_000
 
 
