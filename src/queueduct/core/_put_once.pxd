@@ -14,7 +14,7 @@ cdef class ProducerCall:
     """One call for a named producer: what it puts, and the line that it owns meanwhile."""
     cdef SegmentBackend backend
     cdef ProducerName name
-    cdef str label                # the producer's name, quoted
+    cdef object producer          # its name
     cdef uint64_t sequence
     cdef uint64_t total           # items of the sequence
     cdef uint64_t done            # of them are in the queue

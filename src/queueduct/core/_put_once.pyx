@@ -74,7 +74,7 @@ cdef class ProducerCall:
         self.join()
         taken = self.forget_line()
         if taken == Taken.unknown:
-            raise ValueError(f"{self.backend.label} has no producer named {self.label}; q.producers() lists them")
+            raise ValueError(f"{self.backend.label} has no producer named {self.producer!r}; q.producers() lists them")
         if taken != Taken.yes:
             self._raise_in_use()
         return 0
@@ -101,7 +101,7 @@ cdef class ProducerCall:
                 f"a producer's name must have 1 to {producer_name_bytes} bytes of UTF-8 and no NUL: "
                 f"{len(encoded)} bytes, {producer[:80]!r}"
             )
-        self.label = repr(producer)
+        self.producer = producer
         return 0
 
     cdef int _collect(self, object items) except -1:
@@ -129,7 +129,7 @@ cdef class ProducerCall:
                 taken = table.take(self.name, self.owner, self.sequence, self.total, self.line)
         if taken == Taken.table_full:
             raise TooManyProducers(
-                f"all {table.count()} producers of {self.backend.label} are other names than {self.label}; "
+                f"all {table.count()} producers of {self.backend.label} are other names than {self.producer!r}; "
                 "forget one that is not needed any more with q.forget_producer(name) (q.producers() lists them), "
                 "or create the queue with a larger producers="
             )
@@ -145,8 +145,8 @@ cdef class ProducerCall:
 
     cdef int _raise_in_use(self) except -1:
         raise ProducerInUse(
-            f"the producer {self.label} of {self.backend.label} is in use by another thread or process that is alive; "
-            "one at a time puts for a producer: give each its own name, or wait for the other one to return"
+            f"the producer {self.producer!r} of {self.backend.label} is in use by another thread or process that is "
+            "alive; one at a time puts for a producer: give each its own name, or wait for the other one to return"
         )
 
     cdef int _settle(self) except -1:
@@ -157,13 +157,15 @@ cdef class ProducerCall:
             self.backend.check_sound()
             if settled == CONTRADICTED:
                 raise CorruptSegment(
-                    f"what {self.backend.label} has recorded of the producer {self.label} contradicts the queue; "
+                    f"what {self.backend.label} has recorded of the producer {self.producer!r} contradicts the queue; "
                     "forget the producer, or recreate the queue"
                 )
             if settled == SETTLED:
                 return 0
             if self.deadline == AT_ONCE or remaining_ns(self.deadline) <= 0:
-                raise Full(f"what a killed call of the producer {self.label} has put is not known yet; repeat the call")
+                raise Full(
+                    f"what a killed call of the producer {self.producer!r} has put is not known yet; repeat the call"
+                )
             PyErr_CheckSignals()
             self.join()
             self.check_still_ours()
@@ -175,12 +177,12 @@ cdef class ProducerCall:
         cdef Progress recorded = progress_of(self.line[0])
         if begun == Begun.other_total:
             raise ValueError(
-                f"sequence {self.sequence} of the producer {self.label} was begun with {recorded.total} items: "
+                f"sequence {self.sequence} of the producer {self.producer!r} was begun with {recorded.total} items: "
                 f"{self.total} items; repeat a sequence with the same items"
             )
         if begun == Begun.unfinished:
             raise ValueError(
-                f"sequence {sequence_of(self.line[0])} of the producer {self.label} is not complete, "
+                f"sequence {sequence_of(self.line[0])} of the producer {self.producer!r} is not complete, "
                 f"{recorded.done} of {recorded.total} items are in: sequence={self.sequence}; "
                 "repeat the unfinished one first, or forget the producer"
             )
@@ -192,7 +194,7 @@ cdef class ProducerCall:
         while self.done < self.total:
             if not self.put_some():
                 raise Full(
-                    f"{self.done} of {self.total} items of sequence {self.sequence} of the producer {self.label} "
+                    f"{self.done} of {self.total} items of sequence {self.sequence} of the producer {self.producer!r} "
                     f"are in; {self.obstacle()}repeat the call to put the rest"
                 )
         return self.done - before
