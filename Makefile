@@ -89,7 +89,7 @@ crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model sea
 	@$(BIN)/python -m models.growing_plans --long
 	@$(BIN)/python -m models.growing_looks --long
 	@$(BIN)/python -m models.events_cuts --long
-	@$(BIN)/python -m pytest tests/crash tests/edges tests/concurrency tests/growing tests/slots tests/overwriting tests/checking --long
+	@$(BIN)/python -m pytest tests/crash tests/edges tests/concurrency tests/growing tests/slots tests/overwriting tests/verification/check --long
 	@$(BIN)/python -m pytest tests/spark -m long --long
 
 prove: $(VENV)/.package $(VENV)/.spark ## stress and check every kind of queue, more than an hour; PROVE_OPS=1M for the short form

@@ -11,7 +11,7 @@ if [ "${1:-}" = build ]; then
 fi
 versions=("$@")
 [ ${#versions[@]} -gt 0 ] || versions=(3.11 3.12 3.13)
-left_out=(crash spark checking concurrency stress test_models.py test_model_search.py test_benchmarks.py
+left_out=(crash spark verification concurrency test_models.py test_model_search.py test_benchmarks.py
   test_architecture.py test_docs.py test_segment.py test_bad_segments.py test_fuzz.py test_put_once_restarts.py
   test_events_processes.py events/test_bad_event_segments.py events/test_damage_in_use.py
   growing/test_bad_growing_segments.py growing/test_growing_no_room.py overwriting/test_bad_overwriting_segments.py

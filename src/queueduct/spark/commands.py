@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from queueduct.spark.check_command import check
 from queueduct.spark.ending import interruptible
 
 if TYPE_CHECKING:
@@ -221,4 +220,4 @@ def clear_errors() -> Iterator[None]:
         raise click.ClickException(str(error)) from error
 
 
-COMMANDS = (aggregate, archive, check, demo)
+COMMANDS = (aggregate, archive, demo)

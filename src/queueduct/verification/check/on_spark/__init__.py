@@ -1,0 +1,1 @@
+"""A history that does not fit in memory: Spark carries its rows into buckets."""

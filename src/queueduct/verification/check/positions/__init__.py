@@ -1,0 +1,1 @@
+"""Conditions on the operations at each position."""

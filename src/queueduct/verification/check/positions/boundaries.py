@@ -1,0 +1,287 @@
+"""What each bucket of positions must know of all the others: one small row a bucket, scanned on the driver.
+
+A put, a get and an empty answer belong to the bucket of their ticket. Where the queue is bounded by C, a get and a full
+answer matter a second time, C positions later: the get at k makes room for the put at k + C. There they are *shifted*,
+and with them the empty answers that follow the get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from queueduct.verification.check.operations import (
+    EMPTY,
+    FULL,
+    GET,
+    NEVER,
+    PUT,
+    START,
+    WEAK_EMPTY,
+    WEAK_FULL,
+    Longs,
+    Rows,
+)
+
+__all__ = ["Carry", "Shape", "Summary", "carries_of", "shape_of", "summaries_of"]
+
+
+SHIFTED = (GET, FULL, WEAK_FULL, EMPTY, WEAK_EMPTY)
+
+
+class Summary(NamedTuple):
+    """The rows of one code and reader in one bucket, or in one pair of own and shifted bucket."""
+
+    bucket: int
+    shifted: int
+    code: int
+    reader: int
+    rows: int
+    first: int
+    last: int
+    invoke: int
+    """The latest."""
+    ret: int
+    """The soonest."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What holds for the whole history."""
+
+    capacity: int | None
+    """None: no limit."""
+    width: int
+    """Positions in a bucket."""
+    overwrites: bool
+    put_end: int = 0
+    """One more than the last ticket of a put that returned."""
+    last_put: int = START
+    """The latest invocation of such a put."""
+    get_end: int = 0
+    empty_end: int = 0
+    """The greatest ticket of an empty answer."""
+    last_empty: int = 0
+    """The same without weak answers."""
+    full_end: int = 0
+    """The greatest ticket of a full answer."""
+    killed_puts: tuple[int, ...] = ()
+    """Of an overwriting queue: when each was invoked, in order."""
+    readers: tuple[int, ...] = ()
+    reader_starts: dict[int, int] = field(default_factory=dict)
+    reader_ends: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def puts_needed(self) -> int:
+        """Below this there must be a put at every position."""
+        return max(self.put_end, self.get_end, self.empty_end, self.filled)
+
+    @property
+    def filled(self) -> int:
+        """Below this there must be a put at every position, because of a full answer."""
+        return self.full_end + self.capacity if self.capacity is not None and self.full_end >= 0 else 0
+
+    @property
+    def gets_needed(self) -> int:
+        """Below this there must be a get at every position, unless it was overwritten."""
+        if self.overwrites:
+            return max(self.get_end, self.empty_end)
+        crowded_out = self.put_end - self.capacity if self.capacity is not None else 0
+        return max(self.get_end, self.empty_end, self.full_end, crowded_out)
+
+    @property
+    def buckets(self) -> range:
+        """Position ``puts_needed`` belongs to them: an empty answer may stand there."""
+        return range(self.puts_needed // self.width + 1)
+
+
+@dataclass
+class Carry:
+    """For one bucket. The latest invocations of what is before it, and the soonest returns of what is after it."""
+
+    put_invoke: int = START
+    empty_invoke: int = START
+    get_invoke: int = START
+    full_invoke: int = START
+    put_return: int = NEVER
+    get_return: int = NEVER
+    empty_return: int = NEVER
+    full_return: int = NEVER
+    shifted_get_invoke: int = START
+    shifted_full_invoke: int = START
+    shifted_get_return: int = NEVER
+    shifted_full_return: int = NEVER
+    shifted_weak_return: int = NEVER
+    shifted_empty_return: int = NEVER
+    last_empty: int = -1
+    """The last position before the bucket that carries an empty answer."""
+    reader_invoke: dict[int, int] = field(default_factory=dict)
+    reader_return: dict[int, int] = field(default_factory=dict)
+    reader_empty_return: dict[int, int] = field(default_factory=dict)
+
+
+def shape_of(
+    summaries: Sequence[Summary],
+    capacity: int | None,
+    width: int,
+    overwrites: bool,
+    killed_reads: Iterable[tuple[int, int]] = (),
+    killed_puts: Iterable[int] = (),
+) -> Shape:
+    """``killed_reads``: the reader and the ticket of those that were killed; they tell where a reader was.
+
+    ``killed_puts``: their invocations, in order.
+    """
+
+    def last(*codes: int) -> int:
+        return max((each.last for each in summaries if each.code in codes), default=-1)
+
+    reads = [each for each in summaries if each.reader >= 0]
+    starts: dict[int, int] = {}
+    ends: dict[int, int] = {}
+    for each in reads:
+        end = each.last + 1 if each.code == GET else each.last
+        starts[each.reader] = min(starts.get(each.reader, each.first), each.first)
+        ends[each.reader] = max(ends.get(each.reader, end), end)
+    for reader, ticket in killed_reads:
+        starts[reader] = min(starts.get(reader, ticket), ticket)
+        ends.setdefault(reader, ticket)
+    return Shape(
+        capacity=capacity,
+        width=width,
+        overwrites=overwrites,
+        put_end=last(PUT) + 1,
+        last_put=max((each.invoke for each in summaries if each.code == PUT), default=START),
+        get_end=last(GET) + 1,
+        empty_end=max(0, last(EMPTY, WEAK_EMPTY)),
+        last_empty=last(EMPTY),
+        full_end=last(FULL, WEAK_FULL) if capacity is not None else -1,
+        killed_puts=tuple(killed_puts) if overwrites else (),
+        readers=tuple(sorted(starts)),
+        reader_starts=starts,
+        reader_ends=ends,
+    )
+
+
+def summaries_of(rows: Rows, capacity: int | None, width: int) -> list[Summary]:
+    """The same as Spark's first pass, for rows that are here."""
+    bucket = rows.ticket // width
+    shifted = (rows.ticket + (capacity or 0)) // width
+    keys = np.stack([bucket, shifted, rows.code.astype(np.int64), rows.reader.astype(np.int64)])
+    found = []
+    for key in np.unique(keys, axis=1).T if len(rows) else ():
+        group = rows.where((keys == key[:, None]).all(axis=0))
+        first, last = int(group.ticket.min()), int(group.ticket.max())
+        bucket_, shifted_, code, reader = map(int, key)
+        extremes = (first, last, int(group.invoke.max()), int(group.ret.min()))
+        found.append(Summary(bucket_, shifted_, code, reader, len(group), *extremes))
+    return found
+
+
+def carries_of(summaries: Sequence[Summary], buckets: Sequence[int]) -> dict[int, Carry]:
+    """Of those buckets, in order. One sweep up for what came before, one down for what comes after."""
+    by_own: dict[int, list[Summary]] = {}
+    by_shifted: dict[int, list[Summary]] = {}
+    for each in summaries:
+        by_own.setdefault(each.bucket, []).append(each)
+        by_shifted.setdefault(each.shifted, []).append(each)
+    carries = {bucket: Carry() for bucket in buckets}
+    sweep = Carry()
+    everywhere = sorted({*buckets, *by_own, *by_shifted})
+    for bucket in everywhere:
+        if bucket in carries:
+            copy_before(sweep, carries[bucket])
+        for each in by_own.get(bucket, ()):
+            add_before(sweep, each)
+        for each in by_shifted.get(bucket, ()):
+            if each.code == GET:
+                sweep.shifted_get_invoke = max(sweep.shifted_get_invoke, each.invoke)
+            elif each.code == FULL:
+                sweep.shifted_full_invoke = max(sweep.shifted_full_invoke, each.invoke)
+    sweep = Carry()
+    for bucket in reversed(everywhere):
+        if bucket in carries:
+            copy_after(sweep, carries[bucket])
+        for each in by_own.get(bucket, ()):
+            add_after(sweep, each)
+        for each in by_shifted.get(bucket, ()):
+            if each.code == GET:
+                sweep.shifted_get_return = min(sweep.shifted_get_return, each.ret)
+            elif each.code in (FULL, WEAK_FULL):
+                sweep.shifted_full_return = min(sweep.shifted_full_return, each.ret)
+            elif each.code == EMPTY:
+                sweep.shifted_empty_return = min(sweep.shifted_empty_return, each.ret)
+            elif each.code == WEAK_EMPTY:
+                sweep.shifted_weak_return = min(sweep.shifted_weak_return, each.ret)
+    return carries
+
+
+def add_before(sweep: Carry, each: Summary) -> None:
+    if each.code == PUT:
+        sweep.put_invoke = max(sweep.put_invoke, each.invoke)
+    elif each.code == GET:
+        sweep.get_invoke = max(sweep.get_invoke, each.invoke)
+        sweep.reader_invoke[each.reader] = max(sweep.reader_invoke.get(each.reader, START), each.invoke)
+    elif each.code == EMPTY:
+        sweep.empty_invoke = max(sweep.empty_invoke, each.invoke)
+        sweep.last_empty = max(sweep.last_empty, each.last)
+    elif each.code == FULL:
+        sweep.full_invoke = max(sweep.full_invoke, each.invoke)
+
+
+def add_after(sweep: Carry, each: Summary) -> None:
+    if each.code == PUT:
+        sweep.put_return = min(sweep.put_return, each.ret)
+    elif each.code == GET:
+        sweep.get_return = min(sweep.get_return, each.ret)
+        sweep.reader_return[each.reader] = min(sweep.reader_return.get(each.reader, NEVER), each.ret)
+    elif each.code in (EMPTY, WEAK_EMPTY):
+        sweep.empty_return = min(sweep.empty_return, each.ret)
+        before = sweep.reader_empty_return.get(each.reader, NEVER)
+        sweep.reader_empty_return[each.reader] = min(before, each.ret)
+    else:
+        sweep.full_return = min(sweep.full_return, each.ret)
+
+
+BEFORE = ("put_invoke", "empty_invoke", "get_invoke", "full_invoke", "last_empty")
+SHIFTED_BEFORE = ("shifted_get_invoke", "shifted_full_invoke")
+AFTER = ("put_return", "get_return", "empty_return", "full_return")
+SHIFTED_AFTER = ("shifted_get_return", "shifted_full_return", "shifted_weak_return", "shifted_empty_return")
+
+
+def copy_before(sweep: Carry, carry: Carry) -> None:
+    for name in BEFORE + SHIFTED_BEFORE:
+        setattr(carry, name, getattr(sweep, name))
+    carry.reader_invoke = dict(sweep.reader_invoke)
+
+
+def copy_after(sweep: Carry, carry: Carry) -> None:
+    for name in AFTER + SHIFTED_AFTER:
+        setattr(carry, name, getattr(sweep, name))
+    carry.reader_return = dict(sweep.reader_return)
+    carry.reader_empty_return = dict(sweep.reader_empty_return)
+
+
+def relevant(rows: Rows, bucket: int, shape: Shape) -> Rows:
+    """Those that the bucket needs: its own, and those that are shifted into it."""
+    chosen = rows.ticket // shape.width == bucket
+    if shape.capacity is not None:
+        twice = np.isin(rows.code, SHIFTED)
+        chosen |= twice & ((rows.ticket + shape.capacity) // shape.width == bucket)
+    return rows.where(chosen)
+
+
+def bounds(bucket: int, shape: Shape) -> tuple[int, int]:
+    """Its positions: from the first, up to and without the second."""
+    low = bucket * shape.width
+    end = shape.puts_needed + 1 + (shape.capacity or 0)  # where the last get is shifted to
+    return low, max(low, min(low + shape.width, end))
+
+
+def own(rows: Rows, code: int, low: int, high: int) -> tuple[Rows, Longs]:
+    """Of one code at those positions, and the positions as places in a dense array."""
+    found = rows.where((rows.code == code) & (rows.ticket >= low) & (rows.ticket < high))
+    return found, found.ticket - low

@@ -1,0 +1,1 @@
+"""Conditions on the times of operations alone."""

@@ -1,0 +1,1 @@
+"""Runs that use a queue as hard as they can."""

@@ -1,0 +1,44 @@
+"""A small history through the conditions, without Spark and without a disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from brute import NEVER, Op
+from writing import SCHEMA
+
+from queueduct.verification.check.decide import decide
+from queueduct.verification.check.in_memory import InOnePiece, tidied
+from queueduct.verification.check.verdict import Verdict
+from queueduct.verification.history.format import History
+
+ONE_PIECE = 1 << 20
+
+
+def records(history: list[Op], redelivered: frozenset[int] = frozenset()) -> list[dict[str, Any]]:
+    """As in the record: each operation by a worker of its own; ``redelivered`` are numbers of operations."""
+    return [
+        {
+            "worker": worker,
+            "op": op.op,
+            "outcome": op.outcome,
+            "value": op.value,
+            "ticket": op.ticket,
+            "invoke_ns": op.invoke,
+            "return_ns": None if op.ret == NEVER else op.ret,
+            "reader": op.reader,
+            "redelivered": worker in redelivered,
+            "weak": op.is_weak,
+        }
+        for worker, op in enumerate(history)
+    ]
+
+
+def verdict_on(rows: list[dict[str, Any]], kind: str, capacity: int | None, width: int = ONE_PIECE) -> Verdict:
+    table = pa.Table.from_pylist(rows, SCHEMA)
+    torn = pa.array([row.get("torn", False) for row in rows], pa.bool_())
+    history = History(Path(), kind, capacity, 0, {}, (), len(rows))
+    whole = tidied(table.append_column("torn", torn), history)
+    return decide(history, InOnePiece(history, whole), width, lambda step: None)
