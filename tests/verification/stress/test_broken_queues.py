@@ -10,7 +10,7 @@ import pytest
 from queueduct.verification.history import recorder
 from recorded import Recorded, problems
 
-BUILT = Path(__file__).parents[2] / "build" / "native" / "tests" / "native" / "broken_queues"
+BUILT = Path(__file__).parents[3] / "build" / "native" / "tests" / "native" / "broken_queues"
 SYMPTOMS = {
     "none": (),
     "no_generation_check": ("torn", "fresh", "repeat", "ticket", "lost"),
