@@ -46,7 +46,7 @@ import json, sys
 from queueduct.spark import session
 from queueduct.verification.check import check
 spark = session(sys.argv[1], spark__executor__memory="512m", spark__cores__max="2", spark__executor__cores="1")
-print(json.dumps([check(spark, folder, width=8).as_dict() for folder in sys.argv[2:]]))
+print(json.dumps([check(folder, spark=spark, width=8).as_dict() for folder in sys.argv[2:]]))
 spark.stop()
 """
 

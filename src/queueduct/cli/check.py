@@ -1,4 +1,4 @@
-"""The command ``queueduct check``. Spark is imported when it runs."""
+"""The command ``queueduct check``. Spark is imported if the history is too long for this process."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from queueduct.spark.ending import interruptible
+from queueduct.verification.history import needs_pyarrow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from queueduct.verification.history.format import History
 
 __all__ = ["check"]
 
@@ -51,19 +55,19 @@ def check(directory: Path, master: str, report: Path | None, as_json: bool) -> N
     """
     console = Console(stderr=True, quiet=as_json)
     with interruptible(), clear_errors():
-        from queueduct.spark.pipelines.running import started_spark
+        needs_pyarrow()
         from queueduct.verification.check import check as decide
-        from queueduct.verification.check import needs_spark, write_report
+        from queueduct.verification.check import write_report
         from queueduct.verification.history.format import read_history
 
         history = read_history(directory)  # before Spark is started for it, if it is
         with contextlib.ExitStack() as stack:
-            spark = stack.enter_context(started_spark(master, console)) if needs_spark(history) else None
+            spark = stack.enter_context(spark_for(history, master, console))
             say = stack.enter_context(live(spark, console))
-            verdict = decide(spark, directory, progress=say)
+            verdict = decide(directory, spark=spark, progress=say)
             if report is not None:
                 say("drawing the report")
-                write_report(spark, directory, verdict, report)
+                write_report(directory, verdict, report, spark=spark)
     if as_json:
         click.echo(json.dumps(verdict.as_dict(), indent=2))
     else:
@@ -78,10 +82,24 @@ def clear_errors() -> Iterator[None]:
 
     try:
         yield
-    except ImportError as error:
-        raise BadInput(f"{error}; Spark is an extra: pip install 'queueduct[spark]'") from error
-    except (queueduct.QueueductError, OSError, ValueError, TypeError, RuntimeError) as error:
+    except (queueduct.QueueductError, ImportError, OSError, ValueError, TypeError, RuntimeError) as error:
         raise BadInput(str(error)) from error
+
+
+def spark_for(history: History, master: str, console: Console) -> AbstractContextManager[SparkSession | None]:
+    """A session, if the history is too long for this process."""
+    from queueduct.verification.check import WIDTH, needs_spark
+
+    if not needs_spark(history):
+        return contextlib.nullcontext()
+    try:
+        from queueduct.spark.pipelines.running import started_spark
+    except ImportError as error:
+        raise ImportError(
+            f"a history of more than {2 * WIDTH:,} operations is checked on Spark: {history.directory} has "
+            f"{history.operations:,}, and {error.name} is not installed; pip install 'queueduct[spark]'"
+        ) from error
+    return started_spark(master, console)
 
 
 @contextlib.contextmanager

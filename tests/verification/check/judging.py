@@ -7,12 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 from brute import NEVER, Op
-from writing import SCHEMA
 
 from queueduct.verification.check.decide import decide
-from queueduct.verification.check.in_memory import InOnePiece, tidied
+from queueduct.verification.check.in_memory import InMemoryTable
+from queueduct.verification.check.part import Part
 from queueduct.verification.check.verdict import Verdict
 from queueduct.verification.history.format import History
+from queueduct.verification.history.reader import SCHEMA, with_defaults
 
 ONE_PIECE = 1 << 20
 
@@ -37,8 +38,6 @@ def records(history: list[Op], redelivered: frozenset[int] = frozenset()) -> lis
 
 
 def verdict_on(rows: list[dict[str, Any]], kind: str, capacity: int | None, width: int = ONE_PIECE) -> Verdict:
-    table = pa.Table.from_pylist(rows, SCHEMA)
-    torn = pa.array([row.get("torn", False) for row in rows], pa.bool_())
     history = History(Path(), kind, capacity, 0, {}, (), len(rows))
-    whole = tidied(table.append_column("torn", torn), history)
-    return decide(history, InOnePiece(history, whole), width, lambda step: None)
+    whole = with_defaults(pa.Table.from_pylist(rows, SCHEMA), history)
+    return decide(history, InMemoryTable([Part(whole)]), width, lambda step: None)

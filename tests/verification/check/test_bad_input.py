@@ -35,7 +35,7 @@ def history(tmp_path, rows):
 def refused(folder, words):
     """A history of so few operations is checked in one piece: no session is asked for."""
     with pytest.raises(HistoryError, match=words) as caught:
-        check(None, folder)
+        check(folder)
     assert isinstance(caught.value, ValueError)
 
 
@@ -45,7 +45,7 @@ def edit(history, **changes):
 
 
 def test_the_history_itself_passes(history):
-    assert check(None, history).ok
+    assert check(history).ok
 
 
 def test_no_directory(tmp_path):
@@ -94,7 +94,7 @@ def test_an_overwriting_queue_needs_its_capacity(history):
 @pytest.mark.parametrize("kind", ["bounded", "slots"])
 def test_without_a_capacity_the_rest_is_proved(history, kind):
     edit(history, kind=kind, capacity=None)
-    verdict = check(None, history)
+    verdict = check(history)
     assert verdict.ok
     assert verdict.check == "tickets"
     assert any(sentence.startswith("not proved: capacity") for sentence in verdict.proved)
@@ -103,7 +103,7 @@ def test_without_a_capacity_the_rest_is_proved(history, kind):
 @pytest.mark.parametrize("writer", ACCEPTED.values(), ids=ACCEPTED)
 def test_what_others_write_is_read_whole(tmp_path, writer):
     writer(tmp_path / "history")
-    verdict = check(None, tmp_path / "history")
+    verdict = check(tmp_path / "history")
     assert verdict.ok
     assert verdict.operations == 42
 
@@ -118,7 +118,7 @@ def test_what_cannot_be_checked_is_refused_by_name(tmp_path, writer, words):
 @pytest.mark.parametrize("first_ticket", [0, 5])
 def test_a_position_that_no_queue_gives(tmp_path, rows, ticket, first_ticket):
     rows[0]["ticket"] = ticket
-    verdict = check(None, write(tmp_path / "history", rows, "bounded", 2, first_ticket=first_ticket))
+    verdict = check(write(tmp_path / "history", rows, "bounded", 2, first_ticket=first_ticket))
     assert set(verdict.counts) == {"ticket"}
 
 
@@ -129,7 +129,7 @@ def test_the_worker_of_a_witness_is_the_one_in_the_record(tmp_path):
     place = wrong.schema.get_field_index("ticket")
     wrong = wrong.set_column(place, "ticket", pa.array([3, 2, *tickets[2:]]))
     written(wrong)(tmp_path / "history")
-    witnesses = [each for violation in check(None, tmp_path / "history").violations for each in violation.witnesses]
+    witnesses = [each for violation in check(tmp_path / "history").violations for each in violation.witnesses]
     assert any(each.get("worker", 0) >= 140_000_000_000_000 for each in witnesses)
 
 
@@ -213,7 +213,7 @@ def test_columns_without_any_value_need_no_type(tmp_path, rows):
         place = table.schema.get_field_index(column)
         table = table.set_column(place, column, pa.nulls(len(table)))
     pq.write_table(table, folder / "worker-00001.parquet")
-    assert check(None, folder).ok
+    assert check(folder).ok
 
 
 @pytest.mark.parametrize(
@@ -242,17 +242,17 @@ def test_a_get_of_a_log_without_its_reader(tmp_path, rows):
 
 
 def test_an_empty_history_passes(tmp_path):
-    verdict = check(None, write(tmp_path / "history", [], "bounded", 2))
+    verdict = check(write(tmp_path / "history", [], "bounded", 2))
     assert verdict.ok
     assert verdict.operations == 0
 
 
 def test_tickets_may_begin_where_the_manifest_says(tmp_path, rows):
     moved = [dict(row, ticket=row["ticket"] + 1000) for row in rows]
-    assert not check(None, write(tmp_path / "a", moved, "bounded", 2)).ok
-    assert check(None, write(tmp_path / "b", moved, "bounded", 2, first_ticket=1000)).ok
+    assert not check(write(tmp_path / "a", moved, "bounded", 2)).ok
+    assert check(write(tmp_path / "b", moved, "bounded", 2, first_ticket=1000)).ok
 
 
 def test_the_width_is_at_least_one(history):
     with pytest.raises(ValueError, match="width must be at least 1"):
-        check(None, history, width=0)
+        check(history, width=0)

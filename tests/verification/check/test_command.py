@@ -12,7 +12,7 @@ from histories import find, history_of
 from writing import write
 
 from queueduct.cli import main
-from queueduct.verification.check.report.scales import round_marks
+from queueduct.verification.check.report.svg import round_marks
 from queueduct.verification.check.verdict import witness_line
 
 

@@ -18,7 +18,7 @@ WIDTH = 8
 
 def same_as_in_one_piece(spark, folder, rows, kind, capacity):
     """Returns the rules that were broken."""
-    on_spark = check(spark, write(folder, rows, kind, capacity), width=WIDTH)
+    on_spark = check(write(folder, rows, kind, capacity), spark=spark, width=WIDTH)
     in_one_piece = verdict_on(rows, kind, capacity)
     assert on_spark.ok == in_one_piece.ok
     assert on_spark.operations == len(rows)
@@ -51,7 +51,7 @@ def test_all_faults_at_once_are_found_with_their_witnesses(spark, tmp_path, with
         expected |= {"torn", "full"}
     found = same_as_in_one_piece(spark, tmp_path / "history", rows, "bounded", 2)
     assert expected <= found
-    verdict = check(spark, tmp_path / "history", width=WIDTH)
+    verdict = check(tmp_path / "history", spark=spark, width=WIDTH)
     lost = next(violation for violation in verdict.violations if violation.rule == "lost")
     assert lost.witnesses[0]["value"] == 105
     repeat = next(violation for violation in verdict.violations if violation.rule == "repeat")
@@ -117,17 +117,17 @@ def test_bad_input_is_refused_on_spark_as_well(spark, tmp_path):
     rows = history_of()
     rows[3]["return_ns"] = -1
     with pytest.raises(HistoryError, match="clock must not go backwards"):
-        check(spark, write(tmp_path / "backwards", rows, "bounded", 2), width=WIDTH)
+        check(write(tmp_path / "backwards", rows, "bounded", 2), spark=spark, width=WIDTH)
     rows = history_of(with_tickets=False)
     rows += [dict(row, worker=99) for row in rows if row["op"] == "put"]
     with pytest.raises(HistoryError, match="values must be unique"):
-        check(spark, write(tmp_path / "mixed", rows, "bounded", 2), width=WIDTH)
+        check(write(tmp_path / "mixed", rows, "bounded", 2), spark=spark, width=WIDTH)
 
 
 @pytest.mark.parametrize("writer", ACCEPTED.values(), ids=ACCEPTED)
 def test_what_others_write_is_read_whole(spark, tmp_path, writer):
     writer(tmp_path / "history")
-    verdict = check(spark, tmp_path / "history", width=WIDTH)
+    verdict = check(tmp_path / "history", spark=spark, width=WIDTH)
     assert verdict.ok
     assert verdict.operations == 42
 
@@ -136,7 +136,7 @@ def test_what_others_write_is_read_whole(spark, tmp_path, writer):
 def test_what_cannot_be_checked_is_refused_by_name(spark, tmp_path, writer, words):
     writer(tmp_path / "history")
     with pytest.raises(HistoryError, match=words) as caught:
-        check(spark, tmp_path / "history", width=WIDTH)
+        check(tmp_path / "history", spark=spark, width=WIDTH)
     assert "\n" not in str(caught.value)
 
 
@@ -144,7 +144,7 @@ def test_what_cannot_be_checked_is_refused_by_name(spark, tmp_path, writer, word
 def test_a_position_that_no_queue_gives(spark, tmp_path, ticket):
     rows = history_of(20)
     rows[1]["ticket"] = ticket
-    verdict = check(spark, write(tmp_path / "history", rows, "bounded", 2, first_ticket=5), width=WIDTH)
+    verdict = check(write(tmp_path / "history", rows, "bounded", 2, first_ticket=5), spark=spark, width=WIDTH)
     assert set(verdict.counts) == {"ticket"}
 
 
@@ -153,7 +153,7 @@ def test_a_file_that_spark_is_told_to_ignore_is_missed(spark, tmp_path):
     spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
     try:
         with pytest.raises(HistoryError, match="every operation must be read: 0 were, of 6,002"):
-            check(spark, tmp_path / "history", width=WIDTH)
+            check(tmp_path / "history", spark=spark, width=WIDTH)
     finally:
         spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
 
@@ -162,15 +162,15 @@ def test_a_bad_checksum_beside_a_file_is_named(spark, tmp_path):
     folder = write(tmp_path / "history", history_of(20), "bounded", 2)
     (folder / ".worker-00000.parquet.crc").write_bytes(b"crc\0" + bytes(8))
     with pytest.raises(HistoryError, match=r"must be whole: .*worker-00000.parquet"):
-        check(spark, folder, width=WIDTH)
+        check(folder, spark=spark, width=WIDTH)
 
 
 def test_an_answer_that_is_first_and_last_counts_once(spark, tmp_path):
     rows = history_of(20)
     rows += [dict(rows[-1], worker=100 + n, invoke_ns=210 + n, return_ns=211 + n) for n in range(3 * WIDTH)]
     rows[-1].update(ticket=19, weak=True, invoke_ns=300, return_ns=301)
-    on_spark = check(spark, write(tmp_path / "history", rows, "bounded", 2), width=WIDTH)
-    assert on_spark.counts == check(None, tmp_path / "history").counts
+    on_spark = check(write(tmp_path / "history", rows, "bounded", 2), spark=spark, width=WIDTH)
+    assert on_spark.counts == check(tmp_path / "history").counts
 
 
 def test_an_error_of_spark_is_one_line_with_its_cause(spark, tmp_path, monkeypatch):
@@ -180,7 +180,7 @@ def test_an_error_of_spark_is_one_line_with_its_cause(spark, tmp_path, monkeypat
     monkeypatch.setattr(table, "doubled_of", fails)
     REFUSED["two runs, crossed"][0](tmp_path / "history")
     with pytest.raises(RuntimeError, match=r"^KeyError: 'of the worker'$"):
-        check(spark, tmp_path / "history", width=WIDTH)
+        check(tmp_path / "history", spark=spark, width=WIDTH)
 
 
 def test_values_in_no_order_may_be_unique(spark, tmp_path):

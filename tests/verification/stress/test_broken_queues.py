@@ -58,7 +58,7 @@ def by_recording(folder: Path) -> set[str]:
 
 def by_check(folder: Path) -> set[str]:
     check = pytest.importorskip("queueduct.verification.check", reason="it comes with Spark").check
-    verdict = check(None, folder)
+    verdict = check(folder)
     assert verdict.ok == (not verdict.violations)
     assert all(violation.witnesses for violation in verdict.violations)
     return set(verdict.counts)

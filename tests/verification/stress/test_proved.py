@@ -16,7 +16,7 @@ WAYS = {"threads": {"threads": True}, "processes": {}, "kills": {"kill": 100.0, 
 def test_a_million_operations_are_proved_right(spark, kind, way, tmp_path, is_long):
     operations = 10_000_000 if is_long else 1_000_000
     result = run(Options(kind, ops=operations, history=tmp_path / "run", seed=1, **WAYS[way]), Console(quiet=True))
-    verdict = check(spark, tmp_path / "run")
+    verdict = check(tmp_path / "run", spark=spark)
     assert verdict.violations == []
     assert verdict.ok
     assert result.killed > 0 or way != "kills"

@@ -1,10 +1,11 @@
-"""From a record to its verdict: which checks it gets, in which order. Where the rows are does not matter here."""
+"""From a record to its verdict: which checks it gets, in which order."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from queueduct.verification.check.conclusions import disproved, proved
 from queueduct.verification.check.counts import Counts, count
@@ -25,60 +26,39 @@ from queueduct.verification.check.operations import (
     Finding,
     Rows,
 )
-from queueduct.verification.check.positions import log, queue
-from queueduct.verification.check.positions.boundaries import SHIFTED, Carry, Shape, carries_of, shape_of
-from queueduct.verification.check.positions.kills import Settlement, Specials, of_unmatched, settle, with_witnesses
-from queueduct.verification.check.positions.sides import Found
-from queueduct.verification.check.verdict import HistoryError, Verdict
+from queueduct.verification.check.part import Part
+from queueduct.verification.check.positions import judge_bucket, judge_positions
+from queueduct.verification.check.positions.boundaries import SHIFTED, Extent, boundaries_of, extent_of
+from queueduct.verification.check.positions.kills import (
+    KilledOperations,
+    Settlement,
+    of_unmatched,
+    settle,
+    with_witnesses,
+)
+from queueduct.verification.check.table import Table
+from queueduct.verification.check.times import judge_times
+from queueduct.verification.check.unique_values import value_put_twice
+from queueduct.verification.check.verdict import Verdict
 from queueduct.verification.check.witnesses import Row, Wanted, explained, not_unique
-from queueduct.verification.history.format import FARTHEST, LIMITED, History
+from queueduct.verification.history.format import FARTHEST, LIMITED, History, HistoryError
 
-__all__ = ["Table", "decide"]
+__all__ = ["decide"]
 
 LISTED = 100
-MOST_SPECIALS = 5_000_000
+LOOKED_UP = 100_000
+MOST_KILLED = 5_000_000
 MOST_BARE_BUCKETS = 1000
 ANSWERS = (EMPTY, WEAK_EMPTY)
 
 Say = Callable[[str], None]
 
 
-class Table(Protocol):
-    """The rows of a record, and what must be asked of them."""
-
-    def groups(self, width: int) -> list[Row]:
-        """One row for each op, outcome, flag, reader and bucket, with its extremes."""
-        ...
-
-    def lookup(self, wanted: Wanted) -> list[Row]:
-        """The rows that have one of the wanted values in one of the columns."""
-        ...
-
-    def examples(self, what: str, most: int) -> list[Row]:
-        """Rows that are wrong by themselves: torn, full, negative, beyond."""
-        ...
-
-    def specials(self) -> list[Row]:
-        """The rows of killed operations and of redelivered items."""
-        ...
-
-    def judge_tickets(self, shape: Shape, carries: dict[int, Carry]) -> Found:
-        """Every bucket of positions that has rows."""
-        ...
-
-    def value_put_twice(self, killed: Sequence[int]) -> int | None:
-        """One that is, if one is; after the judgement of the positions. ``killed``: those of puts that were killed."""
-        ...
-
-    def judge_times(self, counts: Counts, width: int, progress: Say) -> list[Finding]:
-        """Every bucket of time."""
-        ...
-
-
 def decide(history: History, table: Table, width: int, progress: Say) -> Verdict:
     began = time.monotonic()
     progress("first pass: counts, and the extremes of every bucket")
-    counts = count(table.groups(width), history)
+    capacity = 0 if history.kind == "events" else history.capacity or 0
+    counts = count(table.each(partial(Part.groups, width=width, capacity=capacity)), history)
     by_ticket = has_tickets(counts)
     is_limited = history.kind in LIMITED and history.capacity is not None
     without = counts.without_ticket.get(EMPTY, 0) + is_limited * counts.without_ticket.get(FULL, 0)
@@ -97,9 +77,9 @@ def decide(history: History, table: Table, width: int, progress: Say) -> Verdict
         found, settlement = judge_tickets(history, counts, table, width)
         findings += found
     if by_time:
-        findings += table.judge_times(counts, width, progress)
+        findings += judge_times(table, history, counts, width, progress)
     progress("looking up the witnesses")
-    violations, by_rule = explained(findings, table.lookup)
+    violations, by_rule = explained(findings, partial(lookup, table))
     return Verdict(
         kind=history.kind,
         operations=counts.operations,
@@ -131,7 +111,7 @@ def impossible(history: History, counts: Counts, table: Table) -> list[Finding]:
         ("ticket", "a position is beyond 2^62", "beyond", int(counts.greatest_ticket >= FARTHEST)),
     ):
         if number:
-            rows = table.examples(what, LISTED)
+            rows = table.each(partial(Part.examples, what=what, most=LISTED))[:LISTED]
             found += [Finding(rule, why, row, None) for row in rows]
             if number > len(rows):
                 found.append(Finding(rule, why, {}, None, number - len(rows)))
@@ -140,54 +120,60 @@ def impossible(history: History, counts: Counts, table: Table) -> list[Finding]:
 
 def judge_tickets(history: History, counts: Counts, table: Table, width: int) -> tuple[list[Finding], Settlement]:
     capacity = None if history.kind in ("events", "unbounded") else history.capacity
-    specials = Specials.of(all_specials(counts, table))
+    killed = KilledOperations.of(all_killed(counts, table))
     summaries = [each for each in counts.summaries if capacity is not None or each.code in (PUT, GET, *ANSWERS)]
     overwrites = history.kind == "overwriting"
-    shape = shape_of(summaries, capacity, width, overwrites, specials.reads(), specials.put_invokes())
-    last = shape.buckets[-1]
+    extent = extent_of(summaries, capacity, width, overwrites, killed.reads(), killed.put_invokes())
+    last = extent.buckets[-1]
     there = {each.bucket for each in summaries}
     if capacity is not None:
         there |= {each.shifted for each in summaries if each.code in SHIFTED and each.shifted <= last}
-    findings, holes, firsts = table.judge_tickets(shape, carries_of(summaries, sorted(there)))
-    doubled = table.value_put_twice([int(row["value"]) for row in specials.puts])
+    is_log = history.kind == "events"
+    judged = judge_positions(table, is_log, extent, boundaries_of(summaries, sorted(there)), summaries)
+    doubled = value_put_twice(table, judged.ranges, [int(row["value"]) for row in killed.puts], counts.operations)
     if doubled is not None:
-        raise not_unique(doubled, [row for row in table.lookup({"value": {doubled}}) if row["op"] == "put"])
-    bare = len(shape.buckets) - len(there)
+        raise not_unique(doubled, [row for row in lookup(table, {"value": {doubled}}) if row["op"] == "put"])
+    findings, gaps, firsts = judged[:3]
+    bare = len(extent.buckets) - len(there)
     if bare > MOST_BARE_BUCKETS:
-        far = far_away(shape)
+        far = far_away(extent)
         findings += [far, far._replace(subject={}, number=bare * width - 1)]
     elif bare:
-        missing = [bucket for bucket in shape.buckets if bucket not in there]
-        carries = carries_of(summaries, missing)
-        module = log if history.kind == "events" else queue
+        missing = [bucket for bucket in extent.buckets if bucket not in there]
+        boundaries = boundaries_of(summaries, missing)
         for bucket in missing:
-            judged = module.judge(Rows.none(), bucket, carries[bucket], shape)
-            findings += judged.findings.rows()
-            holes += judged.holes
-            firsts += judged.firsts
-    known = with_witnesses(holes, table.lookup) if specials else holes
-    settlement = settle(known, firsts, specials, shape)
-    return findings + settlement.findings.rows() + of_unmatched(settlement, table.lookup), settlement
+            found = judge_bucket(Rows.none(), is_log, bucket, boundaries[bucket], extent)
+            findings += found.findings.rows()
+            gaps += found.gaps
+            firsts += found.firsts
+    known = with_witnesses(gaps, partial(lookup, table)) if killed else gaps
+    settlement = settle(known, firsts, killed, extent)
+    return findings + settlement.findings.rows() + of_unmatched(settlement, partial(lookup, table)), settlement
 
 
-def far_away(shape: Shape) -> Finding:
-    """Somebody is far behind everybody else: no positions are listed then."""
+def lookup(table: Table, wanted: Wanted) -> list[Row]:
+    """The rows that have one of the wanted values in one of the columns."""
+    return table.each(partial(Part.lookup, wanted=wanted, most=LOOKED_UP))
+
+
+def far_away(extent: Extent) -> Finding:
+    """One operation is far from all others: no positions are listed then."""
     for end, rule, why, witness in (
-        (shape.put_end, "ticket", NEVER_PUT, dict(KNOWN_AS["put"], ticket=shape.put_end - 1)),
-        (shape.get_end, "ticket", NEVER_PUT, dict(KNOWN_AS["get"], ticket=shape.get_end - 1)),
-        (shape.filled, "full", NEVER_FILLED, dict(KNOWN_AS["full"], ticket=shape.full_end)),
+        (extent.put_end, "ticket", NEVER_PUT, dict(KNOWN_AS["put"], ticket=extent.put_end - 1)),
+        (extent.get_end, "ticket", NEVER_PUT, dict(KNOWN_AS["get"], ticket=extent.get_end - 1)),
+        (extent.filled, "full", NEVER_FILLED, dict(KNOWN_AS["full"], ticket=extent.full_end)),
     ):
-        if end == shape.puts_needed:
+        if end == extent.puts_needed:
             return Finding(rule, why, witness, None)
-    return Finding("empty", NEVER_REACHED, dict(KNOWN_AS["empty"], ticket=shape.empty_end), None)
+    return Finding("empty", NEVER_REACHED, dict(KNOWN_AS["empty"], ticket=extent.empty_end), None)
 
 
-def all_specials(counts: Counts, table: Table) -> list[dict[str, Any]]:
+def all_killed(counts: Counts, table: Table) -> list[dict[str, Any]]:
     """As many as there were kills: they are matched one by one."""
     number = sum(counts.of_code.get(code, 0) for code in (KILLED_PUT, KILLED_GET, REDELIVERED))
-    if number > MOST_SPECIALS:
+    if number > MOST_KILLED:
         raise HistoryError(
             f"killed and redelivered operations are matched one by one: {number:,} of them are too many; "
-            f"at most {MOST_SPECIALS:,}"
+            f"at most {MOST_KILLED:,}"
         )
-    return table.specials() if number else []
+    return table.each(Part.killed) if number else []

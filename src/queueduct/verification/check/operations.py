@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ __all__ = [
     "TWO_PUTS",
     "WEAK_EMPTY",
     "WEAK_FULL",
+    "Columns",
     "Finding",
     "Findings",
     "Longs",
@@ -62,36 +63,57 @@ class Finding(NamedTuple):
     """How many of this rule and sentence the row stands for: more than 1 in the row after the last listed one."""
 
 
+class Columns:
+    """Arrays of one length, one a field of a dataclass: what is at one place in each of them belongs together."""
+
+    def __len__(self) -> int:
+        return len(next(iter(vars(self).values())))
+
+    def where(self, chosen: Any) -> Self:
+        """Those rows; a mask, a slice or places."""
+        return type(self)(*(column[chosen] for column in vars(self).values()))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """One below the other."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
+
+    def sliced(self, keys: NDArray[Any]) -> Iterator[tuple[int, Self]]:
+        """The rows of each key, in the order that they have here."""
+        if not len(keys):
+            return
+        if keys.min() == keys.max():
+            yield int(keys[0]), self
+            return
+        order = np.argsort(keys, kind="stable")
+        ordered = keys[order]
+        ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(ordered))
+        begin = 0
+        for end in ends.tolist():
+            yield int(ordered[begin]), self.where(order[begin:end])
+            begin = end
+
+
 @dataclass(frozen=True)
-class Rows:
-    """Operations, one a place in every column."""
+class Rows(Columns):
+    """Operations."""
 
     code: NDArray[np.int8]
     ticket: Longs
+    """START where it is null."""
     value: Longs
     invoke: Longs
     ret: Longs
+    """NEVER where it is null."""
     worker: Longs
     reader: Longs
-
-    COLUMNS = ("code", "ticket", "value", "invoke", "ret", "worker", "reader")
-
-    @classmethod
-    def of(cls, columns: Mapping[str, Any]) -> Rows:
-        """From a mapping of arrays; ``ret`` is NEVER where it never did."""
-        code, *rest = (columns[name] for name in cls.COLUMNS)
-        return cls(np.asarray(code, np.int8), *(np.asarray(each, np.int64) for each in rest))
+    """-1 where it is null."""
 
     @classmethod
     def none(cls) -> Rows:
-        return cls.of(dict.fromkeys(cls.COLUMNS, ()))
-
-    def __len__(self) -> int:
-        return len(self.code)
-
-    def where(self, chosen: NDArray[Any]) -> Rows:
-        """Those rows; a mask or places."""
-        return Rows(**{name: getattr(self, name)[chosen] for name in self.COLUMNS})
+        return cls(np.empty(0, np.int8), *(np.empty(0, np.int64) for _ in range(6)))
 
     def witness(self, row: int) -> dict[str, Any]:
         """One row for a person."""

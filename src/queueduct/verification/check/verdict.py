@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["RULES", "HistoryError", "Verdict", "Violation", "witness_line"]
-
-RULES = ("fresh", "repeat", "order", "empty", "full", "capacity", "ticket", "torn", "lost")
-
-
-class HistoryError(ValueError):
-    """The history cannot be checked as it is: the message names the rule, the value, and what to do."""
+__all__ = ["Verdict", "Violation", "witness_line"]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from queueduct.verification.check.operations import TWO_PUTS, Finding, Findings
-from queueduct.verification.check.verdict import HistoryError, Violation
+from queueduct.verification.check.verdict import Violation
+from queueduct.verification.history.format import HistoryError
 
 __all__ = ["Lookup", "Wanted", "explained"]
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import posixpath
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from queueduct.verification.check.verdict import HistoryError
-
-__all__ = ["COLUMNS", "KINDS", "History", "read_history"]
+__all__ = ["COLUMNS", "KINDS", "DataFile", "History", "HistoryError", "read_history"]
 
 KINDS = ("bounded", "growing", "overwriting", "slots", "events", "unbounded")
 LIMITED = ("bounded", "slots", "overwriting")
@@ -21,49 +20,37 @@ FARTHEST = 1 << 62
 """Positions and capacities stay below it, and times this near to 0: sums of two are whole numbers of 64 bits then."""
 
 COLUMNS = {
-    "worker": "bigint",
+    "worker": "int64",
     "op": "string",
     "outcome": "string",
-    "value": "bigint",
-    "ticket": "bigint",
-    "invoke_ns": "bigint",
-    "return_ns": "bigint",
-    "reader": "bigint",
-    "redelivered": "boolean",
-    "weak": "boolean",
+    "value": "int64",
+    "ticket": "int64",
+    "invoke_ns": "int64",
+    "return_ns": "int64",
+    "reader": "int64",
+    "redelivered": "bool",
+    "weak": "bool",
 }
-OPTIONAL = {"torn": "boolean"}
+OPTIONAL = {"torn": "bool"}
 NULLABLE = ("value", "ticket", "return_ns", "reader", "redelivered", "weak", "torn")
 ENDINGS = (".parquet", ".parq", ".pq")
 UNFINISHED = (".tmp", ".temp", ".partial", ".part", ".inprogress", ".crc.tmp", ".recording")
 ENDED = ("finished", "complete", "completed", "done", "ok", "success", "succeeded")
 RUN_KEYS = ("run", "run_id")
-SPARK_TYPES = {
-    pa.int8(): "tinyint",
-    pa.int16(): "smallint",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.uint8(): "smallint",
-    pa.uint16(): "int",
-    pa.uint32(): "bigint",
-    pa.bool_(): "boolean",
-    pa.string(): "string",
-    pa.large_string(): "string",
-    pa.string_view(): "string",
-}
-"""What Spark's own reader makes of a column: all others it reads otherwise, or not at all."""
-SPARK_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD")
+
+
+class HistoryError(ValueError):
+    """The history cannot be checked as it is: the message names the rule, the value, and what to do."""
 
 
 @dataclass(frozen=True)
-class Files:
-    """Those of one schema."""
+class DataFile:
+    """One that has rows."""
 
-    paths: tuple[str, ...]
+    path: str
+    row_groups: int
     untyped: frozenset[str]
     """The columns that have no type, since they have no values, or are optional and absent."""
-    spark_types: dict[str, str] | None
-    """Of the other columns; None if Spark's own reader cannot read these files as pyarrow does."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +62,7 @@ class History:
     capacity: int | None
     first_ticket: int
     manifest: dict[str, Any]
-    files: tuple[Files, ...]
-    """Those that have rows."""
+    files: tuple[DataFile, ...]
     operations: int
 
 
@@ -88,7 +74,7 @@ def read_history(directory: str | Path) -> History:
     kind = manifest.get("kind")
     if kind not in KINDS:
         raise HistoryError(f"manifest.json must name a kind that is known: kind={kind!r}; one of {', '.join(KINDS)}")
-    groups: dict[Any, list[str]] = {}
+    files: list[DataFile] = []
     operations = 0
     runs: dict[str, tuple[str, str]] = {}
     for path in data_files(folder, manifest):
@@ -96,9 +82,7 @@ def read_history(directory: str | Path) -> History:
         check_run(path, footer, manifest, runs)
         untyped = check_schema(path, footer)
         if footer.rows:
-            types = spark_types(path, footer, untyped)
-            key = (untyped, None if types is None else tuple(types.items()))
-            groups.setdefault(key, []).append(str(path.absolute()))
+            files.append(DataFile(str(path.absolute()), footer.row_groups, untyped))
         operations += footer.rows
     expected = manifest.get("operations")
     if isinstance(expected, int) and not isinstance(expected, bool) and expected != operations:
@@ -112,10 +96,7 @@ def read_history(directory: str | Path) -> History:
         capacity=whole_number(manifest, "capacity", least=1),
         first_ticket=whole_number(manifest, "first_ticket", least=0) or 0,
         manifest=manifest,
-        files=tuple(
-            Files(tuple(paths), untyped, None if types is None else dict(types))
-            for (untyped, types), paths in groups.items()
-        ),
+        files=tuple(files),
         operations=operations,
     )
 
@@ -187,7 +168,7 @@ class Footer:
 
     schema: pa.Schema
     rows: int
-    codecs: frozenset[str]
+    row_groups: int
     runs: dict[str, str]
     """The run that it is of, by the name that its writer has for that."""
 
@@ -206,7 +187,7 @@ def read_footer(path: Path) -> Footer:
     return Footer(
         schema.remove_metadata(),
         metadata.num_rows,
-        frozenset(chunk.compression for chunk in chunks_of(metadata)),
+        metadata.num_row_groups,
         {key: texts[key] for key in RUN_KEYS if key in texts},
     )
 
@@ -224,18 +205,11 @@ def check_run(path: Path, footer: Footer, manifest: dict[str, Any], runs: dict[s
             )
 
 
-def chunks_of(metadata: Any) -> list[Any]:
-    return [
-        metadata.row_group(group).column(column)
-        for group in range(metadata.num_row_groups)
-        for column in range(metadata.num_columns)
-    ]
-
-
 def check_extent(path: Path, metadata: Any) -> None:
     """The footer may be whole where the data is not."""
     size = path.stat().st_size
-    for chunk in chunks_of(metadata):
+    numbers = product(range(metadata.num_row_groups), range(metadata.num_columns))
+    for chunk in (metadata.row_group(group).column(column) for group, column in numbers):
         begin = chunk.dictionary_page_offset or chunk.data_page_offset
         if begin + chunk.total_compressed_size > size:
             raise HistoryError(f"every Parquet file must be whole: {path} ends too soon; record the run again")
@@ -266,26 +240,6 @@ def fits(kind: pa.DataType, wanted: str) -> bool:
     if wanted == "string":
         inner = kind.value_type if pa.types.is_dictionary(kind) else kind
         return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner) or pa.types.is_string_view(inner))
-    if wanted == "boolean":
+    if wanted == "bool":
         return bool(pa.types.is_boolean(kind))
     return bool(pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind))
-
-
-def spark_types(path: Path, footer: Footer, untyped: frozenset[str]) -> dict[str, str] | None:
-    """As which types Spark's own reader takes the columns; None if it does not take the file as it is.
-
-    It passes over names that begin with _ or ., knows fewer types and codecs, and does not tell worker from Worker.
-    """
-    lower = [name.lower() for name in footer.schema.names]
-    if path.name.startswith(("_", ".")) or not footer.codecs <= set(SPARK_CODECS):
-        return None
-    found = {}
-    for name in COLUMNS | OPTIONAL:
-        if name in untyped:
-            continue
-        kind = footer.schema.field(name).type
-        known = SPARK_TYPES.get(kind.value_type if pa.types.is_dictionary(kind) else kind)
-        if known is None or lower.count(name) > 1:
-            return None
-        found[name] = known
-    return found

@@ -37,7 +37,7 @@ from queueduct._version import __version__
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["COLUMNS", "Clock", "Timing", "UnfinishedHistory", "needs_pyarrow", "ticking"]
+__all__ = ["COLUMNS", "Clock", "Timing", "UnfinishedHistory", "ticking"]
 
 COLUMNS = {
     "worker": "int32",
@@ -57,14 +57,6 @@ ROWS_AT_ONCE = 1 << 20
 THREADS = 2
 UNKNOWN = np.uint64(0xFFFFFFFFFFFFFFFF)
 PENDING = OUTCOMES.index("pending")
-
-
-def needs_pyarrow() -> None:
-    """Before anything is run: a history cannot be written without it."""
-    try:
-        import pyarrow.parquet  # noqa: F401 - only whether it is there
-    except ImportError as error:
-        raise ImportError("a history is written with pyarrow, an extra: pip install 'queueduct[spark]'") from error
 
 
 class Clock(NamedTuple):
@@ -130,9 +122,6 @@ class UnfinishedHistory:
         self.folder = self.target.parent / f".{self.target.name}.unfinished-{run}"
         self.rows = self.folder / "rows"
         self.rows.mkdir(parents=True)
-
-    def rows_of(self, worker: int) -> Path:
-        return self.rows / f"worker-{worker:05}.rows"
 
     def convert(self, timing: Timing, told: Callable[[int], None] = lambda rows: None) -> int:
         """Every worker's rows to a Parquet file. How many operations there are; ``told`` hears of each block."""

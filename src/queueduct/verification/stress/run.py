@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from queueduct._stress import RUN, STOP, STOP_PRODUCERS
 from queueduct.errors import QueueductError
-from queueduct.verification.history import recorder
+from queueduct.verification.history import needs_pyarrow, recorder
 from queueduct.verification.stress.crew import Crew, Plan
 from queueduct.verification.stress.kinds import KINDS, item_of
 
@@ -130,7 +130,7 @@ def run(options: Options, console: Console) -> Result:
     if options.history is None:
         with tempfile.TemporaryDirectory(prefix="queueduct-stress-") as folder:
             return Run(options, name, Path(folder), None, console).result()
-    recorder.needs_pyarrow()
+    needs_pyarrow()
     unfinished = recorder.UnfinishedHistory(options.history, name)
     try:
         work = Run(options, name, unfinished.rows, unfinished, console)

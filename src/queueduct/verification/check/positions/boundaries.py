@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
 from queueduct.verification.check.operations import (
     EMPTY,
     FULL,
@@ -26,7 +24,7 @@ from queueduct.verification.check.operations import (
     Rows,
 )
 
-__all__ = ["Carry", "Shape", "Summary", "carries_of", "shape_of", "summaries_of"]
+__all__ = ["Boundary", "Extent", "Summary", "boundaries_of", "bounds", "extent_of", "own"]
 
 
 SHIFTED = (GET, FULL, WEAK_FULL, EMPTY, WEAK_EMPTY)
@@ -49,7 +47,7 @@ class Summary(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Shape:
+class Extent:
     """What holds for the whole history."""
 
     capacity: int | None
@@ -99,7 +97,7 @@ class Shape:
 
 
 @dataclass
-class Carry:
+class Boundary:
     """For one bucket. The latest invocations of what is before it, and the soonest returns of what is after it."""
 
     put_invoke: int = START
@@ -117,20 +115,20 @@ class Carry:
     shifted_weak_return: int = NEVER
     shifted_empty_return: int = NEVER
     last_empty: int = -1
-    """The last position before the bucket that carries an empty answer."""
+    """The last position before the bucket that boundaries an empty answer."""
     reader_invoke: dict[int, int] = field(default_factory=dict)
     reader_return: dict[int, int] = field(default_factory=dict)
     reader_empty_return: dict[int, int] = field(default_factory=dict)
 
 
-def shape_of(
+def extent_of(
     summaries: Sequence[Summary],
     capacity: int | None,
     width: int,
     overwrites: bool,
     killed_reads: Iterable[tuple[int, int]] = (),
     killed_puts: Iterable[int] = (),
-) -> Shape:
+) -> Extent:
     """``killed_reads``: the reader and the ticket of those that were killed; they tell where a reader was.
 
     ``killed_puts``: their invocations, in order.
@@ -149,7 +147,7 @@ def shape_of(
     for reader, ticket in killed_reads:
         starts[reader] = min(starts.get(reader, ticket), ticket)
         ends.setdefault(reader, ticket)
-    return Shape(
+    return Extent(
         capacity=capacity,
         width=width,
         overwrites=overwrites,
@@ -166,34 +164,19 @@ def shape_of(
     )
 
 
-def summaries_of(rows: Rows, capacity: int | None, width: int) -> list[Summary]:
-    """The same as Spark's first pass, for rows that are here."""
-    bucket = rows.ticket // width
-    shifted = (rows.ticket + (capacity or 0)) // width
-    keys = np.stack([bucket, shifted, rows.code.astype(np.int64), rows.reader.astype(np.int64)])
-    found = []
-    for key in np.unique(keys, axis=1).T if len(rows) else ():
-        group = rows.where((keys == key[:, None]).all(axis=0))
-        first, last = int(group.ticket.min()), int(group.ticket.max())
-        bucket_, shifted_, code, reader = map(int, key)
-        extremes = (first, last, int(group.invoke.max()), int(group.ret.min()))
-        found.append(Summary(bucket_, shifted_, code, reader, len(group), *extremes))
-    return found
-
-
-def carries_of(summaries: Sequence[Summary], buckets: Sequence[int]) -> dict[int, Carry]:
+def boundaries_of(summaries: Sequence[Summary], buckets: Sequence[int]) -> dict[int, Boundary]:
     """Of those buckets, in order. One sweep up for what came before, one down for what comes after."""
     by_own: dict[int, list[Summary]] = {}
     by_shifted: dict[int, list[Summary]] = {}
     for each in summaries:
         by_own.setdefault(each.bucket, []).append(each)
         by_shifted.setdefault(each.shifted, []).append(each)
-    carries = {bucket: Carry() for bucket in buckets}
-    sweep = Carry()
+    boundaries = {bucket: Boundary() for bucket in buckets}
+    sweep = Boundary()
     everywhere = sorted({*buckets, *by_own, *by_shifted})
     for bucket in everywhere:
-        if bucket in carries:
-            copy_before(sweep, carries[bucket])
+        if bucket in boundaries:
+            copy_before(sweep, boundaries[bucket])
         for each in by_own.get(bucket, ()):
             add_before(sweep, each)
         for each in by_shifted.get(bucket, ()):
@@ -201,10 +184,10 @@ def carries_of(summaries: Sequence[Summary], buckets: Sequence[int]) -> dict[int
                 sweep.shifted_get_invoke = max(sweep.shifted_get_invoke, each.invoke)
             elif each.code == FULL:
                 sweep.shifted_full_invoke = max(sweep.shifted_full_invoke, each.invoke)
-    sweep = Carry()
+    sweep = Boundary()
     for bucket in reversed(everywhere):
-        if bucket in carries:
-            copy_after(sweep, carries[bucket])
+        if bucket in boundaries:
+            copy_after(sweep, boundaries[bucket])
         for each in by_own.get(bucket, ()):
             add_after(sweep, each)
         for each in by_shifted.get(bucket, ()):
@@ -216,10 +199,10 @@ def carries_of(summaries: Sequence[Summary], buckets: Sequence[int]) -> dict[int
                 sweep.shifted_empty_return = min(sweep.shifted_empty_return, each.ret)
             elif each.code == WEAK_EMPTY:
                 sweep.shifted_weak_return = min(sweep.shifted_weak_return, each.ret)
-    return carries
+    return boundaries
 
 
-def add_before(sweep: Carry, each: Summary) -> None:
+def add_before(sweep: Boundary, each: Summary) -> None:
     if each.code == PUT:
         sweep.put_invoke = max(sweep.put_invoke, each.invoke)
     elif each.code == GET:
@@ -232,7 +215,7 @@ def add_before(sweep: Carry, each: Summary) -> None:
         sweep.full_invoke = max(sweep.full_invoke, each.invoke)
 
 
-def add_after(sweep: Carry, each: Summary) -> None:
+def add_after(sweep: Boundary, each: Summary) -> None:
     if each.code == PUT:
         sweep.put_return = min(sweep.put_return, each.ret)
     elif each.code == GET:
@@ -252,33 +235,24 @@ AFTER = ("put_return", "get_return", "empty_return", "full_return")
 SHIFTED_AFTER = ("shifted_get_return", "shifted_full_return", "shifted_weak_return", "shifted_empty_return")
 
 
-def copy_before(sweep: Carry, carry: Carry) -> None:
+def copy_before(sweep: Boundary, boundary: Boundary) -> None:
     for name in BEFORE + SHIFTED_BEFORE:
-        setattr(carry, name, getattr(sweep, name))
-    carry.reader_invoke = dict(sweep.reader_invoke)
+        setattr(boundary, name, getattr(sweep, name))
+    boundary.reader_invoke = dict(sweep.reader_invoke)
 
 
-def copy_after(sweep: Carry, carry: Carry) -> None:
+def copy_after(sweep: Boundary, boundary: Boundary) -> None:
     for name in AFTER + SHIFTED_AFTER:
-        setattr(carry, name, getattr(sweep, name))
-    carry.reader_return = dict(sweep.reader_return)
-    carry.reader_empty_return = dict(sweep.reader_empty_return)
+        setattr(boundary, name, getattr(sweep, name))
+    boundary.reader_return = dict(sweep.reader_return)
+    boundary.reader_empty_return = dict(sweep.reader_empty_return)
 
 
-def relevant(rows: Rows, bucket: int, shape: Shape) -> Rows:
-    """Those that the bucket needs: its own, and those that are shifted into it."""
-    chosen = rows.ticket // shape.width == bucket
-    if shape.capacity is not None:
-        twice = np.isin(rows.code, SHIFTED)
-        chosen |= twice & ((rows.ticket + shape.capacity) // shape.width == bucket)
-    return rows.where(chosen)
-
-
-def bounds(bucket: int, shape: Shape) -> tuple[int, int]:
+def bounds(bucket: int, extent: Extent) -> tuple[int, int]:
     """Its positions: from the first, up to and without the second."""
-    low = bucket * shape.width
-    end = shape.puts_needed + 1 + (shape.capacity or 0)  # where the last get is shifted to
-    return low, max(low, min(low + shape.width, end))
+    low = bucket * extent.width
+    end = extent.puts_needed + 1 + (extent.capacity or 0)  # where the last get is shifted to
+    return low, max(low, min(low + extent.width, end))
 
 
 def own(rows: Rows, code: int, low: int, high: int) -> tuple[Rows, Longs]:

@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from queueduct.verification.check.operations import NEVER, START, Longs
 
-__all__ = ["Peaks", "Troughs", "latest_of", "place", "soonest_of"]
+__all__ = ["PrefixMax", "SuffixMin", "latest_of", "place", "soonest_of"]
 
 
-class Peaks:
+class PrefixMax:
     """The latest time up to each position."""
 
-    def __init__(self, times: Longs, carry: int) -> None:
+    def __init__(self, times: Longs, boundary: int) -> None:
         through = np.empty(len(times) + 1, np.int64)
-        through[0] = carry
+        through[0] = boundary
         through[1:] = times
         np.maximum.accumulate(through, out=through)
         self.through = through[1:]
@@ -26,12 +26,12 @@ class Peaks:
         """At a position: over all that are before it."""
 
 
-class Troughs:
+class SuffixMin:
     """The soonest time from each position on."""
 
-    def __init__(self, times: Longs, carry: int) -> None:
+    def __init__(self, times: Longs, boundary: int) -> None:
         onwards = np.empty(len(times) + 1, np.int64)
-        onwards[-1] = carry
+        onwards[-1] = boundary
         onwards[:-1] = times
         onwards[::-1] = np.minimum.accumulate(onwards[::-1])
         self.onwards = onwards[:-1]

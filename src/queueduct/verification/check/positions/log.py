@@ -28,14 +28,13 @@ from queueduct.verification.check.operations import (
     Longs,
     Rows,
 )
-from queueduct.verification.check.positions.boundaries import Carry, Shape, bounds, own
-from queueduct.verification.check.positions.extremes import Peaks, Troughs
-from queueduct.verification.check.positions.sides import (
-    MOST_HOLES,
+from queueduct.verification.check.positions.boundaries import Boundary, Extent, bounds, own
+from queueduct.verification.check.positions.bucket import (
+    MOST_GAPS,
     Answers,
     Contrary,
     First,
-    Hole,
+    Gap,
     Judgement,
     Side,
     at_positions,
@@ -44,46 +43,47 @@ from queueduct.verification.check.positions.sides import (
     report,
     returned,
 )
+from queueduct.verification.check.positions.extremes import PrefixMax, SuffixMin
 
 __all__ = ["judge"]
 
 
-def judge(rows: Rows, bucket: int, carry: Carry, shape: Shape) -> Judgement:
-    """What is wrong at the bucket's positions, given what the carry says of the others."""
-    return Bucket(rows, bucket, carry, shape).judgement()
+def judge(rows: Rows, bucket: int, boundary: Boundary, extent: Extent) -> Judgement:
+    """What is wrong at the bucket's positions, given what the boundary says of the others."""
+    return Bucket(rows, bucket, boundary, extent).judgement()
 
 
 class Reader:
     """What one reader did in a bucket."""
 
-    def __init__(self, number: int, rows: Rows, low: int, high: int, carry: Carry) -> None:
+    def __init__(self, number: int, rows: Rows, low: int, high: int, boundary: Boundary) -> None:
         span = high - low
         mine = rows.where(rows.reader == number)
         self.number = number
         self.gets = Side(*own(mine, GET, low, high), span)
         self.empties = Answers(*own(mine, EMPTY, low, high), span, *own(mine, WEAK_EMPTY, low, high))
-        self.peaks = Peaks(self.gets.invoke, carry.reader_invoke.get(number, START))
-        self.troughs = Troughs(self.gets.ret, carry.reader_return.get(number, NEVER))
-        self.empty_troughs = Troughs(self.empties.any_ret, carry.reader_empty_return.get(number, NEVER))
+        self.prefix_max = PrefixMax(self.gets.invoke, boundary.reader_invoke.get(number, START))
+        self.suffix_min = SuffixMin(self.gets.ret, boundary.reader_return.get(number, NEVER))
+        self.empty_suffix_min = SuffixMin(self.empties.any_ret, boundary.reader_empty_return.get(number, NEVER))
 
 
 class Bucket:
-    def __init__(self, rows: Rows, bucket: int, carry: Carry, shape: Shape) -> None:
-        self.low, self.high = low, high = bounds(bucket, shape)
+    def __init__(self, rows: Rows, bucket: int, boundary: Boundary, extent: Extent) -> None:
+        self.low, self.high = low, high = bounds(bucket, extent)
         self.span = high - low
-        self.shape = shape
+        self.extent = extent
         self.findings = Findings()
         self.puts = Side(*own(rows, PUT, low, high), self.span)
-        self.put_peaks = Peaks(self.puts.invoke, carry.put_invoke)
-        self.put_troughs = Troughs(self.puts.ret, carry.put_return)
-        self.readers = [Reader(number, rows, low, high, carry) for number in shape.readers]
+        self.put_prefix_max = PrefixMax(self.puts.invoke, boundary.put_invoke)
+        self.put_suffix_min = SuffixMin(self.puts.ret, boundary.put_return)
+        self.readers = [Reader(number, rows, low, high, boundary) for number in extent.readers]
         behind = self.puts.ret
         answered = np.full(self.span, NEVER, np.int64)
         for reader in self.readers:
             behind = np.minimum(behind, reader.gets.ret)
             answered = np.minimum(answered, reader.empties.any_ret)
-        self.items = Troughs(behind, min(carry.put_return, carry.get_return))
-        self.answers = Troughs(answered, carry.empty_return)
+        self.items = SuffixMin(behind, min(boundary.put_return, boundary.get_return))
+        self.answers = SuffixMin(answered, boundary.empty_return)
         self.behind = np.minimum(self.items.onwards, self.answers.after)
         """At a position: the soonest return of all that must follow an empty answer there."""
 
@@ -95,15 +95,15 @@ class Bucket:
         self.report(
             "order",
             "a put returned before the put of an earlier position was invoked",
-            puts.is_there & (puts.ret < self.put_peaks.through),
+            puts.is_there & (puts.ret < self.put_prefix_max.through),
             (puts.rows, puts.at),
-            invoked("put", self.put_peaks.through, 0),
+            invoked("put", self.put_prefix_max.through, 0),
         )
         for reader in self.readers:
             self.judge_identities(reader)
             self.judge_gets(reader)
             self.judge_empties(reader)
-        return Judgement(self.findings, self.holes(), self.firsts())
+        return Judgement(self.findings, self.gaps(), self.firsts())
 
     def report(self, rule: str, why: str, bad: NDArray[np.bool_], side: tuple[Rows, Longs], other: Contrary) -> None:
         report(self.findings, (rule, why), at_positions(bad, *side, self.low), other)
@@ -128,12 +128,12 @@ class Bucket:
             (
                 "order",
                 "a get returned before the get of an earlier position was invoked",
-                invoked("get", reader.peaks.through, 0, reader.number),
+                invoked("get", reader.prefix_max.through, 0, reader.number),
             ),
             (
                 "order",
                 "a get returned before the put of an earlier position was invoked",
-                invoked("put", self.put_peaks.before, -1),
+                invoked("put", self.put_prefix_max.before, -1),
             ),
         ):
             self.report(rule, why, gets.is_there & (gets.ret < other.times), (gets.rows, gets.at), other)
@@ -143,18 +143,21 @@ class Bucket:
         behind = returned("anything", self.behind, 0)
         for why, times in (
             ("empty was answered after something behind its position had returned", empties.invoke),
-            ("a get before an empty answer was invoked after something behind it had returned", reader.peaks.before),
+            (
+                "a get before an empty answer was invoked after something behind it had returned",
+                reader.prefix_max.before,
+            ),
         ):
             bad = empties.is_there & (times > behind.times)
             self.report("empty", why, bad, (empties.rows, empties.latest), behind)
         for why, other in (
             (
                 "empty was answered before the put of an earlier position was invoked",
-                invoked("put", self.put_peaks.before, -1),
+                invoked("put", self.put_prefix_max.before, -1),
             ),
             (
                 "empty was answered before the get of an earlier position was invoked",
-                invoked("get", reader.peaks.before, -1, reader.number),
+                invoked("get", reader.prefix_max.before, -1, reader.number),
             ),
         ):
             bad = empties.is_there & (empties.ret < other.times)
@@ -166,18 +169,18 @@ class Bucket:
         why = "empty was answered after the put at its position had returned"
         report(self.findings, ("empty", why), (weak, rows, keys[rows], self.low), own_put)
 
-    def holes(self) -> list[Hole]:
+    def gaps(self) -> list[Gap]:
         positions = np.arange(self.low, self.high)
-        is_hole = ~self.puts.is_there & (positions < self.shape.puts_needed)
-        is_given = positions < max(self.shape.put_end, self.shape.get_end)
+        is_gap = ~self.puts.is_there & (positions < self.extent.puts_needed)
+        is_given = positions < max(self.extent.put_end, self.extent.get_end)
         passed = np.where(is_given, self.items.after, self.answers.after)
         found = []
-        for place_ in np.flatnonzero(is_hole)[:MOST_HOLES]:
+        for place_ in np.flatnonzero(is_gap)[:MOST_GAPS]:
             witness = self.read_at(int(place_))
             self.compare_readers(int(place_), witness)
-            found.append(Hole.of("put", positions[place_], self.behind[place_], passed[place_], witness))
+            found.append(Gap.of("put", positions[place_], self.behind[place_], passed[place_], witness))
         for reader in self.readers:
-            found += self.holes_of(reader, positions)
+            found += self.gaps_of(reader, positions)
         return found
 
     def read_at(self, place_: int) -> dict[str, Any] | None:
@@ -194,17 +197,17 @@ class Bucket:
             if witness and row >= 0 and reader.gets.rows.value[row] != witness["value"]:
                 self.findings.add("ticket", "two readers got different items", reader.gets.rows.witness(row), witness)
 
-    def holes_of(self, reader: Reader, positions: Longs) -> list[Hole]:
+    def gaps_of(self, reader: Reader, positions: Longs) -> list[Gap]:
         through = np.where(reader.empties.is_there, self.behind, NEVER)
-        passed = np.minimum(reader.troughs.after, reader.empty_troughs.after)
-        deadlines = np.minimum(passed, Troughs(through, NEVER).after)
-        is_hole = ~reader.gets.is_there & (positions >= self.shape.reader_starts[reader.number])
-        is_hole &= positions < self.shape.reader_ends[reader.number]
+        passed = np.minimum(reader.suffix_min.after, reader.empty_suffix_min.after)
+        deadlines = np.minimum(passed, SuffixMin(through, NEVER).after)
+        is_gap = ~reader.gets.is_there & (positions >= self.extent.reader_starts[reader.number])
+        is_gap &= positions < self.extent.reader_ends[reader.number]
         found = []
-        for place_ in np.flatnonzero(is_hole)[:MOST_HOLES]:
+        for place_ in np.flatnonzero(is_gap)[:MOST_GAPS]:
             witness = self.puts.witness_at(int(place_))
             position, deadline = positions[place_], deadlines[place_]
-            found.append(Hole.of("get", position, deadline, passed[place_], witness, reader.number))
+            found.append(Gap.of("get", position, deadline, passed[place_], witness, reader.number))
         return found
 
     def firsts(self) -> list[First]:

@@ -9,8 +9,8 @@ A history is in this order iff no operation returned before one was invoked that
 others. The latest invocation of all that must precede is a prefix maximum. Two ways lead through an answer: d → z → e
 and e → f → d; they are judged at the answer, with the soonest return of all that must follow, a suffix minimum.
 
-A position without a put or a get is a *hole*. Whether a killed operation explains it is settled when all are known: it
-does if it was invoked before the soonest return of what must follow, the hole's deadline.
+A position without a put or a get is a *gap*. Whether a killed operation explains it is settled when all are known: it
+does if it was invoked before the soonest return of what must follow, the gap's deadline.
 An overwriting queue may lose d(j), if e(j+C) comes before every d behind j: as if it had been full with head j+1.
 """
 
@@ -20,31 +20,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queueduct.verification.check.operations import TWO_PUTS, Findings, Longs, Rows
-from queueduct.verification.check.positions.boundaries import Carry, Shape
-from queueduct.verification.check.positions.bucket import Scanned
-from queueduct.verification.check.positions.gaps import firsts_of, holes_of
-from queueduct.verification.check.positions.sides import (
+from queueduct.verification.check.positions.boundaries import Boundary, Extent
+from queueduct.verification.check.positions.bucket import (
     Answers,
     Contrary,
     Judgement,
+    QueueBucket,
     at_positions,
     compare_values,
     invoked,
     report,
     returned,
 )
+from queueduct.verification.check.positions.gaps import firsts_of, gaps_of
 
 __all__ = ["judge"]
 
 
-def judge(rows: Rows, bucket: int, carry: Carry, shape: Shape) -> Judgement:
-    """What is wrong at the bucket's positions, given what the carry says of the others."""
-    return Bucket(rows, bucket, carry, shape).judgement()
+def judge(rows: Rows, bucket: int, boundary: Boundary, extent: Extent) -> Judgement:
+    """What is wrong at the bucket's positions, given what the boundary says of the others."""
+    return Bucket(rows, bucket, boundary, extent).judgement()
 
 
-class Bucket(Scanned):
-    def __init__(self, rows: Rows, bucket: int, carry: Carry, shape: Shape) -> None:
-        super().__init__(rows, bucket, carry, shape)
+class Bucket(QueueBucket):
+    def __init__(self, rows: Rows, bucket: int, boundary: Boundary, extent: Extent) -> None:
+        super().__init__(rows, bucket, boundary, extent)
         self.findings = Findings()
 
     def judgement(self) -> Judgement:
@@ -52,10 +52,10 @@ class Bucket(Scanned):
         self.judge_puts()
         self.judge_gets()
         self.judge_empties()
-        if self.shape.capacity is not None:
-            self.judge_capacity(self.shape.capacity)
-            self.judge_fulls(self.shape.capacity)
-        return Judgement(self.findings, holes_of(self), firsts_of(self))
+        if self.extent.capacity is not None:
+            self.judge_capacity(self.extent.capacity)
+            self.judge_fulls(self.extent.capacity)
+        return Judgement(self.findings, gaps_of(self), firsts_of(self))
 
     def report(self, rule: str, why: str, bad: NDArray[np.bool_], side: tuple[Rows, Longs], other: Contrary) -> None:
         report(self.findings, (rule, why), at_positions(bad, *side, self.low), other)
@@ -84,13 +84,13 @@ class Bucket(Scanned):
         compare_values(puts, gets, self.findings)
 
     def judge_puts(self) -> None:
-        puts, peaks = self.puts, self.put_peaks.through
+        puts, latest_invoke = self.puts, self.put_prefix_max.through
         self.report(
             "order",
             "a put returned before the put of an earlier position was invoked",
-            puts.is_there & (puts.ret < peaks),
+            puts.is_there & (puts.ret < latest_invoke),
             (puts.rows, puts.at),
-            invoked("put", peaks, 0),
+            invoked("put", latest_invoke, 0),
         )
 
     def judge_gets(self) -> None:
@@ -100,53 +100,53 @@ class Bucket(Scanned):
             (
                 "order",
                 "a get returned before the get of an earlier position was invoked",
-                invoked("get", self.get_peaks.through, 0),
+                invoked("get", self.get_prefix_max.through, 0),
             ),
             (
                 "order",
                 "a get returned before the put of an earlier position was invoked",
-                invoked("put", self.put_peaks.before, -1),
+                invoked("put", self.put_prefix_max.before, -1),
             ),
             (
                 "empty",
                 "a get returned before an empty answer at an earlier position",
-                invoked("empty", self.empty_peaks.through, 0),
+                invoked("empty", self.empty_prefix_max.through, 0),
             ),
             (
                 "full",
                 "a get returned before a full answer that still held its item",
-                invoked("full", self.full_peaks.through, 0),
+                invoked("full", self.full_prefix_max.through, 0),
             ),
         ):
             self.report(rule, why, gets.is_there & (gets.ret < other.times), (gets.rows, gets.at), other)
 
     def judge_empties(self) -> None:
         empties, latest = self.empties, (self.empties.rows, self.empties.latest)
-        behind = returned("put", self.put_troughs.onwards, 0)
+        behind = returned("put", self.put_suffix_min.onwards, 0)
         why = "empty was answered after a put had returned that stands at or behind its position"
         self.report("empty", why, empties.is_there & (empties.invoke > behind.times), latest, behind)
         why = "a get before an empty answer's position was invoked after the return of a put behind it"
-        self.report("empty", why, empties.is_there & (self.get_peaks.before > behind.times), latest, behind)
-        if self.shape.capacity is not None:
-            full = returned("full", self.shifted_full_troughs.after, 1 - self.shape.capacity)
+        self.report("empty", why, empties.is_there & (self.get_prefix_max.before > behind.times), latest, behind)
+        if self.extent.capacity is not None:
+            full = returned("full", self.shifted_full_suffix_min.after, 1 - self.extent.capacity)
             why = "a get before an empty answer's position was invoked after the return of a full answer behind it"
-            self.report("empty", why, empties.is_there & (self.get_peaks.before > full.times), latest, full)
+            self.report("empty", why, empties.is_there & (self.get_prefix_max.before > full.times), latest, full)
         for why, other in (
             (
                 "empty was answered before the put of an earlier position was invoked",
-                invoked("put", self.put_peaks.before, -1),
+                invoked("put", self.put_prefix_max.before, -1),
             ),
             (
                 "empty was answered before the get of an earlier position was invoked",
-                invoked("get", self.get_peaks.before, -1),
+                invoked("get", self.get_prefix_max.before, -1),
             ),
             (
                 "empty was answered before an empty answer at an earlier position",
-                invoked("empty", self.empty_peaks.before, -1),
+                invoked("empty", self.empty_prefix_max.before, -1),
             ),
             (
                 "empty was answered before a full answer at an earlier position",
-                invoked("full", self.full_peaks.before, -1),
+                invoked("full", self.full_prefix_max.before, -1),
             ),
         ):
             self.report_answers("empty", why, empties, other)
@@ -161,12 +161,12 @@ class Bucket(Scanned):
             (
                 "capacity",
                 "a put returned before the get that made room for it was invoked",
-                invoked("get", self.room_peaks.through, -capacity),
+                invoked("get", self.room_prefix_max.through, -capacity),
             ),
             (
                 "full",
                 "a put returned before a full answer that left no room for it",
-                invoked("full", self.shifted_full_peaks.through, -capacity),
+                invoked("full", self.shifted_full_prefix_max.through, -capacity),
             ),
         ):
             self.report(rule, why, puts.is_there & (puts.ret < other.times), (puts.rows, puts.at), other)
@@ -177,31 +177,31 @@ class Bucket(Scanned):
         for why, other in (
             (
                 "full was answered before a put that filled the queue was invoked",
-                invoked("put", self.put_peaks.before, -1),
+                invoked("put", self.put_prefix_max.before, -1),
             ),
             (
                 "full was answered before an empty answer at an earlier position",
-                invoked("empty", self.empty_peaks.before, -1),
+                invoked("empty", self.empty_prefix_max.before, -1),
             ),
             (
                 "full was answered before the get of an earlier position was invoked",
-                invoked("get", self.room_peaks.before, -1 - capacity),
+                invoked("get", self.room_prefix_max.before, -1 - capacity),
             ),
             (
                 "full was answered before a full answer at an earlier position",
-                invoked("full", self.shifted_full_peaks.before, -1 - capacity),
+                invoked("full", self.shifted_full_prefix_max.before, -1 - capacity),
             ),
         ):
             self.report_answers("full", why, fulls, other)
-        filled = np.maximum(self.put_peaks.before, self.empty_peaks.before)
+        filled = np.maximum(self.put_prefix_max.before, self.empty_prefix_max.before)
         for why, other in (
             (
                 "a put that filled the queue was invoked after a get had returned that followed a full answer",
-                returned("get", self.room_troughs.onwards, -capacity),
+                returned("get", self.room_suffix_min.onwards, -capacity),
             ),
             (
                 "a put that filled the queue was invoked after a weak empty answer behind a full one had returned",
-                returned("empty", self.shifted_weak_troughs.after, 1 - capacity),
+                returned("empty", self.shifted_weak_suffix_min.after, 1 - capacity),
             ),
         ):
             self.report("full", why, fulls.is_there & (filled > other.times), latest, other)

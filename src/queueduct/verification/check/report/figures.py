@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-from pyspark.sql import functions as fn
 
-from queueduct.verification.check.in_memory import InOnePiece
-from queueduct.verification.check.on_spark.buckets import bucket_of
-from queueduct.verification.check.on_spark.table import OnSpark
-from queueduct.verification.check.operations import Longs
+from queueduct.verification.check.operations import NEVER, START, Longs
+from queueduct.verification.check.part import OUTCOMES, Part
+from queueduct.verification.check.table import Table
 from queueduct.verification.check.verdict import Verdict, Violation
 from queueduct.verification.check.witnesses import Row
 
@@ -51,13 +49,16 @@ class Figures:
         return np.cumsum(self.ended.get("put ok", nothing)) - np.cumsum(self.ended.get("get ok", nothing))
 
 
-def figures_of(table: InOnePiece | OnSpark, verdict: Verdict) -> Figures:
-    start, end = extent_in_one_piece(table) if isinstance(table, InOnePiece) else extent_on_spark(table)
+def figures_of(table: Table, verdict: Verdict) -> Figures:
+    extents = table.each(extent_of)
+    start, end = min((begin for begin, _ in extents), default=0), max((end for _, end in extents), default=0)
     length = max(1, -(-(end - start + 1) // BINS))
-    if isinstance(table, InOnePiece):
-        ended, latencies = counted_in_one_piece(table, start, length)
-    else:
-        ended, latencies = counted_on_spark(table, start, length)
+    ended: dict[str, Longs] = {}
+    took: dict[str, Took] = {}
+    for name, bins, part in table.each(partial(counted, start=start, length=length)):
+        ended[name] = ended.get(name, np.zeros(BINS, np.int64)) + bins
+        took[name] = part + took[name] if name in took else part
+    latencies = {name: each.quantiles() for name, each in took.items()}
     scenes = [scene_of(table, violation) for violation in first_of_each_rule(verdict.violations)]
     return Figures(start, length, ended, latencies, scenes)
 
@@ -70,69 +71,56 @@ def first_of_each_rule(violations: Sequence[Violation]) -> list[Violation]:
     return list(seen.values())[:SCENES]
 
 
-def extent_in_one_piece(table: InOnePiece) -> tuple[int, int]:
-    if not len(table.table):
-        return 0, 0
-    rows = table.rows()
-    ends = table.longs("return_ns", 0)
-    return int(rows.invoke.min()), int(max(ends.max(), rows.invoke.max()))
+def extent_of(part: Part) -> list[tuple[int, int]]:
+    """From the first invocation to the last end."""
+    invoke, ret = part.rows.invoke, part.longs("return_ns", START)
+    return [(int(invoke.min()), int(max(ret.max(), invoke.max())))] if len(part) else []
 
 
-def extent_on_spark(table: OnSpark) -> tuple[int, int]:
-    found = table.rows.agg(fn.min("invoke_ns"), fn.max("invoke_ns"), fn.max("return_ns")).collect()[0]
-    return int(found[0]), int(max(found[1], found[2] or found[1]))
+def counted(part: Part, start: int, length: int) -> Iterator[tuple[str, Longs, Took]]:
+    """Of each outcome: how many operations returned in each bin, and how long they took."""
+    rows = part.rows
+    for number, name in enumerate(OUTCOMES):
+        chosen = (part.outcome == number) & (rows.ret != NEVER)
+        if chosen.any():
+            bins = np.bincount((rows.ret[chosen] - start) // length, minlength=BINS)[:BINS].astype(np.int64)
+            yield name, bins, Took.of(rows.ret[chosen] - rows.invoke[chosen])
 
 
-Counted = tuple[dict[str, Longs], dict[str, list[int]]]
+class Took(NamedTuple):
+    """How long operations took, rounded down to eleven binary digits, and how many took so long."""
+
+    times: Longs
+    numbers: Longs
+    longest: int
+
+    @classmethod
+    def of(cls, times: Longs) -> Took:
+        shift = np.maximum(np.frexp(times.astype(np.float64))[1] - 11, 0)
+        return cls(*np.unique((times >> shift) << shift, return_counts=True), int(times.max()))
+
+    def __add__(self, other: Took) -> Took:  # type: ignore[override]
+        times, places = np.unique(np.append(self.times, other.times), return_inverse=True)
+        numbers = np.bincount(places, np.append(self.numbers, other.numbers)).astype(np.int64)
+        return Took(times, numbers, max(self.longest, other.longest))
+
+    def quantiles(self) -> list[int]:
+        until = np.cumsum(self.numbers)
+        wanted = [int(quantile * (int(until[-1]) - 1)) for quantile in QUANTILES]
+        found = self.times[np.searchsorted(until, wanted, side="right")].tolist()
+        return [*found[:-1], self.longest]
 
 
-def counted_in_one_piece(table: InOnePiece, start: int, length: int) -> Counted:
-    ended: dict[str, Longs] = {}
-    latencies: dict[str, list[int]] = {}
-    names = np.asarray(table.table.column("op").to_pylist()), np.asarray(table.table.column("outcome").to_pylist())
-    invoke, ret = table.longs("invoke_ns", 0), table.longs("return_ns", -1)
-    for op in ("put", "get"):
-        for outcome in ("ok", "full", "empty"):
-            chosen = (names[0] == op) & (names[1] == outcome)
-            if chosen.any():
-                bins = (ret[chosen] - start) // length
-                ended[f"{op} {outcome}"] = np.bincount(bins, minlength=BINS)[:BINS].astype(np.int64)
-                took = np.quantile(ret[chosen] - invoke[chosen], QUANTILES, method="lower")
-                latencies[f"{op} {outcome}"] = [int(each) for each in took]
-    return ended, latencies
-
-
-def counted_on_spark(table: OnSpark, start: int, length: int) -> Counted:
-    done = table.rows.filter(fn.col("return_ns").isNotNull())
-    bins = bucket_of(fn.col("return_ns") - start, length).alias("bin")
-    ended: dict[str, Longs] = {}
-    for row in done.groupBy("op", "outcome", bins).count().collect():
-        series = ended.setdefault(f"{row['op']} {row['outcome']}", np.zeros(BINS, np.int64))
-        series[min(int(row["bin"]), BINS - 1)] += row["count"]
-    took = fn.percentile_approx(fn.col("return_ns") - fn.col("invoke_ns"), list(QUANTILES), 10_000)
-    latencies = {
-        f"{row['op']} {row['outcome']}": [int(each) for each in row["took"]]
-        for row in done.groupBy("op", "outcome").agg(took.alias("took")).collect()
-    }
-    return ended, latencies
-
-
-def scene_of(table: InOnePiece | OnSpark, violation: Violation) -> Scene:
+def scene_of(table: Table, violation: Violation) -> Scene:
     """Everything that overlaps the time of the witnesses, as far as there is room for it."""
     known = [witness for witness in violation.witnesses if witness.get("invoke_ns") is not None]
     begin = min(int(witness["invoke_ns"]) for witness in known)
     end = max(int(witness.get("return_ns") or witness["invoke_ns"]) for witness in known)
     margin = max(1, (end - begin) // 4)
-    rows = overlapping(table, begin - margin, end + margin)
+    rows = table.each(partial(overlapping, begin=begin - margin, end=end + margin))[: ROWS_IN_SCENE * 10]
+    rows.sort(key=lambda row: int(row["invoke_ns"]))
     return Scene(violation, rows[:ROWS_IN_SCENE], begin - margin, end + margin)
 
 
-def overlapping(table: InOnePiece | OnSpark, begin: int, end: int) -> list[Row]:
-    most = ROWS_IN_SCENE * 10
-    if isinstance(table, InOnePiece):
-        chosen = (table.longs("invoke_ns", 0) <= end) & (table.longs("return_ns", end + 1) >= begin)
-        places = np.flatnonzero(chosen)[:most]
-        found: list[Any] = table.table.take(pa.array(places)).to_pylist()
-        return sorted(found, key=lambda row: int(row["invoke_ns"]))
-    is_near = (fn.col("invoke_ns") <= end) & (fn.coalesce("return_ns", fn.lit(end + 1)) >= begin)
-    return sorted(table.listed(is_near, most), key=lambda row: int(row["invoke_ns"]))
+def overlapping(part: Part, begin: int, end: int) -> list[Row]:
+    return part.listed((part.rows.invoke <= end) & (part.rows.ret >= begin), ROWS_IN_SCENE * 10)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from queueduct.verification.check.report.figures import QUANTILES, Figures
-from queueduct.verification.check.report.scales import duration
-from queueduct.verification.check.report.svg import bars, lines, timeline
+from queueduct.verification.check.report.svg import bars, duration, lines, timeline
 from queueduct.verification.check.verdict import Verdict, witness_line
 from queueduct.verification.history.format import History
 

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from queueduct.verification.check.report.figures import Scene
-from queueduct.verification.check.report.scales import duration, readable, round_marks, scaled
 from queueduct.verification.check.witnesses import Row
 
-__all__ = ["bars", "lines", "timeline"]
+__all__ = ["bars", "duration", "lines", "round_marks", "timeline"]
 
 WIDTH, HEIGHT = 860, 250
 LEFT, RIGHT, TOP, BOTTOM = 70, 20, 34, 34
@@ -23,6 +22,7 @@ LABELS = 300  # of a timeline: as wide as what an operation is called
 LEGEND = 110  # for each name in it
 SMALL = 10
 MARKS = 6
+STEPS = (1, 2, 5, 10)
 
 
 def lines(title: str, series: dict[str, Any], seconds: float) -> str:
@@ -169,3 +169,31 @@ def svg(title: str, height: float, parts: Sequence[str]) -> str:
         f'<div class="plot"><svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" role="img" '
         f'aria-label="{escape(title)}" font-family="sans-serif">{"".join(parts)}</svg></div>'
     )
+
+
+def scaled(values: Any, low: float, high: float, begin: float, end: float) -> Any:
+    """From values to pixels."""
+    return begin + (np.asarray(values, float) - low) / max(high - low, 1e-12) * (end - begin)
+
+
+def round_marks(low: float, high: float, most: int) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten from low to high, at most so many steps."""
+    span = max(high - low, 1e-9)
+    power = 10.0 ** np.floor(np.log10(span / most))
+    step = next(power * step for step in STEPS if span / (power * step) <= most + 1e-9)
+    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
+    return [float(number * step) + 0.0 for number in np.arange(first, last + 1)]  # and no -0
+
+
+def readable(number: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(number) >= size:
+            return f"{number / (1e3 if letter == 'k' else size):.3g} {letter}"
+    return f"{number:,.0f}" if number == int(number) else f"{number:.3g}"
+
+
+def duration(ns: float) -> str:
+    for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}"
+    return f"{ns:.3g} ns" if ns else "0"

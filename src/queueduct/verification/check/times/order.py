@@ -1,14 +1,14 @@
 """The order check: a queue without tickets, from the times of its puts and gets alone, in one bucket of time.
 
-With e, d the put and the get of a value, [ie, re] and [id, rd] their times, id = rd = never if it was never got:
+With each item's four times, of which those of the get are NEVER if it was never got:
 
-    order   a, b with re(a) < ie(b) and rd(b) < id(a): b overtook a
-    empty   an empty answer whose whole time lies inside the union of the open intervals (re, id)
+    order   a, b with put_return(a) < put_invoke(b) and get_return(b) < get_invoke(a): b overtook a
+    empty   an empty answer whose whole time lies inside the union of the open intervals (put_return, get_invoke)
 
-Order: from the right, the soonest rd of all puts that are invoked later. Empty: from the left, the last moment that no
-interval covers; an answer is wrong if that moment is before its invocation. When an interval begins behind the end of
-all before it, such a moment is its beginning. An answer that began in an earlier bucket is settled at the end.
-Capacity (a sound bound, not a proof): more than C intervals (re, id) that have one moment in common.
+Order: from the right, the soonest get_return of all puts that are invoked later. Empty: from the left, the last moment
+that no interval covers; an answer is wrong if that moment is before its invocation. When an interval begins behind the
+end of all before it, such a moment is its beginning. An answer that began in an earlier bucket is settled at the end.
+Capacity (a sound bound, not a proof): more than C such intervals that have one moment in common.
 """
 
 from __future__ import annotations
@@ -17,41 +17,74 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from queueduct.verification.check.operations import NEVER, START, Finding, Findings, Longs, sought
-from queueduct.verification.check.positions.extremes import Peaks, Troughs
+from queueduct.verification.check.operations import NEVER, START, Columns, Finding, Findings, Longs, sought
+from queueduct.verification.check.positions.extremes import PrefixMax, SuffixMin
 
-__all__ = ["Answer", "Moments", "OrderCarry", "OrderJudgement", "false_empty", "judge_order"]
+__all__ = [
+    "AT_EMPTY",
+    "AT_FULL",
+    "AT_GONE",
+    "AT_HELD",
+    "AT_PUT",
+    "AT_QUEUED",
+    "AT_TAKEN",
+    "SORTS",
+    "Answer",
+    "Moments",
+    "OrderJudgement",
+    "TimeBoundary",
+    "false_empty",
+    "judge_order",
+]
 
 NEVER_EMPTY = "empty was answered while the queue was never empty"
 
 
-class Moments(NamedTuple):
-    """Rows of a bucket. A value comes at its ie with its rd, and at its re with its id; an empty answer at its end."""
+AT_PUT, AT_QUEUED, AT_TAKEN, AT_EMPTY, AT_HELD, AT_GONE, AT_FULL = range(7)
+SORTS = 7
+"""What happens at a moment, and what its ``other`` time is:
 
-    is_put: Any
-    """At ie: ``other`` is rd."""
-    is_queued: Any
-    """At re: ``other`` is id."""
-    is_taken: Any
-    """At id, of those with re < id: one less in the queue."""
-    is_empty: Any
-    """At the return of an empty answer: ``other`` is its invocation."""
+    AT_PUT      a put is invoked; when its item's get returns
+    AT_QUEUED   a put returns; when its item's get is invoked
+    AT_TAKEN    a get is invoked, of an item whose put had returned: one less in the queue
+    AT_EMPTY    an empty answer returns; when it was invoked
+    AT_HELD     a put is invoked, of any item; AT_GONE a get returns: how many items there may be at most
+    AT_FULL     a full answer returns; when it was invoked
+"""
+
+
+@dataclass(frozen=True)
+class Moments(Columns):
+    """In any order."""
+
+    sort: NDArray[np.int8]
     time: Longs
     other: Longs
     value: Longs
 
+    @classmethod
+    def of(cls, sort: int, time: Longs, other: Longs, value: Longs) -> Moments:
+        return cls(np.full(len(time), sort, np.int8), time, other, value)
+
+    def at(self, sort: int) -> Moments:
+        return self.where(self.sort == sort)
+
+    def in_time(self) -> Moments:
+        return self.where(np.argsort(self.time, kind="stable"))
+
 
 @dataclass(frozen=True)
-class OrderCarry:
+class TimeBoundary:
     """From the other buckets."""
 
     soonest_got: int = NEVER
-    """Least rd of all puts that were invoked after this bucket."""
+    """Least get_return of all puts that were invoked after this bucket."""
     soonest_value: int = 0
     """Whose it is."""
     latest_taken: int = START
-    """Greatest id of all intervals that began before this bucket."""
+    """Greatest get_invoke of all intervals that began before this bucket."""
     latest_value: int = 0
     """Whose it is."""
     inside: int = 0
@@ -80,42 +113,41 @@ class OrderJudgement(NamedTuple):
     open_answers: list[Answer]
 
 
-def judge_order(moments: Moments, low: int, carry: OrderCarry, capacity: int | None) -> OrderJudgement:
+def judge_order(moments: Moments, low: int, boundary: TimeBoundary, capacity: int | None) -> OrderJudgement:
     """What is wrong in the bucket of time that begins at ``low``."""
     findings = Findings()
-    judge_overtaking(moments, carry, findings)
-    last_break, answers = judge_answers(moments, low, carry, findings)
+    judge_overtaking(moments, boundary, findings)
+    last_break, answers = judge_answers(moments, low, boundary, findings)
     if capacity is not None:
-        judge_crowding(moments, carry, capacity, findings)
+        judge_crowding(moments, boundary, capacity, findings)
     return OrderJudgement(findings, last_break, answers)
 
 
-def judge_overtaking(moments: Moments, carry: OrderCarry, findings: Findings) -> None:
-    put = np.flatnonzero(moments.is_put)
-    put = put[np.argsort(moments.time[put], kind="stable")]
-    troughs = Troughs(moments.other[put], carry.soonest_got)
-    is_new = moments.other[put] < troughs.after
-    values = np.append(last_new(is_new[::-1], moments.value[put][::-1], carry.soonest_value)[::-1], carry.soonest_value)
-    times = np.append(troughs.onwards, carry.soonest_got)
-    queued = np.flatnonzero(moments.is_queued)
-    behind = np.searchsorted(moments.time[put], moments.time[queued], side="right")
-    is_overtaken = times[behind] < moments.other[queued]
-    overtaken, behind = queued[is_overtaken], behind[is_overtaken]
+def judge_overtaking(moments: Moments, boundary: TimeBoundary, findings: Findings) -> None:
+    puts, queued = moments.at(AT_PUT).in_time(), moments.at(AT_QUEUED)
+    got = SuffixMin(puts.other, boundary.soonest_got)
+    is_new = puts.other < got.after
+    values = last_new(is_new[::-1], puts.value[::-1], boundary.soonest_value)[::-1]
+    values, times = np.append(values, boundary.soonest_value), np.append(got.onwards, boundary.soonest_got)
+    behind = np.searchsorted(puts.time, queued.time, side="right")
+    is_overtaken = times[behind] < queued.other
+    overtaken, behind = queued.where(is_overtaken), behind[is_overtaken]
 
-    def report(rule: str, why: str, bad: Longs, by: Longs) -> None:
-        for row, place in list(zip(bad, by, strict=True))[: findings.room_for(rule, why, len(bad))]:
-            other = sought("get", "return_ns", times[place], reader=carry.reader) | {"value": int(values[place])}
-            findings.listed.append(Finding(rule, why, item(moments.value[row]), other))
+    def report(rule: str, why: str, bad: Moments, by: Longs) -> None:
+        for row in range(findings.room_for(rule, why, len(bad))):
+            other = sought("get", "return_ns", times[by[row]], reader=boundary.reader)
+            other["value"] = int(values[by[row]])
+            findings.listed.append(Finding(rule, why, item(bad.value[row]), other))
 
     report("order", "an item was put after this one and got before it", overtaken, behind)
-    never = moments.other[overtaken] == NEVER
+    never = overtaken.other == NEVER
     why = "an item was never got, though one that was put after it was"
-    report("lost", why, overtaken[never], behind[never])
-    left = queued[(moments.other[queued] == NEVER) & (moments.time[queued] < carry.last_empty)]
+    report("lost", why, overtaken.where(never), behind[never])
+    left = queued.value[(queued.other == NEVER) & (queued.time < boundary.last_empty)]
     why = "an item was never got, though the queue was empty afterwards"
-    for row in left[: findings.room_for("lost", why, len(left))]:
-        other = sought("empty", "invoke_ns", carry.last_empty, reader=carry.reader)
-        findings.listed.append(Finding("lost", why, item(moments.value[row]), other))
+    for value in left[: findings.room_for("lost", why, len(left))]:
+        other = sought("empty", "invoke_ns", boundary.last_empty, reader=boundary.reader)
+        findings.listed.append(Finding("lost", why, item(value), other))
 
 
 def last_new(is_new: Any, values: Longs, before: int) -> Longs:
@@ -133,46 +165,44 @@ def item(value: Any) -> dict[str, Any]:
     return {"op": "put", "value": int(value)}
 
 
-def judge_answers(moments: Moments, low: int, carry: OrderCarry, findings: Findings) -> tuple[int, list[Answer]]:
-    interval = np.flatnonzero(moments.is_queued & (moments.time < moments.other))
-    interval = interval[np.argsort(moments.time[interval], kind="stable")]
-    begins = moments.time[interval]
-    peaks = Peaks(moments.other[interval], carry.latest_taken)
-    breaks = np.where(begins >= peaks.before, begins, START)
-    starts = np.append(START, np.maximum.accumulate(breaks)) if len(breaks) else np.array([START], np.int64)
-    ends = np.append(carry.latest_taken, peaks.through)
-    is_new = moments.other[interval] > peaks.before
-    values = np.append(carry.latest_value, last_new(is_new, moments.value[interval], carry.latest_value))
-    answers = np.flatnonzero(moments.is_empty)
-    began_before = np.searchsorted(begins, moments.time[answers], side="left")
-    is_covered = ends[began_before] > moments.time[answers]
+def judge_answers(moments: Moments, low: int, boundary: TimeBoundary, findings: Findings) -> tuple[int, list[Answer]]:
+    intervals, answers = intervals_of(moments), moments.at(AT_EMPTY)
+    taken = PrefixMax(intervals.other, boundary.latest_taken)
+    breaks = np.where(intervals.time >= taken.before, intervals.time, START)
+    starts = np.maximum.accumulate(np.append(START, breaks))
+    ends = np.append(boundary.latest_taken, taken.through)
+    is_new = intervals.other > taken.before
+    values = np.append(boundary.latest_value, last_new(is_new, intervals.value, boundary.latest_value))
+    began_before = np.searchsorted(intervals.time, answers.time, side="left")
     uncovered = starts[began_before]
-    invoke = moments.other[answers]
-    is_bad = is_covered & (uncovered < invoke)
-    is_open = is_bad & (uncovered == START) & (invoke < low)
-    found = [
-        Answer(int(moments.other[row]), int(moments.time[row]), int(values[place]))
-        for row, place in zip(answers[is_bad], began_before[is_bad], strict=True)
-    ]
-    is_open = is_open[is_bad]
-    closed = [answer for answer, open_ in zip(found, is_open, strict=True) if not open_]
-    for answer in closed[: findings.room_for("empty", NEVER_EMPTY, len(closed))]:
-        findings.listed.append(false_empty(answer, carry.reader))
-    return int(starts[-1]), [answer for answer, open_ in zip(found, is_open, strict=True) if open_]
+    is_bad = (ends[began_before] > answers.time) & (uncovered < answers.other)
+    is_open = is_bad & (uncovered == START) & (answers.other < low)
+
+    def told(chosen: Longs) -> list[Answer]:
+        columns = (answers.other[chosen], answers.time[chosen], values[began_before[chosen]])
+        return [Answer(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+    closed = np.flatnonzero(is_bad & ~is_open)
+    for answer in told(closed[: findings.room_for("empty", NEVER_EMPTY, len(closed))]):
+        findings.listed.append(false_empty(answer, boundary.reader))
+    return int(starts[-1]), told(np.flatnonzero(is_open))
 
 
-def judge_crowding(moments: Moments, carry: OrderCarry, capacity: int, findings: Findings) -> None:
-    begins = np.flatnonzero(moments.is_queued & (moments.time < moments.other))
-    begins = begins[np.argsort(moments.time[begins], kind="stable")]
-    ends = np.sort(moments.time[moments.is_taken])
-    inside = np.arange(1, len(begins) + 1) + carry.inside
-    inside -= np.searchsorted(ends, moments.time[begins], side="right")
-    is_last = np.ones(len(begins), bool)
-    is_last[:-1] = moments.time[begins][:-1] != moments.time[begins][1:]
-    crowded = begins[is_last & (inside > capacity)]
+def intervals_of(moments: Moments) -> Moments:
+    """Each from when an item was in the queue for certain to when its get was invoked, in order of their beginnings."""
+    queued = moments.at(AT_QUEUED)
+    return queued.where(queued.time < queued.other).in_time()
+
+
+def judge_crowding(moments: Moments, boundary: TimeBoundary, capacity: int, findings: Findings) -> None:
+    begun = intervals_of(moments)
+    ends = np.sort(moments.at(AT_TAKEN).time)
+    inside = np.arange(1, len(begun) + 1) + boundary.inside - np.searchsorted(ends, begun.time, side="right")
+    is_last = np.append(begun.time[:-1] != begun.time[1:], True)[: len(begun)]
+    crowded = np.flatnonzero(is_last & (inside > capacity))
     why = "more items were in the queue than it holds"
     for row in crowded[: findings.room_for("capacity", why, len(crowded))]:
-        is_beside = (moments.time[begins] <= moments.time[row]) & (moments.other[begins] > moments.time[row])
-        beside = moments.value[begins[is_beside & (begins != row)]]
-        other = item(beside[0] if len(beside) else carry.latest_value)
-        findings.listed.append(Finding("capacity", why, item(moments.value[row]), other))
+        is_beside = (begun.time <= begun.time[row]) & (begun.other > begun.time[row])
+        is_beside[row] = False
+        other = item(begun.value[np.argmax(is_beside)] if is_beside.any() else boundary.latest_value)
+        findings.listed.append(Finding("capacity", why, item(begun.value[row]), other))

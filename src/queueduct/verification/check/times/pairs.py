@@ -1,13 +1,14 @@
-"""The order check of rows that are here: puts and gets paired by their values, all of time in one bucket."""
+"""The put and the get of every value, side by side, and what a value alone shows."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from queueduct.verification.check.counts import Counts
 from queueduct.verification.check.operations import (
     EMPTY,
     FULL,
@@ -18,25 +19,35 @@ from queueduct.verification.check.operations import (
     PUT,
     REDELIVERED,
     START,
-    WEAK_EMPTY,
+    Columns,
     Finding,
     Findings,
     Longs,
-    Rows,
     sought,
 )
-from queueduct.verification.check.times.full_answers import Filling, judge_filling
-from queueduct.verification.check.times.order import Moments, OrderCarry, judge_order
-from queueduct.verification.check.witnesses import not_unique
-from queueduct.verification.history.format import LIMITED, History
+from queueduct.verification.check.part import Part
+from queueduct.verification.check.unique_values import hash_of
 
-__all__ = ["judged_in_one_piece"]
+__all__ = ["Bad", "Paired", "Pairs", "Sides", "bad_pairs", "by_value", "paired"]
 
 Flags = NDArray[np.bool_]
 
 
-class Pairs(NamedTuple):
-    """One row a value. Times that never came are NEVER."""
+@dataclass(frozen=True)
+class Sides(Columns):
+    """Operations on an item, and strong answers, which have none."""
+
+    code: NDArray[np.int8]
+    value: Longs
+    invoke: Longs
+    ret: Longs
+    reader: Longs
+    redelivered: Flags
+
+
+@dataclass(frozen=True)
+class Pairs(Columns):
+    """One row a value, in their order. Times that never came are NEVER."""
 
     value: Longs
     puts: Longs
@@ -44,62 +55,56 @@ class Pairs(NamedTuple):
     gets: Longs
     killed_gets: Longs
     again: Longs
-    ie: Longs
-    re: Longs
-    id: Longs
-    rd: Longs
-    last_id: Longs
-
-    def where(self, chosen: NDArray[np.bool_]) -> Pairs:
-        return Pairs(*(column[chosen] for column in self))
+    """Deliveries after the first."""
+    put_invoke: Longs
+    put_return: Longs
+    get_invoke: Longs
+    get_return: Longs
+    last_get_invoke: Longs
 
     @property
     def is_left(self) -> Flags:
-        """Never got, as far as anybody knows."""
-        found: Flags = (self.gets == 0) & (self.killed_gets == 0)
-        return found
+        """Never got, as far as the record says."""
+        return np.asarray((self.gets == 0) & (self.killed_gets == 0))
 
 
-def judged_in_one_piece(
-    rows: Rows, redelivered: Flags, has_value: Flags, history: History, counts: Counts
-) -> list[Finding]:
-    capacity = history.capacity if history.kind in LIMITED or history.kind == "growing" else None
-    found: list[Finding] = []
-    for reader in sorted(counts.readers) if history.kind == "events" else [-1]:
-        is_mine = np.isin(rows.code, (PUT, KILLED_PUT)) | (rows.reader == reader)
-        mine = rows.where(is_mine)
-        pairs = pairs_of(mine, redelivered[is_mine], has_value[is_mine])
-        bad = Findings()
-        report_bad(pairs, reader, bad)
-        killed = np.sort(mine.invoke[(mine.code == KILLED_GET) & ~has_value[is_mine]])
-        kept = in_order(pairs, mine, history.kind, killed)
-        empties = mine.where(mine.code == EMPTY)
-        moments = moments_of(kept, empties)
-        last_empty = int(empties.invoke.max()) if len(empties) else START
-        judged = judge_order(moments, START, OrderCarry(last_empty=last_empty, reader=reader), capacity)
-        found += bad.rows() + judged.findings.rows()
-        if capacity is not None:
-            found += judge_filling(filling_of(pairs, rows), START, 0, capacity).findings.rows()
-    return found
+class Paired(NamedTuple):
+    """What is told of some values: in a log by one reader, else by all consumers, which are reader -1."""
+
+    reader: int
+    pairs: Pairs
+    answers: Sides
+    """Of any value: each answer is in one of the pieces."""
 
 
-def filling_of(pairs: Pairs, rows: Rows) -> Filling:
-    """What was redelivered may be there as long as anybody knows."""
-    fulls = rows.where(rows.code == FULL)
-    is_gone = (pairs.rd < NEVER) & (pairs.again == 0)
-    return Filling(pairs.ie[pairs.puts > 0], pairs.rd[is_gone & (pairs.puts > 0)], fulls.invoke, fulls.ret)
+def by_value(part: Part, tasks: int) -> Iterator[tuple[int, Sides]]:
+    """Everything of one value to one task."""
+    rows = part.rows
+    sides = Sides(rows.code, rows.value, rows.invoke, rows.ret, rows.reader, part.flags("redelivered"))
+    is_item = part.has_value & np.isin(rows.code, (PUT, GET, KILLED_PUT, KILLED_GET, REDELIVERED))
+    sides = sides.where(is_item | np.isin(rows.code, (EMPTY, FULL)))
+    yield from sides.sliced(hash_of(np.where(np.isin(sides.code, (EMPTY, FULL)), sides.invoke, sides.value), tasks))
 
 
-def pairs_of(rows: Rows, redelivered: Flags, has_value: Flags) -> Pairs:
-    is_side = has_value & np.isin(rows.code, (PUT, GET, KILLED_PUT, KILLED_GET, REDELIVERED))
-    sides = rows.where(is_side)
-    order = np.argsort(sides.value, kind="stable")
-    sides, again = sides.where(order), redelivered[is_side][order]
-    if not len(sides):
-        return Pairs(*(np.empty(0, np.int64) for _ in Pairs._fields))
-    begins = np.flatnonzero(np.append(True, sides.value[1:] != sides.value[:-1]))
-    is_put, is_got = np.isin(sides.code, (PUT, KILLED_PUT)), np.isin(sides.code, (GET, REDELIVERED))
-    is_killed_get = sides.code == KILLED_GET
+def paired(carried: tuple[int, list[Sides]], readers: tuple[int, ...]) -> Iterator[Paired]:
+    if not carried[1]:
+        return
+    sides = Sides.joined(carried[1])
+    is_answer = np.isin(sides.code, (EMPTY, FULL))
+    items, answers = sides.where(~is_answer), sides.where(is_answer)
+    items = items.where(np.argsort(items.value, kind="stable"))
+    for reader in readers:
+        is_mine = np.isin(items.code, (PUT, KILLED_PUT)) | (items.reader == reader)
+        yield Paired(reader, pairs_of(items.where(is_mine)), answers.where(answers.reader == reader))
+
+
+def pairs_of(items: Sides) -> Pairs:
+    """In the order of their values."""
+    if not len(items):
+        return Pairs(*(np.empty(0, np.int64) for _ in range(11)))
+    begins = np.flatnonzero(np.append(True, items.value[1:] != items.value[:-1]))
+    is_put, is_got = np.isin(items.code, (PUT, KILLED_PUT)), np.isin(items.code, (GET, REDELIVERED))
+    is_killed_get = items.code == KILLED_GET
 
     def number(flags: Flags) -> Longs:
         return np.add.reduceat(flags.astype(np.int64), begins)
@@ -109,64 +114,47 @@ def pairs_of(rows: Rows, redelivered: Flags, has_value: Flags) -> Pairs:
 
     gets = number(is_got)
     return Pairs(
-        value=sides.value[begins],
+        value=items.value[begins],
         puts=number(is_put),
-        killed_puts=number(sides.code == KILLED_PUT),
+        killed_puts=number(items.code == KILLED_PUT),
         gets=gets,
         killed_gets=number(is_killed_get),
-        again=number(again & ~is_put),
-        ie=soonest(is_put, sides.invoke),
-        re=soonest(is_put, sides.ret),
-        id=np.where(gets > 0, soonest(is_got, sides.invoke), soonest(is_killed_get, sides.invoke)),
-        rd=soonest(is_got, sides.ret),
-        last_id=np.maximum.reduceat(np.where(is_got, sides.invoke, START), begins),
+        again=number(items.redelivered & ~is_put),
+        put_invoke=soonest(is_put, items.invoke),
+        put_return=soonest(is_put, items.ret),
+        get_invoke=np.where(gets > 0, soonest(is_got, items.invoke), soonest(is_killed_get, items.invoke)),
+        get_return=soonest(is_got, items.ret),
+        last_get_invoke=np.maximum.reduceat(np.where(is_got, items.invoke, START), begins),
     )
 
 
-def report_bad(pairs: Pairs, reader: int, findings: Findings) -> None:
-    """What a value alone shows: got and never put, got before it was put, got twice."""
+class Bad(NamedTuple):
+    put_twice: int | None
+    """The least value that is."""
+    findings: Findings
+
+
+def bad_pairs(piece: Paired) -> list[Bad]:
+    """What a value alone shows: put twice, got and never put, got before it was put, got twice."""
+    pairs, findings = piece.pairs, Findings()
 
     def got(row: Any, which: str, times: Longs) -> dict[str, Any]:
-        return sought("get", which, times[row], reader=reader) | {"value": int(pairs.value[row])}
+        return sought("get", which, times[row], reader=piece.reader) | {"value": int(pairs.value[row])}
 
-    for row in np.flatnonzero(pairs.puts > 1):
-        raise not_unique(int(pairs.value[row]), [])
-    for row in np.flatnonzero((pairs.puts == 0) & (pairs.gets > 0)):
-        findings.add("fresh", "an item was got that was never put", got(row, "invoke_ns", pairs.id), None)
-    for row in np.flatnonzero((pairs.puts > 0) & (pairs.rd < pairs.ie)):
+    def listed(rule: str, why: str, bad: Flags) -> Longs:
+        rows = np.flatnonzero(bad)
+        return rows[: findings.room_for(rule, why, len(rows))]
+
+    rule, why = "fresh", "an item was got that was never put"
+    for row in listed(rule, why, (pairs.puts == 0) & (pairs.gets > 0)):
+        findings.listed.append(Finding(rule, why, got(row, "invoke_ns", pairs.get_invoke), None))
+    why = "an item was got before its put was invoked"
+    for row in listed(rule, why, (pairs.puts > 0) & (pairs.get_return < pairs.put_invoke)):
         put = {"op": "put", "value": int(pairs.value[row])}
-        findings.add("fresh", "an item was got before its put was invoked", got(row, "return_ns", pairs.rd), put)
-    for row in np.flatnonzero(pairs.gets > 1):
-        twin = got(row, "invoke_ns", pairs.id)
-        findings.add("repeat", "an item was got twice", got(row, "invoke_ns", pairs.last_id), twin)
-
-
-def in_order(pairs: Pairs, rows: Rows, kind: str, killed: Longs) -> Pairs:
-    """The pairs that the order is about; the reasons are those of ``with_unseen_gets``."""
-    kept = pairs.where((pairs.puts == 1) & (pairs.again == 0) & ~(pairs.is_left & (pairs.killed_puts > 0)))
-    if kind == "overwriting":
-        return kept.where(~kept.is_left)
-    if kind == "events":
-        answers = rows.ret[np.isin(rows.code, (GET, EMPTY, REDELIVERED, WEAK_EMPTY)) & (rows.ret != NEVER)]
-        read = pairs.re[~pairs.is_left]
-        start = min(int(answers.min()) if len(answers) else NEVER, int(read.min()) if len(read) else NEVER)
-        kept = kept.where(~kept.is_left | (kept.ie > start))
-    left = np.flatnonzero(kept.is_left)
-    left = left[np.argsort(kept.re[left], kind="stable")][: len(killed)]
-    kept.id[left] = killed[: len(left)]
-    return kept
-
-
-def moments_of(pairs: Pairs, empties: Rows) -> Moments:
-    queued, taken = pairs.where(pairs.re < NEVER), pairs.where((pairs.re < pairs.id) & (pairs.id < NEVER))
-    sizes = [len(pairs.ie), len(queued.re), len(taken.id), len(empties)]
-    sort = np.repeat(np.arange(4), sizes)
-    return Moments(
-        sort == 0,
-        sort == 1,
-        sort == 2,
-        sort == 3,
-        np.concatenate([pairs.ie, queued.re, taken.id, empties.ret]),
-        np.concatenate([pairs.rd, queued.id, taken.id, empties.invoke]),
-        np.concatenate([pairs.value, queued.value, taken.value, np.zeros(len(empties), np.int64)]),
-    )
+        findings.listed.append(Finding(rule, why, got(row, "return_ns", pairs.get_return), put))
+    rule, why = "repeat", "an item was got twice"
+    for row in listed(rule, why, pairs.gets > 1):
+        twin = got(row, "invoke_ns", pairs.get_invoke)
+        findings.listed.append(Finding(rule, why, got(row, "invoke_ns", pairs.last_get_invoke), twin))
+    doubled = pairs.value[pairs.puts > 1]
+    return [Bad(int(doubled[0]) if len(doubled) else None, findings)]
