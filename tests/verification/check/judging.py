@@ -13,7 +13,7 @@ from queueduct.verification.check.in_memory import InMemoryTable
 from queueduct.verification.check.part import Part
 from queueduct.verification.check.verdict import Verdict
 from queueduct.verification.history.format import History
-from queueduct.verification.history.reader import SCHEMA, with_defaults
+from queueduct.verification.history.reader import SCHEMA
 
 ONE_PIECE = 1 << 20
 
@@ -39,5 +39,5 @@ def records(history: list[Op], redelivered: frozenset[int] = frozenset()) -> lis
 
 def verdict_on(rows: list[dict[str, Any]], kind: str, capacity: int | None, width: int = ONE_PIECE) -> Verdict:
     history = History(Path(), kind, capacity, 0, {}, (), len(rows))
-    whole = with_defaults(pa.Table.from_pylist(rows, SCHEMA), history)
-    return decide(history, InMemoryTable([Part(whole)]), width, lambda step: None)
+    whole = Part.of(pa.RecordBatch.from_pylist(rows, SCHEMA), history)
+    return decide(history, InMemoryTable([whole]), width, lambda step: None)

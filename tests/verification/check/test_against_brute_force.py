@@ -32,7 +32,7 @@ def compare(kind: str, seed: int, *, with_tickets: bool, with_kills: bool, is_ex
         history = [op for op in history if op.outcome != "full"]  # nothing can be said of them
     limit = capacity if with_tickets or not is_exact else None
     is_right = is_linearizable(history, kind, limit, leaves_tombstones=with_tickets)
-    for width in (ONE_PIECE, 1 + seed % 3) if with_tickets else (ONE_PIECE,):
+    for width in (ONE_PIECE, 1 + seed % 3):
         verdict = verdict_on(records(history), kind, limit if is_exact else capacity, width)
         if is_exact:
             assert verdict.ok == is_right, told(history, capacity, verdict.counts)

@@ -13,6 +13,7 @@ from queueduct.verification.check.operations import (
     START,
     WEAK_FULL,
 )
+from queueduct.verification.check.part import OUTCOMES
 from queueduct.verification.check.positions.boundaries import Summary
 from queueduct.verification.history.format import FARTHEST, History, HistoryError
 
@@ -56,12 +57,11 @@ def count(groups: Iterable[dict[str, Any]], history: History) -> Counts:
 
 
 def check_group(group: dict[str, Any], history: History) -> None:
-    name, rows, reader = group["outcome"], group["rows"], group["reader"]
+    name, rows = OUTCOMES[group["outcome"]], group["rows"]
     op, _, outcome = name.partition(" ")
     if group["invokes"] < rows or group["workers"] < rows:
         raise HistoryError(f"invoke_ns and worker must not be null: they are in rows of {name}")
-    times = [group[each] for each in ("first_invoke", "invoke", "last_return") if group[each] is not None]
-    for time in (min(times), max(times)):
+    for time in (group["first_invoke"], max(group["invoke"], group["last_return"])):
         if abs(time) >= FARTHEST:
             raise HistoryError(
                 f"times must be nearer to 0 than 2^62 ns: {time} in rows of {name}; use one monotonic clock"
@@ -77,33 +77,32 @@ def check_group(group: dict[str, Any], history: History) -> None:
         raise HistoryError(f"return_ns is null for pending operations only: it is in rows of {name}")
     if (outcome == "ok" or (op == "put" and outcome == "pending")) and group["values"] < rows:
         raise HistoryError(f"value must not be null: it is in {rows - group['values']:,} rows of {name}")
-    if history.kind == "events" and op == "get" and reader is None:
+    if history.kind == "events" and op == "get" and group["readers"] < rows:
         raise HistoryError(f"gets of kind events must name their reader: reader is null in {rows:,} rows of {name}")
-    if reader is not None and op == "get" and reader < 0:
-        raise HistoryError(f"readers are numbered from 0 on: reader={reader}")
+    if group["readers"] and op == "get" and group["reader"] < 0:
+        raise HistoryError(f"readers are numbered from 0 on: reader={group['reader']}")
 
 
 def add_group(group: dict[str, Any], counts: Counts) -> None:
-    found, rows, name = group["code"], group["rows"], group["outcome"]
-    reader = -1 if group["reader"] is None or name.startswith("put") else group["reader"]
+    found, rows, name = group["code"], group["rows"], OUTCOMES[group["outcome"]]
+    reader = -1 if name.startswith("put") else group["reader"]
     counts.operations += rows
     counts.outcomes[name] = counts.outcomes.get(name, 0) + rows
     counts.of_code[found] = counts.of_code.get(found, 0) + rows
     counts.torn += group["torn"]
     counts.first_invoke = min(counts.first_invoke, group["first_invoke"])
-    counts.last_time = max(counts.last_time, group["invoke"], group["last_return"] or group["invoke"])
+    counts.last_time = max(counts.last_time, group["invoke"], group["last_return"])
     if name.startswith("get"):
         last_empty = group["invoke"] if found == EMPTY else START
         counts.last_empty[reader] = max(counts.last_empty.get(reader, START), last_empty)
-        ret = NEVER if group["ret"] is None else group["ret"]
-        counts.first_answer[reader] = min(counts.first_answer.get(reader, NEVER), ret)
+        counts.first_answer[reader] = min(counts.first_answer.get(reader, NEVER), group["ret"])
     if found == KILLED_GET:
         counts.killed_with_nothing += rows - group["values"]
-    if group["bucket"] is None:
+    if not group["has_ticket"]:
         counts.without_ticket[found] = counts.without_ticket.get(found, 0) + rows
         return
     counts.least_ticket = min(counts.least_ticket, group["first"])
     counts.greatest_ticket = max(counts.greatest_ticket, group["last"])
     if found <= WEAK_FULL:
-        extremes = (group["first"], group["last"], group["invoke"], NEVER if group["ret"] is None else group["ret"])
+        extremes = (group["first"], group["last"], group["invoke"], group["ret"])
         counts.summaries.append(Summary(group["bucket"], group["shifted"], found, reader, rows, *extremes))

@@ -6,11 +6,9 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-import pyarrow as pa
-
 from queueduct.verification.check.part import Part
 from queueduct.verification.history.format import History
-from queueduct.verification.history.reader import SCHEMA, read_parts, with_defaults
+from queueduct.verification.history.reader import read_parts
 
 __all__ = ["InMemoryTable", "read_whole"]
 
@@ -20,8 +18,8 @@ Carried = TypeVar("Carried")
 
 
 def read_whole(history: History) -> InMemoryTable[Part]:
-    batches = [batch for file in history.files for batch in read_parts(file)]
-    return InMemoryTable([Part(with_defaults(pa.Table.from_batches(batches, SCHEMA), history))])
+    parts = [Part.of(batch, history) for file in history.files for batch in read_parts(file)]
+    return InMemoryTable([Part.joined(parts)] if parts else [])
 
 
 class InMemoryTable(Generic[Piece]):

@@ -32,6 +32,7 @@ __all__ = [
     "Findings",
     "Longs",
     "Rows",
+    "grouped",
     "sought",
 ]
 
@@ -87,13 +88,19 @@ class Columns:
         if keys.min() == keys.max():
             yield int(keys[0]), self
             return
-        order = np.argsort(keys, kind="stable")
-        ordered = keys[order]
-        ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(ordered))
-        begin = 0
-        for end in ends.tolist():
-            yield int(ordered[begin]), self.where(order[begin:end])
-            begin = end
+        order, begins = grouped(keys)
+        for rows in np.split(order, begins[1:]):
+            yield int(keys[rows[0]]), self.where(rows)
+
+
+def grouped(keys: NDArray[Any]) -> tuple[Longs, Longs]:
+    """Rows in the order of their keys, equal ones as they are here; and where in that order each key begins."""
+    least = keys.min(initial=0)
+    if keys.max(initial=0) - least < 1 << 16:
+        keys = (keys - least).astype(np.uint16)  # which numpy sorts in linear time
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    return order, np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
 
 
 @dataclass(frozen=True)

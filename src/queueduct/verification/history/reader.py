@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from queueduct.verification.history.format import COLUMNS, FARTHEST, OPTIONAL, DataFile, History, HistoryError
+from queueduct.verification.history.format import COLUMNS, OPTIONAL, DataFile, HistoryError
 
-__all__ = ["SCHEMA", "read_parts", "with_defaults"]
+__all__ = ["SCHEMA", "is_valid", "numbers", "read_parts"]
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
 """Of the columns of text: few words, many times."""
@@ -57,26 +58,40 @@ def typed(column: pa.Array, name: str, path: str) -> pa.Array:
 
 def whole(column: pa.Array, name: str, path: str) -> pa.Array:
     """Floats that are whole numbers, up to where the next whole number is no float; NaN is null."""
-    numbers = np.asarray(pc.fill_null(column, np.nan), np.float64)
-    is_null = np.isnan(numbers)
+    found = numbers(column, np.nan).astype(np.float64)
+    is_null = np.isnan(found)
     most = 2.0 ** (24 if pa.types.is_float32(column.type) else 53)
-    bad = ~is_null & ((np.abs(numbers) > most) | (np.floor(numbers) != numbers))
+    bad = ~is_null & ((np.abs(found) > most) | (np.floor(found) != found))
     if bad.any():
         raise HistoryError(
             f"the column {name} must be {SCHEMA.field(name).type}: in {path} it is {column.type}, "
-            f"and {float(numbers[bad][0])!r} may have lost digits; write it as {SCHEMA.field(name).type}"
+            f"and {float(found[bad][0])!r} may have lost digits; write it as {SCHEMA.field(name).type}"
         )
-    return pa.array(np.where(is_null, 0.0, numbers).astype(np.int64), mask=is_null)
+    validity = pa.py_buffer(np.packbits(~is_null, bitorder="little"))
+    values = pa.py_buffer(np.where(is_null, 0.0, found).astype(np.int64))
+    return pa.Array.from_buffers(pa.int64(), len(column), [validity, values])
 
 
-def with_defaults(table: pa.Table, history: History) -> pa.Table:
-    """Flags that are null are false, tickets count from the first, and only a log has readers."""
-    changed = {flag: pc.fill_null(table.column(flag), False) for flag in ("redelivered", "weak", "torn")}
-    if history.first_ticket:
-        ticket = pc.max_element_wise(table.column("ticket"), -FARTHEST, skip_nulls=False)
-        changed["ticket"] = pc.subtract(ticket, history.first_ticket)
-    if history.kind != "events":
-        changed["reader"] = pa.nulls(len(table), pa.int64())
-    for name, column in changed.items():
-        table = table.set_column(table.schema.get_field_index(name), name, column)
-    return table
+# pyarrow's own conversions to numpy import pandas, if it is installed: a second of a short check.
+
+
+def numbers(column: pa.Array, null: Any) -> NDArray[Any]:
+    """Numbers or flags as numpy has them, with another one where they are null."""
+    if pa.types.is_boolean(column.type):
+        found = bits(column, 1)
+    else:
+        dtype = np.dtype(str(column.type).replace("double", "float64").replace("halffloat", "float16"))
+        found = np.frombuffer(column.buffers()[1], dtype)[column.offset : column.offset + len(column)]
+    if column.null_count:
+        found = np.where(is_valid(column), found, np.asarray(null, found.dtype))
+    return found
+
+
+def is_valid(column: pa.Array) -> NDArray[np.bool_]:
+    return bits(column, 0) if column.null_count else np.ones(len(column), bool)
+
+
+def bits(column: pa.Array, buffer: int) -> NDArray[np.bool_]:
+    end = column.offset + len(column)
+    packed = np.frombuffer(column.buffers()[buffer], np.uint8)
+    return np.unpackbits(packed, count=end, bitorder="little")[column.offset :].view(bool)

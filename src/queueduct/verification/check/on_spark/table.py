@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
-import pyarrow as pa
 from pyspark import RDD, StorageLevel
 from pyspark.sql import SparkSession
 
 from queueduct.verification.check.part import Part
 from queueduct.verification.history.format import DataFile, History
-from queueduct.verification.history.reader import read_parts, with_defaults
+from queueduct.verification.history.reader import read_parts
 
 __all__ = ["SparkTable", "read_by_parts"]
 
@@ -31,8 +30,7 @@ def read_by_parts(spark: SparkSession, history: History) -> SparkTable[Part]:
     groups = [(file, group) for file in history.files for group in range(file.row_groups)]
 
     def parts(group: tuple[DataFile, int]) -> Iterator[Part]:
-        for batch in read_parts(group[0], [group[1]]):
-            yield Part(with_defaults(pa.Table.from_batches([batch]), history))
+        return (Part.of(batch, history) for batch in read_parts(group[0], [group[1]]))
 
     return SparkTable(spark.sparkContext.parallelize(groups, max(1, len(groups))).flatMap(parts))
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from queueduct.verification.check.operations import NEVER, START, Longs
+from queueduct.verification.check.operations import START, Longs
 from queueduct.verification.check.part import OUTCOMES, Part
 from queueduct.verification.check.table import Table
 from queueduct.verification.check.verdict import Verdict, Violation
@@ -73,18 +73,18 @@ def first_of_each_rule(violations: Sequence[Violation]) -> list[Violation]:
 
 def extent_of(part: Part) -> list[tuple[int, int]]:
     """From the first invocation to the last end."""
-    invoke, ret = part.rows.invoke, part.longs("return_ns", START)
+    invoke, ret = part.invoke_ns, np.where(part.has_return_ns, part.return_ns, START)
     return [(int(invoke.min()), int(max(ret.max(), invoke.max())))] if len(part) else []
 
 
 def counted(part: Part, start: int, length: int) -> Iterator[tuple[str, Longs, Took]]:
     """Of each outcome: how many operations returned in each bin, and how long they took."""
-    rows = part.rows
+    took = part.return_ns - part.invoke_ns
     for number, name in enumerate(OUTCOMES):
-        chosen = (part.outcome == number) & (rows.ret != NEVER)
+        chosen = (part.outcome == number) & part.has_return_ns
         if chosen.any():
-            bins = np.bincount((rows.ret[chosen] - start) // length, minlength=BINS)[:BINS].astype(np.int64)
-            yield name, bins, Took.of(rows.ret[chosen] - rows.invoke[chosen])
+            bins = np.bincount((part.return_ns[chosen] - start) // length, minlength=BINS)[:BINS].astype(np.int64)
+            yield name, bins, Took.of(took[chosen])
 
 
 class Took(NamedTuple):
@@ -123,4 +123,4 @@ def scene_of(table: Table, violation: Violation) -> Scene:
 
 
 def overlapping(part: Part, begin: int, end: int) -> list[Row]:
-    return part.listed((part.rows.invoke <= end) & (part.rows.ret >= begin), ROWS_IN_SCENE * 10)
+    return part.listed((part.invoke_ns <= end) & (part.return_ns >= begin), ROWS_IN_SCENE * 10)

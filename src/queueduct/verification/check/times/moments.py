@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from queueduct.verification.check.operations import EMPTY, FULL, NEVER, START, Longs
+from queueduct.verification.check.operations import EMPTY, FULL, NEVER, START, Longs, grouped
 from queueduct.verification.check.times.order import (
     AT_EMPTY,
     AT_FULL,
@@ -129,9 +129,8 @@ def bins_of(piece: tuple[int, Moments], bins: Bins) -> Iterator[Bin]:
     if not len(moments):
         return
     keys = bins.of(moments.time) * SORTS + moments.sort
-    order = np.argsort(keys, kind="stable")
+    order, begins = grouped(keys)
     keys, moments = keys[order], moments.where(order)
-    begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
     rows = np.diff(np.append(begins, len(keys)))
     is_later = moments.time < moments.other
     soonest = np.minimum.reduceat(moments.other, begins)

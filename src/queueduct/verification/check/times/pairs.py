@@ -80,7 +80,7 @@ class Paired(NamedTuple):
 def by_value(part: Part, tasks: int) -> Iterator[tuple[int, Sides]]:
     """Everything of one value to one task."""
     rows = part.rows
-    sides = Sides(rows.code, rows.value, rows.invoke, rows.ret, rows.reader, part.flags("redelivered"))
+    sides = Sides(rows.code, rows.value, rows.invoke, rows.ret, rows.reader, part.redelivered)
     is_item = part.has_value & np.isin(rows.code, (PUT, GET, KILLED_PUT, KILLED_GET, REDELIVERED))
     sides = sides.where(is_item | np.isin(rows.code, (EMPTY, FULL)))
     yield from sides.sliced(hash_of(np.where(np.isin(sides.code, (EMPTY, FULL)), sides.invoke, sides.value), tasks))
