@@ -14,10 +14,8 @@ PROVE_KINDS ?= bounded growing overwriting slots events
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-NATIVE_SOURCES := $(wildcard native/*.hpp) $(wildcard tests/native/*) meson.build meson.options
-PACKAGE_SOURCES := $(wildcard native/*.hpp) $(wildcard src/queueduct/*) $(wildcard src/queueduct/spark/*) \
-                   $(wildcard src/queueduct/spark/*/*) $(wildcard src/pyspark_queueduct/*) src/meson.build \
-                   meson.build meson.options pyproject.toml
+NATIVE_SOURCES := $(shell find native tests/native -type f) meson.build meson.options
+PACKAGE_SOURCES := $(shell find native src -type f -not -name '*.pyc') meson.build meson.options pyproject.toml
 
 .PHONY: help setup test demo bench bench-spark lint crash prove native sanitizers pythons free-threaded clean
 
@@ -89,7 +87,7 @@ crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model sea
 	@$(BIN)/python -m models.growing_plans --long
 	@$(BIN)/python -m models.growing_looks --long
 	@$(BIN)/python -m models.events_cuts --long
-	@$(BIN)/python -m pytest tests/crash tests/edges tests/concurrency tests/growing tests/slots tests/overwriting tests/verification/check --long
+	@$(BIN)/python -m pytest tests/contract tests/crash tests/edges tests/events tests/rings tests/slots tests/overwriting tests/verification --long
 	@$(BIN)/python -m pytest tests/spark -m long --long
 
 prove: $(VENV)/.package $(VENV)/.spark ## stress and check every kind of queue, more than an hour; PROVE_OPS=1M for the short form

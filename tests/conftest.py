@@ -6,13 +6,14 @@ import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from children import Children
+from tests.support.children import Children
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,6 +55,15 @@ def queue_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("QUEUEDUCT_DIR", str(folder))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def short_turns() -> Iterator[None]:
+    """Threads change places often, so that they meet in the middle of things."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    yield
+    sys.setswitchinterval(before)
 
 
 @pytest.fixture

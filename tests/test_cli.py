@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import queueduct
 from queueduct.cli import main
-from queueduct.opening import CLASSES
+from queueduct.kinds import CLASSES
 
 
 def call(*arguments):

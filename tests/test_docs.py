@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import queueduct
-from queueduct import _layout, _slots_layout
+from queueduct.native import _layout, _slots_layout
 
 ROOT = Path(__file__).parent.parent
 

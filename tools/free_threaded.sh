@@ -9,7 +9,8 @@ tools/find_python.sh "$version" > /dev/null || tools/free_threaded_python.sh > /
 export PYTHON_GIL=0
 failed=0
 tools/pythons.sh "$version" || failed=1
-.venv-$version/bin/python -m pytest -q -p no:cacheprovider --durations=5 tests/concurrency || failed=1
+.venv-$version/bin/python -m pytest -q -p no:cacheprovider --durations=5 \
+  tests/contract/test_free_threaded.py tests/*/test_between_*.py || failed=1
 
 .venv-$version/bin/python -c 'import pyarrow' 2> /dev/null ||
   .venv-$version/bin/pip install --quiet --only-binary :all: pyarrow  # for the histories

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from queueduct.spark.source import QueueductSource as DefaultSource
+    from queueduct.spark.datasource import QueueductSource as DefaultSource
 
 __all__ = ["DefaultSource"]
 
@@ -16,6 +16,6 @@ __all__ = ["DefaultSource"]
 def __getattr__(name: str) -> type[DefaultSource]:
     if name != "DefaultSource":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from queueduct.spark.source import QueueductSource
+    from queueduct.spark.datasource import QueueductSource
 
     return QueueductSource

@@ -1,13 +1,5 @@
 """Concurrent queues for threads and processes, by name, through shared memory."""
 
-from queueduct._bounded import BoundedQueue
-from queueduct._events import EventQueue
-from queueduct._events_reader import Reader
-from queueduct._growing import GrowingQueue
-from queueduct._index import IndexQueue
-from queueduct._overwriting import OverwritingQueue
-from queueduct._slots import SlotQueue
-from queueduct._slots_lease import LoanedSlot, TakenSlot
 from queueduct._version import __version__
 from queueduct.errors import (
     CorruptSegment,
@@ -28,9 +20,17 @@ from queueduct.errors import (
     TooManyReaders,
     UnfitItem,
 )
+from queueduct.events.queue import EventQueue
+from queueduct.events.reading.reader import Reader
+from queueduct.index.queue import IndexQueue
+from queueduct.kinds import open
 from queueduct.lease import Lease
-from queueduct.opening import open
-from queueduct.segment import queues, unlink
+from queueduct.overwriting.queue import OverwritingQueue
+from queueduct.rings.bounded import BoundedQueue
+from queueduct.rings.growing import GrowingQueue
+from queueduct.segments.segment import queues, unlink
+from queueduct.slots.loans import LoanedSlot, TakenSlot
+from queueduct.slots.queue import SlotQueue
 from queueduct.stats import (
     BoundedStats,
     EventStats,

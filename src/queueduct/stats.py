@@ -54,7 +54,7 @@ class BoundedStats(NamedTuple):
     participants_limit: int
     tombstones: int
     """Slots whose producer was killed before it published; never delivered."""
-    adopted: int
+    redelivered: int
     """Items whose consumer was killed before it had them; delivered to another."""
     leased: int
     """Items that somebody has claimed and not released: on lease, just being got, or left by the dead for another."""
@@ -206,7 +206,7 @@ class GrowingStats(NamedTuple):
     participants_limit: int
     tombstones: int
     """Slots whose producer was killed before it published; never delivered."""
-    adopted: int
+    redelivered: int
     """Items whose consumer was killed before it had them; delivered to another."""
     leased: int
     """Items that somebody has claimed and not released: on lease, just being got, or left by the dead for another."""

@@ -16,10 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from workers import Load, Log, idle_along
-
-from children import Children
-from deadline import until
+from tests.crash.workers import Load, Log, idle_along
+from tests.support.children import Children
+from tests.support.deadline import until
 
 LIMIT_SECONDS = {"short": 2.5, "long": 0.25}
 """In the short form others run beside it: who waits for a processor is not told from who waits for the dead."""

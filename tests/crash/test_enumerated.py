@@ -67,7 +67,7 @@ CAMPAIGNS = {
             "early_end": "stop",
         },
     ),
-    "crash_once": Campaign(
+    "crash_put_once": Campaign(
         headers=("bounded", "bounded_items", "bounded_producers", "ledger", "owner", "producers"),
         cases=3_000,
         kills=3_000,
@@ -138,7 +138,7 @@ CAMPAIGNS = {
         stops=1_100,
         sabotages={"silent": "single", "blind": "single", "early_end": "stop", "fresh": "single"},
     ),
-    "crash_slots_once": Campaign(
+    "crash_slots_put_once": Campaign(
         headers=("slots_producers", "owner", "producers"),
         cases=1_400,
         kills=2_000,
@@ -159,8 +159,8 @@ SABOTAGES = [(name, way, group) for name, each in CAMPAIGNS.items() for way, gro
 # What a broken protocol of producers leads to: other complaints about it would be about something else.
 PRODUCERS_FAULTS = ("lost", "twice", "order")
 PRODUCERS_SABOTAGES = {
-    *CAMPAIGNS["crash_once"].sabotages,
-    *CAMPAIGNS["crash_slots_once"].sabotages,
+    *CAMPAIGNS["crash_put_once"].sabotages,
+    *CAMPAIGNS["crash_slots_put_once"].sabotages,
     "unsettled",
     "unintended",
     "early_count",

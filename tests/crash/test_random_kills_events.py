@@ -20,10 +20,10 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from campaign import KILLS, LONG_KILLS, Campaign
-from workers import WORKER_SHIFT, Log, consume, of_bytes, of_records, produce
 
 from queueduct import EventQueue
+from tests.crash.campaign import KILLS, LONG_KILLS, Campaign
+from tests.crash.workers import WORKER_SHIFT, Log, consume, of_bytes, of_records, produce
 
 READERS, PARTICIPANTS = 12, 16
 PRODUCER_NUMBERS = 1 << 20  # beyond those of workers: a producer's numbers go on over its lives

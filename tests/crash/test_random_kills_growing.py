@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from campaign import KILLS, LONG_KILLS, Campaign
-from workers import WORKER_SHIFT, Log, consume, of_bytes, of_records, produce
 
 import queueduct
 from queueduct import GrowingQueue
+from tests.crash.campaign import KILLS, LONG_KILLS, Campaign
+from tests.crash.workers import WORKER_SHIFT, Log, consume, of_bytes, of_records, produce
 
 PARTICIPANTS = 16
 MAX_BYTES = 8 << 20
@@ -72,7 +72,7 @@ def test_nothing_is_lost_doubled_torn_or_stuck_by_kills_at_random_moments(childr
     with capsys.disabled():
         print(
             f"\n  growing, {name}: {kills} kills, {len(got):,} items; grown {stats.grown}, shrunk {stats.shrunk}; "
-            f"{stats.tombstones} slots buried, {stats.adopted} items adopted, "
+            f"{stats.tombstones} slots buried, {stats.redelivered} items adopted, "
             f"{lost} gone with {consumers_killed} killed consumers; "
             f"longest call {campaign.longest_seconds() * 1e3:.0f} ms, "
             f"the machine's own {scheduler_seconds * 1e3:.0f} ms"

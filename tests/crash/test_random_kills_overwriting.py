@@ -15,10 +15,10 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from campaign import KILLS, LONG_KILLS, Campaign
-from workers import WORKER_SHIFT, Log, consume, of_bytes, of_records, produce
 
 from queueduct import OverwritingQueue
+from tests.crash.campaign import KILLS, LONG_KILLS, Campaign
+from tests.crash.workers import WORKER_SHIFT, Log, consume, of_bytes, of_records, produce
 
 PARTICIPANTS = 16
 

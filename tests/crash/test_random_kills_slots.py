@@ -20,11 +20,11 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from campaign import KILLS, LONG_KILLS, Campaign
-from workers import WORKER_SHIFT, Log, consume, of_bytes, of_records, produce
 
 import queueduct
 from queueduct import SlotQueue
+from tests.crash.campaign import KILLS, LONG_KILLS, Campaign
+from tests.crash.workers import WORKER_SHIFT, Log, consume, of_bytes, of_records, produce
 
 PARTICIPANTS = 16
 

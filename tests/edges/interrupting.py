@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from deadline import until
+from tests.support.deadline import until
 
 armed: dict[int, Callable[[], object]] = {}  # by the number of the item whose unpickling is struck
 

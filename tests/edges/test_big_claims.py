@@ -9,9 +9,9 @@ import time
 import numpy as np
 import pytest
 
-from deadline import until
 from queueduct import BoundedQueue, Empty, GrowingQueue, SlotQueue
-from raw import POP, PUSH, claim_as_the_dead
+from tests.support.deadline import until
+from tests.support.raw import POP, PUSH, claim_as_the_dead
 
 SLOW_SECONDS = 1.5  # the promise is 0.25 s on a machine of one's own; what is judged here took 3 s and more
 

@@ -9,12 +9,12 @@ import signal
 import threading
 
 import pytest
-from interrupting import handling
 
 import queueduct
-from deadline import until
-from queueduct._aio import Bridge
-from queueduct.opening import CLASSES
+from queueduct.core.aio import Bridge
+from queueduct.kinds import CLASSES
+from tests.edges.interrupting import handling
+from tests.support.deadline import until
 
 STEPS = range(5)
 KINDS = [(kind, item) for kind in CLASSES for item in (bytes, object)]

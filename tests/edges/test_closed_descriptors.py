@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from edge_kinds import KINDS, item, number_of
 
 import queueduct
-from deadline import until
+from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.support.deadline import until
 
 # Everything but the streams is closed, and then other files have the numbers.
 CLOSES = """
 import os, sys, tempfile
 import queueduct
-from children import fork
+from tests.support.children import fork
 from edges.edge_kinds import KINDS, item, number_of
 kind = KINDS[sys.argv[1]]
 
@@ -168,7 +168,7 @@ def test_a_dead_process_whose_descriptors_were_closed_before_is_seen_to_be_dead(
 @pytest.mark.parametrize("sync", ["interval", "always"])
 def test_others_go_on_writing_to_their_disk_though_a_daemon_cannot_any_more(children, tmp_path, monkeypatch, sync):
     """Its syncs end for want of a descriptor: that is no failure of the disk, and nobody else's."""
-    if not queueduct.segment.is_on_disk(tmp_path):
+    if not queueduct.segments.segment.is_on_disk(tmp_path):
         pytest.skip("the temporary directory is in memory here")
     monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
     q = queueduct.EventQueue.create("q", sync=sync, sync_interval=0.001)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
 import uuid
 
 import pytest
-from edge_kinds import KINDS, item, number_of
 
 import queueduct
-from children import HERE, needs_root
-from deadline import PATIENCE_SECONDS, until
 from queueduct import EventQueue
-from queueduct.boot import is_kernels_own, kernel_boot_id
-from raw import RawEvents
+from queueduct.segments.boot import is_kernels_own, kernel_boot_id
+from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.support.children import environment, needs_root
+from tests.support.deadline import PATIENCE_SECONDS, until
+from tests.support.raw import RawEvents
 
 pytestmark = needs_root
 
@@ -57,7 +56,7 @@ class Containers:
         command = ["unshare", *options, "sh", "-c", f'{prepare.format(boot_id=boot_id)} && exec "$@"', "sh"]
         process = subprocess.Popen(
             [*command, sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
-            env=dict(os.environ, PYTHONPATH=f"{HERE}:{HERE / 'edges'}", PYTHONUNBUFFERED="1"),
+            env=environment(PYTHONUNBUFFERED="1"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -99,14 +98,14 @@ def container(request):
 @pytest.fixture
 def disk(tmp_path, monkeypatch):
     """A directory of queues that is no memory."""
-    if not queueduct.segment.is_on_disk(tmp_path):
+    if not queueduct.segments.segment.is_on_disk(tmp_path):
         pytest.skip("the temporary directory is in memory here")
     monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
 
 
 BOTH_WAYS = """
 import queueduct
-from edge_kinds import KINDS, item, number_of
+from tests.edges.edge_kinds import KINDS, item, number_of
 for kind in KINDS:
     q = queueduct.open(kind)
     print(*(number_of(each) for each in KINDS[kind].consumer(q).get_many(20)))
@@ -257,13 +256,13 @@ def test_where_there_is_no_proc_the_error_says_what_to_mount_and_nothing_is_chan
 
 @pytest.mark.parametrize("container", ["own boot id", "another's file as boot id", "no boot id"])
 def test_an_id_that_a_container_was_given_is_not_the_kernels(containers, container):
-    code = "from queueduct.boot import kernel_boot_id; print(kernel_boot_id().hex())"
+    code = "from queueduct.segments.boot import kernel_boot_id; print(kernel_boot_id().hex())"
     assert containers.run(container, code) == f"{bytes(16).hex()}\n"
 
 
 def test_the_kernels_own_id_is_known_on_the_host_and_where_proc_sys_is_mounted_read_only():
     assert kernel_boot_id() != bytes(16)
-    path = queueduct.boot.PROC / "sys/kernel/random/boot_id"
+    path = queueduct.segments.boot.PROC / "sys/kernel/random/boot_id"
     proc = "20 1 0:5 / /proc rw - proc proc rw\n"
     assert is_kernels_own(path, proc)
     assert is_kernels_own(path, proc + "30 20 0:5 /sys /proc/sys ro - proc proc rw\n")

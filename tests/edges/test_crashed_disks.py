@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 
 import pytest
-from preloading import needs_compiler, preload
 
 import queueduct
-from raw import RawEvents
+from tests.edges.preloading import needs_compiler, preload
+from tests.support.raw import RawEvents
 
 pytestmark = needs_compiler
 
@@ -19,7 +19,7 @@ PUT = 6000
 WORK = """
 import ctypes, os, sys
 import queueduct
-from raw import RawEvents
+from tests.support.raw import RawEvents
 folder, form, sync, work = sys.argv[1:]
 value = (lambda number: number + 1) if form == "records" else (lambda number: b"item %d" % number)
 q = queueduct.EventQueue.create(
@@ -61,7 +61,7 @@ os.kill(os.getpid(), 9)
 def test_what_was_synced_is_the_same_or_gone_and_never_something_else(
     tmp_path, monkeypatch, children, form, sync, work
 ):
-    if not queueduct.segment.is_on_disk(tmp_path):
+    if not queueduct.segments.segment.is_on_disk(tmp_path):
         pytest.skip("the temporary directory is in memory here")
     monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path / "queues"))
     preload(monkeypatch, "remember", REMEMBER=tmp_path / "remembered")

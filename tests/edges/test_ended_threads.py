@@ -7,12 +7,12 @@ import threading
 
 import numpy as np
 import pytest
-from edge_kinds import KINDS, item, number_of
 
 import queueduct
-from deadline import until
 from queueduct import SlotQueue
-from raw import POP, RawSegment, claim_as_the_dead
+from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.support.deadline import until
+from tests.support.raw import POP, RawSegment, claim_as_the_dead
 
 JOINS = "import sys, queueduct; from edges.edge_kinds import item; queueduct.open('q').put(item(9)); print('in')"
 
@@ -142,7 +142,7 @@ def test_two_dead_consumers_of_one_line_keep_nobody_out_however_far_apart(apart)
     claim_as_the_dead("q", 0, POP, apart, 1)
     with queueduct.BoundedQueue.open("q") as again:
         assert [int(again.get(timeout=30)) for _ in range(3)].count(5) == 1
-        assert again.stats().adopted == 2
+        assert again.stats().redelivered == 2
         with RawSegment("q") as raw:
             assert again.try_get() is None
             until(lambda: again.try_get() is None and raw.word(raw.line_offset(0) + 40) == 0)

@@ -17,10 +17,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from edge_kinds import KINDS, item
 
 import queueduct
-from queueduct import OverwritingQueue, creating, segment
+from queueduct import OverwritingQueue
+from queueduct.segments import creation as creating
+from queueduct.segments import segment
+from tests.edges.edge_kinds import KINDS, item
 
 QUEUEDUCT = str(Path(queueduct.__file__).parent)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from edge_kinds import KINDS
+
+from tests.edges.edge_kinds import KINDS
 
 WAITS = """
 import asyncio, os, sys, threading
 import queueduct
-from children import fork
-from deadline import until
+from tests.support.children import fork
+from tests.support.deadline import until
 from edges.edge_kinds import KINDS, item, number_of
 kind = KINDS[sys.argv[1]]
 q = kind.create("q")
@@ -65,7 +66,7 @@ def test_a_child_forked_while_its_parent_awaits_room_awaits_it_as_well(children)
         """
 import asyncio, os, threading
 import queueduct
-from children import fork
+from tests.support.children import fork
 q = queueduct.BoundedQueue.create("q", 2)
 q.put(b"1")
 q.put(b"2")

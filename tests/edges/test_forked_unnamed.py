@@ -11,8 +11,8 @@ import warnings
 import pytest
 
 import queueduct
-from children import fork
 from queueduct import BoundedQueue, EventQueue, GrowingQueue, IndexQueue, QueueNotShared
+from tests.support.children import fork
 
 MAKERS = {"bounded": lambda: BoundedQueue(8), "growing": GrowingQueue, "events": EventQueue}
 
@@ -142,7 +142,7 @@ def test_a_child_that_returns_from_a_handler_into_a_wait_is_refused(maker, child
     child = children.start(
         f"""
 import os, signal, queueduct
-from children import fork
+from tests.support.children import fork
 q = queueduct.{maker}
 forked = []
 def on_signal(*_):

@@ -7,18 +7,18 @@ import signal
 import time
 
 import pytest
-from edge_kinds import KINDS, item, number_of
 
 import queueduct
-from deadline import until
-from published import Published
+from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.support.deadline import until
+from tests.support.published import Published
 
 PROMPTLY_SECONDS = 10.0  # to tell a wait from a hang on a busy machine; the promise is a quarter of a second
 
 VICTIM = """
 import contextlib, os, random, signal, sys, threading, time
 import queueduct
-from children import fork
+from tests.support.children import fork
 from edges.edge_kinds import KINDS, item
 kind, children_wanted, seed = KINDS[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3])
 chance = random.Random(seed)
@@ -58,7 +58,7 @@ signal.pause()
 HOLDER = """
 import os, signal, sys, threading
 import queueduct
-from children import fork
+from tests.support.children import fork
 held = []
 def work():
     mine = queueduct.open("q")
@@ -80,8 +80,8 @@ signal.pause()
 FORKS_WITHIN_OPEN = """
 import os, signal, sys
 import queueduct
-from children import fork
-from queueduct import segment
+from tests.support.children import fork
+from queueduct.segments import segment
 children = []
 def forks_first(function):
     def call(self):
@@ -171,7 +171,7 @@ def test_a_child_forked_beside_a_busy_thread_uses_the_handle_itself(kind, childr
     work = """
 import os, sys, threading
 import queueduct
-from children import fork
+from tests.support.children import fork
 from edges.edge_kinds import KINDS, item
 kind = KINDS[sys.argv[1]]
 q = queueduct.open("q")
@@ -210,7 +210,7 @@ def test_a_fork_while_a_thread_ends_leaves_the_child_able_to_join(children):
         """
 import os, threading
 import queueduct
-from children import fork
+from tests.support.children import fork
 q = queueduct.BoundedQueue.create("q", 64, participants=4)
 for _ in range(60):
     thread = threading.Thread(target=lambda: (q.put(b"x"), q.get()))
@@ -235,8 +235,8 @@ def test_a_child_forked_beside_an_adoption_does_not_keep_others_from_it(children
         """
 import os, signal, sys, threading, time
 import queueduct
-from children import fork
-from queueduct import adopting
+from tests.support.children import fork
+from queueduct.segments import foreign_segment as adopting
 def forks():
     pid = fork()
     if pid == 0:
@@ -259,4 +259,4 @@ queueduct.OverwritingQueue.adopt("q")
 
 
 def test_every_kind_is_in_the_campaign():
-    assert set(KINDS) == set(queueduct.opening.CLASSES)
+    assert set(KINDS) == set(queueduct.kinds.CLASSES)

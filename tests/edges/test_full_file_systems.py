@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from edge_kinds import KINDS, item, number_of
 
 import queueduct
-from children import Children, needs_root
 from queueduct import DataLost, Empty, EventQueue, Full
+from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.support.children import Children, needs_root
 
 pytestmark = needs_root
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from edge_kinds import KINDS, item, number_of
 
 import queueduct
-from children import fork
+from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.support.children import fork
 
 
 class Refused(Exception):

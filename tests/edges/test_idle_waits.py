@@ -7,12 +7,12 @@ import threading
 import time
 
 import pytest
-from edge_kinds import KINDS, item, number_of
 
 import queueduct
-from deadline import PATIENCE_SECONDS
 from queueduct import BoundedQueue, EventQueue, GrowingQueue
-from queueduct._aio import Bridge
+from queueduct.core.aio import Bridge
+from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.support.deadline import PATIENCE_SECONDS
 
 IDLE_SECONDS = 0.4
 SPENT_LIMIT = 0.05  # of processor time meanwhile: who tries again and again has used all of it

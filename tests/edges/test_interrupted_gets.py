@@ -9,12 +9,12 @@ import os
 import signal
 
 import pytest
-from interrupting import STRIKES, Item, Struck, arm, handling, numbers_of, send, send_to_thread, struck_by
 
 import queueduct
-from children import fork
-from deadline import until
-from queueduct.opening import CLASSES
+from queueduct.kinds import CLASSES
+from tests.edges.interrupting import STRIKES, Item, Struck, arm, handling, numbers_of, send, send_to_thread, struck_by
+from tests.support.children import fork
+from tests.support.deadline import until
 
 COUNT = 12
 KINDS = list(CLASSES)
@@ -205,8 +205,8 @@ class TestSomebodyElseGetsThem:
 def test_a_process_that_ends_in_a_get_leaves_all_that_it_did_not_return(kind, how, children):
     code = """
 import os, signal, sys
-from interrupting import Item, armed, exit_by, numbers_of
-from test_interrupted_gets import CLASSES, consumer_of
+from tests.edges.interrupting import Item, armed, exit_by, numbers_of
+from tests.edges.test_interrupted_gets import CLASSES, consumer_of
 kind, how = sys.argv[1:]
 signal.signal(signal.SIGTERM, exit_by)
 number = {"SystemExit": signal.SIGTERM, "SIGINT": signal.SIGINT, "SIGKILL": signal.SIGKILL}[how]
@@ -218,7 +218,7 @@ if kind == "events":
 consumer.get_many(8)
 """
     with filled(kind) as q:
-        process = children.start(f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n{code}", kind, how)
+        process = children.start(code, kind, how)
         out, _ = process.communicate(timeout=60)
         assert out.split() == ["0", "1", "2", "3"]
         assert process.returncode not in (0, 1) or how == "SIGINT"

@@ -10,11 +10,11 @@ import threading
 import time
 
 import pytest
-from edge_kinds import KINDS, item, number_of
 
 import queueduct
-from deadline import until, until_parked
 from queueduct import Empty, ShutDown
+from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.support.deadline import until, until_parked
 
 LEASING = {name: kind for name, kind in KINDS.items() if kind.has_leases}
 LOOKS_SECONDS = 0.25  # two looks for the dead

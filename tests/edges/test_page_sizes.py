@@ -7,17 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from preloading import needs_compiler, preload
-from tidal import LOCAL_TIDES, TIDES
+
+from tests.edges.grow_and_shrink import GROW_AND_SHRINK, GROW_AND_SHRINK_LOCALLY
+from tests.edges.preloading import needs_compiler, preload
 
 pytestmark = needs_compiler
 TESTS = Path(__file__).parent.parent
 QUICK = [
-    "growing/test_growing.py",
-    "growing/test_tides.py",
+    "rings/test_growing.py",
+    "rings/test_grow_and_shrink.py",
     "events/test_chunks.py",
     "events/test_everybody_sees_all.py",
-    "events/test_event_references.py",
+    "events/test_references.py",
     "events/test_forgetting.py",
 ]
 
@@ -60,20 +61,20 @@ def test_the_shim_answers_as_such_a_kernel_does(monkeypatch, children, page):
 @pages
 def test_queues_within_a_process_grow_and_shrink(monkeypatch, children, page):
     preload(monkeypatch, "pages", PAGE=page)
-    assert children.run(LOCAL_TIDES) == "fine\n"
+    assert children.run(GROW_AND_SHRINK_LOCALLY) == "fine\n"
 
 
 @pages
 def test_a_growing_segment_grows_and_shrinks(monkeypatch, children, page):
     """No limit of memory here: it is counted in the layout's pages, and such a kernel gives larger ones."""
     preload(monkeypatch, "pages", PAGE=page)
-    assert children.run(TIDES, 0) == "fine\n"
+    assert children.run(GROW_AND_SHRINK, 0) == "fine\n"
 
 
 @pages
 def test_the_quick_tests_of_growing_and_events_hold(monkeypatch, page, tmp_path, is_long):
     preload(monkeypatch, "pages", PAGE=page)
-    chosen = ["growing", "events"] if is_long else QUICK
+    chosen = ["rings", "events"] if is_long else QUICK
     command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     command += ["-k", f"not ({' or '.join(COUNTING)})"]
     command += ["--basetemp", str(tmp_path / "under"), *(str(TESTS / name) for name in chosen)]

@@ -7,11 +7,11 @@ import signal
 import threading
 
 import pytest
-from edge_kinds import KINDS, item, number_of
 
 import queueduct
-from children import fork
-from deadline import until, until_parked
+from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.support.children import fork
+from tests.support.deadline import until, until_parked
 
 CALLERS = {kind: made for kind, made in KINDS.items() if made.has_put_once}
 FULL_OPTIONS = {"growing": {"max_bytes": 1 << 16}, "events": {"max_bytes": 1 << 14, "chunk_bytes": 4096}}

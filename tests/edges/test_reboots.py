@@ -11,17 +11,17 @@ import signal
 
 import numpy as np
 import pytest
-from edge_kinds import KINDS, item, number_of
 
 import queueduct
 from queueduct import DataLost, EventQueue
-from raw import RawEvents
+from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.support.raw import RawEvents
 
 
 @pytest.fixture(autouse=True)
 def disk(tmp_path, monkeypatch):
     """A directory that is no memory."""
-    if not queueduct.segment.is_on_disk(tmp_path):
+    if not queueduct.segments.segment.is_on_disk(tmp_path):
         pytest.skip("the temporary directory is in memory here")
     monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
     return tmp_path

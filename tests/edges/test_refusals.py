@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 
 import pytest
-from edge_kinds import KINDS
-from preloading import needs_compiler, preload
-from tidal import LOCAL_TIDES, TIDES
+
+from tests.edges.edge_kinds import KINDS
+from tests.edges.grow_and_shrink import GROW_AND_SHRINK, GROW_AND_SHRINK_LOCALLY
+from tests.edges.preloading import needs_compiler, preload
 
 pytestmark = needs_compiler
 
@@ -17,13 +18,13 @@ pytestmark = needs_compiler
 def test_a_growing_queue_grows_and_shrinks_where_holes_are_refused(monkeypatch, children, error, max_bytes):
     """What cannot be given back is zeroed, and counted: max_bytes hold all the same."""
     preload(monkeypatch, "refuse", REFUSE_PUNCH=error)
-    assert children.run(TIDES, max_bytes) == "fine\n"
+    assert children.run(GROW_AND_SHRINK, max_bytes) == "fine\n"
 
 
 @pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM])
 def test_a_growing_queue_gives_memory_back_without_membarrier(monkeypatch, children, error):
     preload(monkeypatch, "refuse", REFUSE_MEMBARRIER=error)
-    assert children.run(TIDES, 1 << 20) == "fine\n"
+    assert children.run(GROW_AND_SHRINK, 1 << 20) == "fine\n"
 
 
 LIFTED = """
@@ -60,16 +61,15 @@ def test_what_was_refused_is_given_back_when_it_can_be(monkeypatch, children, tm
 @pytest.mark.parametrize("error", [errno.EINVAL, errno.ENOMEM])
 def test_queues_within_a_process_go_on_where_no_memory_is_taken_back(monkeypatch, children, error):
     preload(monkeypatch, "refuse", REFUSE_MADVISE=error)
-    assert children.run(LOCAL_TIDES) == "fine\n"
+    assert children.run(GROW_AND_SHRINK_LOCALLY) == "fine\n"
 
 
 USE = """
 import sys, time
-sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 import queueduct
-from edge_kinds import KINDS, item, number_of
-kind, refusing, number = KINDS[sys.argv[2]], Path(sys.argv[3]), int(sys.argv[4])
+from tests.edges.edge_kinds import KINDS, item, number_of
+kind, refusing, number = KINDS[sys.argv[1]], Path(sys.argv[2]), int(sys.argv[3])
 q = kind.create("q")
 consumer = kind.consumer(q)
 n, acknowledged, got = 0, [], []
@@ -123,20 +123,18 @@ def test_what_was_acknowledged_comes_out_whatever_is_refused_meanwhile(monkeypat
     number = errno.ENOSPC if call == "FALLOCATE" else errno.EIO
     refusing = tmp_path / "refusing"
     preload(monkeypatch, "refuse", REFUSE_WHEN=refusing, **{f"REFUSE_{call}": number})
-    edges = __file__.rpartition("/")[0]
-    assert children.run(USE, edges, kind, refusing, number) == "fine\n"
+    assert children.run(USE, kind, refusing, number) == "fine\n"
 
 
 CREATE = """
 import sys
-sys.path.insert(0, sys.argv[1])
 import queueduct
-from edge_kinds import KINDS
+from tests.edges.edge_kinds import KINDS
 for name, kind in KINDS.items():
     try:
         kind.create("q").close()
     except OSError as error:
-        assert error.errno == int(sys.argv[2]), error
+        assert error.errno == int(sys.argv[1]), error
         assert [queue.name for queue in queueduct.queues()] == []
     else:
         raise SystemExit(f"{name} was made of what was refused")
@@ -148,4 +146,4 @@ print("fine")
 @pytest.mark.parametrize("call", ["FALLOCATE", "FTRUNCATE"])
 def test_a_create_that_is_refused_says_so_and_leaves_nothing(monkeypatch, children, call, error):
     preload(monkeypatch, "refuse", **{f"REFUSE_{call}": error})
-    assert children.run(CREATE, __file__.rpartition("/")[0], error) == "fine\n"
+    assert children.run(CREATE, error) == "fine\n"

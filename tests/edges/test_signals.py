@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interrupting import Item, Struck, exit_by, handling, struck_by
 
 import queueduct
-from deadline import until_parked
 from queueduct import BoundedQueue, EventQueue, GrowingQueue, OverwritingQueue, SlotQueue
-from queueduct.opening import CLASSES
-from queueduct.views import ViewSession
+from queueduct.items.views import ViewSession
+from queueduct.kinds import CLASSES
+from tests.edges.interrupting import Item, Struck, exit_by, handling, struck_by
+from tests.support.deadline import until_parked
 
 RECORD = np.dtype([("number", "i8"), ("rest", "S24")])
 FORMS: dict[str, tuple[Any, Callable[[int], Any], Callable[[Any], int]]] = {

@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 from queueduct import EventQueue
-from ticks import drain, fill, numbers
+from tests.support.ticks import drain, fill, numbers
 
 
 def test_chunks_are_for_n_n_2n_2n_4n_items():

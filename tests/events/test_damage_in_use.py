@@ -8,10 +8,10 @@ import threading
 import pytest
 
 import queueduct
-from deadline import until
 from queueduct import CorruptSegment, EventQueue
-from raw import RawEvents
-from ticks import FORMS, numbers
+from tests.support.deadline import until
+from tests.support.raw import RawEvents
+from tests.support.ticks import FORMS, numbers
 
 ALLOWED = (queueduct.QueueductError, queueduct.Empty, queueduct.Full, queueduct.ShutDown, ValueError, OSError)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from queueduct import EventQueue
-from ticks import FORMS, drain, numbers
+from tests.support.ticks import FORMS, drain, numbers
 
 WRITERS, READERS = 3, 4
 

@@ -30,7 +30,7 @@ int fdatasync(int fd) {
 
 BEGIN = """
 import os, pathlib, sys, queueduct
-from raw import RawEvents
+from tests.support.raw import RawEvents
 flag = pathlib.Path(os.environ["FAIL_SYNC"])
 def refused(call):
     try:
@@ -45,7 +45,7 @@ def refused(call):
 @pytest.fixture
 def failing(tmp_path, monkeypatch, children):
     """Runs code on a disk that can be made to fail: flag.touch()."""
-    if not queueduct.segment.is_on_disk(tmp_path):
+    if not queueduct.segments.segment.is_on_disk(tmp_path):
         pytest.skip("the temporary directory is in memory here")
     (tmp_path / "shim.c").write_text(SHIM)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "shim.so", tmp_path / "shim.c", "-ldl"], check=True)

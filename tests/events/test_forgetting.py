@@ -9,7 +9,7 @@ import pytest
 
 import queueduct
 from queueduct import EventQueue
-from ticks import FORMS, drain, fill, numbers
+from tests.support.ticks import FORMS, drain, fill, numbers
 
 
 @pytest.fixture(params=list(FORMS))

@@ -8,9 +8,9 @@ import time
 import pytest
 
 import queueduct
-from deadline import until, until_parked
 from queueduct import DataLost, EventQueue, Full
-from ticks import drain, fill, numbers
+from tests.support.deadline import until, until_parked
+from tests.support.ticks import drain, fill, numbers
 
 
 def make(on_full, local=False, **how):

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import queueduct
-from deadline import is_task_parked, until, until_parked
 from queueduct import EventQueue
-from ticks import FORMS, TICK, numbers
+from tests.support.deadline import is_task_parked, until, until_parked
+from tests.support.ticks import FORMS, TICK, numbers
 
 
 @pytest.fixture(params=list(FORMS))

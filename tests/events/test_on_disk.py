@@ -10,16 +10,16 @@ import time
 import pytest
 
 import queueduct
-from deadline import until
 from queueduct import DataLost, EventQueue
-from raw import RawEvents
-from ticks import drain, numbers
+from tests.support.deadline import until
+from tests.support.raw import RawEvents
+from tests.support.ticks import drain, numbers
 
 
 @pytest.fixture(autouse=True)
 def disk(tmp_path, monkeypatch):
     """A directory that is no memory."""
-    if queueduct.segment.is_on_disk(tmp_path) is False:
+    if queueduct.segments.segment.is_on_disk(tmp_path) is False:
         pytest.skip("the temporary directory is in memory here")
     monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
     return tmp_path

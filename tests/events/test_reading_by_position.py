@@ -10,7 +10,7 @@ import pytest
 
 import queueduct
 from queueduct import DataLost, EventQueue
-from ticks import FORMS, TICK, numbers
+from tests.support.ticks import FORMS, TICK, numbers
 
 
 @pytest.fixture(params=list(FORMS))

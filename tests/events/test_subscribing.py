@@ -11,7 +11,7 @@ import pytest
 
 import queueduct
 from queueduct import EventQueue, QueueClosed, ReaderInfo, ReaderInUse
-from ticks import drain, fill, numbers
+from tests.support.ticks import drain, fill, numbers
 
 
 @pytest.fixture(params=["named", "local"])

@@ -11,7 +11,7 @@ import pytest
 
 import queueduct
 from queueduct import EventQueue
-from ticks import TICK, fill, numbers
+from tests.support.ticks import TICK, fill, numbers
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from queueduct import EventQueue, Full, TooManyReaders
-from ticks import numbers
+from tests.support.ticks import numbers
 
 
 def fill(q) -> None:

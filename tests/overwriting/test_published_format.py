@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import queueduct
-from deadline import until_parked
-from published import STRANGER, Published
 from queueduct import OverwritingQueue
+from tests.support.deadline import until_parked
+from tests.support.published import STRANGER, Published
 
 RECORD = np.dtype([("id", "<u4"), ("half", "<f8")])
 
@@ -109,7 +109,7 @@ def test_messages_go_to_another_process_and_back(queue_dir, children):
             """
 import sys
 from pathlib import Path
-from published import Published
+from tests.support.published import Published
 assert "queueduct" not in sys.modules
 to, back = (Published(Path(sys.argv[1]) / name) for name in ("to", "from"))
 for _ in range(200):

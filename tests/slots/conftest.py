@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from lent import FRAME
 
 from queueduct import SlotQueue
+from tests.slots.lent import FRAME
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import queueduct
-from deadline import until
 from queueduct import SlotQueue
+from tests.support.deadline import until
 
 FRAME = np.dtype(("<u8", (64,)))
 SLOTS, PRODUCERS, CONSUMERS = 8, 3, 2

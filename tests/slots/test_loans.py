@@ -7,10 +7,10 @@ import re
 
 import numpy as np
 import pytest
-from lent import counts
 
 import queueduct
 from queueduct import Empty, Full, QueueClosed, ShutDown, SlotQueue
+from tests.slots.lent import counts
 
 
 def test_a_frame_goes_through_without_a_copy(frames):

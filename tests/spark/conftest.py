@@ -35,7 +35,7 @@ def no_query_left(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture
 def ticks() -> Iterator[queueduct.EventQueue]:
     """An empty queue of ticks."""
-    from rows import TICK
+    from tests.spark.rows import TICK
 
     with queueduct.EventQueue.create("ticks", item=TICK) as queue:
         yield queue
@@ -44,7 +44,7 @@ def ticks() -> Iterator[queueduct.EventQueue]:
 @pytest.fixture(params=["bounded", "growing", "slots", "overwriting"])
 def jobs(request: pytest.FixtureRequest) -> Iterator[queueduct.Queue]:
     """An empty queue of each kind that is drained."""
-    from spooling import MAKERS
+    from tests.spark.spooling import MAKERS
 
     with MAKERS[request.param]() as queue:
         yield queue

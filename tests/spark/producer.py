@@ -14,9 +14,8 @@ import contextlib
 import sys
 from pathlib import Path
 
-from rows import numbered
-
 import queueduct
+from tests.spark.rows import numbered
 
 BATCH = 500
 PATIENCE_SECONDS = 1.0

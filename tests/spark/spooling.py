@@ -3,14 +3,13 @@
 import os
 import signal
 
-from rows import TICK
-
 import queueduct
 from queueduct.spark.address import Address
-from queueduct.spark.drainer import Drainer
 from queueduct.spark.options import SourceOptions
-from queueduct.spark.spool import READER, Spool, unpacked
-from queueduct.spark.spooled import SpooledStreamReader
+from queueduct.spark.read.drainer import Drainer
+from queueduct.spark.read.spool import READER, Spool, unpacked
+from queueduct.spark.read.spooled_stream import SpooledStreamReader
+from tests.spark.rows import TICK
 
 STEPS = ["before claim", "claimed", "appended", "synced", "before release", "released", "settled"]
 

@@ -12,15 +12,15 @@ from click.testing import CliRunner
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from rich.console import Console
-from rows import TICK, check_each_once, numbered, parquet_numbers
-from spooling import stream_of
 
 import queueduct
 from queueduct.cli import main
 from queueduct.spark.address import Address
 from queueduct.spark.checkpoint import Place, last_batch
-from queueduct.spark.pipelines import archive, running
+from queueduct.spark.pipelines import archive, runner
 from queueduct.spark.pipelines.lake import IN_CHECKPOINT, IN_LAKE, NotThisArchive, claim
+from tests.spark.rows import TICK, check_each_once, numbered, parquet_numbers
+from tests.spark.spooling import stream_of
 
 
 def archived(spark, to, queue="ticks", **given):
@@ -269,7 +269,7 @@ def test_a_run_that_passes_items_over_or_leaves_some_is_told(spark, ticks, tmp_p
             return archive(spark, "ticks", lake, available_now=True)
 
         console = Console(quiet=True)
-        return running.run(spark, start, Address("ticks"), "archive", console, checkpoint=lake / "_checkpoint")
+        return runner.run(spark, start, Address("ticks"), "archive", console, checkpoint=lake / "_checkpoint")
 
     ticks.put_many(numbered(0, 1000))
     first = run()
@@ -283,7 +283,7 @@ def test_a_run_that_passes_items_over_or_leaves_some_is_told(spark, ticks, tmp_p
 
 
 def run_to_the_end(spark, lake, **given):
-    return running.run(
+    return runner.run(
         spark,
         lambda: archive(spark, "ticks", lake, **given),
         Address("ticks"),
@@ -308,7 +308,7 @@ def test_a_query_that_begins_at_the_end_has_no_lag_and_ends_with_its_queue(
 
 def test_one_that_is_to_do_what_is_there_and_is_stopped_says_what_is_left(spark, ticks, tmp_path, monkeypatch):
     ticks.put_many(numbered(0, 1000))
-    monkeypatch.setattr(running, "watch", lambda *_: "stopped")
+    monkeypatch.setattr(runner, "watch", lambda *_: "stopped")
     given = {"available_now": True, "options": {"maxRowsPerTrigger": 1}}
     summary = run_to_the_end(spark, tmp_path / "lake", **given)
     assert (summary.ended, summary.passed_over) == ("stopped", 0)
@@ -317,9 +317,9 @@ def test_one_that_is_to_do_what_is_there_and_is_stopped_says_what_is_left(spark,
 
 @pytest.mark.parametrize(("left", "passed_over", "code"), [(0, 0, 0), (7, 0, 1), (0, 7, 1)])
 def test_the_command_fails_if_it_leaves_anything(ticks, tmp_path, monkeypatch, left, passed_over, code):
-    summary = running.Summary("ticks", 5, 1, 1.0, 5.0, 12, left, left, passed_over, "lake", "ended")
-    monkeypatch.setattr(running, "started_spark", lambda *_: contextlib.nullcontext())
-    monkeypatch.setattr(running, "run", lambda *_, **__: summary)
+    summary = runner.Summary("ticks", 5, 1, 1.0, 5.0, 12, left, left, passed_over, "lake", "ended")
+    monkeypatch.setattr(runner, "started_spark", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(runner, "run", lambda *_, **__: summary)
     result = CliRunner().invoke(main, ["archive", "ticks", "--to", str(tmp_path), "--available-now", "--json"])
     assert result.exit_code == code
     assert json.loads(result.stdout)["left"] == left

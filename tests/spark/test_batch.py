@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from pyspark.errors import PySparkException
-from rows import TICK, check_each_once, numbered
-from test_types import TYPES, records_of
 
 import queueduct
+from tests.spark.rows import TICK, check_each_once, numbered
+from tests.spark.test_types import TYPES, records_of
 
 
 def load(spark, queue="ticks", **options):

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from rows import check_each_once, numbered, parquet_numbers, queue_numbers
+
+from tests.spark.rows import check_each_once, numbered, parquet_numbers, queue_numbers
 
 sys.path.append(str(Path(__file__).parent.parent / "verification" / "check"))
 
@@ -22,8 +23,8 @@ from judging import verdict_on
 from writing import write
 
 import queueduct
-from deadline import until
 from queueduct.spark.java import find_java, write_shim
+from tests.support.deadline import until
 
 SCRIPT = """
 import sys

@@ -6,11 +6,11 @@ import shutil
 import numpy as np
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
-from rows import TICK, check_each_once, numbered, parquet_numbers
-from test_stream import Stream, fails
 
 import queueduct
-from deadline import until
+from tests.spark.rows import TICK, check_each_once, numbered, parquet_numbers
+from tests.spark.test_stream import Stream, fails
+from tests.support.deadline import until
 
 # Each kind that is drained: how a queue of ticks of that kind is made.
 MAKERS = {

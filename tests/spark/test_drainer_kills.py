@@ -8,11 +8,11 @@ import time
 
 import numpy as np
 import pytest
-from rows import numbered
-from spooling import Query
 
 import queueduct
 from queueduct.spark.kinds import KINDS
+from tests.spark.rows import numbered
+from tests.spark.spooling import Query
 
 
 def drain_until_all_is_done(directory):

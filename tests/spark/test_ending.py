@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from rows import numbered
 
-from deadline import until
+from tests.spark.rows import numbered
+from tests.support.deadline import until
 
 PROGRAM = Path(sys.executable).with_name("queueduct")
 LINE = "stopped by {}: all that it had started has ended\n"

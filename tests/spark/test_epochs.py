@@ -12,16 +12,16 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 import queueduct
 from queueduct import DataLost, EventQueue
 from queueduct.spark.address import Address
-from queueduct.spark.batch import BatchReader
+from queueduct.spark.convert.schema import arrow_schema
 from queueduct.spark.options import SourceOptions
-from queueduct.spark.stream import StreamReader
-from queueduct.spark.types import arrow_schema
-from raw import RawEvents
+from queueduct.spark.read.batch import BatchReader
+from queueduct.spark.read.stream import StreamReader
+from tests.support.raw import RawEvents
 
 
 @pytest.fixture(autouse=True)
 def disk(tmp_path, monkeypatch):
-    if not queueduct.segment.is_on_disk(tmp_path):
+    if not queueduct.segments.segment.is_on_disk(tmp_path):
         pytest.skip("the temporary directory is in memory here")
     monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
 

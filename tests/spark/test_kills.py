@@ -21,9 +21,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rows import TICK, check_each_once, check_none_twice_and_losses_counted, parquet_numbers, queue_numbers
 
 import queueduct
+from tests.spark.rows import TICK, check_each_once, check_none_twice_and_losses_counted, parquet_numbers, queue_numbers
+from tests.support.children import environment
 
 HERE = Path(__file__).parent
 PRODUCERS = 4
@@ -58,7 +59,7 @@ class Campaign:
         self.folder = folder
         self.rng = random.Random(seed)
         self.rows = rows  # of each producer
-        self.environment = dict(os.environ, PYTHONPATH=str(HERE), SPARK_LOCAL_DIRS=str(folder / "spark"))
+        self.environment = environment(SPARK_LOCAL_DIRS=str(folder / "spark"))
         self.driver = self.start_driver()
         self.producers = {number: self.start_producer(number) for number in range(PRODUCERS)}
         self.kills: dict[str, int] = {}

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 import queueduct
-from queueduct.opening import CLASSES
+from queueduct.kinds import CLASSES
 from queueduct.spark.kinds import KINDS, kind_of
-from queueduct.spark.putting import Putter
+from queueduct.spark.write.commit import Putter
 
 
 @pytest.mark.parametrize("name", KINDS)

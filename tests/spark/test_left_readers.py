@@ -9,17 +9,17 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions
 from pyspark.sql.streaming.datasource import ReadMaxRows
-from rows import check_each_once, numbered
-from test_stream import Stream
 
 import queueduct
-from deadline import until
-from queueduct.spark import attachment
 from queueduct.spark.address import Address
+from queueduct.spark.convert.schema import arrow_schema
 from queueduct.spark.options import SourceOptions
-from queueduct.spark.spans import Span
-from queueduct.spark.stream import StreamReader
-from queueduct.spark.types import arrow_schema
+from queueduct.spark.read import subscription as attachment
+from queueduct.spark.read.ranges import Span
+from queueduct.spark.read.stream import StreamReader
+from tests.spark.rows import check_each_once, numbered
+from tests.spark.test_stream import Stream
+from tests.support.deadline import until
 
 
 def reader_of(queue, **options):
@@ -151,7 +151,7 @@ def test_a_query_that_was_stopped_after_its_first_commit_is_not_taken_for_one_th
     (tmp_path / "commits" / "0").touch()
     stream.attached().leave()
     stream.stop()
-    monkeypatch.setattr("queueduct.spark.attachment.COMING_BACK_SECONDS", -1.0)
+    monkeypatch.setattr("queueduct.spark.read.subscription.COMING_BACK_SECONDS", -1.0)
     other = reader_of(ticks)
     plan(other)
     assert end["reader"] in names(ticks)

@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from rows import TICK, check_each_once, parquet_numbers
 
 import queueduct
+from tests.spark.rows import TICK, check_each_once, parquet_numbers
+from tests.support.children import environment
 
 HERE = Path(__file__).parent
 PRODUCERS = 4
@@ -23,7 +24,7 @@ def test_every_record_of_four_producers_is_in_parquet_once(spark, tmp_path, is_l
         writer = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
         query = writer.start(str(tmp_path / "lake"))
         producers = [
-            subprocess.Popen([sys.executable, HERE / "producer.py", "ticks", str(number), str(rows)])
+            subprocess.Popen([sys.executable, HERE / "producer.py", "ticks", str(number), str(rows)], env=environment())
             for number in range(PRODUCERS)
         ]
         for producer in producers:

@@ -4,11 +4,11 @@ import json
 import multiprocessing
 
 import numpy as np
-from rows import TICK, check_each_once, numbered, parquet_numbers
-from test_stream import Stream
 
 import queueduct
-from deadline import until
+from tests.spark.rows import TICK, check_each_once, numbered, parquet_numbers
+from tests.spark.test_stream import Stream
+from tests.support.deadline import until
 
 WRITERS = 4
 ROWS = 50_000  # of each writer

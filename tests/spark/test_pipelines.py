@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
-from rows import TICK, check_each_once, numbered, parquet_numbers
 
 import queueduct
-from deadline import until
 from queueduct.cli import main
 from queueduct.spark.address import Address
 from queueduct.spark.pipelines import aggregate, archive
 from queueduct.spark.pipelines.aggregate import duration
-from queueduct.spark.pipelines.running import cause, run
-from queueduct.spark.progress import Progress, fields_of
+from queueduct.spark.pipelines.progress import Progress, fields_of
+from queueduct.spark.pipelines.runner import cause, run
+from tests.spark.rows import TICK, check_each_once, numbered, parquet_numbers
+from tests.support.deadline import until
 
 
 def test_archive_writes_every_item_once_and_goes_on_where_it_stopped(spark, ticks, tmp_path):
@@ -177,8 +177,8 @@ def without_sparks_own(err: str) -> str:
 
 @pytest.mark.timeout(400)
 def test_the_demo_accounts_for_every_tick(spark, tmp_path):
-    from queueduct.spark.demo.flow import Demonstration, queues
-    from queueduct.spark.demo.plot import draw
+    from queueduct.demo.flow import Demonstration, queues
+    from queueduct.demo.plot import draw
 
     console = Console(quiet=True)
     with queues() as (source, candles):
@@ -192,7 +192,7 @@ def test_the_demo_accounts_for_every_tick(spark, tmp_path):
 
 
 def test_the_demo_notices_what_is_missing_or_doubled():
-    from queueduct.spark.demo.check import account_for
+    from queueduct.demo.check import account_for
 
     rows = {"producer": np.zeros(5, "i4"), "sequence": np.array([0, 2, 2, 4, 8])}
     account = account_for(rows, 0, 8, 0, b"ACME", None)

@@ -5,13 +5,13 @@ import stat
 import subprocess
 
 import pytest
-from rows import TICK, numbered
-from spooling import stream_of
 
 import queueduct
-from children import needs_root
 from queueduct.spark.private import make_private
-from queueduct.spark.staging import staging_root
+from queueduct.spark.write.staging import staging_root
+from tests.spark.rows import TICK, numbered
+from tests.spark.spooling import stream_of
+from tests.support.children import needs_root
 
 
 def mode_of(path):

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import functions
-from rows import TICK, check_each_once, numbered, queue_numbers
-from test_stream import Stream
 
 import queueduct
-from deadline import until
+from tests.spark.rows import TICK, check_each_once, numbered, queue_numbers
+from tests.spark.test_stream import Stream
+from tests.support.deadline import until
 
 
 def frame_of(spark, rows, partitions=3):
@@ -281,7 +281,7 @@ def test_overwriting_and_complete_output_are_refused(spark, out):
 
 
 def test_what_late_tasks_leave_is_removed(tmp_path):
-    from queueduct.spark.staging import Folder, clean_up, driver, started
+    from queueduct.spark.write.staging import Folder, clean_up, driver, started
 
     pid = driver()
     over = Folder(tmp_path / f"batch-{pid}-{started(pid)}-a")
@@ -302,7 +302,7 @@ def test_what_late_tasks_leave_is_removed(tmp_path):
 
 
 def test_a_batch_that_was_begun_is_ended_with_the_files_it_was_begun_with(tmp_path):
-    from queueduct.spark.staging import Folder
+    from queueduct.spark.write.staging import Folder
 
     folder = Folder(tmp_path / "stream-q")
     first, _ = folder.write(7, 0, [numbered(0, 5)])

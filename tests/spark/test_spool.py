@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rows import TICK, numbered
-from spooling import Query
 
 import queueduct
-from queueduct.spark import drainer
 from queueduct.spark.address import Address
-from queueduct.spark.spool import Spool, beside, packed, spool_directory, spool_item, unpacked
+from queueduct.spark.read import drainer
+from queueduct.spark.read.spool import Spool, beside, packed, spool_directory, spool_item, unpacked
+from tests.spark.rows import TICK, numbered
+from tests.spark.spooling import Query
 
 
 def test_items_go_through_a_spool_with_their_positions(jobs, tmp_path):

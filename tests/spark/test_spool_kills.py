@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-import producer
 import pytest
-from driver import is_empty
-from rows import TICK, check_each_once, check_none_twice_and_losses_counted
-from spooling import Query
 
 import queueduct
+from tests.spark import producer
+from tests.spark.driver import is_empty
+from tests.spark.rows import TICK, check_each_once, check_none_twice_and_losses_counted
+from tests.spark.spooling import Query
 
 PRODUCERS, DRAINERS = 2, 2
 

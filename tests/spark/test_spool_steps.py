@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from rows import TICK, check_each_once, numbered
-from spooling import STEPS, Query, killed_at
 
 import queueduct
+from tests.spark.rows import TICK, check_each_once, numbered
+from tests.spark.spooling import STEPS, Query, killed_at
 
 PAIRS = [(step, again) for step in STEPS for again in STEPS]
 SOME = [(step, None) for step in STEPS] + [*zip(STEPS, STEPS[3:] + STEPS[:3], strict=True)]

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pyspark.errors import StreamingQueryException
-from rows import TICK, check_each_once, numbered, parquet_numbers
 
 import queueduct
-from deadline import until
+from tests.spark.rows import TICK, check_each_once, numbered, parquet_numbers
+from tests.support.deadline import until
 
 
 class Stream:

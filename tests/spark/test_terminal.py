@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from queueduct.spark.starting import workers_are_ours
+from queueduct.spark.sessions import workers_are_ours
 
 READS_ENOUGH = """
 import time

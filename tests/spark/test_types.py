@@ -3,13 +3,13 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from rows import numbered
 
 import queueduct
-from queueduct.spark.columns import to_batch
-from queueduct.spark.records import chosen_columns, to_items
-from queueduct.spark.source import QueueductSource
-from queueduct.spark.types import arrow_schema, record_dtype, spark_schema
+from queueduct.spark.convert.from_arrow import chosen_columns, to_items
+from queueduct.spark.convert.schema import arrow_schema, record_dtype, spark_schema
+from queueduct.spark.convert.to_arrow import to_batch
+from queueduct.spark.datasource import QueueductSource
+from tests.spark.rows import numbered
 
 INT = np.iinfo
 

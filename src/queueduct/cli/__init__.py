@@ -15,10 +15,10 @@ from rich.measure import Measurement
 from rich.table import Table
 
 import queueduct
-from queueduct import demo as demonstration
 from queueduct.cli.check import check
+from queueduct.cli.pipelines import COMMANDS
 from queueduct.cli.stress import stress
-from queueduct.spark.commands import COMMANDS
+from queueduct.demo import one_queue as demonstration
 
 EXAMPLES = """\b
 Examples:

@@ -93,7 +93,7 @@ def spark_for(history: History, master: str, console: Console) -> AbstractContex
     if not needs_spark(history):
         return contextlib.nullcontext()
     try:
-        from queueduct.spark.pipelines.running import started_spark
+        from queueduct.spark.pipelines.runner import started_spark
     except ImportError as error:
         raise ImportError(
             f"a history of more than {2 * WIDTH:,} operations is checked on Spark: {history.directory} has "

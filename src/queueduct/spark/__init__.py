@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from queueduct.spark.starting import session
+    from queueduct.spark.sessions import session
 
 __all__ = ["session"]
 
@@ -11,7 +11,7 @@ __all__ = ["session"]
 def __getattr__(name: str) -> Any:
     """Spark takes a second to import, and the command line must not wait for it to show its help."""
     if name == "session":
-        from queueduct.spark.starting import session
+        from queueduct.spark.sessions import session
 
         return session
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

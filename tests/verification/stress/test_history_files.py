@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from recorded import Recorded
 from rich.console import Console
 
 import queueduct
-from queueduct._history import MOST_ITEMS, MOST_TICKETS, RowFile, RowReader, read_header
 from queueduct.verification.history import recorder
+from queueduct.verification.history._rows import MOST_ITEMS, MOST_TICKETS, RowFile, RowReader, read_header
 from queueduct.verification.stress.run import BATCH_LIMIT, OPS_LIMIT, Options, run
-from recorded import Recorded
 
 pytest.importorskip("pyarrow")
 from pyarrow import parquet
@@ -154,7 +154,7 @@ KILLED = textwrap.dedent(
 
 @pytest.mark.parametrize("op", ["put", "get"])
 def test_a_worker_that_is_killed_leaves_its_operation_pending(op, tmp_path):
-    from queueduct._stress import RUN, Board
+    from queueduct.verification.stress._worker import RUN, Board
     from queueduct.verification.stress.crew import BOARD_LINES
     from queueduct.verification.stress.kinds import item_of
 

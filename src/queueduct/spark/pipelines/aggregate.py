@@ -13,8 +13,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from queueduct import EventQueue
 from queueduct.spark.address import Address, queue_directory
-from queueduct.spark.spool import beside
-from queueduct.spark.types import record_dtype
+from queueduct.spark.convert.schema import record_dtype
+from queueduct.spark.read.spool import beside
 
 __all__ = ["aggregate", "duration"]
 

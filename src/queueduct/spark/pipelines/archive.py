@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from queueduct.spark.pipelines.lake import claim
-from queueduct.spark.spool import beside
+from queueduct.spark.read.spool import beside
 
 __all__ = ["archive"]
 

@@ -31,7 +31,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from queueduct.spark.checkpoint import NONE, Checkpoint, Place, first_lacking, last_batch
-from queueduct.spark.spool import beside
+from queueduct.spark.read.spool import beside
 
 __all__ = ["NotThisArchive", "claim"]
 

@@ -1,6 +1,6 @@
 """Histories: every operation of a run as Parquet files, and a manifest that says what was run.
 
-While a run goes on its workers write rows into files of their own (_history.pyx), in a hidden directory beside the one
+While a run goes on its workers write rows into files of their own (_rows.pyx), in a hidden directory beside the one
 that was asked for. Afterwards the rows become Parquet, the manifest is written last, and the directory gets its name:
 what has that name is complete. docs/stress.md says what the columns mean.
 """
@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from queueduct._history import (
+from queueduct._version import __version__
+from queueduct.verification.history._rows import (
     LOST,
     OPS,
     OUTCOMES,
@@ -32,7 +33,6 @@ from queueduct._history import (
     read_clocks,
     read_header,
 )
-from queueduct._version import __version__
 
 if TYPE_CHECKING:
     import pyarrow

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from queueduct._history import RowFile
-from queueduct._stress import CYCLES, MONOTONIC, STOP, WAIT, Board, work
 from queueduct.errors import QueueductError
+from queueduct.verification.history._rows import RowFile
 from queueduct.verification.history.recorder import Clock
+from queueduct.verification.stress._worker import CYCLES, MONOTONIC, STOP, WAIT, Board, work
 
 __all__ = ["BOARD_LINES", "Crew", "Plan", "Worker"]
 

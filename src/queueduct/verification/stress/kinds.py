@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from queueduct._bounded import BoundedQueue
-from queueduct._events import EventQueue
-from queueduct._growing import GrowingQueue
-from queueduct._overwriting import OverwritingQueue
-from queueduct._slots import SlotQueue
-from queueduct.opening import AnyQueue
+from queueduct.events.queue import EventQueue
+from queueduct.kinds import AnyQueue
+from queueduct.overwriting.queue import OverwritingQueue
+from queueduct.rings.bounded import BoundedQueue
+from queueduct.rings.growing import GrowingQueue
+from queueduct.slots.queue import SlotQueue
 
 __all__ = ["KINDS", "StressKind", "item_of"]
 
@@ -20,7 +20,7 @@ WORD_BYTES = 8
 
 
 class StressKind(NamedTuple):
-    """How a queue is made for a run, and what its history says of it. What drives it is in _stress.pyx."""
+    """How a queue is made for a run, and what its history says of it. What drives it is in _worker.pyx."""
 
     capacity: int
     """Items, unless another capacity is asked for."""

@@ -17,9 +17,9 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from queueduct._stress import RUN, STOP, STOP_PRODUCERS
 from queueduct.errors import QueueductError
 from queueduct.verification.history import needs_pyarrow, recorder
+from queueduct.verification.stress._worker import RUN, STOP, STOP_PRODUCERS
 from queueduct.verification.stress.crew import Crew, Plan
 from queueduct.verification.stress.kinds import KINDS, item_of
 

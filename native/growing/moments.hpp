@@ -1,0 +1,86 @@
+// How long something that should pass in a moment may last: for puts that do not wait, and for a queue that rests.
+//
+// A put that may not wait says full only when the queue is at its budget. If somebody else is just giving or taking
+// memory, or looks at what is to be given back, or has claimed an item of it, then nobody knows that yet, and it is worth
+// another try: that one is about to be done. It is not if it was stopped, or keeps the item on lease: then nothing moves.
+// All here are hints of one process, shared by its threads.
+#pragma once
+
+#include "growing/levels.hpp"
+#include "segment/event.hpp"
+
+namespace queueduct {
+
+class GrowingMoments {
+ public:
+  explicit GrowingMoments(const Levels& levels) noexcept : levels_(levels) {}
+
+  // After a put that was told busy, or full with something left to be given back: worth another try? False as soon as
+  // nothing has moved for `limit_ns`, seen at many looks: others' tries count, so who comes later does not wait as long.
+  [[nodiscard]] bool is_worth_a_try(std::int64_t limit_ns) noexcept {
+    const std::uint64_t seen = progress();
+    const std::int64_t now = monotonic_ns();
+    const std::int64_t last = last_look_ns_.exchange(now, std::memory_order_relaxed);
+    if (progress_.exchange(seen, std::memory_order_relaxed) != seen || now - last > streak_gap_ns) {
+      since_ns_.store(now, std::memory_order_relaxed);
+      looks_.store(0, std::memory_order_relaxed);
+      return true;
+    }
+    const std::uint32_t looks = looks_.fetch_add(1, std::memory_order_relaxed);
+    if (now - since_ns_.load(std::memory_order_relaxed) < limit_ns || looks < least_looks) return true;
+    looks_.store(0, std::memory_order_relaxed);  // the next one looks for itself as well
+    return false;
+  }
+
+  // Has nothing been in the queue, and nothing come or gone, for idle_ns? No position comes back (G6), so the same one
+  // means that nothing has happened between two looks.
+  [[nodiscard]] bool is_idle(std::uint64_t position) noexcept {
+    const std::int64_t now = monotonic_ns();
+    if (idle_at_.exchange(position, std::memory_order_relaxed) == position)
+      return now - idle_since_ns_.load(std::memory_order_relaxed) >= idle_ns;
+    idle_since_ns_.store(now, std::memory_order_relaxed);
+    return false;
+  }
+
+  // Now and then.
+  [[nodiscard]] bool is_rest_due() noexcept {
+    const std::int64_t now = monotonic_ns();
+    if (now - last_rest_ns_.load(std::memory_order_relaxed) < rest_interval_ns) return false;
+    last_rest_ns_.store(now, std::memory_order_relaxed);
+    return true;
+  }
+
+  static constexpr std::int64_t stopped_ns = 250'000'000;  // of who is at the memory, or looks at it
+  static constexpr std::int64_t claimed_ns = 25'000'000;   // of who has claimed an item there: it may be a lease
+  static constexpr std::int64_t rest_ns = 1'000'000;       // of giving back what is drained, with the GIL
+
+ private:
+  // Anything that moves while memory is given or taken, or items come and go.
+  [[nodiscard]] std::uint64_t progress() const noexcept {
+    const LevelRange now = levels_.stage();
+    const LevelControl& level = *levels_[now.written_level()].control;
+    std::uint64_t mixed = now.word;
+    for (const std::uint64_t word :
+         {level.prepared.load(std::memory_order_relaxed), level.push_position.load(std::memory_order_relaxed),
+          level.pop_position.load(std::memory_order_relaxed),
+          levels_.control().resets.load(std::memory_order_relaxed)})
+      mixed = (mixed ^ word) * 0x9e3779b97f4a7c15u + (mixed >> 29);
+    return mixed;
+  }
+
+  static constexpr std::int64_t streak_gap_ns = 1'000'000'000;
+  static constexpr std::uint32_t least_looks = 20;
+  static constexpr std::int64_t idle_ns = 250'000'000;
+  static constexpr std::int64_t rest_interval_ns = 10'000'000;
+
+  const Levels& levels_;
+  std::atomic<std::uint64_t> progress_{0};
+  std::atomic<std::int64_t> since_ns_{0};
+  std::atomic<std::int64_t> last_look_ns_{0};
+  std::atomic<std::uint32_t> looks_{0};
+  std::atomic<std::uint64_t> idle_at_{0};
+  std::atomic<std::int64_t> idle_since_ns_{0};
+  std::atomic<std::int64_t> last_rest_ns_{0};
+};
+
+}  // namespace queueduct

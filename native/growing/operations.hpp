@@ -1,0 +1,415 @@
+// Puts and gets on a growing queue: the ring's own steps, and the moves between rings that they run into.
+//
+// An operation looks up the stage and the ring, tries, and is told by the ring what is in its way: then it makes the
+// move, or finishes somebody else's, and tries again. `Keeper` brings the lock of upkeep:
+//   bool enter(bool must)   get the lock; without `must` only if it is free, with it after a moment
+//   void leave()
+//   int file()              what memory is taken from
+// A `ReadGuard` says that slots are looked at, before they are claimed (growing_looks.hpp).
+#pragma once
+
+#include "growing/memory.hpp"
+#include "growing/moments.hpp"
+
+namespace queueduct {
+
+// The rings that one thread has last put into and got from: looked up anew only when the stage has moved.
+struct LastRings {
+  GrowingRing put;
+  GrowingRing get;
+};
+
+template <class Keeper>
+class GrowingFlow {
+ public:
+  GrowingFlow(Keeper& keeper, const Levels& levels, Upkeep& upkeep) noexcept
+      : keeper_(keeper), levels_(levels), upkeep_(upkeep), moments_(levels) {}
+
+  // attempt(ring) puts as bounded_items.hpp does. `slots`: of its first item.
+  // full: no room and no way to make some now; busy: nobody knows, somebody else is at the memory; unbacked: the system has no memory, see error().
+  template <class ReadGuard, class Attempt>
+  [[nodiscard, gnu::always_inline]] inline Outcome put(LastRings& last, ReadGuard look, std::uint64_t slots,
+                                                       Attempt attempt) noexcept {
+    GrowingRing& ring = last.put;
+    const LevelRange now = look_at_stage(look, LevelRange{ring.stage_seen});
+    if (slots == 1 && is_of(ring, now)) [[likely]] {  // as nearly always
+      const Outcome outcome = attempt(ring);
+      look.over();
+      if (outcome == Outcome::done) [[likely]] {
+        after_put(ring, now);
+        return outcome;
+      }
+      ring.stage = nullptr;  // what has memory may have changed: look it up anew
+    }
+    return put_anew(last, look, slots, attempt);
+  }
+
+  // The item at the front, and the ring that it is in.
+  template <class ReadGuard, class Ledger>
+  [[nodiscard]] Outcome peek(LastRings& last, ReadGuard look, Ledger ledger, Peeked& peeked, GrowingRing& found) noexcept {
+    const Outcome outcome = peek(last, look, ledger, peeked);
+    found = last.get;  // a copy: before the claim, a finalizer may get from this queue in the same thread
+    return outcome;
+  }
+  template <class ReadGuard, class Ledger>
+  [[nodiscard, gnu::always_inline]] inline Outcome peek(LastRings& last, ReadGuard look, Ledger ledger,
+                                                        Peeked& peeked) noexcept {
+    const LevelRange now = look_at_stage(look, LevelRange{last.get.stage_seen});
+    std::uint64_t skipped = 0;
+    if (is_of(last.get, now)) [[likely]] {  // as nearly always
+      const Outcome outcome = queueduct::peek(last.get, ledger, peeked);
+      look.over();
+      if (outcome == Outcome::done) [[likely]] return outcome;
+      skipped = peeked.skipped;
+    }
+    return peek_anew(last, look, ledger, peeked, skipped);
+  }
+
+  // After peek(): look at what follows. False: the stage has moved, and nothing was looked at.
+  template <class ReadGuard, class Use>
+  [[nodiscard]] bool with_guard(ReadGuard look, const GrowingRing& ring, Use use) const noexcept {
+    look.announce(LevelRange{ring.stage_seen});
+    const bool is_current = ring.is_current();
+    if (is_current) use();
+    look.over();
+    return is_current;
+  }
+
+  void after_get(const GrowingRing& ring) noexcept {
+    const std::uint64_t position = LevelNumbering::position_of(ring.pop_position->load(std::memory_order_relaxed));
+    if (position >= next_get_look_.load(std::memory_order_relaxed)) [[unlikely]] {
+      next_get_look_.store(position + get_look_slots, std::memory_order_relaxed);
+      after_some_gets();
+    }
+    if (may_reclaim_.load(std::memory_order_relaxed)) [[unlikely]] (void)reclaim_some();
+  }
+
+  // What a lease has held: perhaps it was the last of a level that was left.
+  void after_release(const GrowingRing& ring) noexcept {
+    if (!ring.is_current()) may_reclaim_.store(true, std::memory_order_relaxed);
+    after_get(ring);
+  }
+
+  // Whether the queue has become calm, and whether memory can be given back that could not.
+  void after_some_gets() noexcept {
+    (void)shrink_if_idle();
+    if (is_held_.exchange(false, std::memory_order_relaxed)) may_reclaim_.store(true, std::memory_order_relaxed);
+  }
+
+  // For who finds nothing to get, which may be all that anybody does: go back to level 0 if it is empty and has been so
+  // for long, and give back what is drained, for a moment.
+  void rest() noexcept {
+    if (!moments_.is_rest_due()) return;
+    after_some_gets();
+    calm_if_idle();
+    const std::int64_t end = monotonic_ns() + GrowingMoments::rest_ns;
+    while (reclaim_some() && monotonic_ns() < end) {
+    }
+  }
+  void calm_if_idle() noexcept {
+    const LevelRange now = levels_.stage();
+    const std::uint32_t level = now.written_level();
+    if (level == 0 || now.read_level() != level) return;
+    const LevelControl& control = *levels_[level].control;
+    const std::uint64_t popped = LevelNumbering::position_of(control.pop_position.load(std::memory_order_acquire));
+    const std::uint64_t pushed = LevelNumbering::position_of(control.push_position.load(std::memory_order_acquire));
+    if (pushed == popped && moments_.is_idle(popped)) (void)shrink(now);
+  }
+
+  // After a put that may not wait and was told full, or busy: is it worth another try in a moment?
+  [[nodiscard]] bool is_worth_a_try(Outcome outcome) noexcept {
+    if (outcome == Outcome::busy) return moments_.is_worth_a_try(GrowingMoments::stopped_ns);
+    return outcome == Outcome::full && upkeep_.has_drained_levels() && moments_.is_worth_a_try(GrowingMoments::claimed_ns);
+  }
+
+  // Note how full the queue is; go back to level 0 if it is empty and was nearly so for long. True: it has.
+  [[nodiscard]] bool shrink_if_idle() noexcept {
+    const LevelRange now = levels_.stage();
+    const std::uint32_t level = now.written_level();
+    if (level == 0 || now.read_level() != level) return false;
+    const GrowingRing ring = levels_.ring(level, now);
+    const std::uint64_t popped = LevelNumbering::position_of(ring.pop_position->load(std::memory_order_acquire));
+    const std::uint64_t pushed = LevelNumbering::position_of(ring.push_position->load(std::memory_order_acquire));
+    if (!ring.is_current() || pushed < popped) return false;
+    const std::uint64_t high = levels_.control().last_high.load(std::memory_order_relaxed);
+    if (pushed - popped > ring.capacity / 8) {
+      if (popped - high > calm_slots / 4) levels_.control().last_high.store(popped, std::memory_order_relaxed);  // a hint
+      return false;
+    }
+    return pushed == popped && popped - high > calm_slots && shrink(now);
+  }
+
+  // A step of giving memory back. True: there may be more to do.
+  bool reclaim_some() noexcept {
+    if (!upkeep_.has_drained_levels()) {
+      may_reclaim_.store(false, std::memory_order_relaxed);
+      return false;
+    }
+    if (!keeper_.enter(false)) return false;
+    const Upkeep::Step step = upkeep_.reset_some(keeper_.file());
+    keeper_.leave();
+    if (step == Upkeep::Step::held || step == Upkeep::Step::looked_at) {  // not with every get: see after_some_gets()
+      is_held_.store(true, std::memory_order_relaxed);
+      may_reclaim_.store(false, std::memory_order_relaxed);
+    }
+    return step == Upkeep::Step::some;
+  }
+
+  // Why put said unbacked.
+  [[nodiscard]] int error() const noexcept { return error_.load(std::memory_order_relaxed); }
+
+  template <class ReadGuard>
+  [[nodiscard]] bool looks_gettable(ReadGuard look) const noexcept {
+    const LevelRange now = levels_.stage();
+    if (now.is_discarded()) return true;
+    const GrowingRing ring = levels_.ring(now.read_level(), now);
+    const std::uint64_t position = ring.pop_position->load(std::memory_order_relaxed);
+    const std::uint64_t word = ring.push_position->load(std::memory_order_relaxed);
+    if ((word & closed_bit) && LevelNumbering::position_of(word) == position) return true;  // ended, or to be left
+    if (LevelNumbering::position_of(word) == position) return now.is_shut();
+    bool is_poppable = true;
+    return !with_guard(look, ring, [&] { is_poppable = looks_poppable(ring); }) || is_poppable;
+  }
+
+  // `resets`: as it was when there was no room.
+  template <class ReadGuard>
+  [[nodiscard]] bool looks_puttable(ReadGuard look, std::uint64_t slots, std::uint64_t resets) const noexcept {
+    const LevelRange now = levels_.stage();
+    if (now.is_shut() || levels_.control().resets.load(std::memory_order_relaxed) != resets) return true;
+    const GrowingRing ring = levels_.ring(now.written_level(), now);
+    const std::uint64_t position = ring.push_position->load(std::memory_order_relaxed);
+    if (position & closed_bit || !ring.is_current()) return true;
+    if (slots > ring.claim_limit()) return false;
+    if (ring.backed(position, slots) < slots) return true;
+    bool is_pushable = true;
+    return !with_guard(look, ring, [&] { is_pushable = looks_pushable(ring, position, slots); }) || is_pushable;
+  }
+
+ private:
+  // A turn that leads nowhere saw somebody else's move, of which there are a few in thousands of items. Only words that
+  // contradict each other, and lead round and round, take more turns than this.
+  static constexpr int turns_limit = 100'000;
+  static constexpr std::uint64_t get_look_slots = 64;
+  static constexpr std::uint64_t calm_slots = 4096;
+
+  [[nodiscard]] static bool is_of(const GrowingRing& ring, LevelRange now) noexcept {
+    return ring.stage_seen == now.word && ring.stage != nullptr;
+  }
+
+  // The stage, whose rings are looked at from here on; it is probably the expected one. keeps V1
+  template <class ReadGuard>
+  [[nodiscard, gnu::always_inline]] inline LevelRange look_at_stage(ReadGuard look, LevelRange expected) const noexcept {
+    for (;;) {
+      look.announce(expected);
+      const LevelRange now = levels_.unchecked_stage();
+      if (now.moves() == expected.moves()) [[likely]] return now;
+      expected = now;
+    }
+  }
+
+  // Whatever is in the way of it.
+  template <class ReadGuard, class Attempt>
+  [[nodiscard, gnu::noinline]] Outcome put_anew(LastRings& last, ReadGuard look, std::uint64_t slots,
+                                                Attempt attempt) noexcept {
+    GrowingRing& ring = last.put;
+    bool may_start_over = true;
+    for (int turn = 0; turn < turns_limit; ++turn) {
+      const LevelRange now = look_at_stage(look, LevelRange{ring.stage_seen});
+      if (!is_of(ring, now)) [[unlikely]] {
+        if (!levels_.is_sound(now) || now.is_shut()) {
+          look.over();
+          return levels_.is_sound(now) ? Outcome::closed : Outcome::corrupt;
+        }
+        ring = levels_.ring(now.written_level(), now);
+      }
+      const Outcome outcome = slots == 1 || slots <= ring.claim_limit() ? attempt(ring) : Outcome::full;
+      look.over();
+      if (outcome == Outcome::done) [[likely]] {
+        after_put(ring, now);
+        return outcome;
+      }
+      ring.stage = nullptr;  // what has memory may have changed: look it up anew
+      const Outcome way = resolve_full(now, look, ring, outcome, slots, may_start_over);
+      if (way != Outcome::moved) return way;
+    }
+    return Outcome::corrupt;
+  }
+
+  template <class ReadGuard, class Ledger>
+  [[nodiscard, gnu::noinline]] Outcome peek_anew(LastRings& last, ReadGuard look, Ledger ledger, Peeked& peeked,
+                                                 std::uint64_t skipped) noexcept {
+    GrowingRing& ring = last.get;
+    for (int turn = 0; turn < turns_limit; ++turn) {
+      const LevelRange now = look_at_stage(look, LevelRange{ring.stage_seen});
+      if (!is_of(ring, now)) [[unlikely]] {
+        may_reclaim_.store(true, std::memory_order_relaxed);  // a level may have been left
+        if (!levels_.is_sound(now) || now.is_discarded()) {
+          look.over();
+          return levels_.is_sound(now) ? Outcome::closed : Outcome::corrupt;
+        }
+        ring = levels_.ring(now.read_level(), now);
+      }
+      const Outcome outcome = queueduct::peek(ring, ledger, peeked);
+      look.over();
+      peeked.skipped += skipped;
+      if (outcome == Outcome::done) [[likely]] return outcome;
+      skipped = peeked.skipped;
+      if (outcome == Outcome::busy) return outcome;
+      if (outcome == Outcome::empty) {
+        if (now.read_level() != now.written_level() && levels_.is_still(now)) return Outcome::corrupt;  // only that is open
+        if (!now.is_shut()) return outcome;
+        levels_.finish_shutting();  // whoever shut it down died meanwhile, or is about to
+      } else if (outcome == Outcome::closed) {
+        const Levels::Moved moved = levels_.read_on(now);
+        if (moved == Levels::Moved::corrupt) return Outcome::corrupt;
+        if (moved == Levels::Moved::no && levels_.is_still(now)) return outcome;
+      } else if (is_contradiction(outcome, now)) {
+        return Outcome::corrupt;
+      }
+    }
+    return Outcome::corrupt;
+  }
+
+  // A ring that is no longer the one may have said anything.
+  [[nodiscard]] bool is_contradiction(Outcome outcome, LevelRange now) const noexcept {
+    const LevelRange raw{levels_.control().stage.load(std::memory_order_acquire)};
+    return !levels_.is_sound(raw) || (outcome == Outcome::corrupt && raw.word == now.word);
+  }
+
+  template <class ReadGuard>
+  [[gnu::noinline]] Outcome resolve_full(LevelRange now, ReadGuard look, const GrowingRing& ring, Outcome outcome, std::uint64_t slots,
+                                     bool& may_start_over) noexcept {
+    switch (outcome) {
+      case Outcome::closed:
+        return levels_.follow_closing(now) == Levels::Moved::corrupt ? Outcome::corrupt : Outcome::moved;
+      case Outcome::full: {
+        const Outcome grown = grow(now, look, ring, slots);
+        if (grown != Outcome::full || slots <= ring.claim_limit()) return grown;
+        if (start_over(now, may_start_over)) return Outcome::moved;
+        // What the system does not take back keeps a ring of that size out of the budget: no get will change that.
+        const int refusal = upkeep_.refusal();
+        if (refusal != 0) error_.store(refusal, std::memory_order_relaxed);
+        return refusal != 0 ? Outcome::unbacked : grown;
+      }
+      case Outcome::unbacked: return back(now, slots);
+      default: return is_contradiction(outcome, now) ? Outcome::corrupt : Outcome::moved;
+    }
+  }
+
+  template <class ReadGuard>
+  [[nodiscard]] Outcome grow(LevelRange now, ReadGuard look, const GrowingRing& ring, std::uint64_t slots) noexcept {
+    const std::uint32_t next = now.written_level() + 1;
+    if (next == levels_.steps()) return Outcome::full;
+    if (levels_.is_ready(next)) {
+      look.announce(now);
+      levels_.close_full(now, slots);
+      look.over();
+      return levels_.follow_closing(now) == Levels::Moved::corrupt ? Outcome::corrupt : Outcome::moved;
+    }
+    return plan(now, next, least_for(ring, next, slots), true);
+  }
+
+  // For an item that is too long for its ring, where the budget or the table ends: in an empty queue the rings on the way
+  // are left, and then it begins anew with its first level and the whole budget. Once for a put: else it would go on so
+  // while somebody holds what is missing.
+  [[nodiscard]] bool start_over(LevelRange now, bool& may_start_over) noexcept {
+    if (now.read_level() != now.written_level()) return levels_.read_on(now) == Levels::Moved::yes;
+    if (!may_start_over) return false;
+    may_start_over = false;
+    return shrink(now);
+  }
+
+  // A level that is opened because of the budget with a smaller capacity must be worth it.
+  [[nodiscard]] std::uint64_t least_for(const GrowingRing& ring, std::uint32_t next, std::uint64_t slots) const noexcept {
+    const std::uint64_t least = slots > 2 * ring.capacity ? slots : 2 * ring.capacity;
+    return least < levels_[next].capacity ? least : levels_[next].capacity;
+  }
+
+  [[nodiscard]] Outcome plan(LevelRange now, std::uint32_t next, std::uint64_t least, bool must) noexcept {
+    if (!keeper_.enter(must)) return Outcome::busy;
+    int error = 0;
+    Upkeep::Given given = Upkeep::Given::not_clean;
+    if (levels_.is_still(now))
+      given = ask(must, [&] { return upkeep_.plan(keeper_.file(), next, least, error); });
+    keeper_.leave();
+    return after(given, error, now);
+  }
+
+  [[nodiscard]] Outcome back(LevelRange now, std::uint64_t slots) noexcept {
+    if (!keeper_.enter(true)) return Outcome::busy;
+    int error = 0;
+    Upkeep::Given given = Upkeep::Given::yes;
+    if (levels_.is_still(now))
+      given = ask(true, [&] { return upkeep_.prepare_open(keeper_.file(), now.written_level(), slots, error); });
+    keeper_.leave();
+    if (given == Upkeep::Given::refused && shrink(now)) return Outcome::moved;
+    return after(given, error, now);
+  }
+
+  // With `must` nobody hears no while something is drained and not given back: neither the budget's, nor the system's.
+  // looked_at: it cannot be given back just now.
+  template <class Ask>
+  [[nodiscard]] Upkeep::Given ask(bool must, Ask attempt) noexcept {
+    Upkeep::Given given = attempt();
+    Upkeep::Step step = Upkeep::Step::some;
+    while (must && given != Upkeep::Given::yes && step == Upkeep::Step::some) {
+      step = upkeep_.reset_some(keeper_.file());
+      if (step == Upkeep::Step::some) given = attempt();
+    }
+    const bool is_no = given == Upkeep::Given::over_budget || given == Upkeep::Given::not_clean;
+    return is_no && step == Upkeep::Step::looked_at ? Upkeep::Given::looked_at : given;
+  }
+
+  [[nodiscard]] Outcome after(Upkeep::Given given, int error, LevelRange now) noexcept {
+    if (given == Upkeep::Given::yes || !levels_.is_still(now)) return Outcome::moved;
+    if (given == Upkeep::Given::looked_at) return Outcome::busy;
+    if (given != Upkeep::Given::refused) return Outcome::full;
+    error_.store(error, std::memory_order_relaxed);
+    return Outcome::unbacked;
+  }
+
+  [[nodiscard]] bool shrink(LevelRange now) noexcept {
+    return levels_.close_empty(now) && levels_.follow_closing(now) == Levels::Moved::yes;
+  }
+
+  [[gnu::always_inline]] inline void after_put(GrowingRing& ring, LevelRange now) noexcept {
+    const std::uint64_t position = LevelNumbering::position_of(ring.push_position->load(std::memory_order_relaxed));
+    if (position >= next_put_look_.load(std::memory_order_relaxed) || is_near_limit(ring, position)) [[unlikely]]
+      prepare_next_level(ring, now, position);
+  }
+
+  // Half an extent before the end of what is prepared.
+  [[nodiscard]] static bool is_near_limit(const GrowingRing& ring, std::uint64_t position) noexcept {
+    return ring.limit != ~std::uint64_t{0} && (ring.limit - position) * ring.slot_bytes < Upkeep::extent_bytes / 2;
+  }
+
+  // Off the way of this put: it is in. The next extent, and at three quarters the next level.
+  [[gnu::noinline]] void prepare_next_level(GrowingRing& last, LevelRange now, std::uint64_t position) noexcept {
+    const GrowingRing ring = last;
+    if (is_near_limit(ring, position)) last.stage = nullptr;  // the limit moves: look it up anew
+    next_put_look_.store(position + ring.capacity / 8 + 1, std::memory_order_relaxed);
+    int error = 0;
+    if (is_near_limit(ring, position) && ring.is_current() && keeper_.enter(false)) {
+      if (levels_.is_still(now)) (void)upkeep_.prepare_open(keeper_.file(), now.written_level(), 1, error);
+      keeper_.leave();
+    }
+    const std::uint32_t next = now.written_level() + 1;
+    if (next == levels_.steps() || levels_.is_ready(next)) return;
+    const std::uint64_t popped = LevelNumbering::position_of(ring.pop_position->load(std::memory_order_relaxed));
+    if (position - popped >= ring.capacity / 4 * 3 && position - popped <= ring.capacity)
+      (void)plan(now, next, least_for(ring, next, 1), false);
+  }
+
+  Keeper& keeper_;
+  const Levels& levels_;
+  Upkeep& upkeep_;
+  GrowingMoments moments_;
+  // Hints, shared by a process's threads; any value is right.
+  std::atomic<std::uint64_t> next_put_look_{0};
+  std::atomic<std::uint64_t> next_get_look_{0};
+  std::atomic<bool> may_reclaim_{false};
+  std::atomic<bool> is_held_{false};
+  std::atomic<int> error_{0};
+};
+
+}  // namespace queueduct

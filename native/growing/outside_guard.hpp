@@ -1,0 +1,74 @@
+// ReadGuards at a growing queue by a thread that has no line in it, such as the one that waits for an event loop.
+//
+// It cannot announce a look (V1 in growing_looks.hpp), so it reads generations from the file: that gives memory to no
+// hole. What it sees is a hint, also because a word that is just being written may be half a word.
+#pragma once
+
+#include <unistd.h>
+
+#include "growing/memory.hpp"
+
+namespace queueduct {
+
+class OutsideLook {
+ public:
+  OutsideLook(const Levels& levels, int fd) noexcept : levels_(levels), fd_(fd) {}
+
+  // As GrowingFlow's of the same names.
+  [[nodiscard]] bool looks_gettable() const noexcept {
+    const LevelRange now = levels_.stage();
+    if (now.is_discarded()) return true;
+    const std::uint32_t level = now.read_level();
+    const GrowingRing ring = levels_.ring(level, now);
+    const std::uint64_t position = ring.pop_position->load(std::memory_order_relaxed);
+    const std::uint64_t word = ring.push_position->load(std::memory_order_relaxed);
+    if (LevelNumbering::position_of(word) == position) return (word & closed_bit) || now.is_shut();
+    if (position & closed_bit || !ring.is_current()) return true;
+    std::uint64_t seen = 0;
+    if (!read(level, ring.index(position), 1, &seen)) return false;
+    return seen == generation::published(position) || seen == generation::tombstone(position) || !ring.is_current();
+  }
+
+  [[nodiscard]] bool looks_puttable(std::uint64_t slots, std::uint64_t resets) const noexcept {
+    const LevelRange now = levels_.stage();
+    if (now.is_shut() || levels_.control().resets.load(std::memory_order_relaxed) != resets) return true;
+    const std::uint32_t level = now.written_level();
+    const GrowingRing ring = levels_.ring(level, now);
+    const std::uint64_t position = ring.push_position->load(std::memory_order_relaxed);
+    if (position & closed_bit || !ring.is_current()) return true;
+    if (slots > ring.claim_limit()) return false;
+    if (ring.backed(position, slots) < slots) return true;
+    return are_free(level, ring, position, slots) || !ring.is_current();
+  }
+
+ private:
+  static constexpr std::uint64_t piece_slots = 64;
+
+  // The last ones first: they are the last to be released.
+  [[nodiscard]] bool are_free(std::uint32_t level, const GrowingRing& ring, std::uint64_t position,
+                              std::uint64_t slots) const noexcept {
+    std::uint64_t seen[piece_slots];
+    while (slots > 0) {
+      const std::uint64_t behind = ring.index(position + slots - 1) + 1;  // slots up to there lie in a row
+      std::uint64_t count = slots < piece_slots ? slots : piece_slots;
+      if (count > behind) count = behind;
+      if (!read(level, behind - count, count, seen)) return false;
+      for (std::uint64_t i = 0; i < count; ++i)
+        if (seen[i] != ring.free(position + slots - count + i)) return false;
+      slots -= count;
+    }
+    return true;
+  }
+
+  // False: it cannot be told. Then it is slept on, and found out by who tries.
+  [[nodiscard]] bool read(std::uint32_t level, std::uint64_t index, std::uint64_t count, std::uint64_t* to) const noexcept {
+    const std::uint64_t bytes = count * sizeof(std::uint64_t);
+    const std::uint64_t at = levels_[level].at.generations + index * sizeof(std::uint64_t);
+    return pread(fd_, to, bytes, static_cast<off_t>(at)) == static_cast<ssize_t>(bytes);
+  }
+
+  const Levels& levels_;
+  int fd_;
+};
+
+}  // namespace queueduct

@@ -1,0 +1,233 @@
+// A lease on a queue of rings: items that are claimed and copied, and given back only when their holder says so.
+//
+// Shape      claim or redeliver ─► copy ─► … the holder works …─┬─► release all ─► clear the line, let it go
+//                                                           ├─► release some, let the line go as it is
+//                                                           └─► killed
+//            All that one lease holds is in one ring.
+//            A lease has a line of the participant table to itself, so its holder's threads may use the queue meanwhile.
+// Roles      one holder, one call at a time. The memory for the items is the caller's.
+// Invariants H1  the line names what is held from before its claim until its last slot is given back (I5, B5).
+//            H2  a line that is let go while it names something is a dead one's: what is not released is delivered to
+//                the next who looks for the dead, at the same position. To give back is to die of one's own will, and
+//                needs no other mechanism.
+//            H3  items are released in order, and a long one head first (I3): what was released never comes again, what
+//                was not always does.
+//            H4  after a fork a lease is the parent's: the child has none of its locks.
+//            H5  a get whose items are converted by somebody else's code is a lease for as long as that takes. It claims
+//                with its thread's line, which is then set apart: that code may use the queue, and has another line.
+// Progress   as a get. Who holds a lease delays whoever needs its slots next, and nobody else.
+// Source     ours; killed at every step in tests/native/crash_bounded.cpp and crash_growing.cpp.
+#pragma once
+
+#include "ring/items.hpp"
+#include "ring/recovery.hpp"
+#include "segment/idle.hpp"
+#include "segment/rest.hpp"
+
+namespace queueduct {
+
+// A lease to those who need not know on which queue.
+class RingLease {
+ public:
+  virtual ~RingLease() = default;
+
+  // Before anything else, and again after a fork.
+  [[nodiscard]] virtual ParticipantTable::Joined join() noexcept = 0;
+  // H4
+  [[nodiscard]] virtual bool is_ours() const noexcept = 0;
+
+  // For a get (H5): claim with the calling thread's line instead. Again after whatever may have forked.
+  virtual void borrow(Participant ledger) noexcept = 0;
+  // After such a claim: from here on it is a lease.
+  virtual void set_apart() noexcept = 0;
+  // Release all of it: the line is the thread's again.
+  virtual void finish(const Redelivered* items, std::uint64_t count) noexcept = 0;
+
+  // What is at the front, up to `limit` items. done with a count of 0: somebody else was faster, try again.
+  [[nodiscard]] virtual Outcome try_claim(Redelivered* items, std::uint64_t limit, std::uint64_t& count,
+                                          std::uint64_t& skipped) noexcept = 0;
+  struct Inherited {
+    bool changed = false;    // as of a Recovery::RecoveryScan
+    bool unclaimed = false;
+    std::uint64_t count = 0;  // items that are ours now
+  };
+  // What the dead had, up to `limit` items.
+  [[nodiscard]] virtual Inherited try_inherit(Redelivered* items, std::uint64_t limit) noexcept = 0;
+
+  virtual void copy_out(const Redelivered& item, void* to, std::uint64_t bytes) const noexcept = 0;
+
+  // The first `count` of what is held; the rest, if there is one, is given back by let_go(). keeps H3
+  virtual void release(const Redelivered* items, std::uint64_t count, bool is_all) noexcept = 0;
+  // keeps H1, H2: after this the line is anybody's, with what it names
+  virtual void let_go() noexcept = 0;
+
+  [[nodiscard]] bool is_redelivered() const noexcept { return is_redelivered_; }
+  [[nodiscard]] std::uint32_t line() const noexcept { return ledger_.number(); }
+
+ protected:
+  RingLease() = default;
+  RingLease(const RingLease&) = delete;
+  RingLease& operator=(const RingLease&) = delete;
+
+  Participant ledger_;
+  bool is_redelivered_ = false;
+};
+
+template <class Queue>
+class BasicLease final : public RingLease {
+ public:
+  using Ring = typename Queue::Ring;
+  using Recovery = typename Queue::Recovery;
+
+  explicit BasicLease(Queue& queue) noexcept : queue_(&queue) {}
+  ~BasicLease() override { end(); }
+
+  [[nodiscard]] ParticipantTable::Joined join() noexcept override {
+    generation_ = queue_->participant_table().generation();
+    const ParticipantTable::Joined joined = queue_->join_apart(ledger_);
+    is_joined_ = joined == ParticipantTable::Joined::yes;
+    return joined;
+  }
+  [[nodiscard]] bool is_ours() const noexcept override { return is_joined_ && generation_ == queue_->participant_table().generation(); }
+
+  void borrow(Participant ledger) noexcept override {
+    ledger_ = ledger;
+    is_joined_ = false;
+    generation_ = queue_->participant_table().generation();
+  }
+  void set_apart() noexcept override {
+    QUEUEDUCT_FAILPOINT("lease.before_set_apart");
+    std::uint32_t line = 0;
+    generation_ = queue_->participant_table().generation();
+    is_joined_ = queue_->participant_table().set_apart(line) && line == ledger_.number();
+    QUEUEDUCT_FAILPOINT("lease.set_apart");
+  }
+  void finish(const Redelivered* items, std::uint64_t count) noexcept override {
+    release_items(items, count);
+    ledger_.clear();
+    QUEUEDUCT_FAILPOINT("lease.before_take_back");
+    queue_->participant_table().take_back(ledger_.number());
+    is_joined_ = false;
+    queue_->after_release(ring_);
+    forget_holder();
+  }
+
+  [[nodiscard]] Outcome try_claim(Redelivered* items, std::uint64_t limit, std::uint64_t& count,
+                                  std::uint64_t& skipped) noexcept override {
+    count = 0;
+    Peeked peeked;
+    const Outcome outcome = queue_->peek(ledger_, peeked, ring_);
+    skipped = peeked.skipped;
+    if (outcome != Outcome::done) return outcome;
+    const std::uint64_t first = peeked.span.position;
+    items[0] = {peeked.span, peeked.bytes, 0};
+    std::uint64_t found = 1;
+    (void)queue_->with_guard(ledger_, ring_, [&] { found = list_front(items, limit, peeked); });
+    const Span last = items[found - 1].span;
+    if (!claim_pop(ring_, ledger_, {first, last.position + last.slots - first})) return Outcome::done;
+    is_redelivered_ = false;
+    count = found;
+    note_holder();
+    return outcome;
+  }
+
+  [[nodiscard]] Inherited try_inherit(Redelivered* items, std::uint64_t limit) noexcept override {
+    const typename Recovery::RecoveryScan found = queue_->recover();
+    return {found.changed, found.unclaimed, found.redeliverable ? try_redeliver(found, items, limit) : 0};
+  }
+
+  // What a recovery found of a dead consumer's, and what follows it.
+  [[nodiscard]] std::uint64_t try_redeliver(const typename Recovery::RecoveryScan& found, Redelivered* items,
+                                        std::uint64_t limit) noexcept {
+    is_redelivered_ = true;
+    ring_ = found.ring;
+    const std::uint64_t count = queue_->try_redeliver_many(ledger_, found, items, limit);
+    if (count != 0) note_holder();
+    return count;
+  }
+
+  void copy_out(const Redelivered& item, void* to, std::uint64_t bytes) const noexcept override {
+    queueduct::copy_out(ring_, item.span.position, to, bytes);
+  }
+
+  void release(const Redelivered* items, std::uint64_t count, bool is_all) noexcept override {
+    release_items(items, count);
+    if (is_all) ledger_.clear();
+    if (count != 0) queue_->after_release(ring_);
+  }
+
+  void let_go() noexcept override { end(); }
+
+ private:
+  void end() noexcept {
+    if (!is_ours()) return;
+    QUEUEDUCT_FAILPOINT("lease.before_let_go");
+    queue_->participant_table().let_go(ledger_.number());
+    QUEUEDUCT_FAILPOINT("lease.let_go");
+    is_joined_ = false;
+    forget_holder();
+  }
+
+  void note_holder() noexcept {
+    place_ = queue_->rest().note();
+    is_noted_ = true;
+  }
+  void forget_holder() noexcept {
+    if (!is_noted_) return;
+    is_noted_ = false;
+    queue_->rest().forget(place_);
+    queue_->wake_the_rest();
+  }
+
+  void release_items(const Redelivered* items, std::uint64_t count) noexcept {
+    QUEUEDUCT_FAILPOINT("lease.before_release");
+    if (is_redelivered_) {
+      queue_->with_full_guard(ledger_, [&] {
+        for (std::uint64_t i = 0; i < count; ++i) Recovery::release_one(ring_, items[i].span);
+      });
+    } else if (count != 0) {
+      const Span last = items[count - 1].span;
+      queueduct::release(ring_, {items[0].span.position, last.position + last.slots - items[0].span.position});
+    }
+    QUEUEDUCT_FAILPOINT("lease.released");
+  }
+
+  // After peek(): the whole items that are ready, as they will be ours if the claim succeeds.
+  [[nodiscard]] std::uint64_t list_front(Redelivered* items, std::uint64_t limit, Peeked peeked) const noexcept {
+    const std::uint64_t first = peeked.span.position;
+    if (ring_.lengths == nullptr) {
+      widen_records(ring_, limit, peeked);
+      for (std::uint64_t i = 0; i < peeked.span.slots; ++i) items[i] = {{first + i, 1}, ring_.slot_bytes, 0};
+      return peeked.span.slots;
+    }
+    items[0] = {peeked.span, peeked.bytes, 0};
+    std::uint64_t count = 1;
+    for (std::uint64_t p = first + peeked.span.slots; count < limit; p += peeked.span.slots) {
+      if (ring_.generation_of(p).load(std::memory_order_acquire) != generation::published(p)) break;  // P1
+      bool orphan = false;
+      if (!read_length(ring_, p, peeked, orphan) || orphan) break;
+      if (p + peeked.span.slots - first > ring_.claim_limit()) break;
+      items[count++] = {peeked.span, peeked.bytes, 0};
+    }
+    return count;
+  }
+
+  Queue* queue_;
+  Ring ring_;  // where it all is
+  std::uint32_t generation_ = 0;
+  std::uint32_t place_ = Rest::no_place;  // in the list of those who have leases
+  bool is_joined_ = false;
+  bool is_noted_ = false;
+};
+
+// Has somebody claimed this position to get it, and nobody given it back?
+template <class R>
+[[nodiscard]] bool is_unreleased(const R& ring, std::uint64_t position) noexcept {
+  // acquire P3: the position first, then the generation, as who recovers (B1)
+  const std::uint64_t popped = ring.position_of(ring.pop_position->load(std::memory_order_acquire));
+  // acquire P2: who sees it given back sees all that its holder did before
+  return position >= ring.first_position() && position < popped &&
+         Recovery::is_held(ring.generation_of(position).load(std::memory_order_acquire), position);
+}
+
+}  // namespace queueduct

@@ -1,0 +1,302 @@
+// Producers: what each named producer has put, so that a call that was cut short can be repeated.
+//
+// Shape      a head line, and a line a producer. All that changes in a call is in one word, progress:
+//              | used : 1 | phase : 2 | which : 1 | total : 30 | done : 30 |      0: a free line
+//                       begin              intend             confirm            complete(k)
+//              idle, done ────► idle, done 0 ────► intended, done ────► claimed, done ────► idle, done + k
+//            `which` names the valid one of the two sequence words.
+// Roles      one participant at a time owns a line and writes it, for the length of a call; anybody reads.
+// Invariants N1  a line is written only by its owner (owner.hpp), except for `kept`, which is the queue's.
+//            N2  each step is one store of progress, after all that it speaks of: a kill leaves the line before
+//                the step or after it.
+//            N3  a name is in the table once: names are made by the owner of the registrar word only. A line has
+//                a name as long as it is used.
+//            N4  done rises only by what is in the queue for certain, and nothing is put twice if a line that is
+//                found intended or claimed is settled before its next intend. What settles it is the queue's own
+//                rule: see bounded_producers.hpp.
+// Progress   finding and owning a line take no lock; making one waits for others who make one.
+// Source     the idempotent producer of Kafka; write-ahead intents of databases.
+//
+// Memory orders come in pairs:
+//   N2  release store of progress  with acquire in progress_of(): what the step speaks of
+//   O2  of the owner word          the line as its last owner left it
+#pragma once
+
+#include <time.h>
+
+#include <cstring>
+
+#include "segment/owner.hpp"
+
+namespace queueduct {
+
+enum class Phase : std::uint64_t {
+  idle = 0,
+  intended = 1,  // is about to claim position and extent, or has just done so
+  claimed = 2,   // has claimed them, and is publishing
+};
+
+struct Progress {
+  bool is_used = false;
+  Phase phase = Phase::idle;
+  std::uint32_t which = 0;
+  std::uint64_t total = 0;
+  std::uint64_t done = 0;
+
+  static constexpr int count_bits = 30;
+  static constexpr std::uint64_t count_limit = (std::uint64_t{1} << count_bits) - 1;
+
+  [[nodiscard]] constexpr std::uint64_t packed() const noexcept {
+    return std::uint64_t{is_used} << 63 | static_cast<std::uint64_t>(phase) << 61 | std::uint64_t{which} << 60 |
+           total << count_bits | done;
+  }
+  [[nodiscard]] static constexpr Progress unpack(std::uint64_t word) noexcept {
+    return {(word >> 63) != 0, static_cast<Phase>(word >> 61 & 3), static_cast<std::uint32_t>(word >> 60 & 1),
+            word >> count_bits & count_limit, word & count_limit};
+  }
+  [[nodiscard]] constexpr bool is_complete() const noexcept { return phase == Phase::idle && done >= total; }
+};
+static_assert(Progress::unpack(Progress{true, Phase::claimed, 1, 7, 5}.packed()).total == 7);
+static_assert(Progress::unpack(Progress{true, Phase::claimed, 1, 7, 5}.packed()).phase == Phase::claimed);
+
+// What a claim covers.
+struct Extent {
+  std::uint64_t slots = 0;
+  std::uint64_t items = 0;
+
+  [[nodiscard]] constexpr std::uint64_t packed() const noexcept { return slots << 32 | items; }
+  [[nodiscard]] static constexpr Extent unpack(std::uint64_t word) noexcept {
+    return {word >> 32, word & 0xffff'ffff};
+  }
+};
+
+class ProducerName {
+ public:
+  ProducerName() noexcept = default;
+
+  // False: a name has 1 to 64 bytes, and no zero among them.
+  [[nodiscard]] static bool of(const char* text, std::size_t bytes, ProducerName& name) noexcept {
+    if (bytes == 0 || bytes > producer_name_bytes || std::memchr(text, 0, bytes) != nullptr) return false;
+    name = {};
+    std::memcpy(name.words_, text, bytes);
+    return true;
+  }
+
+  // relaxed, both: a name is believed only by who owns the line (N1), or has read it twice
+  [[nodiscard]] bool is_of(const ProducerLine& line) const noexcept {
+    for (std::size_t i = 0; i < words; ++i)
+      if (line.name[i].load(std::memory_order_relaxed) != words_[i]) return false;
+    return true;
+  }
+  void write_to(ProducerLine& line) const noexcept {
+    for (std::size_t i = 0; i < words; ++i) line.name[i].store(words_[i], std::memory_order_relaxed);
+  }
+  void read_from(const ProducerLine& line) noexcept {
+    for (std::size_t i = 0; i < words; ++i) words_[i] = line.name[i].load(std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] const char* text() const noexcept { return reinterpret_cast<const char*>(words_); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return strnlen(text(), producer_name_bytes); }
+
+ private:
+  static constexpr std::size_t words = producer_name_bytes / 8;
+  std::uint64_t words_[words] = {};
+};
+
+[[nodiscard]] inline Progress progress_of(const ProducerLine& line) noexcept {
+  return Progress::unpack(line.progress.load(std::memory_order_acquire));  // acquire N2
+}
+
+[[nodiscard]] inline std::uint64_t sequence_of(const ProducerLine& line) noexcept {
+  return line.sequence[progress_of(line).which].load(std::memory_order_relaxed);  // carried to us by acquire N2
+}
+
+// The steps of a line's owner, in the order in which it takes them.
+
+inline void store_progress(ProducerLine& line, Progress next, [[maybe_unused]] const char* before,
+                           [[maybe_unused]] const char* after) noexcept {
+  QUEUEDUCT_FAILPOINT(before);
+  line.progress.store(next.packed(), std::memory_order_release);  // release N2
+  QUEUEDUCT_FAILPOINT(after);
+}
+
+enum class Begun : std::uint8_t {
+  yes,          // new, or to be gone on with: items from `done` on are missing
+  complete,     // this sequence or a later one is: nothing to do
+  other_total,  // it was begun with another number of items
+  unfinished,   // an earlier one is not complete
+};
+
+// Turn to a sequence of `total` items. The line is settled: its phase is idle.
+[[nodiscard]] inline Begun begin(ProducerLine& line, std::uint64_t sequence, std::uint64_t total) noexcept {
+  Progress now = progress_of(line);
+  const std::uint64_t current = sequence_of(line);
+  if (sequence < current) return Begun::complete;
+  if (sequence == current) {
+    if (now.total != total) return Begun::other_total;
+    return now.is_complete() ? Begun::complete : Begun::yes;
+  }
+  if (!now.is_complete()) return Begun::unfinished;
+  line.sequence[1 - now.which].store(sequence, std::memory_order_relaxed);  // nobody reads it before the next step
+  store_progress(line, {true, Phase::idle, 1 - now.which, total, 0}, "once.before_begin", "once.begun");
+  return total == 0 ? Begun::complete : Begun::yes;
+}
+
+// What is about to be claimed. Called again when the claim was lost: an intent that was not confirmed says nothing.
+inline void intend(ProducerLine& line, std::uint64_t position, Extent extent) noexcept {
+  Progress now = progress_of(line);
+  QUEUEDUCT_FAILPOINT("once.before_intent");
+  line.position.store(position, std::memory_order_relaxed);  // both are carried out by release N2
+  line.extent.store(extent.packed(), std::memory_order_relaxed);
+  now.phase = Phase::intended;
+  store_progress(line, now, "once.written", "once.intended");
+}
+
+// The claim is won, and nothing of it is published yet.
+inline void confirm(ProducerLine& line) noexcept {
+  Progress now = progress_of(line);
+  now.phase = Phase::claimed;
+  store_progress(line, now, "once.before_confirm", "once.confirmed");
+}
+
+// So many items of it are in, and that is all that will ever be.
+inline void complete(ProducerLine& line, std::uint64_t items) noexcept {
+  Progress now = progress_of(line);
+  now.phase = Phase::idle;
+  now.done += items;
+  store_progress(line, now, "once.before_complete", "once.completed");
+}
+
+// The table, as one process sees it.
+class Producers {
+ public:
+  // head == nullptr: there is no table.
+  Producers(ProducersHead* head, std::uint32_t count, ParticipantTable& participant_table) noexcept
+      : head_(head),
+        lines_(head == nullptr ? nullptr : reinterpret_cast<ProducerLine*>(head + 1)),
+        count_(head == nullptr ? 0 : count),
+        participant_table_(participant_table) {}
+
+  [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
+  [[nodiscard]] ProducerLine* lines() const noexcept { return lines_; }
+
+  enum class Taken : std::uint8_t {
+    yes,
+    in_use,      // by somebody alive
+    table_full,  // and the name is not in it
+    table_busy,  // somebody alive has been making a producer all the time
+    unknown,     // no such name: find() only
+  };
+
+  // Own the line of that name; `me` is an owner word of the participant table. A name that is new begins with this sequence.
+  // What is found intended or claimed must be settled next; then comes begin(), and leave() at the end.
+  [[nodiscard]] Taken take(const ProducerName& name, std::uint64_t me, std::uint64_t sequence, std::uint64_t total,
+                           ProducerLine*& line) noexcept {
+    for (int look = 0; look < looks; ++look) {
+      Taken taken = find(name, me, line);
+      if (taken != Taken::unknown) return taken;
+      taken = make(name, me, sequence, total, line);
+      if (taken != Taken::table_busy) return taken;
+      nap();
+    }
+    return Taken::table_busy;
+  }
+
+  // The same for a name that is in the table.
+  [[nodiscard]] Taken find(const ProducerName& name, std::uint64_t me, ProducerLine*& line) noexcept {
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      line = lines_ + i;
+      if (!is_named(*line, name)) continue;
+      if (!owner::try_own(line->owner, me, participant_table_)) return Taken::in_use;
+      if (is_named(*line, name)) return Taken::yes;
+      leave(*line);  // forgotten just now, and perhaps somebody else's: it may be in a line further on
+    }
+    return Taken::unknown;
+  }
+
+  static void leave(ProducerLine& line) noexcept { owner::disown(line.owner); }
+
+  // By who knows that nobody else lives: else a word of the machine's last boot might name somebody of this one.
+  void disown_all() const noexcept {
+    if (count_ != 0) owner::disown(head_->registrar);
+    for (std::uint32_t i = 0; i < count_; ++i) owner::disown(lines_[i].owner);
+  }
+
+  // Free the line of that name. What it has put stays; what it is asked to repeat will be put again.
+  [[nodiscard]] Taken forget(const ProducerName& name, std::uint64_t me) noexcept {
+    ProducerLine* line = nullptr;
+    const Taken taken = find(name, me, line);
+    if (taken != Taken::yes) return taken;
+    store_progress(*line, {}, "once.before_forget", "once.forgotten");
+    leave(*line);
+    return taken;
+  }
+
+  struct Listed {
+    ProducerName name;
+    std::uint64_t sequence = 0;
+    std::uint64_t total = 0;
+    std::uint64_t done = 0;
+  };
+
+  // A look at line i, true of one moment. False: it is free, or changes faster than we can look.
+  [[nodiscard]] bool look(std::uint32_t i, Listed& listed) const noexcept {
+    for (int tries = 0; tries < looks; ++tries) {
+      const Progress now = progress_of(lines_[i]);
+      if (!now.is_used) return false;
+      listed.name.read_from(lines_[i]);
+      listed = {listed.name, lines_[i].sequence[now.which].load(std::memory_order_acquire), now.total, now.done};
+      if (lines_[i].progress.load(std::memory_order_acquire) == now.packed() && listed.name.is_of(lines_[i])) return true;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr int looks = 500;
+
+  static void nap() noexcept {
+    const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
+    nanosleep(&moment, nullptr);
+  }
+
+  [[nodiscard]] static bool is_named(const ProducerLine& line, const ProducerName& name) noexcept {
+    return progress_of(line).is_used && name.is_of(line);
+  }
+
+  // A line for a new name. table_busy also if the name was made meanwhile: look again.
+  [[nodiscard]] Taken make(const ProducerName& name, std::uint64_t me, std::uint64_t sequence, std::uint64_t total,
+                           ProducerLine*& line) noexcept {
+    if (count_ == 0) return Taken::table_full;
+    if (!owner::try_own(head_->registrar, me, participant_table_)) return Taken::table_busy;
+    const Taken taken = make_registered(name, me, sequence, total, line);
+    owner::disown(head_->registrar);
+    return taken;
+  }
+
+  [[nodiscard]] Taken make_registered(const ProducerName& name, std::uint64_t me, std::uint64_t sequence,
+                                      std::uint64_t total, ProducerLine*& line) noexcept {
+    for (std::uint32_t i = 0; i < count_; ++i)
+      if (is_named(lines_[i], name)) return Taken::table_busy;
+    Taken otherwise = Taken::table_full;
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      if (progress_of(lines_[i]).is_used) continue;
+      if (!owner::try_own(lines_[i].owner, me, participant_table_)) {
+        otherwise = Taken::table_busy;  // it is just being forgotten
+        continue;
+      }
+      line = lines_ + i;
+      name.write_to(*line);
+      line->sequence[0].store(sequence, std::memory_order_relaxed);  // as the name: carried out by release N2
+      store_progress(*line, {true, Phase::idle, 0, total, 0}, "once.before_register", "once.registered");
+      return Taken::yes;
+    }
+    return otherwise;
+  }
+
+  ProducersHead* head_;
+  ProducerLine* lines_;
+  std::uint32_t count_;
+  ParticipantTable& participant_table_;
+};
+
+}  // namespace queueduct

@@ -1,5 +1,0 @@
-from queueduct._events_body cimport EventsBody
-
-cdef list list_readers(EventsBody body)
-cdef str held_back(EventsBody body, bint dropped_too)
-cdef int raise_full(EventsBody body) except -1

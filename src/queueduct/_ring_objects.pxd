@@ -1,7 +1,0 @@
-from libc.stdint cimport int64_t, uint64_t
-
-from queueduct._claiming cimport ClaimingBody
-
-
-cdef object get_object(ClaimingBody body, int64_t deadline)
-cdef object get_objects(ClaimingBody body, uint64_t limit, int64_t deadline)

@@ -1,0 +1,223 @@
+"""The subcommands of ``queueduct`` that need Spark. Spark itself is imported when one of them runs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from queueduct.spark.ending import interruptible
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["COMMANDS"]
+
+Command = Callable[..., Any]
+
+
+def shared_options(command: Command) -> Command:
+    """What every pipeline takes."""
+    for option in (
+        click.option("--master", default="local[*]", show_default=True, help="Where Spark runs."),
+        click.option(
+            "--checkpoint", type=click.Path(path_type=Path), help="What a restart goes on from; one for each query."
+        ),
+        click.option("--available-now", is_flag=True, help="Do what is there, and end; an error if some is left."),
+        click.option("--every", help="Time between batches, as in '10 seconds'; by default there is none."),
+        click.option("--max-rows", type=click.IntRange(min=1), help="Rows a batch, at most."),
+        click.option("--start", help="Where a new query starts: earliest (default), latest or a position."),
+        click.option("--reader", help="The durable reader's name; by default the checkpoint keeps one."),
+        click.option("--json", "as_json", is_flag=True, help="No live display; print the summary as JSON."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  queueduct archive ticks --to lake/ticks\n"
+    "  queueduct archive ticks --to lake/ticks --available-now --json\n"
+    "  queueduct archive ticks --to lake/ticks --partition-by sym --every '1 minute'\n"
+)
+@click.argument("queue")
+@click.option("--to", required=True, type=click.Path(path_type=Path), help="The directory of Parquet files.")
+@click.option("--partition-by", multiple=True, metavar="FIELD", help="A directory for each value; may be repeated.")
+@shared_options
+def archive(queue: str, to: Path, partition_by: tuple[str, ...], **shared: Any) -> None:
+    """Write every item of QUEUE to Parquet files, exactly once.
+
+    Goes on until the queue is shut down or Ctrl-C; started again, it goes on where it stopped.
+    The checkpoint is by default the directory _checkpoint in the archive, and an archive needs the one that it was
+    begun with: for a queue that was created anew, or a checkpoint that is lost, archive into a new directory.
+    """
+
+    def start(spark: SparkSession) -> StreamingQuery:
+        from queueduct.spark import pipelines
+
+        return pipelines.archive(
+            spark,
+            queue,
+            to,
+            checkpoint=shared["checkpoint"],
+            available_now=shared["available_now"],
+            interval=shared["every"],
+            partition_by=partition_by,
+            options=source_options(shared),
+        )
+
+    run(queue, f"archive {queue} to {to}", start, shared, shared["checkpoint"] or to / "_checkpoint")
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  queueduct aggregate ticks --to candles --window 1s --by sym \\\n"
+    "      --agg 'max(px) as high' --agg 'min(px) as low' --agg 'count(*) as trades' --checkpoint state/candles\n"
+)
+@click.argument("queue")
+@click.option("--to", required=True, metavar="QUEUE2", help="The queue of results; created if it is not there.")
+@click.option("--window", required=True, help="How long a window is, as in 1s or 500ms.")
+@click.option("--by", multiple=True, metavar="FIELD", help="A group for each value; may be repeated.")
+@click.option(
+    "--agg", "aggregates", multiple=True, required=True, help="SQL, as in 'max(px) as high'; may be repeated."
+)
+@click.option("--time", help="The field of event time; by default the only one of type M8.")
+@click.option("--watermark", default="1s", show_default=True, help="How late an item may come.")
+@click.option("--timeout", type=float, help="Give up when nobody has taken a result for so many seconds.")
+@shared_options
+def aggregate(queue: str, to: str, **given: Any) -> None:
+    """Aggregate QUEUE over windows of time into another queue, exactly once.
+
+    A window's record is put when an item comes that is later than the window's end by the watermark.
+    """
+    if given["checkpoint"] is None:
+        raise click.UsageError("an aggregate keeps its state in its checkpoint: give --checkpoint a directory")
+
+    def start(spark: SparkSession) -> StreamingQuery:
+        from queueduct.spark import pipelines
+
+        return pipelines.aggregate(
+            spark,
+            queue,
+            to,
+            window=given["window"],
+            aggregates=given["aggregates"],
+            by=given["by"],
+            time=given["time"],
+            watermark=given["watermark"],
+            checkpoint=given["checkpoint"],
+            available_now=given["available_now"],
+            interval=given["every"],
+            timeout=given["timeout"],
+            options=source_options(given),
+        )
+
+    run(queue, f"aggregate {queue} to {to}", start, given, given["checkpoint"])
+
+
+def source_options(shared: dict[str, Any]) -> dict[str, str | int]:
+    names = {"max_rows": "maxRowsPerTrigger", "start": "startingOffsets", "reader": "reader"}
+    return {option: shared[name] for name, option in names.items() if shared[name] is not None}
+
+
+def run(
+    queue: str,
+    title: str,
+    start: Callable[[SparkSession], StreamingQuery],
+    shared: dict[str, Any],
+    checkpoint: Path,
+) -> None:
+    """Look at the queue before Spark is started for it; then see the query through."""
+    import queueduct
+
+    console = Console(stderr=True, quiet=shared["as_json"])
+    with interruptible(), clear_errors():
+        queueduct.open(queue).close()
+        from queueduct.spark.address import Address
+        from queueduct.spark.pipelines import runner
+        from queueduct.spark.read.spool import beside
+
+        spool_dir = beside(checkpoint).get("spoolDir")
+        with runner.started_spark(shared["master"], console) as spark:
+            summary = runner.run(
+                spark,
+                lambda: start(spark),
+                Address(queue),
+                title,
+                console,
+                spool_dir,
+                checkpoint=checkpoint,
+                available_now=shared["available_now"],
+            )
+    if shared["as_json"]:
+        click.echo(json.dumps(summary.as_dict(), indent=2))
+    else:
+        click.echo(
+            f"{summary.rows:,} rows in {summary.batches} batches, {summary.seconds:.1f} s: "
+            f"{summary.rows_per_second:,.0f} a second; {summary.ended}"
+        )
+        if summary.lag:
+            click.echo(f"{summary.lag:,} items wait for the next run")
+    if summary.passed_over:
+        raise click.ClickException(
+            f"every item must come to its target, and {summary.passed_over:,} of {queue!r} were left out: it has other "
+            f"batches of the same numbers; start again with a new checkpoint and a new target, and --start "
+            f"{summary.position - summary.passed_over - summary.rows}"
+        )
+    if summary.left:
+        raise click.ClickException(
+            f"--available-now must do everything that is there, and has left {summary.left:,} items of {queue!r}; "
+            "start it again: it goes on where it stopped"
+        )
+
+
+@click.command(
+    epilog="\b\nExamples:\n  queueduct demo\n  queueduct demo --seconds 10 --rate 5000 --out /tmp/demo --json\n"
+)
+@click.option(
+    "--seconds", default=30.0, show_default=True, type=click.FloatRange(1, 3600), help="How long to put ticks."
+)
+@click.option("--rate", default=40_000.0, show_default=True, type=click.FloatRange(100, 1e7), help="Ticks a second.")
+@click.option(
+    "--out",
+    default=Path("queueduct-demo"),
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the archive, the summary and the plot go.",
+)
+@click.option("--json", "as_json", is_flag=True, help="No live display; print the summary as JSON.")
+def demo(seconds: float, rate: float, out: Path, as_json: bool) -> None:
+    """The main job, live: producers, a queue, Spark, a Parquet archive, and candles in a second queue.
+
+    Takes about a minute. The exit code is 1 if a tick is missing or doubled, or a candle is wrong.
+    """
+    with interruptible(), clear_errors():
+        from queueduct.demo import flow as demonstration
+
+        account = demonstration.run(seconds, rate, out, Console(quiet=as_json))
+    if as_json:
+        click.echo(json.dumps(account.as_dict(), indent=2))
+    sys.exit(0 if account.ok else 1)
+
+
+@contextlib.contextmanager
+def clear_errors() -> Iterator[None]:
+    """What goes wrong as one line on stderr, not as a traceback."""
+    import queueduct
+
+    try:
+        yield
+    except ImportError as error:
+        raise click.ClickException(f"{error}; Spark is an extra: pip install 'queueduct[spark]'") from error
+    except (queueduct.QueueductError, OSError, ValueError, TypeError, RuntimeError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+COMMANDS = (aggregate, archive, demo)

@@ -1,0 +1,1 @@
+"""What every queue has: the public surface, the backend below it, and asyncio."""

@@ -1,0 +1,64 @@
+from libc.stdint cimport int64_t, uint64_t
+
+from queueduct.native._native cimport Flag
+
+cdef uint64_t forks               # how many there were between the first process and this one
+cdef int refuse_in_child(object kind, uint64_t born) except -1
+
+cdef extern from "native/_handover.hpp" namespace "queueduct":
+    cdef cppclass BodyHandover:
+        pass
+
+cdef object TIMED_OUT               # what get and get_many of a backend give when the time is up
+cdef int64_t FOREVER, AT_ONCE     # deadlines
+
+cdef int64_t deadline_of(object block, object timeout) except -1
+cdef int64_t computed_deadline(bint block, object timeout) except -1
+cdef int64_t remaining_ns(int64_t deadline)
+cdef object checked_int(str label, object value)
+cdef list checked_positions(object positions)
+
+
+cdef class Backend:
+    """The working part of a handle. Who is in a call holds a reference, so its memory outlives a close()."""
+    cdef object label             # for messages: the queue's name, quoted (an object: the collector must see us)
+    cdef Flag is_closing          # the handle was closed: who waits in here must leave
+    cdef object refusal           # the reason, if this is a forked child's copy of a queue without a name; else None
+
+    cdef int put(self, object item, int64_t deadline) except -1
+    cdef object get(self, int64_t deadline)
+    cdef object put_many(self, object items, int64_t deadline)
+    cdef object get_many(self, uint64_t limit, int64_t deadline)
+    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1
+    cdef uint64_t slots_for(self, object item) except 0
+    cdef object size(self)
+    cdef int shut_down(self, bint immediate) except -1
+    cdef void wake_everybody(self) noexcept
+    cdef int check_open(self) except -1
+    cdef int check_sound(self) except -1
+
+
+cdef inline object sound(Backend backend, object value):
+    """What was seen in memory that somebody may truncate, once it is known that nobody has."""
+    backend.check_sound()
+    return value
+
+
+cdef class Queue:
+    cdef Backend backend                # had by held(): another thread may close the handle
+    cdef BodyHandover handover
+    cdef Backend retired             # in a forked child: the parent's
+    cdef object segment           # None: lives in this process
+    cdef object waiters           # asyncio's, made at its first use
+    cdef object __weakref__
+
+    cdef int stay_in_process(self) except -1
+    cdef int refuse(self) except -1
+
+cdef extern from "native/_handover.hpp" namespace "queueduct":
+    Backend held(Queue)
+    bint replace_backend(Queue, Backend before, Backend after)
+    bint install_backend(Queue, Backend unmade, Backend backend)
+
+cdef bint is_made(Queue queue) except -1
+cdef int install(Queue queue, Backend backend) except -1

@@ -1,0 +1,385 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""The surface that every queue has: who calls what, how long they wait, and how it ends.
+
+A queue is a surface and a backend. Each kind brings its backends, which never see a timeout, only a deadline.
+A closed handle has a backend that refuses everything.
+"""
+
+from cpython.number cimport PyNumber_Index
+from libc.stdint cimport int64_t, uint64_t
+
+import os
+import weakref
+
+cimport cython
+
+from queueduct.native._native cimport monotonic_ns, park_limit_ns
+
+from queueduct.core import aio as _aio
+from queueduct.segments import segment
+from queueduct.errors import CorruptSegment, Empty, Full, QueueClosed, QueueNotShared, ShutDown
+
+TIMED_OUT = object()
+FOREVER = 0x7FFFFFFFFFFFFFFF
+AT_ONCE = 1
+
+
+cdef int64_t deadline_of(object block, object timeout) except -1:
+    """When to give up, on the monotonic clock."""
+    return FOREVER if block is True and timeout is None else computed_deadline(block, timeout)
+
+
+cdef int64_t computed_deadline(bint block, object timeout) except -1:
+    cdef double seconds
+    if not block:
+        return AT_ONCE
+    if timeout is None:
+        return FOREVER
+    seconds = timeout
+    if not seconds >= 0:
+        raise ValueError(f"timeout must be a non-negative number or None: timeout={timeout!r}")
+    if seconds == 0:
+        return AT_ONCE
+    return FOREVER if seconds > 1e9 else monotonic_ns() + <int64_t>(seconds * 1e9)
+
+
+cdef int64_t remaining_ns(int64_t deadline):
+    """What is left; for FOREVER as long as anybody sleeps at a time."""
+    return park_limit_ns if deadline == FOREVER else deadline - monotonic_ns()
+
+
+cdef object checked_int(str label, object value):
+    """An int of Python's own: what may be compared by its own code would pass every check."""
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"{label} must be an int: {label}={value!r}")
+    return int.__index__(PyNumber_Index(value))
+
+
+cdef list checked_positions(object positions):
+    """As ints, without those that no item can have."""
+    cdef list checked = [checked_int("position", position) for position in positions]
+    return [position for position in checked if 0 <= position < 1 << 63]
+
+
+cdef class Backend:
+    """What a kind of queue has to bring. This one refuses everything: the backend of a closed handle."""
+
+    def __cinit__(self, *args, **kwargs):
+        self.label = "without a name"
+
+    cdef int check_open(self) except -1:
+        if self.is_closing:
+            if self.refusal is not None:
+                raise QueueNotShared(self.refusal)
+            raise QueueClosed(f"this handle of the queue {self.label} is closed; open it again")
+        return 0
+
+    cdef int check_sound(self) except -1:
+        """After an access to memory that somebody may truncate: raises CorruptSegment if that has happened."""
+        return 0
+
+    cdef int put(self, object item, int64_t deadline) except -1:
+        """1: it is in. 0: the time is up."""
+        return self.check_open()
+
+    cdef object get(self, int64_t deadline):
+        """An item, or TIMED_OUT when the time is up."""
+        self.check_open()
+
+    cdef object put_many(self, object items, int64_t deadline):
+        """How many are in."""
+        self.check_open()
+
+    cdef object get_many(self, uint64_t limit, int64_t deadline):
+        """Items, or TIMED_OUT when the time is up."""
+        self.check_open()
+
+    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
+        """Until there may be an item, or so many free slots; takes nothing, and needs no line."""
+        return self.check_open()
+
+    cdef uint64_t slots_for(self, object item) except 0:
+        """How many slots an item takes."""
+        self.check_open()
+        return 1
+
+    cdef object size(self):
+        """How many items there are."""
+        self.check_open()
+
+    cdef int shut_down(self, bint immediate) except -1:
+        """Shut down."""
+        return self.check_open()
+
+    cdef void wake_everybody(self) noexcept:
+        """So that those who wait see that the handle is closed."""
+
+
+cdef Backend closed_body(object label):
+    cdef Backend backend = Backend()
+    backend.label = label
+    backend.is_closing = True
+    return backend
+
+
+# Queues without a name, by id: a forked child has only copies of them, which nobody else would ever see.
+cdef object unnamed = weakref.WeakValueDictionary()
+
+
+cdef object refusal_of(object kind):
+    return (
+        f"a {kind.__name__} without a name lives in the process that made it, and this is a forked child of that: "
+        f"use {kind.__name__}.create(name, ...), which parent and child share"
+    )
+
+
+cdef int refuse_in_child(object kind, uint64_t born) except -1:
+    """For what has no backend: ``born`` is how many forks there were before it was made."""
+    if born != forks:
+        raise QueueNotShared(
+            f"an {kind.__name__} lives in the process that made it, and this is a forked child of that: "
+            "let one process hand out the indices, through a named queue"
+        )
+    return 0
+
+
+def leave_to_parent():
+    """In a forked child, which has one thread as yet."""
+    global forks
+    forks += 1
+    for queue in list(unnamed.values()):
+        (<Queue>queue).refuse()
+    unnamed.clear()
+
+
+os.register_at_fork(after_in_child=leave_to_parent)
+
+
+cdef Backend UNMADE = closed_body("that was never made")  # of a handle that no kind has made a queue
+
+
+cdef bint is_made(Queue queue) except -1:
+    return held(queue) is not UNMADE
+
+
+cdef int install(Queue queue, Backend backend) except -1:
+    """Make the handle a queue, once. The backend is new: nobody else knows it."""
+    if not install_backend(queue, UNMADE, backend):
+        raise TypeError("a queue is initialised once")
+    return 0
+
+
+cdef class Queue:
+    """What all queues have in common."""
+
+    def __cinit__(self, *args, **kwargs):
+        self.backend = UNMADE
+
+    cdef int stay_in_process(self) except -1:
+        """Of a queue without a name, as soon as it has a backend."""
+        unnamed[id(self)] = self
+        return 0
+
+    cdef int refuse(self) except -1:
+        """In a forked child: everything raises from now on, also for who is in a call, or reads."""
+        cdef Backend backend = held(self)
+        cdef Backend refusing
+        if backend.is_closing:
+            return 0
+        backend.refusal = refusal_of(type(self))
+        backend.is_closing = True
+        refusing = closed_body(backend.label)
+        refusing.refusal = backend.refusal
+        self.retired = backend  # what is in it ends with the child, and not at the fork
+        replace_backend(self, backend, refusing)
+        return 0
+
+    # -- put and get ------------------------------------------------------------------------------------
+
+    def put(self, item, block=True, timeout=None):
+        """Put an item; wait for room if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown."""
+        cdef Backend backend = held(self)
+        if not backend.put(item, deadline_of(block, timeout)):
+            raise Full
+
+    def put_nowait(self, item):
+        """``put(item, block=False)``."""
+        cdef Backend backend = held(self)
+        if not backend.put(item, AT_ONCE):
+            raise Full
+
+    def try_put(self, item):
+        """Put an item if there is room now. True if it is in; never waits."""
+        cdef Backend backend = held(self)
+        return backend.put(item, AT_ONCE) == 1
+
+    def get(self, block=True, timeout=None):
+        """Get an item; wait for one if ``block``, at most ``timeout`` seconds. Raises Empty or ShutDown."""
+        cdef Backend backend = held(self)
+        cdef object item = backend.get(deadline_of(block, timeout))
+        if item is TIMED_OUT:
+            raise Empty
+        return item
+
+    def get_nowait(self):
+        """``get(block=False)``."""
+        cdef Backend backend = held(self)
+        cdef object item = backend.get(AT_ONCE)
+        if item is TIMED_OUT:
+            raise Empty
+        return item
+
+    def try_get(self, default=None):
+        """Get an item if there is one now, else ``default``; never waits."""
+        cdef Backend backend = held(self)
+        cdef object item = backend.get(AT_ONCE)
+        return default if item is TIMED_OUT else item
+
+    def put_many(self, items, block=True, timeout=None):
+        """Put items in order; returns how many are in.
+
+        Waits until all are in, at most ``timeout`` seconds. Raises Full, or ShutDown, only if none is in.
+        """
+        cdef Backend backend = held(self)
+        return backend.put_many(items, deadline_of(block, timeout))
+
+    def get_many(self, max_items, block=True, timeout=None):
+        """Get at least one item and at most ``max_items``, without waiting for more than the first.
+
+        A list, or for records one array. Raises Empty or ShutDown.
+        """
+        cdef Backend backend = held(self)
+        cdef object found
+        limit = checked_int("max_items", max_items)
+        if limit < 1:
+            raise ValueError(f"max_items must be at least 1: max_items={max_items}")
+        found = backend.get_many(min(limit, 1 << 62), deadline_of(block, timeout))
+        if found is TIMED_OUT:
+            raise Empty
+        return found
+
+    def __iter__(self):
+        """Items until the queue is shut down and empty."""
+        return self
+
+    def __next__(self):
+        try:
+            return self.get()
+        except ShutDown:
+            raise StopIteration from None
+
+    # -- asyncio ----------------------------------------------------------------------------------------
+
+    def aput(self, item, timeout=None):
+        """``await q.aput(item)``: put without blocking the event loop."""
+        return self._bridge().put(item, timeout)
+
+    def aget(self, timeout=None):
+        """``await q.aget()``: get without blocking the event loop. A cancelled aget takes no item."""
+        return self._bridge().get(timeout)
+
+    @cython.critical_section
+    def _bridge(self):
+        if self.waiters is None:
+            self.waiters = _aio.Bridge(self)
+        return self.waiters
+
+    def _slots_for(self, item):
+        cdef Backend backend = held(self)
+        return backend.slots_for(item)
+
+    def _wait_ready(self, for_items, slots, seconds):
+        """Until there may be an item, or so many free slots, or the time is up. Takes nothing."""
+        cdef Backend backend = held(self)
+        backend.wait(for_items, slots, computed_deadline(True, seconds))
+        backend.check_sound()
+
+    # -- looks ------------------------------------------------------------------------------------------
+
+    @property
+    def name(self):
+        """The queue's name; None within a process."""
+        return None if self.segment is None else self.segment.name
+
+    @property
+    def kind(self):
+        """The kind, as queueduct.queues() names it; None within a process."""
+        return None if self.segment is None else self.segment.geometry.kind
+
+    @property
+    def item(self):
+        """What it carries: bytes, object or a dtype."""
+        return object if self.segment is None else self.segment.item.spec
+
+    @property
+    def closed(self):
+        """Was this handle closed?"""
+        return True if held(self).is_closing else False
+
+    def qsize(self):
+        """How many items there are: exact when nobody is at work on it."""
+        cdef Backend backend = held(self)
+        return sound(backend, backend.size())
+
+    def empty(self):
+        """Is there nothing to get? A hint, as with every queue that others use."""
+        return self.qsize() == 0
+
+    def __len__(self):
+        return self.qsize()
+
+    def __bool__(self):
+        return True
+
+    def __repr__(self):
+        cdef Backend backend = held(self)
+        cdef str state
+        try:
+            state = "closed" if backend.is_closing else f"capacity={self.capacity}, size={self.qsize()}"
+        except CorruptSegment:
+            state = "corrupt"
+        return f"<queueduct.{type(self).__name__} {backend.label} {state}>"
+
+    # -- the end ----------------------------------------------------------------------------------------
+
+    def shutdown(self, immediate=False):
+        """No more puts; gets go on until the queue is empty, or with ``immediate`` end at once.
+
+        As queue.Queue.shutdown of Python 3.13. Everybody who waits is woken.
+        """
+        cdef Backend backend = held(self)
+        backend.shut_down(immediate)
+        backend.check_sound()
+
+    def close(self):
+        """Give up this handle. The queue stays, for others and by its name; waiting threads get QueueClosed.
+
+        Its memory and its descriptor go with the last call that is still in progress.
+        """
+        cdef Backend backend = held(self)
+        if type(backend) is Backend:  # it refuses everything already
+            return
+        backend.is_closing = True
+        if replace_backend(self, backend, closed_body(backend.label)):
+            backend.wake_everybody()
+
+    def unlink(self):
+        """Remove the queue's name; see queueduct.unlink."""
+        if self.segment is None:
+            raise ValueError("a queue without a name has nothing to unlink")
+        segment.unlink(self.segment.name, folder=self.segment.path.parent)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self.close()
+
+    def __reduce__(self):
+        if self.segment is None:
+            raise TypeError(
+                "a queue without a name lives in one process and cannot be pickled; "
+                f"use {type(self).__name__}.create(name, ...) to share one between processes"
+            )
+        from queueduct.kinds import reopen
+        return reopen, (self.segment.name, str(self.segment.path.parent), self.segment.segment_id, type(self))

@@ -1,0 +1,174 @@
+"""The demonstration from start to end: queues, Spark, queries, producers, and the account of it all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from rich.console import Console
+from rich.live import Live
+
+from queueduct import EventQueue
+from queueduct.demo.check import Account, settle
+from queueduct.demo.picture import Picture, report
+from queueduct.demo.plot import draw
+from queueduct.demo.ticks import TICK, Producers
+from queueduct.spark.ending import at_the_end
+from queueduct.spark.pipelines import aggregate, archive
+from queueduct.spark.pipelines.progress import Progress, has_ended
+from queueduct.spark.pipelines.runner import Interrupts, ending_with_all, noted_interrupts, started_spark
+
+__all__ = ["run"]
+
+QUEUE_BYTES = 64 << 20
+OPENING_SECONDS = 60.0
+CLOSING_SECONDS = 120.0
+AGGREGATES = [
+    "min_by(px, sequence) as open",
+    "max(px) as high",
+    "min(px) as low",
+    "max_by(px, sequence) as close",
+    "sum(qty) as volume",
+    "count(*) as ticks",
+]
+
+
+def run(seconds: float, rate: float, out: Path, console: Console) -> Account:
+    """Run for that long at about that many ticks a second; everything that it makes goes to ``out``."""
+    out.mkdir(parents=True, exist_ok=True)
+    for part in ("archive", "state"):
+        shutil.rmtree(out / part, ignore_errors=True)
+    with (
+        queues() as (ticks, candles),
+        started_spark("local[2]", console, spark__sql__shuffle__partitions="2") as spark,
+    ):
+        account = Demonstration(spark, ticks, candles, out, console).run(seconds, rate)
+    (out / "summary.json").write_text(json.dumps(account.as_dict(), indent=2) + "\n")
+    with console.status("drawing the plot"):
+        draw(account, out / "plot.png")
+    report(account, out, console)
+    return account
+
+
+@contextlib.contextmanager
+def queues() -> Iterator[tuple[EventQueue, str]]:
+    """The queue of ticks, and the name of the one of candles, which the aggregate creates."""
+    name = f"demo-{os.getpid()}"
+    candles = f"{name}-candles"
+
+    def remove() -> None:
+        with contextlib.suppress(FileNotFoundError):
+            ticks.unlink()
+        with contextlib.suppress(FileNotFoundError):
+            EventQueue.open(candles).unlink()
+
+    with EventQueue.create(f"{name}-ticks", item=TICK, max_bytes=QUEUE_BYTES) as ticks, at_the_end(remove):
+        yield ticks, candles
+
+
+class Demonstration:
+    """One run of it."""
+
+    def __init__(self, spark: SparkSession, ticks: EventQueue, candles: str, out: Path, console: Console) -> None:
+        self.spark = spark
+        self.ticks = ticks
+        self.candles = candles
+        self.out = out
+        self.console = console
+        self.progress = Progress(spark)
+        self.interrupted = Interrupts()
+
+    def run(self, seconds: float, rate: float) -> Account:
+        with ending_with_all(self.interrupted):
+            return self.run_in_order(seconds, rate)
+
+    def run_in_order(self, seconds: float, rate: float) -> Account:
+        producers = Producers(self.ticks, rate)
+        with self.console.status("planning two queries: the archive and the candles"):
+            queries = self.start_queries()
+        with EventQueue.open(self.candles) as candle_queue, candle_queue.subscribe(start="earliest") as candles:
+            picture = Picture(self.ticks, candles, producers, self.progress, queries)
+            try:
+                with self.console.status("Spark does its first batches, which take longest"):
+                    producers.start()
+                    self.wait_for_first_batches(queries)
+                producers.is_open.value = 1
+                picture.opened = time.time()
+                self.show(picture, queries, seconds)
+                with self.console.status("the producers have ended: Spark does the rest"):
+                    producers.stop()
+                    self.ticks.shutdown()
+                    self.wait_for_the_end(queries)
+                    picture.take_candles()
+            finally:
+                producers.kill()
+                for query in queries:
+                    query.stop()
+        with self.console.status("accounting for every tick"):
+            archived = self.progress.settled(queries[0])
+            return settle(self.out / "archive", producers, picture, archived)
+
+    def start_queries(self) -> tuple[StreamingQuery, StreamingQuery]:
+        """Both are ready, and hold the queue, before the first tick is put."""
+        name = str(self.ticks.name)
+        archiving = archive(
+            self.spark,
+            name,
+            self.out / "archive",
+            checkpoint=self.out / "state" / "archive",
+            interval="1 second",
+            options={"reader": "archive"},
+        )
+        aggregating = aggregate(
+            self.spark,
+            name,
+            self.candles,
+            window="1s",
+            by=["sym"],
+            aggregates=AGGREGATES,
+            watermark="1s",
+            checkpoint=self.out / "state" / "candles",
+            options={"reader": "candles"},
+        )
+        deadline = time.monotonic() + OPENING_SECONDS
+        while len(self.ticks.readers()) < 2 and time.monotonic() < deadline:
+            for query in (archiving, aggregating):
+                has_ended(query, 0.05)  # raises what went wrong, if anything did
+        return archiving, aggregating
+
+    def wait_for_first_batches(self, queries: tuple[StreamingQuery, ...]) -> None:
+        deadline = time.monotonic() + OPENING_SECONDS
+        while not all(self.progress.batches(query) for query in queries) and time.monotonic() < deadline:
+            for query in queries:
+                has_ended(query, 0.05)
+
+    def show(self, picture: Picture, queries: tuple[StreamingQuery, ...], seconds: float) -> None:
+        began = time.monotonic()
+        live = Live(console=self.console, refresh_per_second=4, transient=True)
+        with noted_interrupts(self.interrupted) as interrupted, live:
+            while (elapsed := time.monotonic() - began) < seconds and not interrupted.is_set():
+                live.update(picture.draw(elapsed, seconds))
+                picture.take_candles()
+                for query in queries:
+                    has_ended(query, 0.1)
+        if interrupted.is_set():
+            self.console.print("stopped early; the account follows")
+
+    def wait_for_the_end(self, queries: tuple[StreamingQuery, ...]) -> None:
+        """Until both queries have done everything that is in the queue."""
+        deadline = time.monotonic() + CLOSING_SECONDS
+        for query in queries:
+            while time.monotonic() < deadline:
+                batches = self.progress.batches(query)
+                status = query.status
+                is_idle = not status["isDataAvailable"] and not status["isTriggerActive"]
+                if batches and batches[-1].stop >= self.ticks.end and is_idle:
+                    break
+                has_ended(query, 0.1)

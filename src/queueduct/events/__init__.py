@@ -1,0 +1,1 @@
+"""EventQueue: a log that every reader sees whole."""

@@ -1,0 +1,256 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""The writing side of an event queue: append, wait for room, write to the disk. The algorithm is in native/."""
+
+import os
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.ref cimport PyObject
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from queueduct.items._batches cimport Gathered, gather
+from queueduct.items._buffers cimport Held, as_records, borrow
+from queueduct.events._native cimport *
+from queueduct.items._item_kinds cimport LONG_COPY, OBJECT, RECORD, REFERENCE
+from queueduct.native._native cimport array_data, count_each, drop_each, is_broken, references_of
+from queueduct.core._queue cimport AT_ONCE, FOREVER, remaining_ns
+
+from queueduct.items import types as items
+from queueduct.errors import ProducerInUse
+
+cdef object encode_object = items.encode_object
+
+
+cdef class EventsBackend(LogBackend):
+
+    # -- put --------------------------------------------------------------------------------------------
+
+    cdef int put(self, object item, int64_t deadline) except -1:
+        cdef Held lent
+        cdef Buffer one
+        cdef PyObject* reference
+        if self.item_kind == REFERENCE:
+            reference = <PyObject*>item
+            return self.append(&reference, NULL, 1, sizeof(void*), deadline, NULL) == 1
+        if self.item_kind == RECORD:
+            item = as_records(self.dtype, item, one=True)
+            return self.append(array_data(item), NULL, 1, self.map.item_bytes, deadline, NULL) == 1
+        if self.item_kind == OBJECT:
+            item = encode_object(item)
+        if type(item) is bytes:
+            one.data = PyBytes_AS_STRING(item)
+            one.bytes = PyBytes_GET_SIZE(item)
+        else:
+            lent = borrow(item)
+            one.data = lent.view.buf
+            one.bytes = lent.view.len
+        self.check_length(one.bytes)
+        return self.append(NULL, &one, 1, one.bytes, deadline, NULL) == 1
+
+    cdef object put_many(self, object given, int64_t deadline):
+        """How many are in; None: there was no room for any."""
+        cdef Gathered batch
+        cdef uint64_t total
+        cdef object held
+        self.check_open()
+        if self.item_kind == REFERENCE:
+            held = tuple(given)
+            if not held:
+                return 0
+            total = self.append(references_of(held), NULL, len(held), len(held) * sizeof(void*), deadline, NULL)
+        elif self.item_kind == RECORD:
+            held = as_records(self.dtype, given, one=False)
+            if held.nbytes == 0:
+                return 0
+            total = self.append(
+                array_data(held), NULL, <uint64_t>held.nbytes // self.map.item_bytes, held.nbytes, deadline, NULL
+            )
+        else:
+            batch = gather(list(map(encode_object, given)) if self.item_kind == OBJECT else given)
+            if batch.count == 0:
+                return 0
+            self.check_length(batch.longest)
+            total = self.append(NULL, batch.buffers, batch.count, batch.in_all, deadline, NULL)
+        return None if total == 0 else total
+
+    cdef int check_length(self, uint64_t length) except -1:
+        cdef uint64_t needed = self.log.chunk_bytes(self.map.first_items, length)
+        cdef uint64_t limit = min(self.map.max_bytes, block_bytes_limit)
+        if needed > limit:
+            raise ValueError(
+                f"an item of {length} bytes can never fit into {self.label}: a chunk for it has {needed} bytes, "
+                f"the limit is {limit}; create the queue with a larger max_bytes"
+            )
+        return 0
+
+    cdef uint64_t append(
+        self, const void* records, const Buffer* items, uint64_t count, uint64_t in_all, int64_t deadline,
+        ProducerLine* once,
+    ) except? 0xFFFFFFFFFFFFFFFF:
+        """How many are in, of records or of items. Raises only if none is."""
+        cdef uint64_t total = 0
+        cdef uint64_t put = 0
+        cdef uint32_t ticket = 0
+        cdef bint is_announced = False
+        cdef Appended outcome = Appended.done
+        cdef int error = 0
+        cdef uint32_t generation = self.queue.participant_table().generation()
+        if self.item_kind == REFERENCE:
+            count_each(<void**>records, count)
+        try:
+            while total < count:
+                if not self.enter(deadline):
+                    break
+                if once is not NULL and generation != self.queue.participant_table().generation():
+                    self.leave()
+                    raise ProducerInUse(
+                        f"this process was forked in the middle of a put_once of {self.label}, which its parent goes on with"
+                    )
+                if (in_all < LONG_COPY and once is NULL) or self.item_kind == REFERENCE:  # for a producer it may sync
+                    outcome = self._append_locked(records, items, total, count, once, &put)
+                else:
+                    with nogil:
+                        outcome = self._append_locked(records, items, total, count, once, &put)
+                error = self.queue.error()
+                self.leave()
+                if outcome == Appended.done:
+                    total += put
+                    is_announced = False
+                    self.after_put()
+                elif total > 0 and (outcome == Appended.closed or outcome == Appended.no_memory):
+                    break
+                elif not self.wait_for_room(outcome, error, not is_announced, deadline, &ticket):
+                    break
+                else:
+                    is_announced = not is_announced
+        finally:
+            if self.item_kind == REFERENCE:
+                drop_each(<void**>records + total, count - total)
+        return total
+
+    cdef Appended _append_locked(
+        self, const void* records, const Buffer* items, uint64_t total, uint64_t count, ProducerLine* once,
+        uint64_t* put,
+    ) noexcept nogil:
+        cdef const char* data
+        if items is NULL:
+            data = <const char*>records + total * self.map.item_bytes
+            if once is NULL:
+                return self.queue.append_records(data, count - total, put[0])
+            return self.queue.append_records_once(once, data, count - total, put[0])
+        if once is NULL:
+            return self.queue.append_bytes(items + total, count - total, put[0])
+        return self.queue.append_bytes_once(once, items + total, count - total, put[0])
+
+    cdef int after_put(self) except -1:
+        if is_broken(self.guard):
+            self.raise_corrupt()
+        self.queue.items().notify()
+        return self.write_to_disk() if self.syncs_always else 0
+
+    cdef int write_to_disk(self) except -1:
+        cdef int error
+        cdef uint64_t failures = self.queue.failures()
+        if failures != 0:  # then the kernel may call pages clean that never reached the disk
+            self.enter(FOREVER)
+            with nogil:
+                write_again(self.map[0])
+            self.leave()
+        with nogil:
+            error = self.queue.sync(failures)
+        if error != 0:
+            self.check_open()
+            self.raise_not_written(error)
+        return 0
+
+    cdef int raise_not_written(self, int error) except -1:
+        raise OSError(
+            error, f"the queue {self.label} could not be written to its disk: {os.strerror(error)}; everything up to "
+            f"position {self.map.control.confirmed.load()} is there, and the rest is written when the disk takes it again"
+        )
+
+    cdef bint wait_for_room(
+        self, Appended outcome, int error, bint is_first, int64_t deadline, uint32_t* ticket
+    ) except -1:
+        """After an append that did not succeed: True to try again, False when the time is up."""
+        cdef int64_t left
+        if outcome == Appended.closed:
+            self.raise_shut_down()
+        if outcome == Appended.corrupt or is_broken(self.guard):
+            self.raise_corrupt()
+        if outcome == Appended.no_disk:
+            self.queue.items().notify()  # for a producer something may be in, though it is not counted
+            self.raise_not_written(error)
+        if outcome == Appended.no_memory:
+            self.check_open()
+            self.raise_if_cut()
+            raise OSError(
+                error, f"no memory for another chunk of {self.label}: {os.strerror(error)}; "
+                "nothing of this item was put. Free some, or let readers go on"
+            )
+        if deadline == AT_ONCE or self.raises_when_full:
+            return False
+        if is_first:
+            ticket[0] = self.queue.room().announce()  # then look again, then sleep
+            return True
+        left = remaining_ns(deadline)
+        if left <= 0:
+            return False
+        with nogil:
+            self.queue.wait_for_room(ticket[0], left)
+        PyErr_CheckSignals()
+        self.check_open()
+        return True
+
+    # -- the rest ---------------------------------------------------------------------------------------
+
+    def sync_if_needed(self):
+        """Write what is new to the disk. False: the handle is closed."""
+        cdef EventsWord end
+        if self.is_closing:
+            return False
+        end.word = self.map.control.end.load()
+        if self.is_on_disk and end.position() > self.map.control.confirmed.load():
+            self.write_to_disk()
+        return True
+
+    def resident_bytes(self):
+        """What the queue takes of memory or disk, as the kernel counts it."""
+        if self.item_kind == REFERENCE:
+            return self.map.control.used_bytes.load() + self.map.control.spare_bytes.load()
+        self.check_held()
+        return os.fstat(self.queue.participant_table().descriptor()).st_blocks * 512
+
+    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
+        cdef int64_t left = remaining_ns(deadline)
+        cdef uint32_t ticket
+        if not for_items:
+            ticket = self.queue.room().announce()
+            with nogil:
+                self.queue.wait_for_room(ticket, left)
+        return self.check_open()
+
+    cdef object get(self, int64_t deadline):
+        raise TypeError(f"an event queue is read through a reader: subscribe() to {self.label} first")
+
+    cdef object get_many(self, uint64_t limit, int64_t deadline):
+        raise TypeError(f"an event queue is read through a reader: subscribe() to {self.label} first")
+
+    cdef object size(self):
+        cdef EventsWord end
+        end.word = self.map.control.end.load()
+        return end.position() - earliest_position(self.map[0])
+
+    cdef int shut_down(self, bint immediate) except -1:
+        self.enter(0x7FFFFFFFFFFFFFFF)
+        self.log.shut_down()
+        if immediate:
+            with nogil:  # on a disk it may sync
+                self.queue.keep_last(0)
+        self.leave()
+        self.wake_everybody()
+        return 0
+
+    cdef void wake_everybody(self) noexcept:
+        self.queue.items().wake_all()
+        self.queue.room().wake_all()

@@ -1,0 +1,245 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""A log as a handle holds it: its memory, its lock, and what it lets go.
+
+Within a process the log carries references, and whatever it lets go is dropped after the lock: a finalizer may
+do anything, even put into the same queue.
+"""
+
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.ref cimport PyObject
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from queueduct.items._buffers cimport Held
+from queueduct.events._native cimport *
+from queueduct.native._guard cimport watch
+from queueduct.items._item_kinds cimport REFERENCE
+from queueduct.core._backend cimport own_identity
+from queueduct.native._native cimport Identity, PyTypeObject, drop_held, is_broken, traverseproc, visitproc
+from queueduct.core._queue cimport AT_ONCE, remaining_ns
+
+from queueduct.segments import boot
+from queueduct.errors import CorruptSegment, TooManyParticipants
+
+cdef enum:
+    BRIEFLY_NS = 100000000  # what even a call that never waits grants the holder of the lock
+
+cdef extern from "native/_handover.hpp" namespace "queueduct":
+    void count_for_all_threads(object)  # what goes with the backend goes with whoever gives that up
+
+cdef extern from "events/_references.hpp" namespace "queueduct":
+    int visit_events(const EventsMap&, visitproc, void*) noexcept
+    void collect_events(const EventsMap&, vector[void*]&) noexcept
+
+
+cdef void keep_for_later(void* context, void** references, uint64_t count) noexcept nogil:
+    cdef vector[void*]* forgotten = <vector[void*]*>context
+    cdef uint64_t i
+    for i in range(count):
+        forgotten.push_back(references[i])
+
+
+cdef BootWitnesses witnesses(bint on_disk) except *:
+    """In memory nobody asks for them: what is there is of this boot."""
+    cdef BootWitnesses found
+    if not on_disk:
+        return found
+    boot_id, offset = boot.witnesses()
+    found.boot_id[0] = int.from_bytes(boot_id[:8], "little")
+    found.boot_id[1] = int.from_bytes(boot_id[8:], "little")
+    found.has_clock = offset is not None
+    found.clock_offset_ns = offset or 0
+    found.is_on_disk = on_disk
+    return found
+
+
+cdef class LogBackend(SegmentBackend):
+
+    def __cinit__(self, geometry, offsets, memory, item, *, take_lock_fd, label, on_disk):
+        cdef EventsOffsets at
+        cdef EventsMap shape
+        cdef BootWitnesses boot_witnesses
+        cdef Held mapped
+        cdef Identity identity
+        self.memory = memory
+        count_for_all_threads(memory)
+        self.label = label
+        mapped = Held(memory)
+        at.control = offsets["control_offset"]
+        at.participants = offsets["participants_offset"]
+        at.readers = offsets["readers_offset"]
+        at.producers = offsets["producers_offset"]
+        at.chunks = offsets["chunks_offset"]
+        at.blocks = offsets["blocks_offset"]
+        at.arena = self.arena_offset = offsets["arena_offset"]
+        shape.block_count = geometry.block_count
+        shape.block_bytes = geometry.block_bytes
+        shape.chunk_lines = geometry.chunk_lines
+        shape.max_bytes = geometry.max_bytes
+        shape.first_items = geometry.first_items
+        shape.item_bytes = geometry.item_bytes
+        shape.reader_lines = geometry.readers
+        shape.varies = item is not None and item.varies
+        shape.may_drop = geometry.on_full == 3
+        self.item_kind = REFERENCE if item is None else item.kind
+        self.dtype = None if item is None else item.dtype
+        self.participants = geometry.participants
+        self.raises_when_full = geometry.on_full == 2
+        self.is_on_disk = on_disk
+        self.is_durable = on_disk and geometry.sync != 3
+        self.syncs_always = on_disk and geometry.sync == 1
+        self.guard = watch(mapped.view.buf, mapped.view.len) if item is not None else NULL
+        boot_witnesses = witnesses(on_disk)
+        identity = own_identity()  # before the descriptor is taken: from there on nothing raises
+        self.queue = new EventsQueue(
+            <byte*>mapped.view.buf, at, shape, geometry.participants, geometry.producers, take_lock_fd(),
+            identity, self.is_durable, boot_witnesses,
+        )
+        self.participant_table = &self.queue.participant_table()
+        self.log = &self.queue.log()
+        self.map = &self.log.map()
+        if item is None:
+            self.log.on_forget(keep_for_later, &self.forgotten)
+        self.check_attached()
+
+    def __dealloc__(self):
+        if self.queue is not NULL and self.item_kind == REFERENCE:
+            collect_events(self.map[0], self.forgotten)
+            drop_held(self.forgotten.data(), self.forgotten.size())
+        del self.queue
+
+    cdef int raise_corrupt(self) except -1:
+        self.raise_if_truncated()
+        raise CorruptSegment(
+            f"the chunks of {self.label} contradict each other: end={self.map.control.end.load():#x}, "
+            f"head_chunk={self.map.control.head_chunk.load()}, chunks_made={self.map.control.chunks_made.load()}; "
+            "recreate the queue"
+        )
+
+    cdef int raise_unreadable(self) except -1:
+        """After a copy that found a page gone, or an index that cannot be, of items that are kept."""
+        self.raise_if_cut()
+        raise CorruptSegment(
+            f"items of {self.label} could not be read where they lie: their index is damaged, or the file has a hole "
+            "there, or its disk fails; nothing was taken. If it stays so, go on with a reader behind them, or "
+            "recreate the queue"
+        )
+
+    cdef int check_found(self, ReadResult found) except -1:
+        if found == ReadResult.corrupt or is_broken(self.guard):
+            self.raise_corrupt()
+        return 0
+
+    cdef int check_count(self, uint64_t records) except -1:
+        """Before memory for them is asked for: can so many be there?"""
+        if records > self.map.block_count * self.map.block_bytes // self.map.item_bytes:
+            self.raise_corrupt()
+        return 0
+
+    # -- the lock ---------------------------------------------------------------------------------------
+
+    cdef uint32_t line(self) except? 0xFFFFFFFF:
+        """This thread's line in the participant table; a thread joins when it first needs the lock."""
+        cdef uint32_t line = 0
+        cdef Joined joined
+        if self.queue.find_line(line):
+            return line
+        with nogil:
+            joined = self.queue.join()
+        if joined == Joined.yes and self.queue.find_line(line):
+            return line
+        self.raise_not_joined(joined)
+
+    cdef int enter(self, int64_t deadline) except -1:
+        """1: this thread has the lock, and leaves before anything can raise. 0: the time is up."""
+        self.check_open()
+        return self.acquire(deadline, True)
+
+    cdef int acquire(self, int64_t deadline, bint while_open) except -1:
+        cdef uint32_t line
+        cdef Entered entered
+        cdef int64_t left = 0
+        line = self.line()
+        entered = self.queue.try_enter(line)
+        while entered == Entered.no:
+            left = BRIEFLY_NS if deadline == AT_ONCE else remaining_ns(deadline)
+            if left <= 0:
+                return 0
+            with nogil:
+                entered = self.queue.enter(line, min(left, <int64_t>BRIEFLY_NS))
+            if entered != Entered.no:
+                break
+            PyErr_CheckSignals()
+            if while_open:
+                self.check_open()
+            if deadline == AT_ONCE:
+                return 0
+            line = self.line()
+        if entered == Entered.corrupt:
+            self.raise_corrupt()
+        return 1
+
+    cdef int leave(self) except -1:
+        cdef vector[void*] forgotten
+        forgotten.swap(self.forgotten)  # under the lock: without a GIL the next one forgets as soon as we have left
+        self.queue.leave()
+        if not forgotten.empty():
+            drop_held(forgotten.data(), forgotten.size())
+        return 0
+
+    cdef void abandon_reader(self, uint32_t number) noexcept:
+        """Without waiting: where the lock cannot be had, whoever needs room next sees that nobody holds the line."""
+        cdef uint32_t line = 0
+        if self.queue.find_line(line) and not self.queue.is_within(line) and \
+                self.queue.try_enter(line) == Entered.yes:
+            self.queue.leave_reader(number)
+            self.leave()
+        else:
+            self.queue.abandon_reader(number)
+
+    def release_readers(self):
+        """At the end of the handle: all that it holds can be held by others."""
+        cdef bint is_entered = False
+        cdef uint32_t i
+        cdef bint is_any = False
+        for i in range(self.map.reader_lines):
+            is_any |= self.queue.participant_table().holds(reader_lock_number(i))
+        if not is_any:
+            return
+        try:
+            is_entered = self.acquire(AT_ONCE, False)  # the handle is closed already
+        except (CorruptSegment, TooManyParticipants):
+            pass
+        for i in range(self.map.reader_lines):
+            if not self.queue.participant_table().holds(reader_lock_number(i)):
+                continue
+            if is_entered:
+                self.queue.leave_reader(i)
+            else:
+                self.queue.abandon_reader(i)
+        if is_entered:
+            self.leave()
+
+
+# For the cycle collector: what the log holds is reachable from the queue.
+
+cdef int traverse(PyObject* backend, visitproc visit, void* arg) noexcept:
+    cdef LogBackend self = <LogBackend>backend
+    cdef int stop = original_traverse(backend, visit, arg) if original_traverse is not NULL else 0
+    if stop or self.queue is NULL or self.item_kind != REFERENCE:
+        return stop
+    return visit_events(self.map[0], visit, arg)
+
+
+cdef int clear(PyObject* backend) noexcept:
+    """Only what the log holds can be part of a cycle. The memory stays: readers, and our own end, still need it."""
+    cdef LogBackend self = <LogBackend>backend
+    cdef vector[void*] forgotten
+    if self.queue is not NULL and self.item_kind == REFERENCE:
+        collect_events(self.map[0], forgotten)
+        drop_held(forgotten.data(), forgotten.size())
+    return 0
+
+
+cdef traverseproc original_traverse = (<PyTypeObject*>LogBackend).tp_traverse
+(<PyTypeObject*>LogBackend).tp_traverse = traverse
+(<PyTypeObject*>LogBackend).tp_clear = clear

@@ -1,0 +1,205 @@
+# What the bindings of EventQueue use of native/, declared for Cython.
+
+from cpython.ref cimport PyObject
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from queueduct.native._native cimport Buffer, Event, Identity, Joined, Range, ParticipantTable, atomic, byte, visitproc
+
+cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
+    const uint64_t block_bytes_limit
+    const uint64_t open_end
+    const uint64_t dropped_bit
+    const uint32_t reader_name_bytes
+    uint32_t reader_lock_number(uint32_t)
+
+    cdef struct EventsOffsets:
+        uint64_t item_text, control, participants, readers, producers, chunks, blocks, arena, total
+
+    cdef cppclass EventsWord:
+        uint64_t word
+        uint64_t position() const
+        bint is_closed() const
+
+    cdef cppclass EventsControl:
+        atomic[uint64_t] end
+        atomic[uint64_t] start
+        atomic[uint64_t] head_chunk
+        atomic[uint64_t] chunks_made
+        atomic[uint64_t] used_bytes
+        atomic[uint64_t] spare_bytes
+        atomic[uint64_t] repairs
+        atomic[uint64_t] dropped
+        atomic[uint64_t] synced
+        atomic[uint64_t] confirmed
+        atomic[uint64_t] cuts
+
+    cdef cppclass ChunkLine:
+        atomic[uint64_t] items
+
+    cdef enum class ReaderKind:
+        none, ephemeral, durable
+
+    cdef cppclass ReaderLine:
+        atomic[uint64_t] place
+        atomic[uint32_t] name_length
+        atomic[uint32_t] pid
+        atomic[uint64_t] beyond
+        char* name
+
+    cdef cppclass EventsMap:
+        EventsMap()
+        EventsControl* control
+        byte* arena
+        uint64_t block_count, block_bytes, chunk_lines, max_bytes, first_items, item_bytes
+        uint32_t reader_lines
+        bint varies, may_drop
+        ChunkLine& chunk(uint64_t) const
+        uint64_t index_bytes(uint64_t) const
+
+    cdef cppclass Chunk:
+        uint64_t number, first, items, bytes
+        byte* data
+
+    cdef cppclass Cursor:
+        uint64_t position, epoch
+        Chunk chunk
+
+    cdef cppclass Run:
+        Run()
+        Chunk chunk
+        uint64_t at, items
+
+    cdef enum class ReadResult:
+        items, nothing, ended, lost, corrupt
+
+    cdef enum class Appended:
+        done, full, no_memory, no_disk, closed, corrupt
+
+    cdef enum class Entered:
+        yes, no, corrupt
+
+    cdef enum class Subscribed:
+        yes, table_full, busy, beyond
+
+    cdef enum class Settling:
+        alone, done, busy
+
+    cdef cppclass BootWitnesses:
+        BootWitnesses()
+        uint64_t boot_id[2]
+        bint has_clock
+        int64_t clock_offset_ns
+        bint is_on_disk
+
+    uint64_t valid_until(const EventsControl&, uint64_t)
+    void write_again(const EventsMap&)
+
+    cdef cppclass Backing:
+        Backing()
+
+    cdef cppclass Readers:
+        uint32_t used() const
+        ReaderLine& line(uint32_t) const
+        ReaderKind kind(uint32_t) const
+        uint32_t find(const char*, uint32_t) const
+    const uint32_t no_reader "queueduct::Readers::none"
+
+    cdef cppclass EventLog:
+        EventLog(const EventsMap&)
+        const EventsMap& map() const
+        Readers& readers()
+        int error() const
+        Appended append_records(const Backing&, const void*, uint64_t, uint64_t&)
+        void on_forget(void (*)(void*, void**, uint64_t) noexcept, void*)
+        void clear(const Backing&)
+        void shut_down()
+        uint64_t reclaim(const Backing&)
+        uint64_t chunk_bytes(uint64_t, uint64_t) const
+
+    cdef cppclass EventsQueue:
+        EventsQueue(byte*, const EventsOffsets&, EventsMap, uint32_t, uint32_t, int, Identity, bint, BootWitnesses)
+        EventLog& log()
+        ParticipantTable& participant_table()
+        Backing backing() const
+        bint find_line(uint32_t&) const
+        Joined join()
+        Entered try_enter(uint32_t)
+        Entered enter(uint32_t, int64_t)
+        void leave()
+        bint is_within(uint32_t) const
+        bint bury_readers(bint)
+        void keep_last(uint64_t)
+        Appended append_records(const void*, uint64_t, uint64_t&)
+        Appended append_bytes(const Buffer*, uint64_t, uint64_t&)
+        Appended append_records_once(ProducerLine*, const void*, uint64_t, uint64_t&)
+        Appended append_bytes_once(ProducerLine*, const Buffer*, uint64_t, uint64_t&)
+        Subscribed subscribe(const char*, uint32_t, bint, uint64_t, uint32_t&, Cursor&)
+        uint64_t rejoin(uint32_t, Cursor&)
+        void unsubscribe(uint32_t)
+        bint forget_reader(uint32_t)
+        void leave_reader(uint32_t)
+        void abandon_reader(uint32_t)
+        Event items() const
+        Event room() const
+        void wait_for_items(uint64_t, int64_t)
+        void wait_for_room(uint32_t, int64_t)
+        uint64_t failures() const
+        int sync(uint64_t)
+        Settling begin_settling()
+        bint must_settle() const
+        bint settle_boot()
+        void end_settling(bint)
+        int boot_error() const
+        uint64_t epoch() const
+        int error() const
+        int confirm_once(ProducerLine&)
+        uint32_t count_alive() const
+        Producers& producers()
+        @staticmethod
+        EventsMap placed(byte*, const EventsOffsets&, EventsMap)
+
+    cdef cppclass ProducerLine:
+        pass
+
+    cdef cppclass ProducerName:
+        ProducerName()
+        @staticmethod
+        bint of(const char*, size_t, ProducerName&)
+        const char* text() const
+        size_t bytes() const
+
+    cdef enum class Taken "queueduct::Producers::Taken":
+        yes, in_use, table_full, table_busy, unknown
+
+    cdef enum class Begun:
+        yes, complete, other_total, unfinished
+
+    cdef cppclass Progress:
+        uint64_t total, done
+
+    cdef cppclass Listed "queueduct::Producers::Listed":
+        Listed()
+        ProducerName name
+        uint64_t sequence, total, done
+
+    cdef cppclass Producers:
+        uint32_t count() const
+        Taken take(const ProducerName&, uint64_t, uint64_t, uint64_t, ProducerLine*&)
+        Taken forget(const ProducerName&, uint64_t)
+        bint look(uint32_t, Listed&) const
+        @staticmethod
+        void leave(ProducerLine&)
+
+    uint64_t owner_word "queueduct::owner::word_of"(const ParticipantTable&, uint32_t)
+    Begun begin(ProducerLine&, uint64_t, uint64_t)
+    Progress progress_of(const ProducerLine&)
+
+    ReadResult begin_session(const EventsMap&, ReaderLine&, Cursor&, uint64_t&)
+    ReadResult next_run(const EventsMap&, ReaderLine&, bint, Cursor&, uint64_t, uint64_t, Run&)
+    ReadResult run_at(const EventsMap&, uint64_t, uint64_t, uint64_t, Run&)
+    bint move_to(const EventsMap&, ReaderLine&, uint64_t)
+    bint still_holds(const EventsMap&, const ReaderLine&)
+    bint is_still_kept(const EventsMap&, uint64_t)
+    bint item_bounds(const EventsMap&, const Chunk&, uint64_t, uint32_t&, uint32_t&)
+    const byte* items_of(const EventsMap&, const Chunk&)
+    uint64_t earliest_position(const EventsMap&)

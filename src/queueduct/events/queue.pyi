@@ -1,0 +1,80 @@
+from collections.abc import Iterable
+from typing import Any, Literal, Self
+
+from numpy.typing import DTypeLike
+
+from queueduct.core._queue import Queue
+from queueduct.events.reading.reader import Reader
+from queueduct.segments.segment import Segment
+from queueduct.stats import EventStats, ProducerInfo, ReaderInfo
+
+OnFull = Literal["wait", "raise", "drop_slowest"]
+Sync = Literal["always", "interval", "never"]
+
+class EventQueue(Queue):
+    """A log that everybody reads: every reader sees every item, memory is freed when all have read it."""
+
+    def __init__(
+        self,
+        *,
+        max_bytes: int = ...,
+        on_full: OnFull = "wait",
+        first_items: int = 4,
+        chunk_bytes: int | None = None,
+        readers: int = 64,
+    ) -> None: ...
+    @classmethod
+    def create(
+        cls,
+        name: str,
+        *,
+        item: type[bytes] | type[object] | DTypeLike = ...,
+        max_bytes: int = ...,
+        on_full: OnFull = "wait",
+        first_items: int = 4,
+        item_bytes: int | None = None,
+        chunk_bytes: int | None = None,
+        readers: int = 64,
+        producers: int = 64,
+        participants: int = 256,
+        sync: Sync = "interval",
+        sync_interval: float = 1.0,
+        exist_ok: bool = False,
+    ) -> Self: ...
+    @classmethod
+    def open(cls, name: str, *, allow_pickle: bool = True) -> Self: ...
+    @classmethod
+    def _attach(cls, opened: Segment, allow_pickle: bool) -> Self: ...
+    def put_once(
+        self, items: Iterable[Any], producer: str, sequence: int, *, block: bool = True, timeout: float | None = None
+    ) -> int: ...
+    def producers(self) -> list[ProducerInfo]: ...
+    def forget_producer(self, producer: str) -> None: ...
+    def subscribe(
+        self,
+        name: str | None = None,
+        start: Literal["latest", "earliest"] | int = "latest",
+        *,
+        epoch: int | None = None,
+    ) -> Reader: ...
+    def unsubscribe(self, name: str) -> None: ...
+    def readers(self) -> list[ReaderInfo]: ...
+    def read(self, start: int, stop: int, *, epoch: int | None = None) -> Any: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+    def valid_until(self, epoch: int) -> int: ...
+    def durable_end(self, sync: bool = True) -> int: ...
+    @property
+    def earliest(self) -> int: ...
+    def clear(self) -> None: ...
+    def keep_last(self, n: int) -> None: ...
+    def sync(self) -> None: ...
+    @property
+    def segment_id(self) -> bytes | None: ...
+    @property
+    def is_shut_down(self) -> bool: ...
+    def full(self) -> bool: ...
+    def stats(self) -> EventStats: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...

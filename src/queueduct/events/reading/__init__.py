@@ -1,0 +1,1 @@
+"""Readers of a log: their position, and how items are fetched."""

@@ -1,0 +1,101 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""Who reads a log, and who of them holds its memory back."""
+
+from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcpy
+from libcpp.vector cimport vector
+
+from queueduct.events._backend cimport EventsBackend
+from queueduct.events._native cimport *
+from queueduct.core._queue cimport FOREVER
+
+from queueduct.errors import Full
+from queueduct.stats import ReaderInfo
+
+cdef enum:
+    NAMED = 4  # readers that a message names
+
+cdef struct SeenReader:
+    uint64_t place
+    uint32_t name_length
+    bint is_durable
+    bint is_attached
+    char name[96]  # reader_name_bytes
+
+
+cdef list list_readers(EventsBackend backend):
+    """Everybody who is registered. The ephemeral ones of the dead are abandoned first."""
+    cdef vector[SeenReader] seen
+    cdef uint64_t end
+    seen.reserve(backend.map.reader_lines)  # before the lock: under it nothing may raise
+    backend.enter(FOREVER)
+    if backend.queue.bury_readers(True):
+        backend.log.reclaim(backend.queue.backing())
+    end = look(backend, seen)
+    backend.leave()
+    backend.check_sound()
+    return told(seen, end)
+
+
+cdef uint64_t look(EventsBackend backend, vector[SeenReader]& seen) noexcept:
+    """No Python objects here: a collection could end a reader, which needs the lock. There is room for every line."""
+    cdef Readers* table = &backend.log.readers()
+    cdef SeenReader each
+    cdef EventsWord end
+    cdef uint32_t i
+    end.word = backend.map.control.end.load()
+    for i in range(table.used()):
+        if table.kind(i) == ReaderKind.none:
+            continue
+        each.is_durable = table.kind(i) == ReaderKind.durable
+        each.is_attached = backend.queue.participant_table().is_alive(reader_lock_number(i))
+        each.place = table.line(i).place.load()
+        each.name_length = min(<uint32_t>table.line(i).name_length.load(), reader_name_bytes)
+        memcpy(each.name, table.line(i).name, sizeof(each.name))
+        seen.push_back(each)
+    return end.position()
+
+
+cdef list told(vector[SeenReader]& seen, uint64_t end):
+    cdef list found = []
+    cdef SeenReader each
+    for each in seen:
+        position = each.place & ~dropped_bit
+        found.append(ReaderInfo(
+            each.name[:each.name_length].decode(errors="replace") if each.is_durable else None,
+            position, max(0, end - position), each.is_attached, bool(each.place & dropped_bit),
+        ))
+    return found
+
+
+cdef str held_back(EventsBackend backend, bint dropped_too):
+    """Those that hold most back, for a message. Looked at without the lock: a hint.
+
+    One that was dropped holds back no memory, but has its line.
+    """
+    cdef vector[SeenReader] seen
+    cdef uint64_t end
+    seen.reserve(backend.map.reader_lines)
+    end = look(backend, seen)
+    readers = [
+        each for each in told(seen, end)
+        if (dropped_too or not each.is_dropped) and (each.is_attached or each.name is not None)
+    ]
+    if not readers:
+        return "no reader holds it back"
+    readers.sort(key=lambda each: each.position)
+    named = "; ".join(
+        f"{'an ephemeral reader' if each.name is None else repr(each.name)} at position {each.position}, {each.lag} "
+        f"behind, {'attached' if each.is_attached else 'held by nobody'}{', dropped' if each.is_dropped else ''}"
+        for each in readers[:NAMED]
+    )
+    rest = f"; and {len(readers) - NAMED} more" if len(readers) > NAMED else ""
+    return f"readers, the slowest first: {named}{rest}"
+
+
+cdef int raise_full(EventsBackend backend) except -1:
+    raise Full(
+        f"the queue {backend.label} is full: {backend.map.control.used_bytes.load()} of max_bytes={backend.map.max_bytes} are in use; "
+        f"{held_back(backend, False)}; let them read and commit, unsubscribe() those that are not needed, or create the queue with "
+        "a larger max_bytes or on_full='drop_slowest'"
+    )

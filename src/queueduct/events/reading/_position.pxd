@@ -1,0 +1,28 @@
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from queueduct.events._backend cimport EventsBackend
+from queueduct.events._native cimport Cursor, ReadResult, ReaderLine
+from queueduct.native._native cimport Flag
+
+
+cdef class Place:
+    cdef EventsBackend backend
+    cdef object queue             # the handle: it stays open as long as a reader of it lives
+    cdef object own_name          # None: ephemeral
+    cdef Cursor cursor
+    cdef ReaderLine* line
+    cdef uint32_t number
+    cdef uint32_t generation      # of forks
+    cdef bint is_durable
+    cdef Flag is_closed
+    cdef bint is_busy             # a thread is in the middle of a session
+    cdef object __weakref__
+
+    cdef int join(self, object queue, EventsBackend backend, str name, str named_start, uint64_t start) except -1
+    cdef int check_usable(self) except -1
+    cdef int check_process(self) except -1
+    cdef int check(self) except -1
+    cdef bint stopped(self, ReadResult found, int64_t deadline) except -1
+    cdef int rejoin(self) except -1
+    cdef bint is_ours(self) noexcept
+    cdef int release(self) except -1

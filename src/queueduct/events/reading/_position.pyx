@@ -1,0 +1,236 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""A reader's place in an event queue: a line in the table of readers, and a cursor that goes on from there.
+
+What lies from there on is kept for it. A drop or a cut takes that away, and the reader goes on with what is kept.
+"""
+
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from queueduct.events._backend cimport EventsBackend
+from queueduct.events._boot cimport check_epoch
+from queueduct.events.reading._held cimport held_back
+from queueduct.events._native cimport *
+from queueduct.core._queue cimport AT_ONCE, FOREVER, checked_int, remaining_ns
+
+from queueduct.errors import DataLost, QueueClosed, ReaderInUse, TooManyReaders
+
+
+@cython.auto_pickle(False)  # a reader says that it stays where it is
+@cython.no_gc_clear  # its end needs the backend; no cycle consists of readers alone
+cdef class Place:
+    """What a reader is to its queue. Calls are critical sections, as the reader's own."""
+
+    def __cinit__(self):
+        self.is_closed = True
+
+    def __dealloc__(self):
+        """Never waits: the collector may run while this very thread holds the lock."""
+        if not self.is_closed and self.is_ours():
+            self.backend.abandon_reader(self.number)
+
+    cdef int join(self, object queue, EventsBackend backend, str name, str named_start, uint64_t start) except -1:
+        """``named_start`` is None, "earliest" or "latest"; everything is C's before the lock: under it nothing may raise."""
+        cdef Subscribed subscribed
+        cdef bytes encoded = b"" if name is None else name.encode()
+        cdef const char* text = encoded
+        cdef uint32_t length = min(len(encoded), reader_name_bytes)
+        cdef bint is_durable = name is not None
+        cdef bint is_latest = named_start == "latest"
+        cdef uint64_t first = 0 if named_start == "earliest" else start
+        cdef EventsWord end
+        if len(encoded) > reader_name_bytes:
+            raise ValueError(f"a reader's name must have at most {reader_name_bytes} bytes: {len(encoded)}, {name[:40]!r}…")
+        backend.check_held()
+        backend.enter(FOREVER)
+        end.word = backend.map.control.end.load()
+        if is_latest:
+            first = end.position()
+        if first < earliest_position(backend.map[0]):
+            first = earliest_position(backend.map[0])
+        subscribed = backend.queue.subscribe(text, length, is_durable, first, self.number, self.cursor)
+        backend.leave()
+        backend.check_sound()
+        if subscribed == Subscribed.table_full:
+            raise TooManyReaders(
+                f"all {backend.map.reader_lines} readers of {backend.label} are in use: {held_back(backend, True)}; close some, "
+                "unsubscribe() durable ones that are not needed, or create the queue with a larger readers="
+            )
+        if subscribed == Subscribed.busy:
+            raise ReaderInUse(f"the reader {name!r} of {backend.label} is held by somebody alive; close it there first")
+        if subscribed == Subscribed.beyond:
+            raise ValueError(f"start must not be beyond the end of {backend.label}: start={start}, end={end.position()}")
+        self.queue = queue
+        self.backend = backend
+        self.own_name = name
+        self.is_durable = name is not None
+        self.line = &backend.log.readers().line(self.number)
+        self.generation = backend.queue.participant_table().generation()
+        self.is_closed = False
+        return 0
+
+    cdef int check_usable(self) except -1:
+        if self.is_closed:
+            raise QueueClosed(f"this reader {self.own_name or ''!r} is closed; subscribe again")
+        self.backend.check_open()
+        return self.check_process()
+
+    cdef int check_process(self) except -1:
+        if self.generation != self.backend.queue.participant_table().generation():
+            raise QueueClosed(f"a reader of {self.backend.label} stays with the process that subscribed: subscribe again")
+        return 0
+
+    cdef int check(self) except -1:
+        self.check_usable()
+        if self.is_busy:
+            raise RuntimeError("a reader is used by one thread at a time, and not inside its own view")
+        return 0
+
+    # -- when nothing is there --------------------------------------------------------------------------
+
+    cdef bint stopped(self, ReadResult found, int64_t deadline) except -1:
+        """After a session that gave nothing: True when the time is up, False to try again."""
+        cdef int64_t left
+        cdef uint64_t position = self.cursor.position
+        self.backend.check_found(found)
+        if found == ReadResult.lost:
+            self.rejoin()
+            return False
+        if found == ReadResult.items:
+            return False
+        if found == ReadResult.ended:
+            self.backend.raise_shut_down()
+        # Who has nothing to read needs nothing: else a writer might wait for a chunk that we have finished.
+        if not self.is_durable and not move_to(self.backend.map[0], self.line[0], position):
+            self.rejoin()
+            return False
+        if deadline == AT_ONCE:
+            return True
+        left = remaining_ns(deadline)
+        if left <= 0:
+            return True
+        with nogil:
+            self.backend.queue.wait_for_items(position, left)
+        PyErr_CheckSignals()
+        self.check()
+        return False
+
+    cdef int rejoin(self) except -1:
+        """After a drop or a cut: DataLost, once, if something is lost; then the reader goes on with what is kept."""
+        cdef uint64_t wanted = self.cursor.position
+        cdef uint64_t beyond = self.line.beyond.load()
+        cdef uint64_t earliest
+        self.backend.enter(FOREVER)
+        earliest = self.backend.queue.rejoin(self.number, self.cursor)
+        self.backend.leave()
+        self.backend.check_sound()
+        if beyond != 0:
+            raise DataLost(
+                f"the machine went down, and {self.backend.label} was cut back to what was on its disk: the reader "
+                f"{self.own_name!r} had committed position {beyond}, the log was cut at {wanted}; what lay beyond is lost, "
+                "and its positions belong to other items; the reader goes on at the cut",
+                beyond, wanted,
+            )
+        if wanted >= earliest:
+            return 0
+        raise DataLost(
+            f"the reader {self.own_name or 'without a name'!r} of {self.backend.label} was dropped as the slowest when the "
+            f"queue was full: wanted={wanted}, earliest={earliest}; it goes on there",
+            wanted, earliest,
+        )
+
+    # -- where it is ------------------------------------------------------------------------------------
+
+    @property
+    def name(self):
+        """By which it is found again; None: ephemeral."""
+        return self.own_name
+
+    @property
+    def position(self):
+        """The position of the next item to get."""
+        self.check_usable()
+        return self.cursor.position
+
+    @property
+    def committed(self):
+        """Everything before this may be freed: what was committed, or for an ephemeral reader about where it is."""
+        self.check_usable()
+        place = self.line.place.load() & ~dropped_bit
+        self.backend.check_sound()
+        return place
+
+    @property
+    def lag(self):
+        """How many items are there that it has not got."""
+        cdef EventsWord end
+        self.check_usable()
+        end.word = self.backend.map.control.end.load()
+        self.backend.check_sound()
+        return max(0, <int64_t>(end.position() - self.cursor.position))
+
+    @property
+    def closed(self):
+        """Was this reader closed?"""
+        return True if self.is_closed else False
+
+    @cython.critical_section
+    def commit(self, position=None, epoch=None):
+        """All before ``position`` is done with: it may be freed, and is not seen again after a restart.
+
+        By default everything got so far. Only durable readers commit; the place of others follows them. A position
+        that was kept elsewhere comes with the ``epoch`` that the queue had then: DataLost if the log was cut before it.
+        """
+        cdef EventsWord end
+        asked = None if position is None else checked_int("position", position)
+        noted = None if epoch is None else checked_int("epoch", epoch)
+        self.check()  # and from here on no code of the arguments' runs, which might close the reader
+        if not self.is_durable:
+            raise ValueError("only a durable reader commits: subscribe with a name")
+        end.word = self.backend.map.control.end.load()
+        self.backend.check_sound()
+        target = self.cursor.position if asked is None else asked
+        if 0 <= target < 1 << 52:
+            check_epoch(self.backend, target, noted)
+        if self.line.beyond.load() != 0:
+            self.rejoin()
+        if not 0 <= target <= end.position():
+            raise ValueError(f"position must be between 0 and the end, {end.position()}: position={target}")
+        while not move_to(self.backend.map[0], self.line[0], target):
+            self.rejoin()
+        if self.cursor.position < <uint64_t>target:
+            self.cursor.position = target
+            self.cursor.chunk.data = NULL
+        self.backend.check_sound()
+        if self.backend.syncs_always:
+            self.backend.write_to_disk()
+
+    # -- the end ----------------------------------------------------------------------------------------
+
+    @cython.critical_section
+    def close(self):
+        """Give up this reader. An ephemeral one is gone; a durable one keeps its committed place."""
+        if not self.is_closed:
+            self.release()
+
+    cdef bint is_ours(self) noexcept:
+        """Does this process hold its line?"""
+        return not self.backend.is_closing and self.generation == self.backend.queue.participant_table().generation()
+
+    cdef int release(self) except -1:
+        self.is_closed = True
+        if not self.is_ours():
+            return 0
+        if self.is_durable:
+            self.backend.queue.participant_table().let_go(reader_lock_number(self.number))
+            return 0
+        self.backend.enter(FOREVER)
+        self.backend.queue.unsubscribe(self.number)
+        return self.backend.leave()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc_info):
+        self.close()

@@ -1,0 +1,23 @@
+from libc.stdint cimport int64_t, uint64_t
+
+from queueduct.events._backend cimport EventsBackend
+from queueduct.events._native cimport Cursor, ReadResult
+from queueduct.events.reading._position cimport Place
+from queueduct.native._guard cimport Window
+
+
+cdef class Reader(Place):
+    cdef object waiters           # asyncio's, made at its first use
+    cdef uint64_t viewer          # 0: it is not a view's
+    cdef Window window            # what its last view was on
+    cdef uint64_t session_end     # what iteration has seen
+
+    cdef object unpickled(self, object item)
+    cdef int pass_by(self, const Cursor& cursor) except -1
+    cdef object get_one(self, int64_t deadline, bint goes_on)
+    cdef object take_reference(self, bint goes_on, ReadResult* found)
+    cdef object fetch(self, uint64_t limit, uint64_t end)
+    cdef object fetch_all_records(self, uint64_t limit, uint64_t end)
+    cdef object fetch_all_items(self, uint64_t limit, uint64_t end)
+
+cdef Reader make_reader(object queue, EventsBackend backend, str name, str named_start, uint64_t start)

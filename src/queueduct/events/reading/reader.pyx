@@ -1,0 +1,357 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""A reader of an event queue: sees every item from its place on, takes no lock to do so.
+
+An ephemeral reader goes with its process. A durable one has a name, and its place is what it has committed.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+
+from queueduct.events._backend cimport EventsBackend
+from queueduct.events.reading._fetch cimport array_on, decoded, fetch_list, fetch_one, fetch_records, window_on
+from queueduct.events._native cimport *
+from queueduct.items._item_kinds cimport OBJECT, RECORD, REFERENCE
+from queueduct.native._native cimport array_data, has_gil
+from queueduct.items._objects cimport unpickle_all, unpickle_one
+from queueduct.core._queue cimport AT_ONCE, FOREVER, TIMED_OUT, checked_int, computed_deadline
+
+import numpy
+
+from queueduct.core import aio as _aio
+from queueduct.errors import Empty, ShutDown
+from queueduct.items.views import ViewSession
+
+
+cdef Reader make_reader(object queue, EventsBackend backend, str name, str named_start, uint64_t start):
+    """``named_start`` is None, "earliest" or "latest"."""
+    cdef Reader self = Reader.__new__(Reader)
+    self.join(queue, backend, name, named_start, start)
+    return self
+
+
+@cython.no_gc_clear  # its end needs the backend; no cycle consists of readers alone
+cdef class Reader(Place):
+    """Made by ``EventQueue.subscribe``. One thread at a time uses it."""
+    # Every call is a critical section: without a GIL it goes on alone until it waits, as with one.
+
+    # -- get --------------------------------------------------------------------------------------------
+
+    @cython.critical_section
+    def get(self, block=True, timeout=None):
+        """The next item; waits for one if ``block``, at most ``timeout`` seconds. Raises Empty, ShutDown, DataLost."""
+        cdef object item = self.get_one(computed_deadline(block, timeout), False)
+        if item is TIMED_OUT:
+            raise Empty
+        return item
+
+    @cython.critical_section
+    def get_nowait(self):
+        """``get(block=False)``."""
+        cdef object item = self.get_one(AT_ONCE, False)
+        if item is TIMED_OUT:
+            raise Empty
+        return item
+
+    @cython.critical_section
+    def try_get(self, default=None):
+        """The next item if there is one now, else ``default``; never waits."""
+        cdef object item = self.get_one(AT_ONCE, False)
+        return default if item is TIMED_OUT else item
+
+    cdef object get_one(self, int64_t deadline, bint goes_on):
+        """One item, or TIMED_OUT. ``goes_on``: with the last session, as long as it has items."""
+        cdef Run run
+        cdef ReadResult found = ReadResult.nothing
+        cdef object item
+        cdef uint64_t position
+        self.check()
+        while True:
+            if not has_gil and self.backend.item_kind == REFERENCE:
+                item = self.take_reference(goes_on, &found)
+                if item is not TIMED_OUT:
+                    return item
+                if self.stopped(found, deadline):
+                    return TIMED_OUT
+                continue
+            position = self.cursor.position
+            if goes_on and self.cursor.position < self.session_end:
+                found = ReadResult.items
+            else:
+                found = begin_session(self.backend.map[0], self.line[0], self.cursor, self.session_end)
+            if found == ReadResult.items:
+                found = next_run(
+                    self.backend.map[0], self.line[0], not self.is_durable, self.cursor, self.session_end, 1, run
+                )
+            if found == ReadResult.items:
+                item = fetch_one(self.backend, run)
+                self.backend.check_open()
+                if self.cursor.position != position:  # another thread has got it
+                    continue
+                if still_holds(self.backend.map[0], self.line[0]):
+                    self.backend.check_found(found)
+                    if item is None and self.backend.item_kind != REFERENCE:
+                        self.backend.raise_unreadable()
+                    if self.backend.item_kind == OBJECT:
+                        return self.unpickled(item)
+                    item = decoded(self.backend, item)
+                    self.cursor.position += 1
+                    return item
+                found = ReadResult.lost
+            if self.stopped(found, deadline):
+                return TIMED_OUT
+
+    cdef object unpickled(self, object item):
+        """The next item is that, unless something else than the item itself keeps it from being unpickled."""
+        cdef bint is_over = False
+        self.is_busy = True
+        try:
+            item = unpickle_one(item, &is_over)
+        finally:
+            self.is_busy = False
+            self.cursor.position += is_over
+        self.check_process()
+        return item
+
+    cdef object take_reference(self, bint goes_on, ReadResult* found):
+        """One reference, or TIMED_OUT. Without a GIL it is read under the log's lock: nobody drops it meanwhile."""
+        cdef Run run
+        cdef object item = TIMED_OUT
+        self.backend.enter(FOREVER)
+        if self.backend.is_closing:  # its lines are held no longer
+            found[0] = ReadResult.nothing
+        elif goes_on and self.cursor.position < self.session_end:
+            found[0] = ReadResult.items
+        else:
+            found[0] = begin_session(self.backend.map[0], self.line[0], self.cursor, self.session_end)
+        if found[0] == ReadResult.items:
+            found[0] = next_run(
+                self.backend.map[0], self.line[0], not self.is_durable, self.cursor, self.session_end, 1, run
+            )
+        if found[0] == ReadResult.items and not still_holds(self.backend.map[0], self.line[0]):
+            found[0] = ReadResult.lost
+        if found[0] == ReadResult.items:
+            item = fetch_one(self.backend, run)
+            self.cursor.position += 1
+        self.backend.leave()
+        self.backend.check_open()
+        return item
+
+    @cython.critical_section
+    def get_many(self, max_items, block=True, timeout=None):
+        """At least one item and at most ``max_items``, without waiting for more than the first.
+
+        A list, or for records one array, copied once. Raises Empty, ShutDown or DataLost.
+        """
+        cdef object found
+        cdef int64_t deadline
+        cdef uint64_t end = 0
+        cdef ReadResult outcome
+        limit = checked_int("max_items", max_items)
+        if limit < 1:
+            raise ValueError(f"max_items must be at least 1: max_items={max_items}")
+        deadline = computed_deadline(block, timeout)
+        self.check()
+        while True:
+            outcome = begin_session(self.backend.map[0], self.line[0], self.cursor, end)
+            if outcome == ReadResult.items:
+                found = self.fetch(min(limit, end - self.cursor.position), end)
+                if found is not None:
+                    return found
+                outcome = ReadResult.lost
+            if self.stopped(outcome, deadline):
+                raise Empty
+
+    cdef object fetch(self, uint64_t limit, uint64_t end):
+        """So many items of a session; None: the reader was dropped."""
+        cdef bint is_locked = not has_gil and self.backend.item_kind == REFERENCE  # nobody drops what we read
+        if is_locked:
+            self.backend.enter(FOREVER)
+        self.is_busy = True
+        try:
+            if is_locked:
+                self.backend.check_open()  # a handle that was closed before we had the lock holds its lines no longer
+            if self.backend.item_kind == RECORD:
+                return self.fetch_all_records(limit, end)
+            return self.fetch_all_items(limit, end)
+        finally:
+            self.is_busy = False
+            if is_locked:
+                self.backend.leave()
+
+    cdef object fetch_all_records(self, uint64_t limit, uint64_t end):
+        cdef Cursor cursor = self.cursor
+        cdef uint64_t taken = 0
+        cdef Run run
+        cdef ReadResult found
+        cdef bint is_read
+        self.backend.check_count(limit)
+        array = numpy.empty(limit, dtype=self.backend.dtype)
+        cdef char* data = <char*>array_data(array)
+        while taken < limit:
+            found = next_run(self.backend.map[0], self.line[0], not self.is_durable, cursor, end, limit - taken, run)
+            self.backend.check_found(found)
+            if found != ReadResult.items:
+                break
+            is_read = fetch_records(self.backend, run, data + taken * self.backend.map.item_bytes)
+            self.backend.check_open()  # a handle that was closed meanwhile held the chunk no longer
+            if not still_holds(self.backend.map[0], self.line[0]):
+                break
+            if not is_read:
+                self.backend.raise_unreadable()
+            self.backend.check_found(found)
+            taken += run.items
+            cursor.position += run.items
+            self.cursor = cursor
+        if taken == 0:
+            return None
+        return array if taken == limit else array[:taken]
+
+    cdef object fetch_all_items(self, uint64_t limit, uint64_t end):
+        """Our place stays until all of them are ours: whatever keeps us from that, they come again."""
+        cdef Cursor cursor = self.cursor
+        cdef list taken = []
+        cdef list fetched
+        cdef uint64_t over = 0
+        cdef Run run
+        cdef ReadResult found
+        while <uint64_t>len(taken) < limit:
+            found = next_run(self.backend.map[0], self.line[0], False, cursor, end, limit - len(taken), run)
+            self.backend.check_found(found)
+            if found != ReadResult.items:
+                break
+            if not has_gil and self.backend.item_kind == REFERENCE and not still_holds(self.backend.map[0], self.line[0]):
+                break  # what is read is counted at once: it must be there before
+            fetched = fetch_list(self.backend, run)
+            self.backend.check_open()
+            if not still_holds(self.backend.map[0], self.line[0]):
+                break
+            if fetched is None:
+                self.backend.raise_unreadable()
+            cursor.position += run.items
+            if taken:
+                taken += fetched
+            else:
+                taken = fetched
+        if not taken:
+            return None
+        if self.backend.item_kind == OBJECT:
+            try:
+                unpickle_all(taken, &over)
+            finally:
+                if self.cursor.position + over != cursor.position:  # somewhere in between
+                    cursor.position = self.cursor.position + over
+                    cursor.chunk.data = NULL
+                self.pass_by(cursor)
+            self.check_process()
+        else:
+            self.pass_by(cursor)
+        return taken
+
+    cdef int pass_by(self, const Cursor& cursor) except -1:
+        """All before that is done with. The place of an ephemeral reader follows it from chunk to chunk."""
+        cdef bint crossed = cursor.chunk.data is NULL or cursor.chunk.number != self.cursor.chunk.number
+        self.cursor = cursor
+        if crossed and not self.is_durable and not self.backend.is_closing:
+            move_to(self.backend.map[0], self.line[0], cursor.position)  # or it was dropped: the next call says so
+        return 0
+
+    def __iter__(self):
+        """Items until the queue is shut down and all are seen; a session at a time."""
+        return self
+
+    @cython.critical_section
+    def __next__(self):
+        try:
+            return self.get_one(FOREVER, True)
+        except ShutDown:
+            raise StopIteration from None
+
+    # -- without a copy ---------------------------------------------------------------------------------
+
+    def view(self, max_items=None):
+        """``with reader.view() as array``: the next records on the chunk itself, read-only, nothing copied.
+
+        At most ``max_items``, and as many as stand in one chunk; none if nothing is there. The array is valid
+        inside the ``with``; leaving it without an exception takes them.
+        """
+        if self.backend is None or self.backend.item_kind != RECORD:
+            raise TypeError("view() needs a queue of records: create it with item=<a numpy dtype>")
+        limit = 1 << 48 if max_items is None else checked_int("max_items", max_items)
+        if limit < 1:
+            raise ValueError(f"max_items must be at least 1: max_items={max_items}")
+        return ViewSession(self, limit)
+
+    @cython.critical_section
+    def _begin_view(self, limit, viewer):
+        """``viewer``: by which the view's end is told from another's."""
+        cdef uint64_t end = 0
+        cdef Run run
+        cdef ReadResult found
+        self.check()
+        while True:
+            found = begin_session(self.backend.map[0], self.line[0], self.cursor, end)
+            if found == ReadResult.items:
+                found = next_run(self.backend.map[0], self.line[0], not self.is_durable, self.cursor, end, limit, run)
+            if found == ReadResult.items:
+                self.window = window_on(self.backend, run, self.window)
+                self.backend.check_found(found)
+                array = array_on(self.backend, run, self.window)
+                self.is_busy = True
+                self.viewer = viewer
+                return array
+            if self.stopped(found, AT_ONCE):
+                return numpy.empty(0, dtype=self.backend.dtype)
+
+    @cython.critical_section
+    def _end_view(self, count, viewer):
+        """Take so many; raises DataLost if the reader was dropped, and they were overwritten, while it looked.
+
+        A page that was gone when it was looked at gave zeros: then this raises, and takes nothing.
+        """
+        cdef bint is_faulted
+        if self.viewer != viewer:
+            return  # it has none, or has ended
+        self.viewer = 0
+        is_faulted = self.window is not None and self.window.is_faulted()
+        self.is_busy = False
+        if is_faulted:
+            self.window = None
+            self.backend.raise_if_cut()
+        self.backend.check_sound()
+        if count == 0 and not is_faulted:
+            return
+        self.check()
+        if not still_holds(self.backend.map[0], self.line[0]):
+            self.rejoin()
+        self.backend.check_sound()
+        if is_faulted:
+            self.backend.raise_unreadable()
+        self.cursor.position += <uint64_t>count
+
+    # -- asyncio ----------------------------------------------------------------------------------------
+
+    @cython.critical_section
+    def aget(self, timeout=None):
+        """``await r.aget()``: get without blocking the event loop. A cancelled aget takes no item."""
+        if self.waiters is None:
+            self.waiters = _aio.Bridge(self)
+        return self.waiters.get(timeout)
+
+    @cython.critical_section
+    def _wait_ready(self, for_items, slots, seconds):
+        cdef uint64_t position
+        cdef int64_t left = <int64_t>(seconds * 1e9)
+        self.check_usable()
+        position = self.cursor.position
+        with nogil:
+            self.backend.queue.wait_for_items(position, left)
+        self.check_usable()
+        self.backend.check_sound()
+
+    def __repr__(self):
+        cdef str kind = f"durable {self.own_name!r}" if self.is_durable else "ephemeral"
+        cdef str state = "closed" if self.is_closed else f"position={self.cursor.position}"
+        return f"<queueduct.Reader {kind} {state}>"
+
+    def __reduce__(self):
+        raise TypeError("a reader stays with the process that subscribed: pickle the queue and subscribe there")

@@ -1,0 +1,1 @@
+"""IndexQueue: small numbers between threads."""

@@ -1,0 +1,163 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""IndexQueue: the indices 0 to n-1 between the threads of this process. The algorithm is in native/."""
+
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport free as release_memory
+from libc.string cimport memset
+
+from queueduct.native._native cimport aligned_alloc, atomic
+from queueduct.core._queue cimport checked_int, forks, refuse_in_child
+from queueduct.slots._native cimport CyclicIndices, IndexEnds, NativeIndexQueue, Seen
+
+cdef extern from "<atomic>" namespace "std" nogil:
+    cdef cppclass byte_flag "std::atomic<unsigned char>":
+        unsigned char exchange(unsigned char)
+
+cdef enum:
+    LARGEST = 1 << 20
+    ALIGNMENT = 128
+
+
+cdef class IndexQueue:
+    """A queue that holds each of the indices 0 to n-1 at most once; a pop takes the oldest.
+
+    ``IndexQueue(n)`` is empty, ``IndexQueue(n, full=True)`` holds all of them. Who pops an index has it, until it is
+    pushed again: so it serves to hand out places of an array. Pushes and pops never wait for each other.
+    ``first_cycle`` is the cycle of the first cells: shortly before the last one, a test sees the words wrap.
+    """
+    cdef NativeIndexQueue* queue
+    cdef void* memory
+    cdef byte_flag* outside          # which indices are in nobody's queue: those that can be pushed
+    cdef uint64_t born               # after so many forks
+    cdef readonly uint64_t n
+    """How many indices there are."""
+
+    def __cinit__(self, n=None, *others, full=False, first_cycle=0, **unknown):
+        if others or unknown:
+            raise TypeError(
+                f"an IndexQueue takes n, and by name full and first_cycle: {[*others, *unknown]}; "
+                "use IndexQueue(n, full=True)"
+            )
+        n = checked_int("n", n)
+        first_cycle = checked_int("first_cycle", first_cycle)
+        if not 1 <= n <= LARGEST:
+            raise ValueError(f"n must be between 1 and {LARGEST}: n={n}")
+        self.n = n
+        self.born = forks
+        cells_at = sizeof(IndexEnds)
+        flags_at = cells_at + self.n * sizeof(uint64_t)
+        size = (flags_at + self.n + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+        self.memory = aligned_alloc(ALIGNMENT, size)
+        if self.memory is NULL:
+            raise MemoryError()
+        memset(self.memory, 0, size)
+        self.outside = <byte_flag*>(<char*>self.memory + <uint64_t>flags_at)
+        self.queue = new NativeIndexQueue(
+            <IndexEnds*>self.memory, <atomic[uint64_t]*>(<char*>self.memory + <uint64_t>cells_at), self.n
+        )
+        limit = (1 << 64 - int(n - 1).bit_length()) - 1
+        if not 0 <= first_cycle <= limit:
+            raise ValueError(f"first_cycle must be between 0 and {limit}: first_cycle={first_cycle}")
+        if full:
+            self.queue.construct_full(first_cycle)
+        else:
+            self.queue.construct_empty(first_cycle)
+            memset(<void*>self.outside, 1, self.n)
+
+    def __dealloc__(self):
+        del self.queue
+        release_memory(self.memory)
+
+    def push(self, index):
+        """Put in an index that is not in: one never pushed, or popped since. ValueError for one that is."""
+        cdef uint64_t pushed
+        index = checked_int("index", index)
+        refuse_in_child(IndexQueue, self.born)
+        if not 0 <= index < self.n:
+            raise ValueError(f"index must be between 0 and {self.n - 1}: index={index}")
+        pushed = index
+        if not self.outside[pushed].exchange(0):
+            raise ValueError(f"an index is in the queue at most once: index={index} is in; pop it first")
+        if not self.queue.push(pushed):
+            raise AssertionError("the words of an index queue contradict each other")
+
+    def pop(self):
+        """The oldest index, or None if there is none."""
+        cdef uint64_t index = 0
+        cdef Seen seen
+        refuse_in_child(IndexQueue, self.born)
+        seen = self.queue.pop(index)
+        return self._popped(seen, index)
+
+    def pop_if_full(self):
+        """The oldest index if all of them are in, else None."""
+        cdef uint64_t index = 0
+        cdef Seen seen
+        refuse_in_child(IndexQueue, self.born)
+        seen = self.queue.pop_if_full(index)
+        return self._popped(seen, index)
+
+    def pop_if_size_at_least(self, k):
+        """The oldest index if at least ``k`` are in, else None."""
+        cdef uint64_t index = 0
+        cdef Seen seen
+        k = checked_int("k", k)
+        refuse_in_child(IndexQueue, self.born)
+        if k < 0:
+            raise ValueError(f"k must not be negative: k={k}")
+        seen = self.queue.pop_if_size_at_least(min(k, LARGEST + 1), index)
+        return self._popped(seen, index)
+
+    cdef object _popped(self, Seen seen, uint64_t index):
+        if seen == Seen.corrupt:
+            raise AssertionError("the words of an index queue contradict each other")
+        if seen == Seen.nothing:
+            return None
+        self.outside[index].exchange(1)
+        return index
+
+    def qsize(self):
+        """How many indices are in: exact when nobody is at work on it."""
+        refuse_in_child(IndexQueue, self.born)
+        return self.queue.size()
+
+    def empty(self):
+        """Is none in?"""
+        return self.qsize() == 0
+
+    def full(self):
+        """Are all in?"""
+        return self.qsize() == self.n
+
+    def __len__(self):
+        return self.qsize()
+
+    def __bool__(self):
+        return True
+
+    cdef tuple _pair(self, uint64_t word):
+        return self.queue.cyclic().cycle_of(word), self.queue.cyclic().index_of(word)
+
+    @property
+    def head(self):
+        """Where the next pop looks: (cycle, place)."""
+        return self._pair(self.queue.head())
+
+    @property
+    def tail(self):
+        """Where the next push goes: (cycle, place)."""
+        return self._pair(self.queue.tail())
+
+    @property
+    def cells(self):
+        """Every cell: a list of (cycle, index)."""
+        return [self._pair(self.queue.cell(i)) for i in range(self.n)]
+
+    def __reduce__(self):
+        raise TypeError(
+            "an IndexQueue lives in one process and cannot be pickled; "
+            "use SlotQueue.create(name, ...) to share places between processes"
+        )
+
+    def __repr__(self):
+        return f"<queueduct.IndexQueue n={self.n}, size={self.queue.size()}>"

@@ -1,0 +1,1 @@
+"""What the bindings use of the C++ core: declarations, layouts, mappings, the fault guard."""

@@ -1,0 +1,118 @@
+// The few lines of the bindings that need both Python.h and native/.
+#pragma once
+
+#include <Python.h>
+#include <numpy/arrayobject.h>
+
+#include <atomic>
+#include <new>
+#include <type_traits>
+#include <vector>
+
+#include "bounded/queue.hpp"
+#include "segment/fault_guard.hpp"
+
+namespace queueduct {
+
+#ifdef Py_GIL_DISABLED
+inline constexpr bool has_gil = false;
+#else
+inline constexpr bool has_gil = true;
+#endif
+
+// A bint that threads may read and write at the same time. Who sees it up sees what was done before.
+class Flag {
+ public:
+  Flag& operator=(bool is_up) noexcept {
+    word_.store(is_up ? 1 : 0, std::memory_order_seq_cst);
+    return *this;
+  }
+  operator bool() const noexcept { return word_.load(std::memory_order_seq_cst) != 0; }
+  [[nodiscard]] bool lower() noexcept { return word_.exchange(0, std::memory_order_seq_cst) != 0; }
+
+ private:
+  std::atomic<int> word_{0};
+};
+inline bool lower(Flag& flag) noexcept { return flag.lower(); }
+
+// Within a process the GIL, where there is one, serialises every put, get and announcement.
+using Local = std::conditional_t<has_gil, Serialized, NoLedger>;
+
+inline void notify_local(Event event) noexcept {
+  if constexpr (has_gil)
+    event.notify_serialized();
+  else
+    event.notify();
+}
+
+[[nodiscard]] inline bool is_broken(const fault_guard::Range* guard) noexcept {
+  return guard != nullptr && guard->broken.load(std::memory_order_relaxed);
+}
+
+inline void mark_broken(fault_guard::Range* guard) noexcept {
+  if (guard != nullptr) guard->broken.store(true, std::memory_order_relaxed);
+}
+
+inline void* array_data(PyObject* array) noexcept { return PyArray_DATA(reinterpret_cast<PyArrayObject*>(array)); }
+
+// Its first so many rows: without any memory, which a slice would need. Nobody else may have it yet.
+inline void shorten(PyObject* array, std::uint64_t rows) noexcept {
+  PyArray_DIMS(reinterpret_cast<PyArrayObject*>(array))[0] = static_cast<npy_intp>(rows);
+}
+
+// A reference that the queue owned, handed to Cython, which will drop it.
+inline PyObject* owned(void* reference) noexcept { return static_cast<PyObject*>(reference); }
+
+// The items of a list or tuple, in place.
+inline void** references_of(PyObject* sequence) noexcept {
+  return reinterpret_cast<void**>(PySequence_Fast_ITEMS(sequence));
+}
+
+inline void count_each(void** references, std::uint64_t count) noexcept {
+  for (std::uint64_t i = 0; i < count; ++i) Py_INCREF(static_cast<PyObject*>(references[i]));
+}
+inline void drop_each(void** references, std::uint64_t count) noexcept {
+  for (std::uint64_t i = 0; i < count; ++i) Py_DECREF(static_cast<PyObject*>(references[i]));
+}
+
+// Drop what a queue still held when it ended. An item may be a queue whose end drops its items, and so on: beyond a few
+// of them within each other the rest waits until the first ones are done, so that no stack is too small. (A list would
+// do the same up to Python 3.12; from 3.13 on it counts frames of the default stack, whatever the thread has.)
+inline void drop_held(void** references, std::uint64_t count) noexcept {
+  constexpr int nesting_limit = 16;
+  static thread_local int nesting = 0;
+  static thread_local std::vector<void*>* later = nullptr;
+  if (nesting >= nesting_limit && later != nullptr) {
+    try {
+      later->insert(later->end(), references, references + count);
+      return;
+    } catch (const std::bad_alloc&) {  // then within each other after all
+    }
+  }
+  std::vector<void*> waiting;
+  const bool is_outermost = later == nullptr;
+  if (is_outermost) later = &waiting;
+  ++nesting;
+  drop_each(references, count);
+  if (is_outermost) {
+    while (!waiting.empty()) {
+      void* const next = waiting.back();
+      waiting.pop_back();
+      drop_each(const_cast<void**>(&next), 1);
+    }
+    later = nullptr;
+  }
+  --nesting;
+}
+
+// For the cycle collector.
+inline int visit_references(const Ring& ring, visitproc visit, void* arg) noexcept {
+  auto** references = reinterpret_cast<PyObject**>(ring.payload);
+  for (std::uint64_t i = 0; i < ring.capacity; ++i) {
+    if (references[i] == nullptr) continue;
+    if (const int stop = visit(references[i], arg)) return stop;
+  }
+  return 0;
+}
+
+}  // namespace queueduct

@@ -1,0 +1,1 @@
+"""OverwritingQueue: a feed in which the latest messages win."""

@@ -1,0 +1,41 @@
+cimport cython
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from queueduct.core._backend cimport SegmentBackend
+from queueduct.native._native cimport Buffer
+from queueduct.overwriting._native cimport Claim, OverwritingRing, OverwritingShared
+from queueduct.overwriting._objects cimport Unread
+
+cdef enum:
+    BRIEFLY_NS = 100000000  # what even a call that never waits grants who has the header, or is just copying
+
+
+@cython.final
+cdef class OverwritingBackend(SegmentBackend):
+    cdef OverwritingShared* queue
+    cdef OverwritingRing* ring
+    cdef uint64_t item_bytes      # of a message's data, what is the item's
+    cdef bint is_allocated        # what leases hold has memory
+    cdef Unread unread            # what was got when the shelf had no place for it
+
+    cdef int _raise_corrupt(self) except -1
+    cdef uint32_t _line(self) except? 0xFFFFFFFF
+    cdef int _check_length(self, uint64_t length) except -1
+    cdef int put_as(self, object item, bint overwrite, int64_t deadline) except -1
+    cdef object put_many_as(self, object items, bint overwrite, int64_t deadline)
+    cdef object _put_messages(
+        self, const char* records, const Buffer* messages, uint64_t count, bint overwrite, int64_t deadline
+    )
+    cdef int _put_message(self, const void* data, uint64_t length, bint overwrite, int64_t deadline) except -1
+    cdef bint _wait(self, Claim claim, bint for_items, int64_t end) except -1
+    cdef bint wait_for_shelf(self, int64_t end) except -1
+    cdef object _new_target(self)
+    cdef object _get_objects(self, uint64_t limit, int64_t deadline)
+    cdef object _get_unkept(self, int64_t deadline)
+    cdef uint64_t count_left(self) noexcept
+    cdef bint _get_message(self, void* to, int64_t deadline) except -1
+    cdef bint _may_have_some(self) except -1
+    cdef object _get_records(self, uint64_t limit, int64_t deadline)
+    cdef object _get_bytes(self, uint64_t limit, int64_t deadline)
+    cdef bint _get_another(self, uint32_t line, void* to) noexcept
+    cdef void* _data_of(self, object target) noexcept

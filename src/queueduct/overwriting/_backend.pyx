@@ -1,0 +1,477 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""The working part of an overwriting queue: convert, wait, raise. The algorithm is in native/."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from queueduct.items._batches cimport Gathered, gather
+from queueduct.items._buffers cimport Held, as_records, borrow, scalar_of
+from queueduct.native._guard cimport watch
+from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
+from queueduct.core._backend cimport own_identity
+from queueduct.native._native cimport (
+    Buffer, Identity, Joined, array_data, byte, import_array, is_broken, monotonic_ns, shorten,
+)
+from queueduct.items._objects cimport unpickle_all
+from queueduct.overwriting._native cimport *
+from queueduct.overwriting._objects cimport Kept, Unread
+from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
+
+import numpy
+
+from queueduct.items import types as items
+from queueduct.errors import CorruptSegment, Full
+
+import_array()
+
+cdef object encode_object = items.encode_object
+
+cdef enum:
+    OBJECTS_LIMIT = 1024   # that one get_many takes to the shelf
+
+cdef extern from "native/_handover.hpp" namespace "queueduct":
+    void count_for_all_threads(object)  # what goes with the backend goes with whoever gives that up
+
+
+@cython.final
+cdef class OverwritingBackend(SegmentBackend):
+
+    def __cinit__(self, opened):
+        self.unread = Unread()
+        cdef OverwritingOffsets at
+        cdef Held mapped
+        cdef Identity identity
+        cdef uint64_t words = opened.geometry.message_bytes // 8
+        self.memory = opened.take_memory()
+        count_for_all_threads(self.memory)
+        mapped = Held(self.memory)
+        self.label = repr(opened.name)
+        self.dtype = opened.item.dtype
+        self.item_kind = opened.item.kind
+        self.participants = opened.geometry.participants
+        at = overwriting_offsets(opened.geometry.capacity, words, self.participants, len(opened.item.text))
+        self.item_bytes = opened.geometry.message_bytes if self.dtype is None else self.dtype.itemsize
+        self.guard = watch(mapped.view.buf, mapped.view.len)
+        identity = own_identity()  # before the descriptor is taken: from there on nothing raises
+        self.queue = new OverwritingShared(
+            <byte*>mapped.view.buf, at, opened.geometry.capacity, words, self.participants, opened.take_lock_fd(),
+            identity,
+        )
+        self.participant_table = &self.queue.participant_table()
+        self.queue.rest().identify(<uint64_t>int.from_bytes(opened.segment_id[:8], "little"))
+        self.ring = &self.queue.ring()
+        self.check_attached()
+
+    def __dealloc__(self):
+        del self.queue
+
+    cdef int _raise_corrupt(self) except -1:
+        cdef RingState places = self.ring.places()
+        self.raise_if_truncated()
+        raise CorruptSegment(
+            f"the header or the journal of {self.label} makes no sense: START_IDX={places.start}, "
+            f"QUEUE_LEN={places.length}, HEADER_LOCK={self.ring.header_lock().load():#x}, "
+            f"capacity={self.ring.capacity()}; recreate the queue"
+        )
+
+    cdef uint32_t _line(self) except? 0xFFFFFFFF:
+        """This thread's line in the participant table; a thread joins at its first operation."""
+        cdef uint32_t line = 0
+        cdef Joined joined
+        if self.queue.find_line(line):
+            return line
+        with nogil:
+            joined = self.queue.join()
+        if joined == Joined.yes and self.queue.find_line(line):
+            return line
+        self.raise_not_joined(joined)
+
+    # -- put --------------------------------------------------------------------------------------------
+
+    cdef int put(self, object item, int64_t deadline) except -1:
+        return self.put_as(item, True, deadline)
+
+    cdef int put_as(self, object item, bint overwrite, int64_t deadline) except -1:
+        """1: it is in. 0: the time is up."""
+        cdef Held lent
+        if self.item_kind == RECORD:
+            item = as_records(self.dtype, item, one=True)
+            return self._put_message(array_data(item), self.item_bytes, overwrite, deadline)
+        if self.item_kind == OBJECT:
+            item = encode_object(item)
+        elif type(item) is not bytes:
+            lent = borrow(item)
+            self._check_length(lent.view.len)
+            return self._put_message(lent.view.buf, lent.view.len, overwrite, deadline)
+        self._check_length(PyBytes_GET_SIZE(item))
+        return self._put_message(PyBytes_AS_STRING(item), PyBytes_GET_SIZE(item), overwrite, deadline)
+
+    cdef object put_many(self, object given, int64_t deadline):
+        return self.put_many_as(given, True, deadline)
+
+    cdef object put_many_as(self, object given, bint overwrite, int64_t deadline):
+        """How many are in. What is in counts, so only an empty-handed batch raises."""
+        cdef Gathered batch
+        cdef uint64_t count, i
+        self.check_open()
+        if self.item_kind == RECORD:
+            given = as_records(self.dtype, given, one=False)
+            count = <uint64_t>given.nbytes // self.item_bytes
+            return self._put_messages(<const char*>array_data(given), NULL, count, overwrite, deadline)
+        batch = gather(list(map(encode_object, given)) if self.item_kind == OBJECT else given)
+        for i in range(batch.count):
+            self._check_length(batch.buffers[i].bytes)
+        return self._put_messages(NULL, batch.buffers, batch.count, overwrite, deadline)
+
+    cdef object _put_messages(
+        self, const char* records, const Buffer* messages, uint64_t count, bint overwrite, int64_t deadline
+    ):
+        """Of records or of messages, one of which is NULL."""
+        cdef uint64_t total = 0
+        cdef uint64_t put = 0
+        cdef uint64_t size = self.item_bytes
+        cdef uint32_t line
+        cdef Claim claim
+        cdef int64_t limit = 0
+        cdef int64_t end = deadline
+        if count == 0:
+            return 0
+        line = self._line()
+        while True:
+            if (count - total) * size < LONG_COPY and limit == 0:
+                if records is NULL:
+                    claim = self.queue.try_put_many(line, messages + total, count - total, overwrite, 0, put)
+                else:
+                    claim = self.queue.try_put_records(
+                        line, records + total * size, size, count - total, overwrite, 0, put
+                    )
+            else:
+                with nogil:
+                    if records is NULL:
+                        claim = self.queue.try_put_many(line, messages + total, count - total, overwrite, limit, put)
+                    else:
+                        claim = self.queue.try_put_records(
+                            line, records + total * size, size, count - total, overwrite, limit, put
+                        )
+            total += put
+            if is_broken(self.guard):
+                self._raise_corrupt()
+            if total == count or (total > 0 and claim == Claim.closed):
+                return total
+            if put != 0:
+                end = deadline  # a moment is granted for each
+            if claim == Claim.full and deadline == AT_ONCE:
+                break
+            if end == AT_ONCE:
+                end = monotonic_ns() + BRIEFLY_NS
+            if not self._wait(claim, False, end):
+                break
+            line = self._line()
+            limit = min(remaining_ns(end), <int64_t>BRIEFLY_NS) if claim == Claim.locked else 0
+        if total == 0:
+            raise Full
+        return total
+
+    cdef int _check_length(self, uint64_t length) except -1:
+        """Before any lock is taken."""
+        if length == self.item_bytes or (self.item_kind == OBJECT and length < self.item_bytes):
+            return 0
+        if self.item_kind == OBJECT:
+            raise ValueError(
+                f"an object of {length} pickled bytes can never fit into {self.label}: message_bytes={self.item_bytes}; "
+                "create the queue with a larger message_bytes"
+            )
+        raise ValueError(
+            f"a message of {self.label} must have exactly {self.item_bytes} bytes: got {length}; "
+            "fill it up, or create the queue with another message_bytes"
+        )
+
+    cdef int _put_message(self, const void* data, uint64_t length, bint overwrite, int64_t deadline) except -1:
+        cdef Claim claim
+        cdef uint32_t line
+        cdef int64_t limit = 0
+        cdef int64_t end = deadline
+        cdef bint waited = False
+        line = self._line()
+        while True:
+            if length < LONG_COPY and limit == 0:
+                claim = self.queue.try_put(line, data, length, overwrite, 0)
+            else:
+                with nogil:
+                    claim = self.queue.try_put(line, data, length, overwrite, limit)
+            if claim == Claim.done:
+                if is_broken(self.guard):
+                    self._raise_corrupt()
+                if waited and not overwrite and self.ring.looks_free():
+                    self.queue.room().notify()
+                return 1
+            if claim == Claim.full and deadline == AT_ONCE:
+                return 0
+            if end == AT_ONCE:
+                end = monotonic_ns() + BRIEFLY_NS
+            if not self._wait(claim, False, end):
+                return 0
+            line = self._line()
+            limit = min(remaining_ns(end), <int64_t>BRIEFLY_NS) if claim == Claim.locked else 0
+            waited = True
+
+    # -- get --------------------------------------------------------------------------------------------
+
+    cdef object get(self, int64_t deadline):
+        cdef object target
+        if self.item_kind == OBJECT:
+            target = self._get_objects(1, deadline)
+            return target if target is TIMED_OUT else target[0]
+        if deadline == AT_ONCE and not self._may_have_some():
+            return TIMED_OUT
+        target = self._new_target()
+        if not self._get_message(self._data_of(target), deadline):
+            return TIMED_OUT
+        return target if self.item_kind == BYTES else scalar_of(target)
+
+    cdef bint _may_have_some(self) except -1:
+        """Without a lock: False if it is empty just now, and not shut down."""
+        cdef bint has_some
+        self.check_open()
+        has_some = not self.queue.looks_empty()
+        if is_broken(self.guard):
+            self._raise_corrupt()
+        return has_some
+
+    cdef object _new_target(self):
+        """Memory of our own for one item, made before the item is claimed: a MemoryError loses nothing."""
+        if self.item_kind == RECORD:
+            return numpy.empty((), dtype=self.dtype)
+        return PyBytes_FromStringAndSize(NULL, self.item_bytes)
+
+    cdef object get_many(self, uint64_t limit, int64_t deadline):
+        """The first may be waited for; the rest is what is there."""
+        if self.item_kind == OBJECT:
+            return self._get_objects(min(limit, OBJECTS_LIMIT), deadline)
+        if deadline == AT_ONCE and not self._may_have_some():
+            return TIMED_OUT
+        return self._get_records(limit, deadline) if self.item_kind == RECORD else self._get_bytes(limit, deadline)
+
+    cdef object _get_objects(self, uint64_t limit, int64_t deadline):
+        """A list of them, or TIMED_OUT."""
+        cdef Claim claim
+        cdef Kept kept
+        cdef object found
+        cdef int64_t limit_ns = 0
+        cdef int64_t end = deadline
+        cdef bint waited = False
+        while True:
+            if self.unread.has_some(self.queue.participant_table().generation()):
+                found = self._get_unkept(AT_ONCE)
+                if found is None:
+                    continue
+                return found
+            if deadline == AT_ONCE and not self._may_have_some():
+                return TIMED_OUT
+            kept = Kept()
+            kept.begin(self, self.queue, limit)
+            if not self.is_allocated:
+                self.is_allocated = kept.allocate() == 0
+            claim = kept.claim(self._line(), limit_ns) if self.is_allocated else Claim.full
+            if claim == Claim.done:
+                if waited and self.ring.looks_gettable():
+                    self.queue.items().notify()
+                found = kept.converted(self.item_bytes)
+                self.raise_if_truncated()
+                if found is not None:
+                    return found
+                continue  # unpickling has forked, and we are the child: what it had is its parent's
+            if claim == Claim.full:
+                found = self._get_unkept(deadline)
+                if found is None:
+                    continue
+                return found
+            if deadline == AT_ONCE and (
+                claim == Claim.empty or claim == Claim.busy or (claim == Claim.closed and self.queue.may_come_again())
+            ):
+                self.raise_if_truncated()
+                return TIMED_OUT
+            if end == AT_ONCE:
+                end = monotonic_ns() + BRIEFLY_NS
+            if not self._wait(claim, True, end):
+                return TIMED_OUT
+            limit_ns = min(remaining_ns(end), <int64_t>BRIEFLY_NS) if claim == Claim.locked else 0
+            waited = True
+
+    cdef object _get_unkept(self, int64_t deadline):
+        """One object when the shelf is full, or has no memory: until it is unpickled it is this handle's alone.
+
+        None: unpickling has forked, and we are the child.
+        """
+        cdef uint64_t over = 0
+        cdef uint32_t forks = self.queue.participant_table().generation()
+        cdef list batch = [None]
+        cdef list node = self.unread.take()
+        if node is None:
+            node = [self._new_target(), None]  # what it takes to keep the object is ours before we get it
+            if not self._get_message(PyBytes_AS_STRING(node[0]), deadline):
+                return TIMED_OUT
+        batch[0] = node[0]
+        try:
+            unpickle_all(batch, &over)
+        finally:
+            if forks == self.queue.participant_table().generation() and not over:
+                self.unread.keep(node)
+        return batch if forks == self.queue.participant_table().generation() else None
+
+    cdef object _get_records(self, uint64_t limit, int64_t deadline):
+        cdef uint64_t most = min(limit, max(<uint64_t>self.ring.places().length, 1), self.ring.capacity())
+        cdef object batch = numpy.empty(most, dtype=self.dtype)
+        cdef char* data = <char*>array_data(batch)
+        cdef uint64_t got = 0
+        cdef uint32_t line
+        if not self._get_message(data, deadline):
+            return TIMED_OUT
+        line = self._line()
+        data += self.item_bytes
+        if most * self.item_bytes < LONG_COPY:
+            self.queue.try_get_records(line, data, self.item_bytes, most - 1, 0, got)
+        else:
+            with nogil:
+                self.queue.try_get_records(line, data, self.item_bytes, most - 1, 0, got)
+        if is_broken(self.guard):
+            self._raise_corrupt()
+        if 1 + got == most:
+            return batch
+        try:
+            return batch[:1 + got]
+        except MemoryError:  # they are out of the queue
+            shorten(batch, 1 + got)
+            return batch
+
+    cdef object _get_bytes(self, uint64_t limit, int64_t deadline):
+        cdef object target = self._new_target()
+        cdef list batch = [target]
+        cdef uint32_t line = 0
+        if not self._get_message(PyBytes_AS_STRING(target), deadline):
+            return TIMED_OUT
+        if not self.queue.find_line(line):
+            return batch
+        while <uint64_t>len(batch) < limit:
+            try:
+                target = self._new_target()
+                batch.append(target)
+            except MemoryError:
+                break
+            if not self._get_another(line, PyBytes_AS_STRING(target)):
+                batch.pop()
+                break
+        return batch
+
+    cdef bint _get_another(self, uint32_t line, void* to) noexcept:
+        """Of a batch that has one already: whatever is in the way of another, those are delivered first."""
+        cdef Claim claim
+        if self.ring.places().length == 0:
+            return False
+        if self.item_bytes < LONG_COPY:
+            claim = self.queue.try_get(line, to, self.item_bytes, 0)
+        else:
+            with nogil:
+                claim = self.queue.try_get(line, to, self.item_bytes, 0)
+        return claim == Claim.done
+
+    cdef void* _data_of(self, object target) noexcept:
+        return array_data(target) if self.item_kind == RECORD else <void*>PyBytes_AS_STRING(target)
+
+    cdef bint _get_message(self, void* to, int64_t deadline) except -1:
+        cdef Claim claim
+        cdef uint32_t line
+        cdef int64_t limit = 0
+        cdef int64_t end = deadline
+        cdef bint waited = False
+        line = self._line()
+        while True:
+            if self.item_bytes < LONG_COPY and limit == 0:
+                claim = self.queue.try_get(line, to, self.item_bytes, 0)
+            else:
+                with nogil:
+                    claim = self.queue.try_get(line, to, self.item_bytes, limit)
+            if claim == Claim.done:
+                if is_broken(self.guard):
+                    self._raise_corrupt()
+                if waited and self.ring.looks_gettable():
+                    self.queue.items().notify()
+                return True
+            if deadline == AT_ONCE and (
+                claim == Claim.empty or claim == Claim.busy or (claim == Claim.closed and self.queue.may_come_again())
+            ):
+                if is_broken(self.guard):
+                    self._raise_corrupt()
+                return False
+            if end == AT_ONCE:
+                end = monotonic_ns() + BRIEFLY_NS
+            if not self._wait(claim, True, end):
+                return False
+            line = self._line()
+            limit = min(remaining_ns(end), <int64_t>BRIEFLY_NS) if claim == Claim.locked else 0
+            waited = True
+
+    # -- waiting ----------------------------------------------------------------------------------------
+
+    cdef bint _wait(self, Claim claim, bint for_items, int64_t end) except -1:
+        """After a try that did not succeed: True to try again, False when the time is up."""
+        cdef int64_t left
+        if claim == Claim.closed and not (for_items and self.queue.may_come_again()):
+            self.raise_shut_down()
+        if claim == Claim.corrupt or is_broken(self.guard):
+            self._raise_corrupt()
+        left = remaining_ns(end)
+        if left <= 0:
+            return False
+        if claim != Claim.locked:  # then the next try waits
+            with nogil:
+                if for_items:
+                    self.queue.wait_for_items(left)
+                elif claim == Claim.full:
+                    self.queue.wait_for_room(left)
+                else:
+                    self.queue.wait_for_copy(left)
+        PyErr_CheckSignals()
+        self.check_open()
+        return True
+
+    cdef bint wait_for_shelf(self, int64_t end) except -1:
+        """The same for a lease that found no place for what it takes."""
+        cdef int64_t left = remaining_ns(end)
+        if is_broken(self.guard):
+            self._raise_corrupt()
+        if left <= 0:
+            return False
+        with nogil:
+            self.queue.wait_for_shelf(left)
+        PyErr_CheckSignals()
+        self.check_open()
+        return True
+
+    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
+        cdef int64_t left = remaining_ns(deadline)
+        with nogil:
+            if for_items:
+                self.queue.wait_for_items(left)
+            else:
+                self.queue.wait_for_room(left)
+        return self.check_open()
+
+    # -- the rest ---------------------------------------------------------------------------------------
+
+    cdef object size(self):
+        self.unread.has_some(self.queue.participant_table().generation())
+        return self.ring.length() + self.count_left() + self.unread.count()
+
+    cdef uint64_t count_left(self) noexcept:
+        """Messages that nobody has any more who had taken them."""
+        return 0 if self.ring.is_discarded() else self.queue.leased_messages().count_left()
+
+    cdef int shut_down(self, bint immediate) except -1:
+        self.queue.shut_down(immediate)
+        return 0
+
+    cdef void wake_everybody(self) noexcept:
+        self.queue.wake_everybody()

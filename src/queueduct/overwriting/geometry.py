@@ -1,0 +1,126 @@
+"""The sizes of an overwriting queue."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from queueduct.items.types import ItemType
+from queueduct.native import _layout
+from queueduct.segments.geometry import Geometry, check_between
+
+__all__ = ["OverwritingGeometry"]
+
+WORD_BYTES = 8
+
+
+@dataclass(frozen=True)
+class OverwritingGeometry(Geometry):
+    """A ring of messages in the published format, and after it what is queueduct's own."""
+
+    kind = "overwriting"
+    fields = _layout.FIELDS
+    header_bytes = _layout.HEADER_BYTES
+    magic = _layout.PUBLISHED_MAGIC
+
+    capacity: int
+    """Messages."""
+    message_bytes: int
+
+    @classmethod
+    def of(cls, item: ItemType, *, capacity: int, message_bytes: int | None, participants: int) -> OverwritingGeometry:
+        """What a user asks for. A record is filled up to whole words."""
+        if item.dtype is not None and message_bytes is not None:
+            raise ValueError(
+                f"message_bytes of records follows from the dtype: message_bytes={message_bytes}, "
+                f"itemsize={item.dtype.itemsize}; leave it out"
+            )
+        size = item.slot_bytes(message_bytes)
+        return cls(participants, 0, capacity, whole_words(size) if item.dtype is not None else size)
+
+    def check(self) -> None:
+        super().check()
+        check_between("producers", self.producers, 0, 0)
+        check_between("capacity", self.capacity, 1, _layout.MESSAGES_LIMIT)
+        check_between("message_bytes", self.message_bytes, WORD_BYTES, _layout.MESSAGE_WORDS_LIMIT * WORD_BYTES)
+        if self.message_bytes % WORD_BYTES:
+            raise ValueError(
+                f"message_bytes must be a multiple of {WORD_BYTES}: message_bytes={self.message_bytes}; "
+                f"try {whole_words(self.message_bytes)}"
+            )
+        in_all = self.capacity * (WORD_BYTES + self.message_bytes)
+        if in_all > _layout.SEGMENT_BYTES_LIMIT:
+            raise ValueError(
+                f"capacity * (8 + message_bytes) must be at most {_layout.SEGMENT_BYTES_LIMIT} bytes: "
+                f"{self.capacity} * {WORD_BYTES + self.message_bytes} = {in_all}"
+            )
+
+    def check_item(self, item: ItemType) -> None:
+        if item.dtype is not None and whole_words(item.dtype.itemsize) != self.message_bytes:
+            raise ValueError(
+                f"slot_bytes must be the dtype's {item.dtype.itemsize} in whole words: slot_bytes={self.message_bytes}"
+            )
+
+    @property
+    def header_offset(self) -> int:
+        return _layout.overwriting_own_offset(self.capacity, self.message_bytes // WORD_BYTES)
+
+    @classmethod
+    def find_header(cls, start: bytes) -> int:
+        return cls.published(start, 1).header_offset
+
+    def check_start(self, start: bytes) -> None:
+        published = self.published(start, 1)
+        if (published.capacity, published.message_bytes) != (self.capacity, self.message_bytes):
+            raise ValueError(
+                f"QUEUE_MAX_LEN and MSG_SIZE must agree with capacity={self.capacity} and "
+                f"slot_bytes={self.message_bytes}: QUEUE_MAX_LEN={published.capacity}, "
+                f"MSG_SIZE={published.message_bytes // WORD_BYTES}"
+            )
+
+    @classmethod
+    def published(cls, start: bytes, participants: int) -> OverwritingGeometry:
+        if not start.startswith(cls.magic):
+            raise ValueError(f"magic must be {cls.magic!r} for a queue of kind {cls.kind!r}: magic={start[:8]!r}")
+        capacity, words = (int.from_bytes(start[at : at + 4], "little") for at in (8, 12))
+        published = cls(participants, 0, capacity, words * WORD_BYTES)
+        published.check()
+        return published
+
+    @property
+    def published_bytes(self) -> int:
+        return _layout.PUBLISHED_BYTES + self.capacity * (WORD_BYTES + self.message_bytes)
+
+    def layout(self, item: ItemType) -> dict[str, int]:
+        return _layout.overwriting_layout(
+            self.capacity, self.message_bytes // WORD_BYTES, self.participants, len(item.text)
+        )
+
+    def values(self) -> dict[str, int]:
+        return {
+            "capacity": self.capacity,
+            "slot_bytes": self.message_bytes,
+            "participants": self.participants,
+            "producers": self.producers,
+        }
+
+    @classmethod
+    def from_header(cls, field: Callable[[str], int]) -> OverwritingGeometry:
+        return cls(field("participants"), field("producers"), field("capacity"), field("slot_bytes"))
+
+    def needed_bytes(self, item: ItemType) -> int:
+        """Without what leases need, which the first lease asks for."""
+        return _layout.overwriting_shelf_offset(
+            self.capacity, self.message_bytes // WORD_BYTES, self.participants, len(item.text)
+        )
+
+    def initialise(self, fd: int, item: ItemType) -> None:
+        """The published header; its magic last, after all that it promises."""
+        words = self.message_bytes // WORD_BYTES
+        os.pwrite(fd, self.capacity.to_bytes(4, "little") + words.to_bytes(4, "little"), 8)
+        os.pwrite(fd, self.magic, 0)
+
+
+def whole_words(size: int) -> int:
+    return -(-size // WORD_BYTES) * WORD_BYTES

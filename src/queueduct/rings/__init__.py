@@ -1,0 +1,1 @@
+"""BoundedQueue and GrowingQueue: queues whose items lie in rings."""

@@ -1,0 +1,19 @@
+cimport cython
+from libc.stdint cimport int64_t
+
+from queueduct.native._native cimport Event, LocalQueue, Outcome
+from queueduct.core._queue cimport Backend
+
+
+@cython.final
+cdef class BoundedLocalBackend(Backend):
+    cdef object unused             # without an object of its own Cython gives a class no trashcan
+    cdef LocalQueue* queue
+    cdef char* memory
+
+    cdef void _drop_references(self) noexcept
+    cdef inline void _after_put(self, bint waited) noexcept
+    cdef inline void _after_get(self, bint waited) noexcept
+    cdef bint _wait_for_room(self, Outcome outcome, int64_t deadline) except -1
+    cdef bint _wait_for_items(self, Outcome outcome, int64_t deadline) except -1
+    cdef bint _park(self, Event event, int64_t deadline, bint for_items) except -1

@@ -1,0 +1,1 @@
+"""Files that hold queues: named, made, validated, opened, listed and removed."""

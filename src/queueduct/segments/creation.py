@@ -1,0 +1,159 @@
+"""Make segments: a queue has its name when nothing can fail any more, or it was never there.
+
+Everything that can fail comes first, on a file without a name: its memory, its header, its mapping, the queue on it.
+The name is the last step. Whatever ends a create before that, an error, an interrupt or a kill, leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from queueduct.errors import QueueExists, QueueNotFound
+from queueduct.items.types import ItemType
+from queueduct.segments import segment
+from queueduct.segments.geometry import Geometry
+
+__all__ = ["create"]
+
+NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.ENOMEM)
+TRIES = 20  # while others unlink what we find
+
+Made = TypeVar("Made")
+
+
+def create(
+    name: str,
+    geometry: Geometry,
+    item: ItemType,
+    attach: Callable[[segment.Segment], Made],
+    *,
+    exist_ok: bool = False,
+) -> Made:
+    """A new queue; with ``exist_ok`` the one that is there, if it is of the same shape.
+
+    ``attach`` makes a queue of a segment, and closes the segment if it fails. What it makes has a ``close()``.
+    """
+    for tries_left in reversed(range(TRIES)):
+        try:
+            return create_new(name, geometry, item, attach)
+        except QueueExists:
+            if not exist_ok:
+                raise
+        try:
+            found = segment.open_segment(name, kind=geometry.kind)
+        except QueueNotFound:  # somebody has unlinked it meanwhile
+            if tries_left == 0:
+                raise
+            continue
+        break
+    if found.geometry == geometry and found.item == item:
+        return attach(found)
+    found.close()
+    raise QueueExists(
+        f"a queue named {name!r} exists and is of another shape: {found.geometry}, item={found.item.spec!r}; "
+        f"asked for {geometry}, item={item.spec!r}"
+    )
+
+
+def create_new(name: str, geometry: Geometry, item: ItemType, attach: Callable[[segment.Segment], Made]) -> Made:
+    """A new queue, complete before it has a name."""
+    segment.check_name(name)
+    geometry.check()
+    folder = segment.directory()
+    needed_bytes = geometry.needed_bytes(item)
+    made: Any = None
+    try:
+        with contextlib.ExitStack() as files:
+            with no_room_named(folder, needed_bytes):
+                fd, link = files.enter_context(unnamed_file(folder))
+                os.posix_fallocate(fd, 0, needed_bytes)
+                os.truncate(fd, geometry.layout(item)["total_bytes"])
+                segment_id = secrets.token_bytes(16)
+                os.pwrite(fd, segment.header_of(geometry, item, segment_id), geometry.header_offset)
+                geometry.initialise(fd, item)
+            status = os.fstat(fd)
+            made = attach(segment.Segment(folder / name, geometry, item, segment_id, fd))
+            with no_room_named(folder, needed_bytes):
+                try:
+                    link(folder / name)
+                except FileExistsError:
+                    raise QueueExists(
+                        f"a queue named {name!r} exists in {folder}; open it, or unlink it first"
+                    ) from None
+        return made  # type: ignore[no-any-return]  # no cast(): a call is a place for an interrupt
+    except BaseException:
+        # Somebody may interrupt us behind the last step, too. Our file lives until `made` is closed, so that nobody
+        # else's can be taken for it.
+        if made is not None:
+            withdraw(folder / name, status)
+            made.close()
+        raise
+
+
+def withdraw(path: Path, status: os.stat_result) -> None:
+    """Remove the name if it leads to this very file."""
+    with contextlib.suppress(OSError):
+        found = os.stat(path, follow_symlinks=False)
+        if (found.st_dev, found.st_ino) == (status.st_dev, status.st_ino):
+            os.unlink(path)
+
+
+@contextlib.contextmanager
+def no_room_named(folder: Path, needed_bytes: int) -> Iterator[None]:
+    """Errors of a full file system say what is missing, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        free = os.statvfs(folder)
+        raise OSError(
+            error.errno,
+            f"no room for a segment of {needed_bytes} bytes in {folder}: {free.f_bavail * free.f_frsize} bytes "
+            f"and {free.f_favail} files are free; use a smaller capacity, or set QUEUEDUCT_DIR to another directory",
+        ) from error
+
+
+@contextlib.contextmanager
+def unnamed_file(folder: Path) -> Iterator[tuple[int, Any]]:
+    """A file with no name, and the function that gives it one; a kill on the way leaves nothing behind."""
+    try:
+        opened = segment.Descriptor(folder, os.O_TMPFILE | os.O_RDWR)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
+            raise
+        with temporary_file(folder) as made:
+            yield made
+        return
+    # A directory descriptor makes Python call linkat(AT_SYMLINK_FOLLOW), which resolves /proc's link.
+    with opened as fd, segment.Descriptor(folder, os.O_RDONLY | os.O_DIRECTORY) as folder_fd:
+        yield fd, lambda path: os.link(f"/proc/self/fd/{fd}", path, src_dir_fd=folder_fd)
+
+
+@contextlib.contextmanager
+def temporary_file(folder: Path) -> Iterator[tuple[int, Any]]:
+    """For file systems without unnamed files: a hidden name first."""
+    temporary = folder / f".new-{os.getpid()}-{secrets.token_hex(8)}"
+    with HiddenFile(temporary) as fd:
+        yield fd, lambda path: os.link(temporary, path)
+
+
+class HiddenFile(segment.Descriptor):
+    """A new file whose name goes when it is closed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW)
+
+    def close(self) -> None:
+        with contextlib.suppress(FileNotFoundError, KeyError):
+            os.unlink(self.__dict__.pop("path"))
+        super().close()
+
+    __del__ = close

@@ -1,0 +1,99 @@
+"""Files that another program made in a format that queueduct published: what is our own is added behind it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from queueduct.errors import CorruptSegment
+from queueduct.items.types import ItemType
+from queueduct.native import _layout
+from queueduct.segments import segment
+from queueduct.segments.geometries import GEOMETRIES
+from queueduct.segments.geometry import Geometry, check_between
+
+__all__ = ["adopt"]
+
+Made = TypeVar("Made")
+
+PATIENCE_SECONDS = 30.0
+_no_fork = threading.RLock()
+os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)
+
+
+def adopt(name: str, kind: str, item: ItemType, participants: int, attach: Callable[[segment.Segment], Made]) -> Made:
+    """Open a file that another program made in the format that this kind published, and add what is queueduct's own.
+
+    If that fails, the file is as it was. ``attach`` makes a queue of a segment, and closes the segment if it fails.
+    """
+    check_between("participants", participants, 1, _layout.PARTICIPANTS_LIMIT)
+    path = segment.directory() / segment.check_name(name)
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        # a child would have the lock as well, and keep it when we are dead
+        with _no_fork, segment.open_regular(path) as fd:
+            if try_to_lock(fd):
+                try:
+                    geometry = published_geometry(path, fd, kind, participants)
+                    geometry.check_item(item)
+                    if not os.pread(fd, len(_layout.MAGIC), geometry.header_offset).strip(b"\0"):
+                        return add_own_part(path, fd, geometry, item, attach)
+                    break
+                finally:
+                    fcntl.flock(fd, fcntl.LOCK_UN)  # a mapping keeps the descriptor, and with it the lock
+        if time.monotonic() > end:
+            raise TimeoutError(
+                f"somebody else has been adopting {path} for more than {PATIENCE_SECONDS} s; "
+                "end that process, and try again"
+            )
+        time.sleep(0.01)
+    return attach(segment.open_segment(name, folder=path.parent, kind=kind))
+
+
+def try_to_lock(fd: int) -> bool:
+    """One adopts at a time, and the lock goes with its process. False: somebody else is at it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def published_geometry(path: Path, fd: int, kind: str, participants: int) -> Geometry:
+    """What the other program has made."""
+    try:
+        return GEOMETRIES[kind].published(os.pread(fd, _layout.HEADER_BYTES, 0), participants)
+    except ValueError as error:
+        raise CorruptSegment(f"{path}: {error}") from None
+
+
+def add_own_part(
+    path: Path, fd: int, geometry: Geometry, item: ItemType, attach: Callable[[segment.Segment], Made]
+) -> Made:
+    """Its magic last: until then it is not there, and a kill on the way leaves what can be adopted again."""
+    file_bytes, total_bytes = os.fstat(fd).st_size, geometry.layout(item)["total_bytes"]
+    least = geometry.published_bytes
+    if not least <= file_bytes <= geometry.header_offset and file_bytes != total_bytes:
+        raise CorruptSegment(f"{path}: the file has {file_bytes} bytes, and its messages end at {least}")
+    made: Any = None
+    try:
+        os.posix_fallocate(fd, 0, geometry.needed_bytes(item))
+        os.truncate(fd, total_bytes)
+        segment_id = secrets.token_bytes(16)
+        head = segment.header_of(geometry, item, segment_id)
+        os.pwrite(fd, head[len(_layout.MAGIC) :], geometry.header_offset + len(_layout.MAGIC))
+        made = attach(segment.Segment(path, geometry, item, segment_id, fd))
+        os.pwrite(fd, _layout.MAGIC, geometry.header_offset)
+    except BaseException:
+        if made is not None:
+            made.close()
+        if file_bytes != total_bytes and not os.pread(fd, len(_layout.MAGIC), geometry.header_offset).strip(b"\0"):
+            os.truncate(fd, file_bytes)
+        raise
+    return made  # type: ignore[no-any-return]  # no cast(): a call is a place for an interrupt

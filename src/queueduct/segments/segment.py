@@ -1,0 +1,399 @@
+"""Named memory: open, validate, list and unlink segments; creating.py makes them. The only place that maps memory.
+
+A segment is a file in ``$QUEUEDUCT_DIR`` (default ``/dev/shm/queueduct-<uid>``). Any directory works:
+on tmpfs a queue is memory, on a disk it outlives a reboot. A segment gets its name only when it is
+complete, and every field of its header is checked before a byte of it is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import mmap
+import os
+import stat
+import time
+import zlib
+from functools import cache
+from pathlib import Path
+
+from queueduct.errors import CorruptSegment, QueueNotFound, QueueReplaced
+from queueduct.items.types import ItemType
+from queueduct.native import _layout
+from queueduct.native._mapping import Mapping
+from queueduct.segments.geometries import GEOMETRIES
+from queueduct.segments.geometry import Geometry
+from queueduct.stats import QueueInfo
+
+__all__ = ["Segment", "directory", "open_segment", "private_memory", "queues", "unlink"]
+
+KINDS = {1: "bounded", 2: "growing", 3: "overwriting", 4: "slots", 5: "events"}
+KIND_NUMBERS = {name: number for number, name in KINDS.items()}
+LESS = {  # address space
+    "bounded": "a smaller capacity",
+    "growing": "fewer steps",
+    "overwriting": "a smaller capacity",
+    "slots": "a smaller capacity",
+    "events": "a smaller max_bytes",
+}
+POPULATE_LIMIT_BYTES = 256 << 20
+NAME_LIMIT_BYTES = 255
+
+
+def directory() -> Path:
+    """Where named queues live; created, private to this user, when it is not there."""
+    chosen = os.environ.get("QUEUEDUCT_DIR")
+    path = Path(chosen) if chosen else Path(f"/dev/shm/queueduct-{os.geteuid()}")
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700, parents=bool(chosen))
+    status = os.stat(path, follow_symlinks=bool(chosen))
+    if not stat.S_ISDIR(status.st_mode):
+        raise NotADirectoryError(f"the directory of queues is not a directory: {path}; set QUEUEDUCT_DIR to one")
+    if not chosen and (status.st_uid != os.geteuid() or status.st_mode & 0o077):
+        raise PermissionError(
+            f"{path} must belong to this user alone: owner={status.st_uid}, "
+            f"mode={stat.S_IMODE(status.st_mode):o}; remove it, or set QUEUEDUCT_DIR to another directory"
+        )
+    return path.absolute()
+
+
+def check_name(name: str) -> str:
+    """A name is a file name: one component, not hidden."""
+    if not isinstance(name, str):
+        raise TypeError(f"a queue's name must be a str: name={name!r}")
+    encoded = os.fsencode(name)
+    if not encoded:
+        raise ValueError("a queue's name must not be empty")
+    if len(encoded) > NAME_LIMIT_BYTES:
+        raise ValueError(
+            f"a queue's name must be at most {NAME_LIMIT_BYTES} bytes long: {len(encoded)} bytes, {name[:40]!r}…"
+        )
+    if "/" in name or "\0" in name:
+        raise ValueError(f"a queue's name must not contain '/' or NUL: name={name!r}")
+    if name.startswith("."):
+        raise ValueError(f"a queue's name must not start with a dot: name={name!r}")
+    return name
+
+
+@cache
+def boot_id() -> bytes:
+    """The kernel's name for this boot; zeros where it has none."""
+    try:
+        text = Path("/proc/sys/kernel/random/boot_id").read_text()
+        return bytes.fromhex(text.strip().replace("-", ""))
+    except (OSError, ValueError):
+        return bytes(16)
+
+
+def process_start_ticks() -> int:
+    """When this process started, in ticks since boot: with the pid, it names a process for good."""
+    try:
+        after_name = Path("/proc/self/stat").read_text().rpartition(")")[2]
+        return int(after_name.split()[19])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+class Descriptor:
+    """An open file's number, closed with its last user: also where an interrupt comes between two lines."""
+
+    def __init__(self, path: Path, flags: int, mode: int = 0o600) -> None:
+        self.number = os.open(path, flags | os.O_CLOEXEC, mode)
+
+    def close(self) -> None:
+        if "number" in self.__dict__:
+            os.close(self.__dict__.pop("number"))
+
+    def __enter__(self) -> int:
+        return self.number
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    __del__ = close
+
+
+class Segment:
+    """An open, validated, mapped segment, in a file that need not have its name yet.
+
+    The lock descriptor says which file to lock: whoever takes it opens that file anew, where no fork can come
+    between, and closes this one. So it has no locks itself, and a child that inherits it keeps nobody alive.
+    """
+
+    _lock_fd = -1
+    _memory: Mapping | None = None
+
+    def __init__(self, path: Path, geometry: Geometry, item: ItemType, segment_id: bytes, fd: int) -> None:
+        self.path = path
+        self.name = path.name
+        self.geometry = geometry
+        self.item = item
+        self.segment_id = segment_id
+        self.offsets = geometry.layout(item)
+        self.total_bytes = self.offsets["total_bytes"]
+        try:
+            self._lock_fd = opened_anew(fd)
+            self._memory = self._map(fd)
+        except BaseException:
+            self.close()
+            raise
+
+    def _map(self, fd: int) -> Mapping:
+        # populated: no page fault in a put
+        is_small = self.geometry.needed_bytes(self.item) == self.total_bytes <= POPULATE_LIMIT_BYTES
+        try:
+            return Mapping(fd, self.total_bytes, populate=is_small)
+        except OSError as error:
+            if error.errno != errno.ENOMEM:
+                raise
+            raise OSError(
+                error.errno,
+                f"no address space for the {self.total_bytes} bytes of {self.name!r}, most of which take no memory "
+                "before they are used: raise the limit (ulimit -v), or create the queue with "
+                f"{LESS[self.geometry.kind]}",
+            ) from error
+
+    def take_lock_fd(self) -> int:
+        """Hand the lock's descriptor to whoever will close it."""
+        return int(self.__dict__.pop("_lock_fd", -1))  # one line: an interrupt comes before it or behind it
+
+    def take_memory(self) -> Mapping:
+        """Hand the mapping over: it is unmapped when its last user drops it."""
+        taken = self._memory
+        if taken is None:
+            raise ValueError(f"the memory of {self.name!r} was taken already")
+        self._memory = None
+        return taken
+
+    def close(self) -> None:
+        """Give up what nobody has taken; the file stays."""
+        if "_lock_fd" in self.__dict__:
+            os.close(self.__dict__.pop("_lock_fd"))
+        if self._memory is not None:
+            self._memory.close()
+
+    def __del__(self) -> None:
+        """An interrupt may come between any two lines: then nobody else is left to do it."""
+        if "_lock_fd" in self.__dict__:
+            os.close(self.__dict__.pop("_lock_fd"))
+
+
+def opened_anew(fd: int) -> int:
+    """The same file, which need not have a name, under a new open file description."""
+    try:
+        return os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise OSError(
+            error.errno,
+            "there is no /proc of this process here, through which a queue's file is opened: mount one "
+            "(mount -t proc proc /proc); with subset=pid it is enough",
+        ) from error
+
+
+def header_of(geometry: Geometry, item: ItemType, segment_id: bytes) -> bytearray:
+    """Header and item text of a new segment, up to the control block."""
+    offsets = geometry.layout(item)
+    head = bytearray(offsets["control_offset"] - geometry.header_offset)
+    values: dict[str, int | bytes] = {
+        "magic": _layout.MAGIC,
+        "layout_version": _layout.LAYOUT_VERSION,
+        "byte_order": _layout.BYTE_ORDER,
+        "kind": KIND_NUMBERS[geometry.kind],
+        "item_kind": item.kind,
+        "item_text_bytes": len(item.text),
+        "segment_id": segment_id,
+        "boot_id": boot_id(),
+        "created_ns": time.time_ns(),
+        "creator_pid": os.getpid(),
+        **geometry.values(),
+        **offsets,
+    }
+    for field, value in values.items():
+        put_field(head, geometry.fields[field], value)
+    start = geometry.header_bytes
+    head[start : start + len(item.text)] = item.text
+    put_field(head, geometry.fields["checksum"], checksum(head, start + len(item.text)))
+    return head
+
+
+def put_field(head: bytearray, place: tuple[int, int], value: int | bytes) -> None:
+    offset, size = place
+    head[offset : offset + size] = value if isinstance(value, bytes) else value.to_bytes(size, "little")
+
+
+def checksum(head: bytes | bytearray, end: int) -> int:
+    """crc32 of header and item text, with the checksum's own field as zeros."""
+    offset, size = _layout.FIELDS["checksum"]
+    return zlib.crc32(head[offset + size : end], zlib.crc32(bytes(size), zlib.crc32(head[:offset])))
+
+
+def open_segment(
+    name: str, *, folder: Path | None = None, kind: str | None = None, segment_id: bytes | None = None
+) -> Segment:
+    """Open by name and check every field; a bad file is left as it was."""
+    path = (folder or directory()) / check_name(name)
+    with open_regular(path) as fd:
+        geometry, item, found_id = validate(path, fd)
+        if kind is not None and geometry.kind != kind:
+            raise TypeError(
+                f"{name!r} is a queue of kind {geometry.kind!r}, not {kind!r}: use queueduct.open({name!r})"
+            )
+        if segment_id is not None and found_id != segment_id:
+            raise QueueReplaced(f"the queue {name!r} in {path.parent} is not the one that was meant: it was recreated")
+        return Segment(path, geometry, item, found_id, fd)
+
+
+def open_regular(path: Path) -> Descriptor:
+    """A descriptor of a file that can be trusted to be a segment's: regular, ours, and the only link."""
+    try:
+        # O_NONBLOCK: a FIFO must not make us wait; it means nothing for a regular file
+        opened = Descriptor(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise QueueNotFound(f"there is no queue named {path.name!r} in {path.parent}") from None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise CorruptSegment(f"{path} is a symbolic link, not a segment") from error
+        if error.errno == errno.EISDIR:
+            raise CorruptSegment(f"{path} is a directory, not a segment") from error
+        if error.errno == errno.ENXIO:
+            raise CorruptSegment(f"{path} is a socket or a device, not a segment") from error
+        raise
+    try:
+        status = os.fstat(opened.number)
+        if not stat.S_ISREG(status.st_mode):
+            raise CorruptSegment(f"{path} is not a regular file: mode={status.st_mode:o}")
+        if status.st_uid != os.geteuid():
+            raise CorruptSegment(f"{path} belongs to another user: owner={status.st_uid}, we are {os.geteuid()}")
+        if status.st_nlink > 1 and not settles_to_one_link(opened.number):
+            raise CorruptSegment(f"{path} has other hard links: links={os.fstat(opened.number).st_nlink}")
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def settles_to_one_link(fd: int) -> bool:
+    """Where files cannot be made without a name, a creator holds two names for a moment."""
+    for _ in range(20):
+        if os.fstat(fd).st_nlink <= 1:
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
+    """Copy the header into private memory once, and check each field of the copy."""
+    file_bytes = os.fstat(fd).st_size
+    head = os.pread(fd, _layout.HEADER_BYTES, 0)
+    start, header_offset = head, find_header(path, head)
+    if header_offset == 0 and len(head) < _layout.HEADER_BYTES:
+        raise CorruptSegment(f"{path} is too short for a header: {len(head)} bytes, not {_layout.HEADER_BYTES}")
+    if header_offset != 0:
+        head = os.pread(fd, _layout.HEADER_BYTES, header_offset)
+
+    fields = _layout.FIELDS
+
+    def field(name: str) -> int:
+        offset, size = fields[name]
+        return int.from_bytes(head[offset : offset + size], "little")
+
+    def expect(name: str, expected: int) -> None:
+        if field(name) != expected:
+            raise CorruptSegment(f"{path}: {name} must be {expected}: {name}={field(name)}")
+
+    if len(head) < _layout.HEADER_BYTES or head[:8] != _layout.MAGIC:
+        raise CorruptSegment(f"{path}: magic must be {_layout.MAGIC!r}: magic={head[:8]!r}{at_offset(header_offset)}")
+    expect("byte_order", _layout.BYTE_ORDER)
+    expect("layout_version", _layout.LAYOUT_VERSION)
+    kind = KINDS.get(field("kind"))
+    if kind is None:
+        raise CorruptSegment(f"{path}: kind must be one of {sorted(KINDS)}: kind={field('kind')}")
+    shape = GEOMETRIES.get(kind)
+    if shape is None:
+        raise CorruptSegment(f"{path}: this version of queueduct has no queue of kind {kind!r}")
+    fields = shape.fields
+    head = os.pread(fd, shape.header_bytes, header_offset)
+    if len(head) < shape.header_bytes:
+        raise CorruptSegment(f"{path} is too short for a header: {len(head)} bytes, not {shape.header_bytes}")
+    geometry = shape.from_header(field)
+    try:
+        geometry.check()
+        geometry.check_start(start)
+    except ValueError as error:
+        raise CorruptSegment(f"{path}: {error}") from None
+    text_bytes = field("item_text_bytes")
+    if not 1 <= text_bytes <= _layout.ITEM_TEXT_LIMIT:
+        raise CorruptSegment(
+            f"{path}: item_text_bytes must be between 1 and {_layout.ITEM_TEXT_LIMIT}: item_text_bytes={text_bytes}"
+        )
+    text = os.pread(fd, text_bytes, header_offset + shape.header_bytes)
+    item = ItemType.from_header(field("item_kind"), text)
+    try:
+        geometry.check_item(item)
+    except ValueError as error:
+        raise CorruptSegment(f"{path}: {error}") from None
+    for name, expected in (geometry.layout(item) | geometry.values()).items():
+        expect(name, expected)
+    if file_bytes != field("total_bytes"):
+        raise CorruptSegment(f"{path}: the file has {file_bytes} bytes, total_bytes={field('total_bytes')}")
+    for name in ("reserved", "unused") if "unused" in fields else ("reserved",):
+        offset, size = fields[name]
+        if any(head[offset : offset + size]):
+            raise CorruptSegment(f"{path}: {name} must be zero: {name}={head[offset : offset + size].hex()}")
+    expect("checksum", checksum(head + text, len(head) + len(text)))
+    offset, size = _layout.FIELDS["segment_id"]
+    return geometry, item, head[offset : offset + size]
+
+
+def find_header(path: Path, start: bytes) -> int:
+    """Where the segment header of a file that begins with these bytes stands."""
+    for shape in GEOMETRIES.values():
+        if start.startswith(shape.magic):
+            try:
+                return shape.find_header(start)
+            except ValueError as error:
+                raise CorruptSegment(f"{path}: {error}") from None
+    return 0
+
+
+def at_offset(header_offset: int) -> str:
+    if header_offset == 0:
+        return ""
+    return f" at offset {header_offset}, after the last message; a file of another program's must be adopted first"
+
+
+def private_memory(total_bytes: int) -> mmap.mmap:
+    """Memory of this process alone, zeroed, and real only where it is touched."""
+    no_reserve = 0x4000  # MAP_NORESERVE: address space, not memory
+    return mmap.mmap(-1, total_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve)
+
+
+def is_on_disk(path: Path) -> bool:
+    """Can what is there outlive the machine? tmpfs cannot."""
+    device = os.stat(path).st_dev
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, _, rest = line.partition(" - ")
+        if fields.split()[2] == f"{os.major(device)}:{os.minor(device)}":
+            return rest.split()[0] not in ("tmpfs", "ramfs", "devtmpfs")
+    return True
+
+
+def queues() -> list[QueueInfo]:
+    """Every queue in the directory, by name. What is not a segment is passed over."""
+    folder = directory()
+    found = []
+    for entry in sorted(os.listdir(folder)):
+        if entry.startswith("."):
+            continue
+        with contextlib.suppress(CorruptSegment, QueueNotFound, PermissionError), open_regular(folder / entry) as fd:
+            found.append(QueueInfo(entry, validate(folder / entry, fd)[0].kind))
+    return found
+
+
+def unlink(name: str, *, folder: Path | None = None) -> None:
+    """Remove the name. Whoever has the queue open goes on with it; the memory goes with the last of them."""
+    path = (folder or directory()) / check_name(name)
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        raise QueueNotFound(f"there is no queue named {name!r} in {path.parent}") from None

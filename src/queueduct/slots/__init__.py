@@ -1,0 +1,1 @@
+"""SlotQueue: slots that are loaned, published, taken and released without a copy."""

@@ -1,0 +1,445 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""A slot queue in shared memory: convert, wait, raise. The algorithm is in native/."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from queueduct.items._batches cimport Gathered, gather
+from queueduct.items._buffers cimport Held, as_records, borrow
+from queueduct.native._guard cimport watch
+from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
+from queueduct.core._backend cimport own_identity
+from queueduct.native._native cimport Buffer, Identity, Joined, array_data, byte, import_array, is_broken
+from queueduct.items._objects cimport unpickle_all
+from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
+from queueduct.slots._native cimport *
+
+import numpy
+
+from queueduct.items import types as items
+from queueduct.errors import CorruptSegment, Full, ShutDown
+
+import_array()
+
+cdef enum:
+    TAKES_BETWEEN_LOOKS = 1024   # a power of two
+    BATCH_LIMIT = 4096           # items that one get_many takes
+
+cdef object encode_object = items.encode_object
+cdef object decode_object = items.decode_object
+cdef object is_its_own = items.is_its_own
+
+cdef extern from "native/_handover.hpp" namespace "queueduct":
+    void count_for_all_threads(object)  # what goes with the backend goes with whoever gives that up
+
+
+@cython.final
+cdef class SlotsBackend(SegmentBackend):
+
+    def __cinit__(self, opened):
+        cdef SlotsOffsets at
+        cdef dict offsets = opened.offsets
+        cdef Held mapped
+        cdef Identity identity
+        self.memory = opened.take_memory()
+        count_for_all_threads(self.memory)
+        mapped = Held(self.memory)
+        at.control = offsets["control_offset"]
+        at.participants = offsets["participants_offset"]
+        at.producers = offsets["producers_offset"]
+        at.free_cells = offsets["free_cells_offset"]
+        at.used_cells = offsets["used_cells_offset"]
+        at.lines = offsets["lines_offset"]
+        at.payload = offsets["payload_offset"]
+        at.stride = offsets["slot_stride"]
+        self.guard = watch(mapped.view.buf, mapped.view.len)
+        identity = own_identity()  # before the descriptor is taken: from there on nothing raises
+        self.queue = new SlotsQueue(
+            <byte*>mapped.view.buf, at, opened.geometry.capacity, opened.geometry.slot_bytes,
+            opened.geometry.participants, opened.geometry.producers, opened.take_lock_fd(), identity,
+        )
+        self.participant_table = &self.queue.participant_table()
+        self.queue.rest().identify(<uint64_t>int.from_bytes(opened.segment_id[:8], "little"))
+        self.slots = &self.queue.slots()
+        self.slot_bytes = opened.geometry.slot_bytes
+        self.label = repr(opened.name)
+        self.dtype = opened.item.dtype
+        self.item_kind = opened.item.kind
+        self.participants = opened.geometry.participants
+        self.check_attached()
+
+    def __dealloc__(self):
+        del self.queue
+
+    cdef int _raise_corrupt(self) except -1:
+        self.raise_if_truncated()
+        raise CorruptSegment(
+            f"the index queues and the words of {self.label} contradict each other: "
+            f"free={self.slots.free().head():#x}..{self.slots.free().tail():#x}, "
+            f"used={self.slots.used().head():#x}..{self.slots.used().tail():#x}, "
+            f"slots={self.slots.count()}; recreate the queue"
+        )
+
+    cdef uint32_t _me(self) except 0:
+        """This thread's name in the words; a thread joins at its first operation."""
+        cdef Joined joined
+        cdef uint32_t me = self.queue.me()
+        if me != 0:
+            return me
+        self.check_open()
+        with nogil:
+            joined = self.queue.join()
+        if joined != Joined.yes:
+            self.raise_not_joined(joined)
+        return self.queue.me()
+
+    # -- slots ------------------------------------------------------------------------------------------
+
+    cdef int hold(self, Lease* lease, int64_t deadline) except -1:
+        """1: a slot to fill. 2: the same after a wait. 0: the time is up."""
+        cdef SlotOutcome outcome
+        cdef int waited = 1
+        while True:
+            outcome = self.slots.try_hold(self._me(), lease[0])
+            if outcome == SlotOutcome.done:
+                return waited
+            if not self._go_on(outcome, False, deadline):
+                return 0
+            waited = 2
+
+    cdef int publish(self, Lease* lease, uint64_t length, bint waited) except -1:
+        return self.published(self.slots.publish(lease[0], length), waited)
+
+    cdef int published(self, SlotOutcome outcome, bint waited) except -1:
+        """After a publish that ended so."""
+        if outcome == SlotOutcome.closed:
+            self.queue.room().notify()
+            self.raise_shut_down()
+        if outcome != SlotOutcome.done or is_broken(self.guard):
+            self._raise_corrupt()
+        self.queue.participant_table().let_go_of_ended()
+        self.queue.items().notify()
+        if waited and self.slots.looks_holdable():
+            self.queue.room().notify()
+        return 0
+
+    cdef int take(self, Lease* lease, int64_t deadline) except -1:
+        """1: an item to read. 2: the same after a wait. 0: the time is up."""
+        cdef SlotOutcome outcome
+        cdef int waited = 1
+        self.takes += 1
+        if self.takes % TAKES_BETWEEN_LOOKS == 0:
+            self._me()
+            with nogil:
+                self.queue.recover_if_due(self.queue.me(), False)  # under a steady flow nobody else would
+        while True:
+            outcome = self.slots.try_take(self._me(), lease[0])
+            if outcome == SlotOutcome.done:
+                return waited
+            if not self._go_on(outcome, True, deadline):
+                return 0
+            waited = 2
+
+    cdef int leave(self, Lease* lease, bint waited) except -1:
+        if not self.slots.leave(lease[0]) or is_broken(self.guard):
+            self._raise_corrupt()
+        self.queue.participant_table().let_go_of_ended()
+        self.queue.room().notify()
+        if waited and self.slots.looks_takeable():
+            self.queue.items().notify()
+        return 0
+
+    cdef int put_back(self, Lease* lease) except -1:
+        if not self.slots.put_back(lease[0]) or is_broken(self.guard):
+            self._raise_corrupt()
+        self.queue.participant_table().let_go_of_ended()
+        self.queue.items().notify()
+        return 0
+
+    # -- put --------------------------------------------------------------------------------------------
+
+    cdef int check_length(self, uint64_t length) except -1:
+        if length > self.slot_bytes:
+            raise ValueError(
+                f"an item of {length} bytes does not fit into a slot of {self.label}: the limit is "
+                f"slot_bytes={self.slot_bytes}; create the queue with a larger slot_bytes"
+            )
+        return 0
+
+    cdef int put(self, object item, int64_t deadline) except -1:
+        cdef Buffer one
+        cdef object lent = self.lend(item, &one)
+        return self._put_bytes(one.data, one.bytes, deadline)
+
+    cdef object lend(self, object item, Buffer* one):
+        """Where the item's bytes are, as long as the caller keeps what is returned."""
+        cdef Held lent
+        if self.item_kind == RECORD:
+            item = as_records(self.dtype, item, one=True)
+            one.data = array_data(item)
+            one.bytes = self.slot_bytes
+            return item
+        if self.item_kind == OBJECT:
+            item = encode_object(item)
+        elif type(item) is not bytes:
+            lent = borrow(item)
+            one.data = lent.view.buf
+            one.bytes = lent.view.len
+            return lent
+        one.data = PyBytes_AS_STRING(item)
+        one.bytes = PyBytes_GET_SIZE(item)
+        return item
+
+    cdef int _put_bytes(self, const void* data, uint64_t length, int64_t deadline) except -1:
+        """1: they are in. 0: the time is up."""
+        cdef Lease lease
+        cdef int held
+        self.check_length(length)
+        held = self.hold(&lease, deadline)
+        if held == 0:
+            return 0
+        self._fill(&lease, data, length)
+        self.publish(&lease, length, held == 2)
+        return 1
+
+    cdef int _fill(self, Lease* lease, const void* data, uint64_t length) except -1:
+        if length < LONG_COPY:
+            memcpy(lease.data, data, length)
+        else:
+            with nogil:
+                memcpy(lease.data, data, length)
+        return 0
+
+    cdef object put_many(self, object items, int64_t deadline):
+        cdef Gathered batch
+        cdef object array
+        cdef const char* data = NULL
+        cdef uint64_t i, count
+        cdef int done
+        if self.item_kind == RECORD:
+            array = as_records(self.dtype, items, one=False)
+            data = <const char*>array_data(array)
+            count = <uint64_t>array.nbytes // self.slot_bytes
+        else:
+            batch = gather(list(map(encode_object, items)) if self.item_kind == OBJECT else items)
+            self.check_length(batch.longest)
+            count = batch.count
+        for i in range(count):
+            try:
+                if self.item_kind == RECORD:
+                    done = self._put_bytes(data + i * self.slot_bytes, self.slot_bytes, deadline)
+                else:
+                    done = self._put_bytes(batch.buffers[i].data, batch.buffers[i].bytes, deadline)
+            except ShutDown:
+                if i == 0:
+                    raise
+                return i
+            if not done:
+                if i == 0:
+                    raise Full
+                return i
+        return count
+
+    # -- get --------------------------------------------------------------------------------------------
+
+    cdef object copy_out(self, const Lease* lease):
+        """The item's bytes, or its record, in memory of our own."""
+        cdef object target
+        cdef void* to
+        cdef uint64_t length = lease.bytes
+        if self.item_kind == RECORD:
+            target = numpy.empty((), dtype=self.dtype)
+            to = array_data(target)
+            length = self.slot_bytes
+        else:
+            target = PyBytes_FromStringAndSize(NULL, length)
+            to = PyBytes_AS_STRING(target)
+        if length < LONG_COPY:
+            memcpy(to, lease.data, length)
+        else:
+            with nogil:
+                memcpy(to, lease.data, length)
+        return target
+
+    cdef object decoded(self, object copied):
+        if self.item_kind == RECORD:
+            return copied[()]
+        return decode_object(copied) if self.item_kind == OBJECT else copied
+
+    cdef object get(self, int64_t deadline):
+        cdef Lease lease
+        cdef object copied
+        cdef object item
+        cdef int taken
+        cdef uint32_t forks
+        while True:
+            taken = self.take(&lease, deadline)
+            if taken == 0:
+                return TIMED_OUT
+            forks = self.queue.participant_table().generation()
+            copied = None
+            try:
+                copied = self.copy_out(&lease)
+                item = copied if self.item_kind == BYTES else self.decoded(copied)
+            except BaseException as error:
+                self.end_one(&lease, forks, copied, error)
+                raise
+            if self.item_kind != OBJECT or forks == self.queue.participant_table().generation():
+                self.leave(&lease, taken == 2)
+                return item
+            # unpickling has forked, and we are the child: the item is its parent's
+
+    cdef int end_one(self, Lease* lease, uint32_t forks, object copied, object error) except -1:
+        """After an error: an item that is its cause is done with, any other one is somebody else's or comes again."""
+        cdef bint is_over = False
+        try:
+            is_over = self.item_kind == OBJECT and copied is not None and is_its_own(error, copied)
+        finally:
+            if forks != self.queue.participant_table().generation():
+                pass
+            elif is_over:
+                self.leave(lease, False)
+            else:
+                self.put_back(lease)
+        return 0
+
+    cdef object get_many(self, uint64_t limit, int64_t deadline):
+        """All are converted before the first of them is done with."""
+        cdef uint64_t most = min(limit, BATCH_LIMIT, self.slots.count())
+        cdef Lease* leases = <Lease*>PyMem_Malloc(most * sizeof(Lease))
+        cdef uint64_t count = 0
+        cdef uint64_t over = 0
+        cdef uint32_t forks
+        cdef object found
+        cdef int taken
+        if leases is NULL:
+            raise MemoryError()
+        try:
+            while True:
+                taken = self._take_some(leases, most, &count, deadline)
+                if taken == 0:
+                    return TIMED_OUT
+                forks = self.queue.participant_table().generation()
+                over = 0
+                try:
+                    found = self._converted(leases, count, &over)
+                finally:
+                    if forks == self.queue.participant_table().generation():
+                        self._end_some(leases, count, over, taken == 2)
+                if forks == self.queue.participant_table().generation():
+                    return found
+        finally:
+            PyMem_Free(leases)
+
+    cdef int _take_some(self, Lease* leases, uint64_t limit, uint64_t* count, int64_t deadline) except -1:
+        """As take()."""
+        cdef SlotOutcome outcome
+        cdef int waited = 1
+        self.takes += 1
+        if self.takes % TAKES_BETWEEN_LOOKS == 0:
+            self.queue.recover_if_due(self._me(), False)
+        while True:
+            outcome = try_lease(self.slots[0], self._me(), leases, limit, count[0])
+            if outcome == SlotOutcome.done:
+                break
+            if not self._go_on(outcome, True, deadline):
+                return 0
+            waited = 2
+        while count[0] < limit and self.slots.try_take_new(self._me(), leases[count[0]]) == SlotOutcome.done:
+            count[0] += 1  # after those of the dead
+        return waited
+
+    cdef object _converted(self, Lease* leases, uint64_t count, uint64_t* over):
+        """As they are returned, as far as one that cannot be unpickled; `over` of them are done with."""
+        cdef uint64_t i
+        cdef char* to
+        cdef object batch
+        if self.item_kind == RECORD:
+            batch = numpy.empty(count, dtype=self.dtype)
+            to = <char*>array_data(batch)
+            for i in range(count):
+                memcpy(to + i * self.slot_bytes, leases[i].data, self.slot_bytes)
+        else:
+            batch = []
+            for i in range(count):
+                (<list>batch).append(self.copy_out(&leases[i]))
+        if is_broken(self.guard):
+            self._raise_corrupt()
+        if self.item_kind == OBJECT:
+            unpickle_all(batch, over)
+        else:
+            over[0] = count
+        return batch
+
+    cdef int _end_some(self, Lease* leases, uint64_t count, uint64_t released, bint waited) except -1:
+        if not end_lease(self.slots[0], leases, count, released) or is_broken(self.guard):
+            self._raise_corrupt()
+        if released:
+            self.queue.room().notify_all()
+        if released < count:
+            self.queue.items().notify_all()
+        elif waited and self.slots.looks_takeable():
+            self.queue.items().notify()
+        return 0
+
+    # -- waiting ----------------------------------------------------------------------------------------
+
+    cdef bint _go_on(self, SlotOutcome outcome, bint for_items, int64_t deadline) except -1:
+        """After a try that did not succeed: True to try again, False when the time is up."""
+        cdef bint is_closed = self.slots.closed() != 0
+        cdef bint is_recovered
+        cdef uint32_t me
+        if outcome == SlotOutcome.corrupt or is_broken(self.guard):
+            self._raise_corrupt()
+        if outcome == SlotOutcome.closed:
+            self.raise_shut_down()
+        me = self._me()
+        with nogil:
+            is_recovered = self.queue.recover_if_due(me, for_items and is_closed)
+        self.check_open()
+        if is_recovered:
+            return True
+        if for_items and is_closed and self.queue.is_drained(self._me()):
+            self.raise_shut_down()
+        return self._wait(for_items, deadline)
+
+    cdef bint _wait(self, bint for_items, int64_t deadline) except -1:
+        cdef int64_t left
+        if deadline == AT_ONCE:
+            return False
+        left = remaining_ns(deadline)
+        if left <= 0:
+            return False
+        with nogil:
+            if for_items:
+                self.queue.wait_for_items(left)
+            else:
+                self.queue.wait_for_room(left)
+        PyErr_CheckSignals()
+        self.check_open()
+        return True
+
+    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
+        cdef int64_t left = remaining_ns(deadline)
+        with nogil:
+            if for_items:
+                self.queue.wait_for_items(left)
+            else:
+                self.queue.wait_for_room(left)
+        return self.check_open()
+
+    # -- the rest ---------------------------------------------------------------------------------------
+
+    cdef object size(self):
+        return self.queue.size()
+
+    cdef int shut_down(self, bint immediate) except -1:
+        self.queue.shut_down(immediate)
+        return 0
+
+    cdef void wake_everybody(self) noexcept:
+        self.queue.wake_everybody()

@@ -1,0 +1,1 @@
+"""Between numpy records, Arrow columns and Spark's schema."""

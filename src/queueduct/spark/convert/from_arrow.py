@@ -1,0 +1,189 @@
+"""Columns to records: the way back, for the sink. What does not fit a field exactly is refused by the field's name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from queueduct.spark.convert.schema import dtype_of
+
+__all__ = ["chosen_columns", "to_items"]
+
+NOT_A_TIME = np.iinfo(np.int64).min
+ARROW_UNITS = ("s", "ms", "us", "ns")
+
+
+def chosen_columns(columns: Sequence[str], item: object, position_column: str) -> list[str]:
+    """Which columns make an item, in the order of its fields; the position of the queue they came from is left out."""
+    if item is object:
+        raise TypeError("rows cannot become pickled objects: item=object; give the queue a numpy dtype, or bytes")
+    names = None if item is bytes else dtype_of(item).names
+    if names is None:
+        given = [column for column in columns if column != position_column]
+        if len(given) != 1:
+            raise ValueError(f"items of one value take one column: columns={', '.join(given)}; select one of them")
+        return given
+    missing = [name for name in names if name not in columns]
+    unknown = [column for column in columns if column not in names and column != position_column]
+    if missing or unknown:
+        problem = f"missing: {', '.join(missing) or 'none'}; unknown: {', '.join(unknown) or 'none'}"
+        raise ValueError(f"the columns must be the record's fields: {problem}; select and rename them first")
+    return list(names)
+
+
+def to_items(batch: pa.RecordBatch, columns: Sequence[str], item: object) -> Any:
+    """The rows as a queue of this item type takes them: one array of records, or a list of bytes."""
+    arrays = [batch.column(batch.schema.get_field_index(name)) for name in columns]
+    if item is bytes:
+        return byte_strings(arrays[0], columns[0]).to_pylist()
+    dtype = dtype_of(item)
+    records = np.zeros(batch.num_rows, dtype)
+    if dtype.names is None:
+        fill(records, arrays[0], columns[0])
+    else:
+        for name, array in zip(columns, arrays, strict=True):
+            fill(records[name], array, name)
+    return records
+
+
+def fill(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
+    """Write one column into its field, a view of all the records."""
+    if out.ndim > 1:
+        fill_lists(out, array, path)
+        return
+    kind = out.dtype.kind
+    if kind not in "Mm":
+        refuse_nulls(array, path)
+    if out.dtype.names is not None:
+        if not pa.types.is_struct(array.type):
+            raise wrong_type(array, out.dtype, path)
+        inner = chosen_columns([field.name for field in array.type], out.dtype, "")
+        flat = dict(zip([field.name for field in array.type], array.flatten(), strict=True))
+        for name in inner:
+            fill(out[name], flat[name], f"{path}.{name}")
+    elif kind == "S":
+        fill_bytes(out, byte_strings(array, path), path)
+    elif kind == "U":
+        fill_text(out, byte_strings(array, path), path)
+    elif kind in "Mm":
+        fill_times(out, array, path)
+    else:
+        fill_numbers(out, array, path)
+
+
+def fill_numbers(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
+    if pa.types.is_string(array.type) or pa.types.is_boolean(array.type) != (out.dtype.kind == "b"):
+        raise wrong_type(array, out.dtype, path)  # Arrow would parse "7", and take True for 1
+    native = out.dtype.newbyteorder("=")
+    converted = cast(array, pa.from_numpy_dtype(native), path)
+    out[...] = converted.to_numpy(zero_copy_only=False)
+
+
+def fill_times(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
+    kind = out.dtype.kind
+    unit, step = np.datetime_data(out.dtype)
+    is_right = pa.types.is_duration if kind == "m" else is_time
+    if not is_right(array.type):
+        raise wrong_type(array, out.dtype, path)
+    arrow_unit = unit if unit in ARROW_UNITS else "us"
+    wanted = pa.duration(arrow_unit) if kind == "m" else pa.timestamp(arrow_unit, tz=getattr(array.type, "tz", None))
+    numbers = cast(array, wanted, path).view(pa.int64())
+    values = numbers.fill_null(NOT_A_TIME).to_numpy().view(f"{kind}8[{arrow_unit}]")
+    fitted = values.astype(out.dtype)
+    if (unit, step) != (arrow_unit, 1) and not np.array_equal(fitted.astype(values.dtype), values, equal_nan=True):
+        raise ValueError(f"column {path!r} does not fit {out.dtype} exactly; round it first, as with date_trunc")
+    out[...] = fitted
+
+
+def is_time(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(arrow_type) or pa.types.is_date32(arrow_type))
+
+
+def fill_lists(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
+    refuse_nulls(array, path)
+    if not pa.types.is_list(array.type):
+        raise wrong_type(array, out.dtype, path)
+    wanted = out.shape[1]
+    lengths = array.value_lengths().to_numpy()
+    if (lengths != wanted).any():
+        found = int(lengths[lengths != wanted][0])
+        raise ValueError(f"column {path!r} must have {wanted} elements in each row: one has {found}; pad or cut it")
+    inner = np.zeros((out.shape[0] * wanted, *out.shape[2:]), out.dtype)
+    fill(inner, array.flatten(), path)
+    out[...] = inner.reshape(out.shape)
+
+
+def fill_bytes(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
+    width = out.dtype.itemsize
+    lengths, data = lengths_and_data(array)
+    check_lengths(lengths, width, out.dtype, path)
+    ends = np.cumsum(lengths)[lengths > 0] - 1
+    if (data[ends] == 0).any():
+        raise ValueError(f"column {path!r} has a value that ends with a NUL byte, which {out.dtype} cannot keep")
+    characters = np.zeros((len(out), width), np.uint8)
+    characters[np.arange(width) < lengths[:, None]] = data
+    out[...] = characters.view(f"S{width}").reshape(len(out)) if width else b""
+
+
+def fill_text(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
+    width = out.dtype.itemsize // 4
+    lengths, data = lengths_and_data(array)
+    try:
+        text = data.tobytes().decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"column {path!r} is not UTF-8, and {out.dtype} takes text; {error}") from error
+    # a character begins at every byte that does not continue another one
+    begun = np.concatenate([[0], np.cumsum((data & 0xC0) != 0x80)])
+    ends = np.cumsum(lengths)
+    counts = begun[ends] - begun[ends - lengths]
+    check_lengths(counts, width, out.dtype, path)
+    points = np.zeros((len(out), width), np.uint32)
+    points[np.arange(width) < counts[:, None]] = np.frombuffer(text.encode("utf-32-le"), "<u4")
+    out[...] = points.view(f"U{width}").reshape(len(out)) if width else ""
+
+
+def check_lengths(lengths: np.ndarray[Any, Any], width: int, dtype: np.dtype[Any], path: str) -> None:
+    if len(lengths) and lengths.max() > width:
+        raise ValueError(
+            f"column {path!r} has a value of length {lengths.max()}, too long for {dtype.kind}{width}; "
+            "cut it with left(), or give the record a wider field"
+        )
+
+
+def lengths_and_data(array: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Of a binary column without nulls: the length of each value, and all of them end to end."""
+    if len(array) == 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.uint8)
+    _, offsets_buffer, data_buffer = array.buffers()
+    offsets = np.frombuffer(offsets_buffer, np.int32)[array.offset : array.offset + len(array) + 1]
+    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.zeros(0, np.uint8)
+    return np.diff(offsets).astype(np.int64), data[offsets[0] : offsets[-1]]
+
+
+def byte_strings(array: pa.Array, path: str) -> pa.Array:
+    refuse_nulls(array, path)
+    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+        return array.cast(pa.binary())
+    raise ValueError(f"column {path!r} must be string or binary: {array.type}; cast it first")
+
+
+def refuse_nulls(array: pa.Array, path: str) -> None:
+    if array.null_count:
+        raise ValueError(
+            f"column {path!r} has a null in {array.null_count} of {len(array)} rows, and a record has no nulls; "
+            "fill or filter them first"
+        )
+
+
+def cast(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
+    try:
+        return array.cast(wanted, safe=True)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ValueError(f"column {path!r} does not fit {wanted} exactly; {error}") from error
+
+
+def wrong_type(array: pa.Array, dtype: np.dtype[Any], path: str) -> ValueError:
+    return ValueError(f"column {path!r} cannot become {dtype}: it is {array.type}; cast it first")

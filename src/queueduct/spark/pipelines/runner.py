@@ -1,0 +1,323 @@
+"""See a query through: show how it goes, end it when its queue has ended or somebody presses Ctrl-C, and sum up."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from queueduct import QueueductError
+from queueduct.spark.address import Address
+from queueduct.spark.checkpoint import Checkpoint
+from queueduct.spark.ending import end_everything, in_a_thread
+from queueduct.spark.kinds import kind_of
+from queueduct.spark.pipelines.progress import Batch, Progress, has_ended
+from queueduct.spark.read.spool import backlog_of
+from queueduct.spark.sessions import session
+
+__all__ = [
+    "Interrupts",
+    "QueryFailed",
+    "Summary",
+    "cause",
+    "ending_with_all",
+    "noted_interrupts",
+    "run",
+    "started_spark",
+]
+
+Result = TypeVar("Result")
+
+LOOK_SECONDS = 0.25
+ALL_DONE = "everything that was there is done"
+SAY_SECONDS = 5.0  # between lines where there is no terminal
+
+
+class QueryFailed(QueueductError):
+    """A query has ended with an error; the message is its cause, without the stack of Spark around it."""
+
+
+@dataclass
+class Summary:
+    """What a query has done."""
+
+    queue: str
+    rows: int
+    batches: int
+    seconds: float
+    rows_per_second: float
+    position: int
+    """Up to here everything is done."""
+    lag: int
+    """Items that are not done, those that were put since among them."""
+    left: int
+    """Of those that were there at the start, how many are not done; told of a query that does what is there."""
+    passed_over: int
+    """Items that are taken for done, and that Spark has not read: its sink took their batches for older ones."""
+    reader: str
+    ended: str
+    """Why: the queue was shut down, everything was done, or somebody stopped it."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@contextlib.contextmanager
+def started_spark(master: str, console: Console, **settings: str) -> Iterator[SparkSession]:
+    """A session, with something to look at while it starts."""
+    with console.status("starting Spark: about ten seconds"):
+        spark = in_a_thread(lambda: session(master, **settings))
+        make_active(spark)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def make_active(spark: SparkSession) -> None:
+    """For this thread: in Java a session is active in the thread that made it, and sources are looked up in that."""
+    classic: Any = spark
+    classic._get_j_spark_session_class(classic._jvm).setActiveSession(classic._jsparkSession)
+
+
+def run(
+    spark: SparkSession,
+    start: Callable[[], StreamingQuery],
+    address: Address,
+    title: str,
+    console: Console,
+    spool_dir: str | None = None,
+    *,
+    checkpoint: str | Path | None = None,
+    available_now: bool = False,
+) -> Summary:
+    """Start the query and stay until its end. With its checkpoint it is known how far it was before."""
+    progress = Progress(spark)
+    with address.open() as queue:
+        backlog = backlog_of(queue, address, spool_dir)
+        look = functools.partial(looked_at, spark, checkpoint)
+        before = look()
+        there = There(int(queue.end) if kind_of(queue).is_read_in_place else None, backlog(before.done), before)
+        with console.status("planning the query"):
+            query = failing_clearly(start)
+        began = time.monotonic()
+        view = View(query, queue, progress, backlog, before.done)
+        with noted_interrupts() as interrupted, ending_with_all(interrupted):
+            try:
+                ended = failing_clearly(lambda: watch(view, title, console, interrupted))
+            finally:
+                query.stop()
+            progress.settled(query)
+            progress.close()
+            after = look()
+        view = view._replace(known=after.done, began=after.began)
+        return summed_up(view, time.monotonic() - began, ended, there, is_to_do_all=available_now or ended == ALL_DONE)
+
+
+class Looked(NamedTuple):
+    """What a checkpoint says, if there is one."""
+
+    done: int | None = None
+    """Up to where everything is done."""
+    planned: int | None = None
+    """Up to where batches are planned, the one among them that Spark does again."""
+    began: int | None = None
+    """Where the query began."""
+
+
+def looked_at(spark: SparkSession, checkpoint: str | Path | None) -> Looked:
+    if checkpoint is None:
+        return Looked()
+    found = Checkpoint(spark, checkpoint)
+    return Looked(found.position(), found.position_planned(), found.began())
+
+
+class There(NamedTuple):
+    """What there was to do at the start."""
+
+    end: int | None
+    """Of a queue that is read in place."""
+    items: int
+    before: Looked
+
+    def left(self, view: View) -> int:
+        """How much of it is not done. Of a queue that gives items away, others may have taken some."""
+        if self.end is None:
+            return min(view.lag, max(0, self.items - view.rows))
+        return self.items if view.done is None else max(0, self.end - view.done)
+
+    def passed_over(self, view: View) -> int:
+        """Positions that are behind the query, and nothing was read there.
+
+        A batch that was planned before may have been written before, too, and then it is not read again.
+        """
+        began = view.began if self.before.planned is None else self.before.planned
+        if self.end is None or began is None or view.done is None:
+            return 0
+        return max(0, view.done - began - view.rows)
+
+
+class View(NamedTuple):
+    """A query, its queue, and what is known of both."""
+
+    query: StreamingQuery
+    queue: Any
+    progress: Progress
+    backlog: Callable[[int | None], int]
+    known: int | None
+    """Up to where everything is done by the checkpoint, as it was looked at last."""
+    began: int | None = None
+    """Where the query once began."""
+
+    @property
+    def done(self) -> int | None:
+        """Up to where everything is done; of a query that has planned nothing yet, where it begins."""
+        known = [place for place in (self.known, self.batches[-1].stop if self.batches else None) if place is not None]
+        return max(known) if known else self.progress.began(self.query)
+
+    @property
+    def batches(self) -> list[Batch]:
+        return self.progress.batches(self.query)
+
+    @property
+    def rows(self) -> int:
+        return sum(batch.rows for batch in self.batches)
+
+    @property
+    def lag(self) -> int:
+        return self.backlog(self.done)
+
+    @property
+    def is_done(self) -> bool:
+        """Has the last batch been committed, and is nothing left?"""
+        if self.lag > 0:  # asked first: what is on its way from a queue to its spool is so in an active trigger
+            return False
+        status = self.query.status
+        return not status["isDataAvailable"] and not status["isTriggerActive"]
+
+
+def watch(view: View, title: str, console: Console, interrupted: Interrupts) -> str:
+    """Until the query ends, the queue has ended, or Ctrl-C."""
+    began = said = time.monotonic()
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+        while not has_ended(view.query, LOOK_SECONDS):
+            now = time.monotonic()
+            live.update(picture(view, title, now - began))
+            if not console.is_terminal and now - said > SAY_SECONDS:
+                said = now
+                console.print(f"{title}: {view.rows:,} rows, {view.lag:,} to go")
+            if interrupted.is_set():
+                return "stopped"
+            if view.queue.stats().is_shut_down and view.is_done:
+                return "the queue was shut down, and everything in it is done"
+    return ALL_DONE
+
+
+class Interrupts(threading.Event):
+    """Set by the first signal."""
+
+    number: int | None = None
+    """Of which kind it was."""
+
+
+@contextlib.contextmanager
+def ending_with_all(interrupted: Interrupts) -> Iterator[None]:
+    """A signal to the whole group, as service managers send it, has ended Java too: then nothing ends in order."""
+    try:
+        yield
+    except Exception:
+        if interrupted.wait(LOOK_SECONDS) and interrupted.number is not None:
+            end_everything(interrupted.number, None)
+        raise
+
+
+@contextlib.contextmanager
+def noted_interrupts(interrupted: Interrupts | None = None) -> Iterator[Interrupts]:
+    """The first Ctrl-C or SIGTERM only sets the event: what runs is ended in order. The next is as before again."""
+    interrupted = interrupted or Interrupts()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def note(number: int, frame: object) -> None:
+        interrupted.number = number
+        interrupted.set()
+        restore()
+
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield interrupted
+    finally:
+        restore()
+
+
+def picture(view: View, title: str, elapsed: float) -> Table:
+    table = Table(title=f"{title}: {elapsed:.0f} s, Ctrl-C ends it", title_justify="left", show_header=False)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_row("rows", f"{view.rows:,}")
+    table.add_row("rows a second", f"{view.rows / max(elapsed, 0.1):,.0f}")
+    table.add_row("waiting in the queue", f"{view.lag:,}")
+    last = view.batches[-1] if view.batches else None
+    table.add_row("last batch", f"{last.rows:,} rows in {last.seconds:.2f} s" if last else "none yet")
+    return table
+
+
+def summed_up(view: View, seconds: float, ended: str, there: There, *, is_to_do_all: bool) -> Summary:
+    last = view.batches[-1] if view.batches else None
+    left = there.left(view) if is_to_do_all else 0
+    passed_over = there.passed_over(view) if ended == ALL_DONE else 0  # a batch that is stopped may not tell its rows
+    return Summary(
+        queue=str(view.queue.name),
+        rows=view.rows,
+        batches=len(view.batches),
+        seconds=round(seconds, 3),
+        rows_per_second=round(view.rows / max(seconds, 1e-9), 1),
+        position=view.done or 0,
+        lag=view.lag,
+        left=left,
+        passed_over=passed_over,
+        reader=last.reader if last else "",
+        ended="it ended before everything that was there was done" if left and ended == ALL_DONE else ended,
+    )
+
+
+def failing_clearly(work: Callable[[], Result]) -> Result:
+    """Spark's error with the stacks of two languages becomes the line that says why."""
+    try:
+        return work()
+    except Exception as error:
+        if isinstance(error, StreamingQueryException) or type(error).__module__.startswith("pyspark"):
+            raise QueryFailed(cause(str(error))) from error
+        raise
+
+
+def cause(text: str) -> str:
+    """The line of the last Python error in a message of Spark's, or its first line."""
+    before, found, after = text.rpartition("Traceback (most recent call last):")
+    if not found:
+        return text.partition("\n")[0]
+    for line in after.splitlines():
+        if line and not line.startswith(" "):  # the frames are indented, and the error is not
+            name, _, rest = line.partition(": ")
+            return rest if name.startswith("queueduct.") else f"{name.rpartition('.')[2]}: {rest}"
+    return before.partition("\n")[0]

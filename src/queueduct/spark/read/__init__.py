@@ -1,0 +1,1 @@
+"""The data source: batch, stream, and streams of queues that forget."""

@@ -1,0 +1,58 @@
+"""The batch reader: the positions that are there when the plan is made, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from queueduct.spark.address import Address
+from queueduct.spark.options import SourceOptions
+from queueduct.spark.read.ranges import Span, check_retained, cut, read_span
+
+__all__ = ["BatchReader"]
+
+
+class BatchReader(DataSourceReader):
+    """Made and asked for partitions where the plan is made; then pickled, and asked to read by the tasks.
+
+    It has no pushFilters, and must not get one: Spark keeps what was filtered for later reads of the same frame.
+    """
+
+    def __init__(self, options: SourceOptions, address: Address, schema: pa.Schema) -> None:
+        self.options = options
+        self.address = address
+        self.schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        queue = self.address.open()
+        try:
+            queue.sync()  # what a batch writes outlives the machine: so must what it has read
+            start, stop = self.range(queue.earliest, queue.durable_end())
+        finally:
+            queue.close()
+        return cut(self.address, start, stop, self.options.partitions)
+
+    def range(self, earliest: int, end: int) -> tuple[int, int]:
+        """What was asked for, of what is there."""
+        options = self.options
+        if options.starting == "latest":
+            raise ValueError("a batch read that starts at the latest position reads nothing: startingOffsets='latest'")
+        start = options.start_position
+        if start is None and isinstance(options.starting, int):
+            start = options.starting
+        if start is None:
+            start = earliest
+        stop = end if options.end_position is None else options.end_position
+        if stop > end:
+            raise ValueError(f"endPosition must not be beyond the queue's end: endPosition={stop}, end={end}")
+        if start > stop:
+            raise ValueError(f"startPosition must not be after the end: startPosition={start}, end={stop}")
+        start = check_retained(self.address, start, stop, earliest, may_skip=not options.fail_on_data_loss)
+        return start, stop
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, Span):  # Spark's own, when there were no spans
+            return iter(())
+        return read_span(partition, self.schema, may_skip=not self.options.fail_on_data_loss)

@@ -1,0 +1,130 @@
+"""The stream of a queue whose gets take items away: it drains them into a spool, and reads the spool as a log.
+
+An offset's position is one of the spool, and it has the spool's id as well. Asked for the latest offset, the reader
+first drains what there is, as far as the batch may take it: so what an offset names is in the spool, and synced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
+
+from queueduct import ReaderInUse
+from queueduct.spark.address import ANEW, Address
+from queueduct.spark.kinds import kind_of
+from queueduct.spark.options import SourceOptions
+from queueduct.spark.read.drainer import LEASE_ROWS, Drainer
+from queueduct.spark.read.ranges import Span, read_span
+from queueduct.spark.read.spool import READER, Spool, spool_directory
+from queueduct.spark.read.stream import Offset, StreamReader
+from queueduct.spark.read.subscription import Attachment
+
+__all__ = ["SpooledStreamReader"]
+
+
+class SpooledAttachment(Attachment):
+    """A query's hold on its spool, and on the queue that it drains into it."""
+
+    def __init__(self, address: Address, options: SourceOptions) -> None:
+        self.source: Any = address.open()
+        directory = spool_directory(options.spool_dir, address)
+        self.spool = Spool.open(address, directory, self.source.item, options.spool_max_bytes)
+        super().__init__(address, replace(options, reader=READER, starting=None), self.spool.log)
+        self.spool.note()
+        try:
+            self.durable = self.subscribe(READER, "earliest")  # first: what is drained must not go unread
+            self.drainer = Drainer(self.source, self.spool, self.subscribe(self.spool.drainer, "earliest"))
+        except ReaderInUse as error:
+            raise ReaderInUse(
+                f"the spool in {directory} is filled by another query or process, and it can serve only one; "
+                "stop that one, or give this query a directory of its own with the option spoolDir"
+            ) from error
+
+    def begin(self) -> tuple[int, str, str]:
+        return int(self.durable.committed), READER, self.token
+
+    @property
+    def read_address(self) -> Address:
+        return self.spool.address
+
+    @property
+    def target(self) -> int:
+        self.drainer.recover()
+        return int(self.end + self.source.qsize())
+
+    def refill(self, stop: int | None) -> None:
+        """Drain, but no more than a batch may take: the rest is there for other consumers."""
+        self.drainer.drain(max(int(self.source.qsize()), LEASE_ROWS) if stop is None else stop - self.end)
+
+    def report(self) -> dict[str, int]:
+        """What waits in the queue is to come, and what it has lost is said."""
+        kind = kind_of(self.source)
+        return {"position": int(self.end + self.source.qsize()), "lost": kind.count_lost(self.source)}
+
+    def hold(self, reader: str, token: str, position: int) -> int:
+        earliest = super().hold(reader, token, position)
+        if self.durable.committed > position:
+            raise ValueError(
+                f"the spool in {self.spool.directory} has been read by another query since: this checkpoint is at "
+                f"position {position}, the spool at {self.durable.committed}; give each query a spoolDir of its own, "
+                f"and for this one {ANEW}"
+            )
+        return earliest
+
+    def leave(self) -> None:
+        """The readers are the spool's, and what they hold is nowhere else any more: they stay."""
+
+    def close(self) -> None:
+        self.drainer.reader.close()
+        super().close()
+        self.source.close()
+
+
+class SpooledStreamReader(StreamReader):
+    """As the stream of a log, whose log is the spool."""
+
+    is_available_now = False
+
+    def attach(self) -> Attachment:
+        return SpooledAttachment(self.address, self.options)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Not now: nothing is taken from the queue before it is known that the checkpoint is this spool's."""
+        self.is_available_now = True
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        self.position(start)
+        if self.is_available_now and self.target is None:
+            self.target = self.attached().target
+        latest = super().latestOffset(start, limit)
+        if latest["position"] == start["position"]:  # then what lay before the start was freed: now there may be room
+            latest = super().latestOffset(start, limit)
+        return latest
+
+    def initialOffset(self) -> Offset:
+        if self.initial is None:
+            self.initial = {**super().initialOffset(), "spool": self.spool_id()}
+        return self.initial
+
+    def spool_id(self) -> str:
+        return str(self.attached().read_address.segment)
+
+    def position(self, offset: Offset) -> int:
+        if offset["queue"] == self.address.segment and offset.get("spool") != self.spool_id():
+            raise ValueError(
+                f"the checkpoint's spool of the queue {self.address.name!r} is not in "
+                f"{self.attached().read_address.directory}: wanted id {offset.get('spool')}, found {self.spool_id()}; "
+                f"give the spoolDir that the query was started with, or, if it is lost, {ANEW}"
+            )
+        return super().position(offset)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, Span):  # Spark's own, when there were no spans
+            return iter(())
+        may_skip = not self.options.fail_on_data_loss
+        return read_span(partition, self.schema, may_skip=may_skip, is_spool=True)

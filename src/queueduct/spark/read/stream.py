@@ -1,0 +1,162 @@
+"""The stream reader: micro-batches by position, under a durable reader that frees what Spark has committed.
+
+An offset is {position, queue, reader, began, epoch}: the next position to read, the id of the very queue, the name of
+the durable reader, where and as what the query began, and how often the log had been cut after a crash of the machine.
+Offsets are all the state there is, and Spark's checkpoint keeps them:
+
+ - a replayed batch has the same two positions, and the queue gives the same items for them until they are committed;
+ - the checkpoint of another queue, or of one that was created anew, is found out by the id;
+ - a position that a crash of the machine has given to other items is found out by the epoch, and none is named that
+   could be: offsets end at what is on the queue's disk;
+ - a query finds its reader again without being told its name.
+
+The start of the very first batch is the one offset that no checkpoint keeps: Spark asks for the initial offset again
+when it replays that batch, and "latest" has moved by then. The end of the batch tells where the query really began.
+
+Spark asks for the latest offset from a start only when the batch that ends there is in its log of commits, and calls
+``commit`` for it only when it plans the next one, for which there must be something new. With a full queue there
+would never be: so when there is nothing new, the question itself already frees what lies before the start.
+
+Spark calls all this in one long-lived process for each query; only ``read`` runs elsewhere, in the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from queueduct.spark.address import ANEW, ELSEWHERE, Address
+from queueduct.spark.options import SourceOptions
+from queueduct.spark.read.ranges import Span, check_retained, cut, read_span
+from queueduct.spark.read.subscription import Attachment, when_the_query_ends
+
+__all__ = ["StreamReader"]
+
+Offset = dict[str, Any]
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Holds nothing until it is asked for an offset: it is pickled to the tasks before that."""
+
+    def __init__(self, options: SourceOptions, address: Address, schema: pa.Schema) -> None:
+        self.options = options
+        self.address = address
+        self.schema = schema
+        self.attachment: Attachment | None = None
+        self.initial: Offset | None = None
+        self.latest: Offset | None = None
+        self.target: int | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "attachment": None}
+
+    def attached(self) -> Attachment:
+        if self.attachment is None:
+            self.attachment = self.attach()
+            when_the_query_ends(self.attachment.leave)
+        return self.attachment
+
+    def attach(self) -> Attachment:
+        return Attachment(self.address, self.options)
+
+    def initialOffset(self) -> Offset:
+        if self.initial is None:  # Spark asks twice, and "latest" must not move in between
+            position, reader, token = self.attached().begin()
+            began = {"at": position, "as": token}
+            self.initial = {
+                "position": position,
+                "queue": self.address.segment,
+                "reader": reader,
+                "began": began,
+                "epoch": self.attached().queue.epoch,
+            }
+        return self.initial
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        rows, size = self.options.max_rows, self.options.max_bytes
+        if rows is not None and size is not None:
+            return ReadMaxRows(min(rows, self.attached().rows_of_bytes(size)))
+        if rows is not None:
+            return ReadMaxRows(rows)
+        return ReadAllAvailable() if size is None else ReadMaxBytes(size)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.target = self.attached().target
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        position = self.position(start)
+        self.attached().note_done(position, int(start["began"]["at"]))
+        self.attached().refill(self.furthest(position, limit))
+        end, furthest = self.attached().end, self.furthest(position, limit)
+        end = end if furthest is None else min(end, furthest)
+        if end <= position:
+            self.attached().settle(start["reader"], start["began"]["as"], position)
+            self.attached().check_still_there()
+        # Spark compares offsets as text: where nothing has come, it is the same one
+        is_new = end > position or position != int(start["position"])
+        self.latest = (
+            {**start, "position": max(position, end), "epoch": self.attached().queue.epoch} if is_new else start
+        )
+        return self.latest
+
+    def furthest(self, position: int, limit: ReadLimit) -> int | None:
+        """How far a batch from this position may go; None: as far as it can."""
+        allowed = [] if self.target is None else [self.target]
+        if isinstance(limit, ReadMaxRows):
+            allowed.append(position + limit.max_rows)
+        elif isinstance(limit, ReadMaxBytes):
+            allowed.append(position + self.attached().rows_of_bytes(limit.max_bytes))
+        return min(allowed, default=None)
+
+    def reportLatestOffset(self) -> Offset | None:
+        return None if self.latest is None else {**self.latest, **self.attached().report()}
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        is_first_again = start["began"] != end["began"]
+        first = self.position({**end, "position": end["began"]["at"]}) if is_first_again else self.position(start)
+        stop = self.position(end)
+        self.attached().note_done(first, int(end["began"]["at"]))
+        earliest = self.attached().hold(end["reader"], end["began"]["as"], first)
+        self.attached().note_planned(stop)
+        first = check_retained(self.address, first, stop, earliest, may_skip=not self.options.fail_on_data_loss)
+        return cut(self.attached().read_address, first, stop, self.options.partitions)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, Span):  # Spark's own, when there were no spans
+            return iter(())
+        return read_span(partition, self.schema, may_skip=not self.options.fail_on_data_loss)
+
+    def commit(self, end: Offset) -> None:
+        self.attached().note_done(self.position(end), int(end["began"]["at"]))
+        self.attached().settle(end["reader"], end["began"]["as"], self.position(end))
+
+    def stop(self) -> None:
+        if self.attachment is not None:
+            self.attachment.close()
+            self.attachment = None
+
+    def position(self, offset: Offset) -> int:
+        """An offset's position, if it is one of this queue."""
+        if offset["queue"] != self.address.segment:
+            raise ValueError(
+                f"the checkpoint belongs to another queue than {self.address.name!r}, or to one that was created anew "
+                f"since: the checkpoint's id is {offset['queue']}, the queue's {self.address.segment}; "
+                f"use the checkpoint with its own queue, or start with a new one, {ELSEWHERE}"
+            )
+        position = self.attached().check_epoch(int(offset["position"]), int(offset.get("epoch", 0)))
+        if position > self.attached().queue.end:
+            raise ValueError(
+                f"the checkpoint is ahead of the queue {self.address.name!r}: position={position}, "
+                f"end={self.attached().queue.end}; the queue's file is older than the checkpoint; {ANEW}"
+            )
+        return position

@@ -1,0 +1,188 @@
+"""Rows on their way to a queue: each attempt of a task writes a file, and the commit puts the files that won.
+
+::
+
+    <staging directory>/<queue>-<its id>/
+        stream-<query id>/            one query; or producer-<name>/; or batch-<driver>-<number>/, one unnamed write
+            <batch>-<partition>-<random>.rows
+            <batch>.files             which of them are being put; written before the first is
+            <batch>.done              how many rows the last batch had that was put
+        batch-….done                  an unnamed write that is over: what a task still writes is removed
+
+A batch that Spark repeats after a crash may come in another order, or in other partitions. What was begun must be
+ended with the very same rows, so a ``.files`` that is found is carried out, and the repetition's own files are not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from queueduct.spark.convert.schema import dtype_of
+from queueduct.spark.private import make_private
+
+__all__ = ["Folder", "clean_up", "staging_root", "unnamed_folder"]
+
+BYTES_SCHEMA = pa.schema([pa.field("value", pa.binary(), nullable=False)])
+
+
+def staging_root(chosen: str | None, queue: str, segment: str) -> Path:
+    """Where all writes to this queue are staged; private to this user."""
+    base = Path(chosen) if chosen else Path(tempfile.gettempdir(), f"queueduct-staging-{os.geteuid()}")
+    root = make_private(base, "stagingDir") / f"{queue}-{segment[:12]}"
+    root.mkdir(mode=0o700, exist_ok=True)
+    return root
+
+
+class Folder:
+    """The staged rows of one producer."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, batch: int, partition: int, parts: Iterable[Any]) -> tuple[str, int]:
+        """Write one attempt's rows; its file's name, and how many rows it has."""
+        self.path.mkdir(mode=0o700, exist_ok=True)
+        name = f"{batch}-{partition}-{secrets.token_hex(8)}.rows"
+        path = self.path / name
+        try:
+            rows = write_rows(path, parts)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        if self.is_done():  # the write was aborted while this task still ran
+            self.remove()
+        return name, rows
+
+    def begin(self, batch: int, names: list[str]) -> list[str]:
+        """The files to put for this batch, in this order: those that were begun with, or else these."""
+        record = self.path / f"{batch}.files"
+        if record.exists():
+            begun: list[str] = json.loads(record.read_text())
+            if all((self.path / name).exists() for name in begun):
+                return begun
+        temporary = record.with_suffix(f".{secrets.token_hex(4)}")
+        temporary.write_text(json.dumps(names))
+        temporary.replace(record)
+        return names
+
+    def read(self, name: str, item: object) -> Any:
+        return read_rows(self.path / name, item)
+
+    def finish(self, batch: int) -> None:
+        """Forget this batch and all before it, and what late tasks have left of them."""
+        (self.path / f"{batch}.files").unlink(missing_ok=True)  # first: with its files gone it would mislead
+        for path in self.entries():
+            if int(path.name.split("-")[0].split(".")[0]) <= batch:
+                path.unlink(missing_ok=True)
+
+    def note_done(self, batch: int, rows: int) -> None:
+        """Before the files go: what of this batch comes again is known by its number and by how many rows it has."""
+        note = self.done_note(batch)
+        temporary = note.with_suffix(f".{secrets.token_hex(4)}")
+        temporary.write_text(str(rows))
+        temporary.replace(note)
+        for older in self.path.glob("*.done"):
+            if int(older.stem) < batch:
+                older.unlink(missing_ok=True)
+
+    def done_note(self, batch: int) -> Path:
+        return self.path / f"{batch}.done"
+
+    def rows_done(self, batch: int) -> int | None:
+        """Of a batch that was put; None if nobody knows any more."""
+        try:
+            return int(self.done_note(batch).read_text())
+        except FileNotFoundError:
+            return None
+
+    def discard(self, names: Iterable[str]) -> None:
+        for name in names:
+            (self.path / name).unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """An unnamed write is over, whichever way."""
+        self.path.with_suffix(".done").touch()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def is_done(self) -> bool:
+        return self.path.with_suffix(".done").exists()
+
+    def entries(self) -> Iterator[Path]:
+        yield from (path for path in self.path.iterdir() if path.suffix != ".done")
+
+
+def write_rows(path: Path, parts: Iterable[Any]) -> int:
+    """Records as they are in memory; byte strings as an Arrow file."""
+    rows, file = 0, path.open("xb")
+    with file:
+        arrow: pa.RecordBatchFileWriter | None = None
+        for part in parts:
+            rows += len(part)
+            if isinstance(part, np.ndarray):
+                part.tofile(file)
+            else:
+                arrow = arrow or pa.ipc.new_file(file, BYTES_SCHEMA)
+                arrow.write_batch(pa.record_batch([pa.array(part, pa.binary())], schema=BYTES_SCHEMA))
+        if arrow is not None:
+            arrow.close()
+    return rows
+
+
+def read_rows(path: Path, item: object) -> Any:
+    if path.stat().st_size == 0:
+        return []
+    if item is bytes:
+        with pa.memory_map(str(path)) as file:
+            return pa.ipc.open_file(file).read_all().column(0).to_pylist()
+    dtype = dtype_of(item)
+    base, shape = dtype.subdtype or (dtype, ())
+    flat = np.memmap(path, base, mode="r")
+    return np.asarray(flat).reshape(-1, *shape)
+
+
+def unnamed_folder(root: Path) -> Folder:
+    """For a write that nobody will repeat: named after the driver, so that it can go when the driver has gone."""
+    pid = driver()
+    return Folder(root / f"batch-{pid}-{started(pid)}-{secrets.token_hex(6)}")
+
+
+def clean_up(root: Path) -> None:
+    """Remove what unnamed writes have left: those that are over, and those whose driver is dead."""
+    for path in root.glob("batch-*"):
+        _, pid, start, _ = path.name.split("-")
+        is_dead = started(int(pid)) != start
+        if path.suffix == ".done":
+            shutil.rmtree(path.with_suffix(""), ignore_errors=True)
+            if is_dead:
+                path.unlink(missing_ok=True)
+        elif is_dead:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def driver() -> int:
+    """The Java process above this one."""
+    pid = os.getpid()
+    while pid > 1:
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
+        if Path(f"/proc/{pid}/comm").read_text().startswith("java"):
+            return pid
+        pid = int(after_name.split()[1])
+    return os.getppid()
+
+
+def started(pid: int) -> str:
+    """When a process started, in ticks since boot; nothing if there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""

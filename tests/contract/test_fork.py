@@ -1,0 +1,215 @@
+"""Forks: a child has no part in what its parent had under way, and its end does the parent no harm."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+import queueduct
+from queueduct import BoundedQueue
+from tests.support.children import fork
+from tests.support.deadline import PATIENCE_SECONDS, is_task_parked, until, until_parked
+from tests.support.raw import RawSegment
+
+
+@pytest.fixture
+def q():
+    with BoundedQueue.create("q", 64) as made:
+        yield made
+
+
+def test_a_forked_child_uses_its_parents_handle_and_joins_by_itself(q, children):
+    q.put(b"parent")
+    pid = children.fork(lambda: (q.put(b"child"), q.get()))
+    assert children.wait(pid) == 0
+    assert q.get() == b"child"
+    assert q.stats().participants == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_a_child_that_dies_leaves_the_parent_unaffected(q, children, number):
+    q.put(b"1")
+    read_end, write_end = os.pipe()
+
+    def work():
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)  # whoever started the tests may have had it ignored
+        q.put(b"2")
+        os.write(write_end, b"x")
+        signal.pause()
+
+    pid = children.fork(work)
+    assert os.read(read_end, 1) == b"x"
+    assert q.stats().participants == 2
+    os.kill(pid, number)
+    assert children.wait(pid) == -number
+    assert q.stats().participants == 1
+    assert q.get_many(9) == [b"1", b"2"]
+    q.put(b"3")
+    assert q.get() == b"3"
+    os.close(read_end)
+    os.close(write_end)
+
+
+def test_the_parents_locks_survive_the_end_of_a_child_that_never_used_the_queue(q, children):
+    q.put(b"1")
+    assert children.wait(children.fork(lambda: None)) == 0
+    with BoundedQueue.open("q") as other:
+        other.get()
+        assert other.stats().participants == 2
+
+
+def test_a_child_that_closes_its_handle_leaves_the_parents_open(q, children):
+    q.put(b"1")
+    assert children.wait(children.fork(q.close)) == 0
+    assert q.get() == b"1"
+    assert q.stats().participants == 1
+
+
+def test_a_child_that_exits_as_python_does_leaves_the_parents_handle_open(children):
+    """sys.exit in a fork runs the finalizers of what it inherited."""
+    out = children.run(
+        """
+import os, sys, queueduct
+from tests.support.children import fork
+q = queueduct.BoundedQueue.create("q", 4)
+q.put(b"1")
+pid = fork()
+if pid == 0:
+    sys.exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+print(q.get(), q.stats().participants)
+"""
+    )
+    assert out == "b'1' 1\n"
+
+
+def test_a_fork_while_other_threads_are_in_the_middle_of_operations(q, children):
+    """Four threads never stop; 30 children are forked among them, and each can use the queue at once."""
+    stop = threading.Event()
+    counts = [0, 0]
+
+    def produce():
+        while not stop.is_set():
+            counts[0] += q.try_put(b"x" * 100)
+
+    def consume():
+        while not stop.is_set():
+            counts[1] += q.try_get() is not None
+
+    threads = [threading.Thread(target=work) for work in (produce, consume)]
+    for thread in threads:
+        thread.start()
+
+    mine = q  # a variable of its own: without a GIL CPython may fork while another thread has the lock of `q`
+
+    def work():
+        with BoundedQueue.open("back") as other:
+            mine.put(b"from the child", timeout=PATIENCE_SECONDS)
+            other.put(b"done", timeout=PATIENCE_SECONDS)
+
+    back = BoundedQueue.create("back", 64)
+    for _ in range(30):
+        assert children.wait(children.fork(work)) == 0
+    stop.set()
+    for thread in threads:
+        thread.join(30)
+    assert back.qsize() == 30
+    rest = len(q.get_many(64)) if not q.empty() else 0
+    assert counts[0] + 30 == counts[1] + rest
+    assert q.stats().tombstones == q.stats().redelivered == 0
+
+
+def test_a_fork_while_another_thread_waits(q, children):
+    got = []
+    waiter = threading.Thread(target=lambda: got.append(q.get()))
+    waiter.start()
+    until_parked(waiter)
+    assert children.wait(children.fork(lambda: q.put(b"from the child"))) == 0
+    waiter.join(30)
+    assert got == [b"from the child"]
+
+
+def test_a_fork_in_a_signal_handler_during_a_wait(children):
+    """Parent and child both return from the handler into the wait; each then gets one of two items."""
+    child = children.start(
+        """
+import os, signal, queueduct
+from tests.support.children import fork
+q = queueduct.BoundedQueue.create("q", 4)
+forked = []
+def on_signal(*_):
+    forked.append(fork())
+signal.signal(signal.SIGUSR1, on_signal)
+print("ready", flush=True)
+item = q.get()
+if forked[0] == 0:
+    os._exit(0 if item in (b"1", b"2") else 1)
+status = os.waitstatus_to_exitcode(os.waitpid(forked[0], 0)[1])
+print(item in (b"1", b"2"), status, q.qsize(), q.stats().participants)
+"""
+    )
+    assert child.stdout.readline() == "ready\n"
+    until(lambda: is_task_parked(f"/proc/{child.pid}"), "the wait")
+    with queueduct.open("q") as q:
+        child.send_signal(signal.SIGUSR1)
+        q.put(b"1")
+        q.put(b"2")
+        assert child.stdout.readline() == "True 0 0 2\n"
+
+
+def test_a_child_of_a_child_of_a_child_works(q, children):
+    def deeper(levels):
+        q.put(b"%d" % levels)
+        if levels:
+            pid = fork()
+            if pid == 0:
+                deeper(levels - 1)
+                os._exit(0)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+    assert children.wait(children.fork(lambda: deeper(4))) == 0
+    assert q.get_many(9) == [b"4", b"3", b"2", b"1", b"0"]
+
+
+def test_a_fork_with_no_descriptor_left_is_a_clean_error_in_the_child(children):
+    out = children.run(
+        """
+import os, resource, queueduct
+from tests.support.children import fork
+q = queueduct.BoundedQueue.create("q", 4)
+q.put(b"1")
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+try:
+    while True:
+        os.open("/dev/null", os.O_RDONLY)
+except OSError:
+    pass
+read_end = 3
+pid = fork()
+if pid == 0:
+    try:
+        q.get()
+    except queueduct.QueueClosed as error:
+        os._exit(7 if "too many files were open" in str(error) else 8)
+    os._exit(9)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), q.get())
+"""
+    )
+    assert out == "7 b'1'\n"
+
+
+def test_intents_of_the_parent_are_not_touched_by_a_child(q, children):
+    """The parent's line belongs to the parent: a child takes another one."""
+    q.put(b"1")
+    with RawSegment("q") as raw:
+        owner = raw.memory[raw.line_offset(0) + 8 : raw.line_offset(0) + 12]
+        assert int.from_bytes(owner, "little") == os.getpid()
+        pid = children.fork(lambda: q.put(b"2"))
+        assert children.wait(pid) == 0
+        assert raw.memory[raw.line_offset(0) + 8 : raw.line_offset(0) + 12] == owner
+        second = raw.memory[raw.line_offset(1) + 8 : raw.line_offset(1) + 12]
+        assert int.from_bytes(second, "little") == pid

@@ -1,0 +1,304 @@
+// The groups of cases: which operations die where, beside whom. Nothing here names a failpoint that an operation
+// merely reaches: each is learned by recording, so a new one is picked up by itself.
+//
+//   single      one process is killed at every point of every operation, at every occupancy; nobody else is about
+//   stop        one is stopped instead: the others go on as far as the ring allows and leave the living alone
+//   contending  one is stopped at every point of its operation, another killed at every point of its own
+//   recovering  the same, where the stopped one was recovering from a third one's death
+//   crossing    two recover from a third one's death, each stopped at every point of it; the first goes on, somebody
+//               puts into what it freed, then the second goes on
+//   rivals      the same, where the third one died recovering from a fourth one's death
+//   pair        one is killed, then the next one is killed at every point of what it does about it
+//   crowd       the same in a table with room for two, so that the dead fill it
+//   overtaken   one is stopped, then another, then the first one is killed
+//   random      schedules of several processes, stops and deaths, drawn from the seed
+#pragma once
+
+#include <random>
+
+#include "crash/harness/campaign.hpp"
+#include "crash/rings/stage.hpp"
+
+namespace queueduct::crash {
+
+using Worker = WorkerOf<BoundedPlay>;
+using Unit = UnitOf<BoundedPlay>;
+
+inline const std::vector<Op> every_op = {Op::put_one,  Op::put_long,  Op::put_many, Op::get,          Op::get_many,
+                                         Op::wait_put, Op::wait_get,  Op::make_room, Op::shutdown,
+                                         Op::shutdown_now, Op::join,  Op::leave};
+
+// They need a line beside their thread's, so they are not among those that fill the table.
+inline const std::vector<Op> lease_ops = {Op::lease, Op::lease_back};
+
+[[nodiscard]] inline std::vector<Shape> shapes(bool is_long) {
+  std::vector<Shape> shapes = {{.capacity = 8}, {.capacity = 8, .varying = false}};
+  if (is_long) {
+    shapes.push_back({.capacity = 2});
+    shapes.push_back({.capacity = 4});
+  }
+  return shapes;
+}
+
+[[nodiscard]] inline std::vector<Scene> scenes(const Shape& shape) {
+  std::vector<Scene> scenes;
+  for (const Occupancy& occupancy : occupancies(shape.capacity)) scenes.push_back({shape, occupancy});
+  return scenes;
+}
+
+// In the short form the four kinds of survivors take turns; in the long one every case is closed by each.
+[[nodiscard]] inline std::vector<Closing> closings(const Options& options, std::size_t turn) {
+  const std::vector<Closing> all = {{false, false}, {true, false}, {false, true}, {true, true}};
+  if (options.is_long) return all;
+  return {all[(turn + options.seed) % all.size()]};
+}
+[[nodiscard]] inline Closing one_closing(const Options& options, std::size_t turn) {
+  return {(turn + options.seed) % 2 == 0, (turn + options.seed) % 4 < 2};
+}
+
+[[nodiscard]] inline std::vector<Step> with(std::vector<Step> steps, Step next) {
+  steps.push_back(next);
+  return steps;
+}
+
+class Groups {
+ public:
+  explicit Groups(const Options& options) : options_(options) {}
+
+  [[nodiscard]] std::vector<Unit> units() {
+    for (const Shape& shape : shapes(options_.is_long)) {
+      for (const Scene& scene : scenes(shape)) {
+        for (const Op op : every_op) {
+          add_single(scene, op);
+          add_stop(scene, op);
+        }
+        for (const Op op : lease_ops) add_single(scene, op);
+        add_stop(scene, Op::lease);
+        for (const Op op : {Op::convert, Op::convert_back}) add_single(scene, op);
+        add_stop(scene, Op::convert);
+      }
+    }
+    for (const Shape& shape : shapes(options_.is_long))
+      if (shape.capacity != 4) add_meetings(shape);  // 2 and 8 are the narrow and the wide ring: enough of them
+    const std::uint32_t random_units = options_.is_long ? 200 : 10;
+    for (std::uint32_t i = 0; i < random_units; ++i) add_random(i);
+    return std::move(units_);
+  }
+
+  static const std::vector<std::string>& names() {
+    static const std::vector<std::string> names = {
+        "single", "stop", "contending", "overtaken", "recovering", "crossing", "rivals", "pair",
+        "crowd",  "random", "asleep", "soak"};
+    return names;
+  }
+
+ private:
+  void add(std::string name, std::function<void(Worker&)> body) {
+    if (options_.may_match(name, names())) units_.push_back({std::move(name), std::move(body)});
+  }
+
+  // In the short form one of so many, another with each seed.
+  static void run_one_in(Worker& worker, std::size_t many, std::size_t turn, Case played) {
+    if (!worker.options().is_long && (turn + worker.options().seed) % many != 0) return;
+    played.closing = one_closing(worker.options(), turn / (worker.options().is_long ? 1 : many));
+    worker.run(played);
+  }
+
+  void add_single(const Scene& scene, Op op) {
+    add("single/" + scene.name() + "/" + name_of(op), [=](Worker& worker) {
+      std::size_t turn = 0;
+      for (const Point& point : worker.record(scene, {}, op))
+        for (const Closing& closing : closings(worker.options(), turn++))
+          worker.run({"single", scene, {{op, Fire::kill, point}}, closing});
+    });
+  }
+
+  void add_stop(const Scene& scene, Op op) {
+    add("stop/" + scene.name() + "/" + name_of(op), [=](Worker& worker) {
+      std::size_t turn = 1;
+      for (const Point& point : worker.record(scene, {}, op))
+        worker.run({"stop", scene, {{op, Fire::stop, point}}, one_closing(worker.options(), turn++), true});
+    });
+  }
+
+  // Two who meet: in the long form all with all at every occupancy, in the short one a selection.
+  void add_meetings(const Shape& shape) {
+    const bool is_long = options_.is_long;
+    const std::vector<Op> seconds = is_long ? data_ops : std::vector<Op>{Op::put_long, Op::get_many};
+    for (const Scene& scene : scenes(shape)) {
+      const std::string occupancy = scene.occupancy.name;
+      for (const Op first : is_long ? every_op : data_ops) {
+        if (is_long || occupancy == "wrap" || occupancy == "full") add_pair("pair", scene, first, {Op::get, Op::put_one});
+        if (is_long) add_pair("pair", scene, first, {Op::get_many, Op::put_long, Op::make_room, Op::join});
+      }
+      if (is_long) {
+        add_pair("pair", scene, Op::get_many, lease_ops);
+        for (const Op first : lease_ops) add_pair("pair", scene, first, {Op::lease, Op::get, Op::put_one});
+      } else if (occupancy == "wrap" && shape.varying) {
+        add_pair("pair", scene, Op::lease_back, {Op::lease});
+        add_pair("pair", scene, Op::convert_back, {Op::convert});
+      }
+      if (occupancy != "wrap" && (!is_long || (occupancy != "one" && occupancy != "full"))) continue;
+      for (const Op first : seconds) {
+        for (const Op second : seconds) {
+          add_contending(scene, first, second);
+          add_overtaken(scene, first, second);
+        }
+        add_recovering(scene, first);
+      }
+      add_crossing(scene);
+      if (occupancy == "wrap" || occupancy == "one") add_rivals(scene);
+      Scene crowded = scene;
+      crowded.shape.participants = 2;
+      for (const Op first : seconds) add_pair("crowd", crowded, first, {Op::get, Op::put_one, Op::join});
+    }
+  }
+
+  void add_pair(const char* group, const Scene& scene, Op first, const std::vector<Op>& seconds) {
+    for (const Op second : seconds) {
+      add(std::string(group) + "/" + scene.name() + "/" + name_of(first), [=](Worker& worker) {
+        std::size_t turn = 0;
+        for (const Point& point : worker.record(scene, {}, first)) {
+          const Step death{first, Fire::kill, point};
+          for (const Point& next : worker.record(scene, {death}, second)) {
+            Closing closing = one_closing(worker.options(), turn++);
+            closing.attached_before &= scene.shape.participants > 4;  // else they would leave no line to the dead
+            worker.run({group, scene, {death, {second, Fire::kill, next}}, closing});
+          }
+        }
+      });
+    }
+  }
+
+  void add_contending(const Scene& scene, Op first, Op second) {
+    add("contending/" + scene.name() + "/" + name_of(first), [=](Worker& worker) {
+      std::size_t turn = 0;
+      for (const Point& point : worker.record(scene, {}, first)) {
+        const Step stopped{first, Fire::stop, point};
+        for (const Point& next : worker.record(scene, {stopped}, second))
+          worker.run({"contending", scene, {stopped, {second, Fire::kill, next}}, one_closing(worker.options(), turn++)});
+      }
+    });
+  }
+
+  // The first one's death leaves something to recover: somebody is stopped at it, and meanwhile another dies.
+  void add_recovering(const Scene& scene, Op victim) {
+    add("recovering/" + scene.name(), [=](Worker& worker) {
+      std::size_t turn = 0;
+      for (const Step& death : deaths(worker, scene, {2})) {
+        for (const Op recoverer : {Op::get, Op::make_room}) {
+          for (const Point& point : worker.record(scene, {death}, recoverer)) {
+            const std::vector<Step> before = {death, {recoverer, Fire::stop, point}};
+            for (const Point& next : worker.record(scene, before, victim))
+              run_one_in(worker, 2, turn++, {"recovering", scene, with(before, {victim, Fire::kill, next})});
+          }
+        }
+      }
+    });
+  }
+
+  void add_crossing(const Scene& scene) {
+    add("crossing/" + scene.name(), [=](Worker& worker) {
+      std::size_t turn = 0;
+      for (const Step& death : deaths(worker, scene, {1, 2})) {
+        for (const Op one : {Op::get, Op::make_room}) {
+          for (const Point& first : worker.record(scene, {death}, one)) {
+            const std::vector<Step> before = {death, {one, Fire::stop, first}};
+            for (const Point& second : worker.record(scene, before, Op::get)) {
+              std::vector<Step> steps = with(before, {Op::get, Fire::stop, second});
+              for (const Op next : {Op::resume, Op::put_many, Op::put_one}) steps.push_back({next});
+              worker.run({"crossing", scene, steps, one_closing(worker.options(), turn++)});
+            }
+          }
+        }
+      }
+    });
+  }
+
+  // Two want to redeliver what a dead redeliverer had redelivered: whoever judged it first must not take it from the other.
+  void add_rivals(const Scene& scene) {
+    add("rivals/" + scene.name(), [=](Worker& worker) {
+      std::size_t turn = 0;
+      for (const Step& death : deaths(worker, scene, {1})) {
+        for (const Point& redelivering : worker.record(scene, {death}, Op::get)) {
+          const std::vector<Step> deaths = {death, {Op::get, Fire::kill, redelivering}};
+          for (const Point& first : worker.record(scene, deaths, Op::get)) {
+            const std::vector<Step> before = with(deaths, {Op::get, Fire::stop, first});
+            for (const Point& second : worker.record(scene, before, Op::get)) {
+              const std::vector<Step> steps = with(with(before, {Op::get, Fire::stop, second}), {Op::resume});
+              run_one_in(worker, 20, turn++, {"rivals", scene, steps});
+            }
+          }
+        }
+      }
+    });
+  }
+
+  // The deaths that leave most behind: in the middle of what they had claimed, so many thirds of the way.
+  static std::vector<Step> deaths(Worker& worker, const Scene& scene, const std::vector<std::size_t>& thirds) {
+    std::vector<Step> deaths;
+    for (const Op op : {Op::put_long, Op::get_many}) {
+      const std::vector<Point> points = worker.record(scene, {}, op);
+      for (const std::size_t third : thirds)
+        if (!points.empty()) deaths.push_back({op, Fire::kill, points[points.size() * third / 3]});
+    }
+    return deaths;
+  }
+
+  // Somebody declared a slot, another one claimed it and was stopped with it, then the first was killed: what the
+  // dead one names belongs to the living.
+  void add_overtaken(const Scene& scene, Op first, Op second) {
+    add("overtaken/" + scene.name() + "/" + name_of(first), [=](Worker& worker) {
+      std::size_t turn = 0;
+      for (const Point& point : worker.record(scene, {}, first)) {
+        const Step overtaken{first, Fire::stop, point};
+        for (const Point& next : worker.record(scene, {overtaken}, second)) {
+          std::vector<Step> steps = {overtaken, {second, Fire::stop, next}};
+          // the last get finds nothing more, and looks for the dead
+          for (const Op op : {Op::slay, Op::get_many, Op::get, Op::put_one}) steps.push_back({op});
+          worker.run({"overtaken", scene, steps, one_closing(worker.options(), turn++)});
+        }
+      }
+    });
+  }
+
+  void add_random(std::uint32_t number) {
+    add("random/" + std::to_string(options_.seed) + "-" + std::to_string(number), [=](Worker& worker) {
+      for (std::uint64_t i = 0; i < 100; ++i) {
+        const std::string name =
+            "random/" + std::to_string(worker.options().seed) + "-" + std::to_string(number) + "-" + std::to_string(i);
+        worker.run(random_case(name.c_str(), (worker.options().seed << 32) + number * 1000 + i));
+      }
+    });
+  }
+
+  // A schedule: up to four processes at a time, each of which goes on for some points when it is its turn.
+  static Case random_case(const char* group, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const auto below = [&](std::uint64_t n) { return static_cast<std::uint32_t>(random() % n); };
+    const auto choose = [&](const auto& from) { return from[below(from.size())]; };
+    const Scene scene = choose(scenes(choose(shapes(true))));
+    std::vector<Step> steps;
+    std::uint32_t started = 0;
+    std::uint32_t stopped = 0;
+    for (std::uint32_t left = 8 + below(24); left > 0; --left) {
+      const Op op = choose(below(8) == 0 ? every_op : data_ops);
+      const std::uint32_t points = 1 + below(below(4) == 0 ? 40 : 8);
+      if (stopped == 0 || (stopped < 4 && below(3) == 0)) {
+        if (++started > process_limit) break;
+        steps.push_back({op, Fire::stop, {nullptr, points}});
+        ++stopped;
+      } else if (below(6) == 0) {
+        steps.push_back({Op::slay, Fire::never, {nullptr, 1}, 1 + below(stopped--)});
+      } else {
+        steps.push_back({Op::advance, Fire::never, {nullptr, points}, 1 + below(stopped)});
+      }
+    }
+    return {group, scene, steps, {below(2) == 0, below(2) == 0}};
+  }
+
+  const Options& options_;
+  std::vector<Unit> units_;
+};
+
+}  // namespace queueduct::crash

@@ -1,0 +1,74 @@
+// What tests of a growing queue have in common: items in and out, and a queue that has become calm.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "support/check.hpp"
+#include "support/growing_segment.hpp"
+
+namespace queueduct::testing {
+
+[[nodiscard]] inline Stage stage_of(const GrowingSegment& segment) { return LevelRange{segment.control().stage.load()}; }
+
+inline void put_all(GrowingAttachment& attached, std::uint64_t first, std::uint64_t last) {
+  for (std::uint64_t i = first; i < last; ++i) REQUIRE(attached.put_number(i) == Outcome::done);
+}
+inline void get_all(GrowingAttachment& attached, std::uint64_t first, std::uint64_t last) {
+  std::uint64_t number = 0;
+  for (std::uint64_t i = first; i < last; ++i) {
+    REQUIRE(attached.get_number(number) == Outcome::done);
+    CHECK_EQUAL(number, i);
+  }
+}
+
+// Pages that levels have which nobody uses: none, unless somebody looked there too late.
+[[nodiscard]] inline std::uint64_t bytes_in_unused_levels(const GrowingSegment& segment) {
+  const Levels levels = segment.levels();
+  const Stage now = stage_of(segment);
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 1; i < levels.steps(); ++i) {
+    const bool is_used = i >= now.read_level() && i <= now.written_level();
+    if (is_used || !levels.is_clean(i) || levels.plan(i).word != 0) continue;
+    for (std::uint64_t at = levels[i].at.generations; at < levels[i].at.end; at += page_bytes)
+      bytes += lseek(segment.fd(), static_cast<off_t>(at), SEEK_DATA) == static_cast<off_t>(at) ? page_bytes : 0;
+  }
+  return bytes;
+}
+
+// One in, one out, until it is back at its first level, and all that can be given back is.
+inline void shrink_if_idle(GrowingAttachment& attached, const GrowingSegment& segment) {
+  std::uint64_t number = 0;
+  const auto pass = [&] {
+    REQUIRE(attached.put_number(0) == Outcome::done);
+    REQUIRE(attached.get_number(number) == Outcome::done);
+  };
+  for (int i = 0; i < 20'000 && stage_of(segment).written_level() != 0; ++i) pass();
+  for (int i = 0; i < 1000; ++i) pass();
+  CHECK_EQUAL(stage_of(segment).written_level(), 0u);
+}
+
+// Records of one slot, in batches.
+inline void put_records(GrowingAttachment& attached, std::uint64_t count) {
+  const std::vector<std::byte> data(4096 * attached.queue().levels().slot_bytes());
+  for (std::uint64_t done = 0, put = 0; done < count; done += put)
+    REQUIRE(attached.queue().try_put_records(attached.ledger(), data.data(), std::min<std::uint64_t>(4096, count - done),
+                                             put) == Outcome::done);
+}
+inline void get_records(GrowingAttachment& attached, std::uint64_t count) {
+  std::vector<std::byte> data(4096 * attached.queue().levels().slot_bytes());
+  for (std::uint64_t done = 0; done < count;) {
+    Peeked peeked;
+    GrowingRing ring;
+    const Participant mine = attached.ledger();
+    REQUIRE(attached.queue().peek(mine, peeked, ring) == Outcome::done);
+    attached.queue().widen_records(mine, ring, std::min<std::uint64_t>(4096, count - done), peeked);
+    if (!claim_pop(ring, mine, peeked.span)) continue;
+    copy_out(ring, peeked.span.position, data.data(), peeked.bytes);
+    give_back(ring, mine, peeked.span);
+    attached.flow().after_get(ring);
+    done += peeked.span.slots;
+  }
+}
+
+}  // namespace queueduct::testing
