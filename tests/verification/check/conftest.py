@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.importorskip("pyspark", reason="the checker is a part of the Spark room: make test installs it")
+pytest.importorskip("pyarrow", reason="the checker needs pyarrow, an extra: make test installs it")

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import Generic, TypeVar
 
 from queueduct.verification.check.part import Part
+from queueduct.verification.check.table import Carried, Found, Piece, Pieces
 from queueduct.verification.history.format import History
 from queueduct.verification.history.reader import read_parts
 
 __all__ = ["InMemoryTable", "read_whole"]
-
-Piece = TypeVar("Piece")
-Found = TypeVar("Found")
-Carried = TypeVar("Carried")
 
 
 def read_whole(history: History) -> InMemoryTable[Part]:
@@ -22,7 +18,7 @@ def read_whole(history: History) -> InMemoryTable[Part]:
     return InMemoryTable([Part.joined(parts)] if parts else [])
 
 
-class InMemoryTable(Generic[Piece]):
+class InMemoryTable(Pieces[Piece]):
     def __init__(self, pieces: list[Piece]) -> None:
         self.pieces = pieces
 

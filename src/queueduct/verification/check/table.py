@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from queueduct.verification.check.part import Part
 
-__all__ = ["Pieces", "Table", "packed"]
+__all__ = ["Carried", "Found", "Piece", "Pieces", "Table", "packed"]
 
-Piece_co = TypeVar("Piece_co", covariant=True)
+Piece = TypeVar("Piece")
 Found = TypeVar("Found")
 Carried = TypeVar("Carried")
 
 
-class Pieces(Protocol[Piece_co]):
+class Pieces(ABC, Generic[Piece]):
     """Work is a function of a module, or a partial of one: another process may have to do it."""
 
-    def each(self, work: Callable[[Piece_co], Iterable[Found]]) -> list[Found]:
+    @abstractmethod
+    def each(self, work: Callable[[Piece], Iterable[Found]]) -> list[Found]:
         """What the work finds in every piece, in the order of the pieces."""
-        ...
 
-    def mapped(self, work: Callable[[Piece_co], Iterable[Found]]) -> Pieces[Found]:
+    @abstractmethod
+    def mapped(self, work: Callable[[Piece], Iterable[Found]]) -> Pieces[Found]:
         """What it makes of every piece, as pieces."""
-        ...
 
+    @abstractmethod
     def carried(
-        self, split: Callable[[Piece_co], Iterable[tuple[int, Carried]]], tasks: int
+        self, split: Callable[[Piece], Iterable[tuple[int, Carried]]], tasks: int
     ) -> Pieces[tuple[int, list[Carried]]]:
         """One piece a task, and in it what was split off for the task, in the order of the pieces."""
-        ...
 
-    def kept(self) -> AbstractContextManager[Pieces[Piece_co]]:
+    @abstractmethod
+    def kept(self) -> AbstractContextManager[Pieces[Piece]]:
         """The same, made once."""
-        ...
 
 
 Table = Pieces[Part]

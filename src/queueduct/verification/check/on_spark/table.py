@@ -9,20 +9,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from pyspark import RDD, StorageLevel
 from pyspark.sql import SparkSession
 
 from queueduct.verification.check.part import Part
+from queueduct.verification.check.table import Carried, Found, Piece, Pieces
 from queueduct.verification.history.format import DataFile, History
 from queueduct.verification.history.reader import read_parts
 
 __all__ = ["SparkTable", "read_by_parts"]
-
-Piece = TypeVar("Piece")
-Found = TypeVar("Found")
-Carried = TypeVar("Carried")
 
 
 def read_by_parts(spark: SparkSession, history: History) -> SparkTable[Part]:
@@ -35,7 +32,7 @@ def read_by_parts(spark: SparkSession, history: History) -> SparkTable[Part]:
     return SparkTable(spark.sparkContext.parallelize(groups, max(1, len(groups))).flatMap(parts))
 
 
-class SparkTable(Generic[Piece]):
+class SparkTable(Pieces[Piece]):
     def __init__(self, pieces: RDD[Piece]) -> None:
         self.pieces = pieces
 

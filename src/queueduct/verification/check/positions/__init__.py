@@ -43,8 +43,10 @@ def judge_positions(
     carried = table.carried(split, max(tasks.values(), default=-1) + 1)
     found = Judged([], [], [], [])
     for judged in carried.each(partial(judge_buckets, is_log=is_log, extent=extent, boundaries=boundaries)):
-        for all_of, some in zip(found, judged, strict=True):
-            all_of.extend(some)  # type: ignore[arg-type]
+        found.findings.extend(judged.findings)
+        found.gaps.extend(judged.gaps)
+        found.firsts.extend(judged.firsts)
+        found.ranges.extend(judged.ranges)
     return found
 
 
@@ -103,4 +105,5 @@ def judge_buckets(
 
 def judge_bucket(rows: Rows, is_log: bool, bucket: int, boundary: Boundary, extent: Extent) -> Judgement:
     """What is wrong at the bucket's positions, given what the boundary says of the others."""
-    return (log if is_log else queue).judge(rows, bucket, boundary, extent)
+    judge = log.judge if is_log else queue.judge
+    return judge(rows, bucket, boundary, extent)

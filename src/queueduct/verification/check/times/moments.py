@@ -147,7 +147,8 @@ def bins_of(piece: tuple[int, Moments], bins: Bins) -> Iterator[Bin]:
         np.add.reduceat(is_later.astype(np.int64), begins),
     )
     for key, number, *extremes, intervals in zip(*(column.tolist() for column in columns), strict=True):
-        yield Bin(reader, *divmod(key, SORTS), number, tuple(extremes[:2]), tuple(extremes[2:]), intervals)
+        bin_, sort = divmod(key, SORTS)
+        yield Bin(reader, bin_, sort, number, (extremes[0], extremes[1]), (extremes[2], extremes[3]), intervals)
 
 
 def boundaries_of(
