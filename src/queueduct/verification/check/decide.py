@@ -38,7 +38,6 @@ from queueduct.verification.check.positions.kills import (
 )
 from queueduct.verification.check.table import Table
 from queueduct.verification.check.times import judge_times
-from queueduct.verification.check.unique_values import value_put_twice
 from queueduct.verification.check.verdict import Verdict
 from queueduct.verification.check.witnesses import Row, Wanted, explained, not_unique
 from queueduct.verification.history.format import FARTHEST, LIMITED, History, HistoryError
@@ -130,10 +129,10 @@ def judge_tickets(history: History, counts: Counts, table: Table, width: int) ->
         there |= {each.shifted for each in summaries if each.code in SHIFTED and each.shifted <= last}
     is_log = history.kind == "events"
     judged = judge_positions(table, is_log, extent, boundaries_of(summaries, sorted(there)), summaries)
-    doubled = value_put_twice(table, judged.ranges, [int(row["value"]) for row in killed.puts], counts.operations)
-    if doubled is not None:
+    if judged.put_twice:
+        doubled = min(judged.put_twice)
         raise not_unique(doubled, [row for row in lookup(table, {"value": {doubled}}) if row["op"] == "put"])
-    findings, gaps, firsts = judged[:3]
+    findings, gaps, firsts, _ = judged
     bare = len(extent.buckets) - len(there)
     if bare > MOST_BARE_BUCKETS:
         far = far_away(extent)
@@ -143,7 +142,7 @@ def judge_tickets(history: History, counts: Counts, table: Table, width: int) ->
         boundaries = boundaries_of(summaries, missing)
         for bucket in missing:
             found = judge_bucket(Rows.none(), is_log, bucket, boundaries[bucket], extent)
-            findings += found.findings.rows()
+            findings += found.findings
             gaps += found.gaps
             firsts += found.firsts
     known = with_witnesses(gaps, partial(lookup, table)) if killed else gaps

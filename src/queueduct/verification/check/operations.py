@@ -44,6 +44,7 @@ START = -(2**63)
 """Before everything."""
 
 PUT, GET, EMPTY, FULL, WEAK_EMPTY, WEAK_FULL, KILLED_PUT, KILLED_GET, REDELIVERED = range(9)
+EMPTIES, FULLS = (EMPTY, WEAK_EMPTY), (FULL, WEAK_FULL)
 CODES = ("put", "get", "empty", "full", "weak empty", "weak full")
 
 TWO_PUTS = "two puts have one position"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from queueduct.verification.check.operations import (
     EMPTY,
     FULL,
+    FULLS,
     GET,
     KILLED_GET,
     KILLED_PUT,
@@ -153,7 +154,7 @@ class Part(Columns):
         """Rows that are wrong by themselves: torn, full, negative, beyond."""
         conditions = {
             "torn": self.torn,
-            "full": np.isin(self.code, (FULL, WEAK_FULL)),
+            "full": np.isin(self.code, FULLS),
             "negative": self.has_ticket & (self.ticket < 0),
             "beyond": self.ticket >= FARTHEST,
         }

@@ -4,50 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
-from queueduct.verification.check.operations import FULL, GET, PUT, START, WEAK_FULL, Finding, Longs, Rows
+from queueduct.verification.check.operations import FULLS, GET, KILLED_PUT, PUT, START, WEAK_FULL, Longs, Rows
 from queueduct.verification.check.part import Part
 from queueduct.verification.check.positions import log, queue
 from queueduct.verification.check.positions.boundaries import SHIFTED, Boundary, Extent, Summary
-from queueduct.verification.check.positions.bucket import First, Gap, Judgement
+from queueduct.verification.check.positions.bucket import Judgement
 from queueduct.verification.check.positions.extremes import latest_of, soonest_of
 from queueduct.verification.check.table import Table, packed
-from queueduct.verification.check.unique_values import Range, ranges_of
+from queueduct.verification.check.unique_values import repeated, values_by_hash
 
-__all__ = ["Judged", "judge_bucket", "judge_positions"]
+__all__ = ["judge_bucket", "judge_positions"]
 
-
-class Judged(NamedTuple):
-    """Buckets of positions."""
-
-    findings: list[Finding]
-    gaps: list[Gap]
-    firsts: list[First]
-    ranges: list[Range]
-    """Of the values that were put."""
+VALUES_A_TASK = 1 << 22
 
 
 def judge_positions(
     table: Table, is_log: bool, extent: Extent, boundaries: dict[int, Boundary], summaries: Sequence[Summary]
-) -> Judged:
-    """Every bucket that has a boundary."""
+) -> Judgement:
+    """Every bucket that has a boundary; and on the way, is any value put twice?"""
     sizes = dict.fromkeys(boundaries, 0)
     for each in summaries:
         for bucket in {each.bucket, each.shifted} & sizes.keys():
             sizes[bucket] += each.rows
     tasks = packed(sizes, 2 * extent.width)
-    split = partial(to_buckets, extent=extent, tasks=tasks, is_crowded=is_crowded(summaries, extent.width))
-    carried = table.carried(split, max(tasks.values(), default=-1) + 1)
-    found = Judged([], [], [], [])
-    for judged in carried.each(partial(judge_buckets, is_log=is_log, extent=extent, boundaries=boundaries)):
-        found.findings.extend(judged.findings)
-        found.gaps.extend(judged.gaps)
-        found.firsts.extend(judged.firsts)
-        found.ranges.extend(judged.ranges)
-    return found
+    first = max(tasks.values(), default=-1) + 1
+    hashes = max(1, sum(each.rows for each in summaries) // VALUES_A_TASK)
+    split = partial(to_tasks, extent=extent, tasks=tasks, hashes=hashes, is_crowded=is_crowded(summaries, extent.width))
+    carried = table.carried(split, first + hashes)
+    judged = carried.each(partial(judge_task, is_log=is_log, extent=extent, boundaries=boundaries))
+    return Judgement(
+        [finding for each in judged for finding in each.findings],
+        [gap for each in judged for gap in each.gaps],
+        [answer for each in judged for answer in each.firsts],
+        tuple(value for each in judged for value in each.put_twice),
+    )
 
 
 def is_crowded(summaries: Sequence[Summary], width: int) -> bool:
@@ -59,14 +53,16 @@ def is_crowded(summaries: Sequence[Summary], width: int) -> bool:
     return any(rows > width for rows in answers.values())
 
 
-def to_buckets(
-    part: Part, extent: Extent, tasks: dict[int, int], is_crowded: bool
-) -> Iterator[tuple[int, tuple[int, Rows]]]:
-    """The rows that each bucket needs: its own, and those that are shifted into it."""
+def to_tasks(
+    part: Part, extent: Extent, tasks: dict[int, int], hashes: int, is_crowded: bool
+) -> Iterator[tuple[int, tuple[int, Rows] | Longs]]:
+    """To each bucket the rows that it needs, its own and those that are shifted into it; and values by their hash."""
     rows = part.rows
+    for hashed, values in values_by_hash(rows.value[np.isin(rows.code, (PUT, KILLED_PUT))], hashes):
+        yield max(tasks.values(), default=-1) + 1 + hashed, values
     chosen = (rows.code <= WEAK_FULL) & (rows.ticket != START)
     if extent.capacity is None:
-        chosen &= ~np.isin(rows.code, (FULL, WEAK_FULL))
+        chosen &= ~np.isin(rows.code, FULLS)
     rows = rows.where(chosen)
     if is_crowded:
         rows = without_middle_answers(rows)
@@ -91,16 +87,19 @@ def without_middle_answers(rows: Rows) -> Rows:
     return Rows.joined([rows.where(~is_answer), answers.where(extremes)])
 
 
-def judge_buckets(
-    carried: tuple[int, list[tuple[int, Rows]]], is_log: bool, extent: Extent, boundaries: dict[int, Boundary]
-) -> Iterator[Judged]:
-    parts: dict[int, list[Rows]] = {}
-    for bucket, rows in carried[1]:
-        parts.setdefault(bucket, []).append(rows)
-    for bucket in sorted(parts):
-        whole = Rows.joined(parts.pop(bucket))
-        findings, gaps, firsts = judge_bucket(whole, is_log, bucket, boundaries[bucket], extent)
-        yield Judged(findings.rows(), gaps, firsts, ranges_of(whole.value[whole.code == PUT]))
+def judge_task(
+    carried: tuple[int, list[Any]], is_log: bool, extent: Extent, boundaries: dict[int, Boundary]
+) -> Iterator[Judgement]:
+    """What was carried to one task: values of one hash, or the rows of some buckets."""
+    _, parts = carried
+    if parts and isinstance(parts[0], np.ndarray):
+        yield Judgement([], [], [], tuple(repeated(np.concatenate(parts))))
+        return
+    by_bucket: dict[int, list[Rows]] = {}
+    for bucket, rows in parts:
+        by_bucket.setdefault(bucket, []).append(rows)
+    for bucket in sorted(by_bucket):
+        yield judge_bucket(Rows.joined(by_bucket.pop(bucket)), is_log, bucket, boundaries[bucket], extent)
 
 
 def judge_bucket(rows: Rows, is_log: bool, bucket: int, boundary: Boundary, extent: Extent) -> Judgement:

@@ -96,29 +96,26 @@ class Extent:
         return range(self.puts_needed // self.width + 1)
 
 
+Key = tuple[int, bool, int]
+"""A code, whether shifted, and a reader, or -1 for all of them."""
+
+
 @dataclass
 class Boundary:
-    """For one bucket. The latest invocations of what is before it, and the soonest returns of what is after it."""
+    """What a bucket must know of all others."""
 
-    put_invoke: int = START
-    empty_invoke: int = START
-    get_invoke: int = START
-    full_invoke: int = START
-    put_return: int = NEVER
-    get_return: int = NEVER
-    empty_return: int = NEVER
-    full_return: int = NEVER
-    shifted_get_invoke: int = START
-    shifted_full_invoke: int = START
-    shifted_get_return: int = NEVER
-    shifted_full_return: int = NEVER
-    shifted_weak_return: int = NEVER
-    shifted_empty_return: int = NEVER
+    before: dict[Key, int]
+    """The latest invocation before it."""
+    after: dict[Key, int] = field(default_factory=dict)
+    """The soonest return after it."""
     last_empty: int = -1
-    """The last position before the bucket that boundaries an empty answer."""
-    reader_invoke: dict[int, int] = field(default_factory=dict)
-    reader_return: dict[int, int] = field(default_factory=dict)
-    reader_empty_return: dict[int, int] = field(default_factory=dict)
+    """The last position before it that has an empty answer."""
+
+    def latest(self, code: int, *, shifted: bool = False, reader: int = -1) -> int:
+        return self.before.get((code, shifted, reader), START)
+
+    def soonest(self, *codes: int, shifted: bool = False, reader: int = -1) -> int:
+        return min(self.after.get((code, shifted, reader), NEVER) for code in codes)
 
 
 def extent_of(
@@ -165,87 +162,27 @@ def extent_of(
 
 
 def boundaries_of(summaries: Sequence[Summary], buckets: Sequence[int]) -> dict[int, Boundary]:
-    """Of those buckets, in order. One sweep up for what came before, one down for what comes after."""
-    by_own: dict[int, list[Summary]] = {}
-    by_shifted: dict[int, list[Summary]] = {}
+    """One sweep up for what came before, one down for what comes after."""
+    there: dict[int, list[tuple[Summary, set[Key]]]] = {bucket: [] for bucket in buckets}
     for each in summaries:
-        by_own.setdefault(each.bucket, []).append(each)
-        by_shifted.setdefault(each.shifted, []).append(each)
-    boundaries = {bucket: Boundary() for bucket in buckets}
-    sweep = Boundary()
-    everywhere = sorted({*buckets, *by_own, *by_shifted})
-    for bucket in everywhere:
-        if bucket in boundaries:
-            copy_before(sweep, boundaries[bucket])
-        for each in by_own.get(bucket, ()):
-            add_before(sweep, each)
-        for each in by_shifted.get(bucket, ()):
-            if each.code == GET:
-                sweep.shifted_get_invoke = max(sweep.shifted_get_invoke, each.invoke)
-            elif each.code == FULL:
-                sweep.shifted_full_invoke = max(sweep.shifted_full_invoke, each.invoke)
-    sweep = Boundary()
-    for bucket in reversed(everywhere):
-        if bucket in boundaries:
-            copy_after(sweep, boundaries[bucket])
-        for each in by_own.get(bucket, ()):
-            add_after(sweep, each)
-        for each in by_shifted.get(bucket, ()):
-            if each.code == GET:
-                sweep.shifted_get_return = min(sweep.shifted_get_return, each.ret)
-            elif each.code in (FULL, WEAK_FULL):
-                sweep.shifted_full_return = min(sweep.shifted_full_return, each.ret)
-            elif each.code == EMPTY:
-                sweep.shifted_empty_return = min(sweep.shifted_empty_return, each.ret)
-            elif each.code == WEAK_EMPTY:
-                sweep.shifted_weak_return = min(sweep.shifted_weak_return, each.ret)
-    return boundaries
-
-
-def add_before(sweep: Boundary, each: Summary) -> None:
-    if each.code == PUT:
-        sweep.put_invoke = max(sweep.put_invoke, each.invoke)
-    elif each.code == GET:
-        sweep.get_invoke = max(sweep.get_invoke, each.invoke)
-        sweep.reader_invoke[each.reader] = max(sweep.reader_invoke.get(each.reader, START), each.invoke)
-    elif each.code == EMPTY:
-        sweep.empty_invoke = max(sweep.empty_invoke, each.invoke)
-        sweep.last_empty = max(sweep.last_empty, each.last)
-    elif each.code == FULL:
-        sweep.full_invoke = max(sweep.full_invoke, each.invoke)
-
-
-def add_after(sweep: Boundary, each: Summary) -> None:
-    if each.code == PUT:
-        sweep.put_return = min(sweep.put_return, each.ret)
-    elif each.code == GET:
-        sweep.get_return = min(sweep.get_return, each.ret)
-        sweep.reader_return[each.reader] = min(sweep.reader_return.get(each.reader, NEVER), each.ret)
-    elif each.code in (EMPTY, WEAK_EMPTY):
-        sweep.empty_return = min(sweep.empty_return, each.ret)
-        before = sweep.reader_empty_return.get(each.reader, NEVER)
-        sweep.reader_empty_return[each.reader] = min(before, each.ret)
-    else:
-        sweep.full_return = min(sweep.full_return, each.ret)
-
-
-BEFORE = ("put_invoke", "empty_invoke", "get_invoke", "full_invoke", "last_empty")
-SHIFTED_BEFORE = ("shifted_get_invoke", "shifted_full_invoke")
-AFTER = ("put_return", "get_return", "empty_return", "full_return")
-SHIFTED_AFTER = ("shifted_get_return", "shifted_full_return", "shifted_weak_return", "shifted_empty_return")
-
-
-def copy_before(sweep: Boundary, boundary: Boundary) -> None:
-    for name in BEFORE + SHIFTED_BEFORE:
-        setattr(boundary, name, getattr(sweep, name))
-    boundary.reader_invoke = dict(sweep.reader_invoke)
-
-
-def copy_after(sweep: Boundary, boundary: Boundary) -> None:
-    for name in AFTER + SHIFTED_AFTER:
-        setattr(boundary, name, getattr(sweep, name))
-    boundary.reader_return = dict(sweep.reader_return)
-    boundary.reader_empty_return = dict(sweep.reader_empty_return)
+        for bucket, shifted in ((each.bucket, False), (each.shifted, True)):
+            keys = {(each.code, shifted, reader) for reader in (-1, each.reader)}
+            there.setdefault(bucket, []).append((each, keys))
+    found: dict[int, Boundary] = {}
+    latest: dict[Key, int] = {}
+    last_empty = -1
+    for bucket in sorted(there):
+        found[bucket] = Boundary(dict(latest), last_empty=last_empty)
+        for each, keys in there[bucket]:
+            latest |= {key: max(latest.get(key, START), each.invoke) for key in keys}
+            if each.code == EMPTY and each.bucket == bucket:
+                last_empty = max(last_empty, each.last)
+    soonest: dict[Key, int] = {}
+    for bucket in sorted(there, reverse=True):
+        found[bucket].after = dict(soonest)
+        for each, keys in there[bucket]:
+            soonest |= {key: min(soonest.get(key, NEVER), each.ret) for key in keys}
+    return {bucket: found[bucket] for bucket in buckets}
 
 
 def bounds(bucket: int, extent: Extent) -> tuple[int, int]:

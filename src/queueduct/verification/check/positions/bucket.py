@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queueduct.verification.check.operations import (
+    EMPTIES,
     EMPTY,
     FULL,
+    FULLS,
     GET,
     NEVER,
     PUT,
@@ -96,9 +98,13 @@ class First(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    findings: Findings
+    """Of one bucket, or of many."""
+
+    findings: list[Finding]
     gaps: list[Gap]
     firsts: list[First]
+    put_twice: tuple[int, ...] = ()
+    """Values that were."""
 
 
 class Side:
@@ -198,40 +204,40 @@ class QueueBucket:
     def __init__(self, rows: Rows, bucket: int, boundary: Boundary, extent: Extent) -> None:
         self.low, self.high = bounds(bucket, extent)
         self.span = span = self.high - self.low
-        self.extent, self.boundary = extent, boundary
+        self.extent = extent
         low, high = self.low, self.high
         self.puts = Side(*own(rows, PUT, low, high), span)
         self.gets = Side(*own(rows, GET, low, high), span)
         self.empties = Answers(*own(rows, EMPTY, low, high), span, *own(rows, WEAK_EMPTY, low, high))
         fulls = Answers(*own(rows, FULL, low, high), span, *own(rows, WEAK_FULL, low, high))
-        self.put_prefix_max = PrefixMax(self.puts.invoke, boundary.put_invoke)
-        self.get_prefix_max = PrefixMax(self.gets.invoke, boundary.get_invoke)
-        self.empty_prefix_max = PrefixMax(self.empties.invoke, boundary.empty_invoke)
-        self.full_prefix_max = PrefixMax(fulls.invoke, boundary.full_invoke)
-        self.put_suffix_min = SuffixMin(self.puts.ret, boundary.put_return)
-        self.get_suffix_min = SuffixMin(self.gets.ret, boundary.get_return)
-        self.empty_suffix_min = SuffixMin(self.empties.any_ret, boundary.empty_return)
-        self.full_suffix_min = SuffixMin(fulls.any_ret, boundary.full_return)
+        self.put_prefix_max = PrefixMax(self.puts.invoke, boundary.latest(PUT))
+        self.get_prefix_max = PrefixMax(self.gets.invoke, boundary.latest(GET))
+        self.empty_prefix_max = PrefixMax(self.empties.invoke, boundary.latest(EMPTY))
+        self.full_prefix_max = PrefixMax(fulls.invoke, boundary.latest(FULL))
+        self.put_suffix_min = SuffixMin(self.puts.ret, boundary.soonest(PUT))
+        self.get_suffix_min = SuffixMin(self.gets.ret, boundary.soonest(GET))
+        self.empty_suffix_min = SuffixMin(self.empties.any_ret, boundary.soonest(*EMPTIES))
+        self.full_suffix_min = SuffixMin(fulls.any_ret, boundary.soonest(*FULLS))
         if extent.capacity is not None:
-            self.shift(rows, extent.capacity)
+            self.shift(rows, boundary, extent.capacity)
 
-    def shift(self, rows: Rows, capacity: int) -> None:
+    def shift(self, rows: Rows, boundary: Boundary, capacity: int) -> None:
         """Gets and full answers where they make room: C positions later."""
         low, high = self.low - capacity, self.high - capacity
         self.room = Side(*own(rows, GET, low, high), self.span)
         self.fulls = Answers(*own(rows, FULL, low, high), self.span, *own(rows, WEAK_FULL, low, high))
-        self.room_prefix_max = PrefixMax(self.room.invoke, self.boundary.shifted_get_invoke)
-        self.shifted_full_prefix_max = PrefixMax(self.fulls.invoke, self.boundary.shifted_full_invoke)
-        self.room_suffix_min = SuffixMin(self.room.ret, self.boundary.shifted_get_return)
-        self.shifted_full_suffix_min = SuffixMin(self.fulls.any_ret, self.boundary.shifted_full_return)
+        self.room_prefix_max = PrefixMax(self.room.invoke, boundary.latest(GET, shifted=True))
+        self.shifted_full_prefix_max = PrefixMax(self.fulls.invoke, boundary.latest(FULL, shifted=True))
+        self.room_suffix_min = SuffixMin(self.room.ret, boundary.soonest(GET, shifted=True))
+        self.shifted_full_suffix_min = SuffixMin(self.fulls.any_ret, boundary.soonest(*FULLS, shifted=True))
         weak, empty = own(rows, WEAK_EMPTY, low, high), own(rows, EMPTY, low, high)
-        self.shifted_weak_suffix_min = self.soonest(*weak, self.boundary.shifted_weak_return)
-        self.shifted_empty_suffix_min = self.soonest(*empty, self.boundary.shifted_empty_return)
+        self.shifted_weak_suffix_min = self.soonest(*weak, boundary.soonest(WEAK_EMPTY, shifted=True))
+        self.shifted_empty_suffix_min = self.soonest(*empty, boundary.soonest(EMPTY, shifted=True))
         positions = np.where(self.empties.is_there, np.arange(self.low, self.high), -1)
-        self.last_empty = PrefixMax(positions, self.boundary.last_empty)
+        self.last_empty = PrefixMax(positions, boundary.last_empty)
 
-    def soonest(self, rows: Rows, keys: Longs, boundary: int) -> SuffixMin:
-        return SuffixMin(returns(rows.ret, soonest_of(keys, rows.ret, self.span)), boundary)
+    def soonest(self, rows: Rows, keys: Longs, beyond: int) -> SuffixMin:
+        return SuffixMin(returns(rows.ret, soonest_of(keys, rows.ret, self.span)), beyond)
 
     def followers_of_empties(self) -> Longs:
         """At a position: the soonest return of what must follow a get before an empty answer there."""

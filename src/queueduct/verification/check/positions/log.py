@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queueduct.verification.check.operations import (
+    EMPTIES,
     EMPTY,
     GET,
     NEVER,
     PUT,
-    START,
     TWO_PUTS,
     WEAK_EMPTY,
     Findings,
@@ -62,9 +62,9 @@ class Reader:
         self.number = number
         self.gets = Side(*own(mine, GET, low, high), span)
         self.empties = Answers(*own(mine, EMPTY, low, high), span, *own(mine, WEAK_EMPTY, low, high))
-        self.prefix_max = PrefixMax(self.gets.invoke, boundary.reader_invoke.get(number, START))
-        self.suffix_min = SuffixMin(self.gets.ret, boundary.reader_return.get(number, NEVER))
-        self.empty_suffix_min = SuffixMin(self.empties.any_ret, boundary.reader_empty_return.get(number, NEVER))
+        self.prefix_max = PrefixMax(self.gets.invoke, boundary.latest(GET, reader=number))
+        self.suffix_min = SuffixMin(self.gets.ret, boundary.soonest(GET, reader=number))
+        self.empty_suffix_min = SuffixMin(self.empties.any_ret, boundary.soonest(*EMPTIES, reader=number))
 
 
 class Bucket:
@@ -74,16 +74,16 @@ class Bucket:
         self.extent = extent
         self.findings = Findings()
         self.puts = Side(*own(rows, PUT, low, high), self.span)
-        self.put_prefix_max = PrefixMax(self.puts.invoke, boundary.put_invoke)
-        self.put_suffix_min = SuffixMin(self.puts.ret, boundary.put_return)
+        self.put_prefix_max = PrefixMax(self.puts.invoke, boundary.latest(PUT))
+        self.put_suffix_min = SuffixMin(self.puts.ret, boundary.soonest(PUT))
         self.readers = [Reader(number, rows, low, high, boundary) for number in extent.readers]
         behind = self.puts.ret
         answered = np.full(self.span, NEVER, np.int64)
         for reader in self.readers:
             behind = np.minimum(behind, reader.gets.ret)
             answered = np.minimum(answered, reader.empties.any_ret)
-        self.items = SuffixMin(behind, min(boundary.put_return, boundary.get_return))
-        self.answers = SuffixMin(answered, boundary.empty_return)
+        self.items = SuffixMin(behind, boundary.soonest(PUT, GET))
+        self.answers = SuffixMin(answered, boundary.soonest(*EMPTIES))
         self.behind = np.minimum(self.items.onwards, self.answers.after)
         """At a position: the soonest return of all that must follow an empty answer there."""
 
@@ -103,7 +103,7 @@ class Bucket:
             self.judge_identities(reader)
             self.judge_gets(reader)
             self.judge_empties(reader)
-        return Judgement(self.findings, self.gaps(), self.firsts())
+        return Judgement(self.findings.rows(), self.gaps(), self.firsts())
 
     def report(self, rule: str, why: str, bad: NDArray[np.bool_], side: tuple[Rows, Longs], other: Contrary) -> None:
         report(self.findings, (rule, why), at_positions(bad, *side, self.low), other)

@@ -55,7 +55,7 @@ class Bucket(QueueBucket):
         if self.extent.capacity is not None:
             self.judge_capacity(self.extent.capacity)
             self.judge_fulls(self.extent.capacity)
-        return Judgement(self.findings, gaps_of(self), firsts_of(self))
+        return Judgement(self.findings.rows(), gaps_of(self), firsts_of(self))
 
     def report(self, rule: str, why: str, bad: NDArray[np.bool_], side: tuple[Rows, Longs], other: Contrary) -> None:
         report(self.findings, (rule, why), at_positions(bad, *side, self.low), other)
