@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queueduct.verification.check.counts import Counts
-from queueduct.verification.check.operations import EMPTY, FULL, WEAK_EMPTY, WEAK_FULL
+from queueduct.verification.check.operations import Code
 from queueduct.verification.check.positions.kills import Settlement
 from queueduct.verification.history.format import LIMITED, History
 
@@ -15,14 +15,14 @@ def proved(
 ) -> list[str]:
     sentences = of_tickets(history) if by_ticket else of_times(history)
     if by_ticket and by_time:
-        number = counts.without_ticket.get(EMPTY, 0)
+        number = counts.without_ticket.get(Code.EMPTY, 0)
         sentences.append(f"{number:,} empty answers without a ticket: each was possible by the order of times")
-    unproved = counts.without_ticket.get(FULL, 0) + counts.without_ticket.get(WEAK_FULL, 0)
+    unproved = counts.without_ticket.get(Code.FULL, 0) + counts.without_ticket.get(Code.WEAK_FULL, 0)
     if unproved and history.kind != "unbounded":
         sentences.append(f"not proved: {unproved:,} full answers without a ticket")
-    weak = counts.without_ticket.get(WEAK_EMPTY, 0)
+    weak = counts.without_ticket.get(Code.WEAK_EMPTY, 0)
     if not by_ticket:
-        weak = counts.of_code.get(WEAK_EMPTY, 0)
+        weak = counts.of_code.get(Code.WEAK_EMPTY, 0)
     if weak:
         sentences.append(f"not proved: {weak:,} weak empty answers without a ticket")
     if settlement is not None and settlement.tombstones:

@@ -6,16 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from queueduct.verification.check.operations import (
-    EMPTY,
-    KILLED_GET,
-    NEVER,
-    START,
-    WEAK_FULL,
-)
+from queueduct.verification.check.operations import NEVER, START, Code
 from queueduct.verification.check.part import OUTCOMES
 from queueduct.verification.check.positions.boundaries import Summary
-from queueduct.verification.history.format import FARTHEST, History, HistoryError
+from queueduct.verification.history.format import History, HistoryError
 
 __all__ = ["Counts", "count"]
 
@@ -46,7 +40,6 @@ def count(groups: Iterable[dict[str, Any]], history: History) -> Counts:
     """From the groups of every part: see ``Part.groups``."""
     counts = Counts()
     for group in groups:
-        check_group(group, history)
         add_group(group, counts)
     if counts.operations != history.operations:
         raise HistoryError(
@@ -54,33 +47,6 @@ def count(groups: Iterable[dict[str, Any]], history: History) -> Counts:
             f"let nothing write to {history.directory} while it is checked"
         )
     return counts
-
-
-def check_group(group: dict[str, Any], history: History) -> None:
-    name, rows = OUTCOMES[group["outcome"]], group["rows"]
-    op, _, outcome = name.partition(" ")
-    if group["invokes"] < rows or group["workers"] < rows:
-        raise HistoryError(f"invoke_ns and worker must not be null: they are in rows of {name}")
-    for time in (group["first_invoke"], max(group["invoke"], group["last_return"])):
-        if abs(time) >= FARTHEST:
-            raise HistoryError(
-                f"times must be nearer to 0 than 2^62 ns: {time} in rows of {name}; use one monotonic clock"
-            )
-    if group["backwards"]:
-        raise HistoryError(
-            f"the clock must not go backwards: return_ns < invoke_ns in {group['backwards']:,} rows of {name}, "
-            f"as of worker {group['backwards_worker']}; use one monotonic clock of one host"
-        )
-    if outcome == "pending" and group["returns"]:
-        raise HistoryError(f"a pending operation has not returned: return_ns must be null in rows of {name}")
-    if outcome != "pending" and group["returns"] < rows:
-        raise HistoryError(f"return_ns is null for pending operations only: it is in rows of {name}")
-    if (outcome == "ok" or (op == "put" and outcome == "pending")) and group["values"] < rows:
-        raise HistoryError(f"value must not be null: it is in {rows - group['values']:,} rows of {name}")
-    if history.kind == "events" and op == "get" and group["readers"] < rows:
-        raise HistoryError(f"gets of kind events must name their reader: reader is null in {rows:,} rows of {name}")
-    if group["readers"] and op == "get" and group["reader"] < 0:
-        raise HistoryError(f"readers are numbered from 0 on: reader={group['reader']}")
 
 
 def add_group(group: dict[str, Any], counts: Counts) -> None:
@@ -93,16 +59,16 @@ def add_group(group: dict[str, Any], counts: Counts) -> None:
     counts.first_invoke = min(counts.first_invoke, group["first_invoke"])
     counts.last_time = max(counts.last_time, group["invoke"], group["last_return"])
     if name.startswith("get"):
-        last_empty = group["invoke"] if found == EMPTY else START
+        last_empty = group["invoke"] if found == Code.EMPTY else START
         counts.last_empty[reader] = max(counts.last_empty.get(reader, START), last_empty)
         counts.first_answer[reader] = min(counts.first_answer.get(reader, NEVER), group["ret"])
-    if found == KILLED_GET:
+    if found == Code.KILLED_GET:
         counts.killed_with_nothing += rows - group["values"]
     if not group["has_ticket"]:
         counts.without_ticket[found] = counts.without_ticket.get(found, 0) + rows
         return
     counts.least_ticket = min(counts.least_ticket, group["first"])
     counts.greatest_ticket = max(counts.greatest_ticket, group["last"])
-    if found <= WEAK_FULL:
+    if found <= Code.WEAK_FULL:
         extremes = (group["first"], group["last"], group["invoke"], group["ret"])
         counts.summaries.append(Summary(group["bucket"], group["shifted"], found, reader, rows, *extremes))

@@ -10,19 +10,11 @@ from typing import Any
 from queueduct.verification.check.conclusions import disproved, proved
 from queueduct.verification.check.counts import Counts, count
 from queueduct.verification.check.operations import (
-    EMPTY,
-    FULL,
-    GET,
-    KILLED_GET,
-    KILLED_PUT,
     KNOWN_AS,
     NEVER_FILLED,
     NEVER_PUT,
     NEVER_REACHED,
-    PUT,
-    REDELIVERED,
-    WEAK_EMPTY,
-    WEAK_FULL,
+    Code,
     Finding,
     Rows,
 )
@@ -48,7 +40,6 @@ LISTED = 100
 LOOKED_UP = 100_000
 MOST_KILLED = 5_000_000
 MOST_BARE_BUCKETS = 1000
-ANSWERS = (EMPTY, WEAK_EMPTY)
 
 Say = Callable[[str], None]
 
@@ -60,7 +51,7 @@ def decide(history: History, table: Table, width: int, progress: Say) -> Verdict
     counts = count(table.each(partial(Part.groups, width=width, capacity=capacity)), history)
     by_ticket = has_tickets(counts)
     is_limited = history.kind in LIMITED and history.capacity is not None
-    without = counts.without_ticket.get(EMPTY, 0) + is_limited * counts.without_ticket.get(FULL, 0)
+    without = counts.without_ticket.get(Code.EMPTY, 0) + is_limited * counts.without_ticket.get(Code.FULL, 0)
     by_time = not by_ticket or without > 0
     if by_ticket and history.kind == "overwriting" and history.capacity is None:
         raise HistoryError(
@@ -93,9 +84,9 @@ def decide(history: History, table: Table, width: int, progress: Say) -> Verdict
 
 def has_tickets(counts: Counts) -> bool:
     """Every put and get that returned, or, where there is none, some answer."""
-    if counts.without_ticket.get(PUT, 0) or counts.without_ticket.get(GET, 0):
+    if counts.without_ticket.get(Code.PUT, 0) or counts.without_ticket.get(Code.GET, 0):
         return False
-    codes = (PUT, GET, EMPTY, FULL, WEAK_EMPTY, WEAK_FULL)
+    codes = (Code.PUT, Code.GET, Code.EMPTY, Code.FULL, Code.WEAK_EMPTY, Code.WEAK_FULL)
     return any(counts.of_code.get(code, 0) > counts.without_ticket.get(code, 0) for code in codes)
 
 
@@ -120,7 +111,7 @@ def impossible(history: History, counts: Counts, table: Table) -> list[Finding]:
 def judge_tickets(history: History, counts: Counts, table: Table, width: int) -> tuple[list[Finding], Settlement]:
     capacity = None if history.kind in ("events", "unbounded") else history.capacity
     killed = KilledOperations.of(all_killed(counts, table))
-    summaries = [each for each in counts.summaries if capacity is not None or each.code in (PUT, GET, *ANSWERS)]
+    summaries = [each for each in counts.summaries if capacity is not None or each.code not in Code.FULLS]
     overwrites = history.kind == "overwriting"
     extent = extent_of(summaries, capacity, width, overwrites, killed.reads(), killed.put_invokes())
     last = extent.buckets[-1]
@@ -169,7 +160,7 @@ def far_away(extent: Extent) -> Finding:
 
 def all_killed(counts: Counts, table: Table) -> list[dict[str, Any]]:
     """As many as there were kills: they are matched one by one."""
-    number = sum(counts.of_code.get(code, 0) for code in (KILLED_PUT, KILLED_GET, REDELIVERED))
+    number = sum(counts.of_code.get(code, 0) for code in (Code.KILLED_PUT, Code.KILLED_GET, Code.REDELIVERED))
     if number > MOST_KILLED:
         raise HistoryError(
             f"killed and redelivered operations are matched one by one: {number:,} of them are too many; "

@@ -11,22 +11,14 @@ from numpy.typing import NDArray
 
 __all__ = [
     "CODES",
-    "EMPTY",
-    "FULL",
-    "GET",
-    "KILLED_GET",
-    "KILLED_PUT",
     "KNOWN_AS",
     "NEVER",
     "NEVER_FILLED",
     "NEVER_PUT",
     "NEVER_REACHED",
-    "PUT",
-    "REDELIVERED",
     "START",
     "TWO_PUTS",
-    "WEAK_EMPTY",
-    "WEAK_FULL",
+    "Code",
     "Columns",
     "Finding",
     "Findings",
@@ -43,8 +35,15 @@ NEVER = 2**63 - 1
 START = -(2**63)
 """Before everything."""
 
-PUT, GET, EMPTY, FULL, WEAK_EMPTY, WEAK_FULL, KILLED_PUT, KILLED_GET, REDELIVERED = range(9)
-EMPTIES, FULLS = (EMPTY, WEAK_EMPTY), (FULL, WEAK_FULL)
+
+class Code:
+    """What an operation did; up to WEAK_FULL those that the conditions on positions are about."""
+
+    PUT, GET, EMPTY, FULL, WEAK_EMPTY, WEAK_FULL, KILLED_PUT, KILLED_GET, REDELIVERED = range(9)
+    EMPTIES, FULLS = (EMPTY, WEAK_EMPTY), (FULL, WEAK_FULL)
+    PUTS, GETS = (PUT, KILLED_PUT), (GET, REDELIVERED)
+
+
 CODES = ("put", "get", "empty", "full", "weak empty", "weak full")
 
 TWO_PUTS = "two puts have one position"
@@ -127,10 +126,10 @@ class Rows(Columns):
         """One row for a person."""
         code = int(self.code[row])
         found: dict[str, Any] = {
-            "op": "put" if code in (PUT, FULL, WEAK_FULL) else "get",
-            "outcome": "ok" if code in (PUT, GET) else CODES[code].removeprefix("weak "),
+            "op": "put" if code in (Code.PUT, Code.FULL, Code.WEAK_FULL) else "get",
+            "outcome": "ok" if code in (Code.PUT, Code.GET) else CODES[code].removeprefix("weak "),
             "worker": int(self.worker[row]),
-            "value": int(self.value[row]) if code in (PUT, GET) else None,
+            "value": int(self.value[row]) if code in (Code.PUT, Code.GET) else None,
             "ticket": None if self.ticket[row] == START else int(self.ticket[row]),
             "invoke_ns": int(self.invoke[row]),
             "return_ns": None if self.ret[row] == NEVER else int(self.ret[row]),

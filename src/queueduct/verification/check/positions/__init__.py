@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from queueduct.verification.check.operations import FULLS, GET, KILLED_PUT, PUT, START, WEAK_FULL, Longs, Rows
+from queueduct.verification.check.operations import START, Code, Longs, Rows
 from queueduct.verification.check.part import Part
 from queueduct.verification.check.positions import log, queue
 from queueduct.verification.check.positions.boundaries import SHIFTED, Boundary, Extent, Summary
@@ -48,7 +48,7 @@ def is_crowded(summaries: Sequence[Summary], width: int) -> bool:
     """Has a bucket more answers than positions? Then a participant asked in vain, all the time."""
     answers: dict[int, int] = {}
     for each in summaries:
-        if each.code not in (PUT, GET):
+        if each.code not in (Code.PUT, Code.GET):
             answers[each.bucket] = answers.get(each.bucket, 0) + each.rows
     return any(rows > width for rows in answers.values())
 
@@ -58,11 +58,11 @@ def to_tasks(
 ) -> Iterator[tuple[int, tuple[int, Rows] | Longs]]:
     """To each bucket the rows that it needs, its own and those that are shifted into it; and values by their hash."""
     rows = part.rows
-    for hashed, values in values_by_hash(rows.value[np.isin(rows.code, (PUT, KILLED_PUT))], hashes):
+    for hashed, values in values_by_hash(rows.value[np.isin(rows.code, Code.PUTS)], hashes):
         yield max(tasks.values(), default=-1) + 1 + hashed, values
-    chosen = (rows.code <= WEAK_FULL) & (rows.ticket != START)
+    chosen = (rows.code <= Code.WEAK_FULL) & (rows.ticket != START)
     if extent.capacity is None:
-        chosen &= ~np.isin(rows.code, FULLS)
+        chosen &= ~np.isin(rows.code, Code.FULLS)
     rows = rows.where(chosen)
     if is_crowded:
         rows = without_middle_answers(rows)
@@ -78,7 +78,7 @@ def to_tasks(
 
 def without_middle_answers(rows: Rows) -> Rows:
     """Of all answers at a position only the one that was invoked last and the one that returned first can be wrong."""
-    is_answer = ~np.isin(rows.code, (PUT, GET))
+    is_answer = ~np.isin(rows.code, (Code.PUT, Code.GET))
     answers = rows.where(is_answer)
     _, keys = np.unique(np.stack([answers.code, answers.ticket, answers.reader]), axis=1, return_inverse=True)
     keys = keys.reshape(-1).astype(np.int64)

@@ -11,23 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from queueduct.verification.check.operations import (
-    EMPTY,
-    FULL,
-    GET,
-    NEVER,
-    PUT,
-    START,
-    WEAK_EMPTY,
-    WEAK_FULL,
-    Longs,
-    Rows,
-)
+from queueduct.verification.check.operations import NEVER, START, Code, Longs, Rows
 
 __all__ = ["Boundary", "Extent", "Summary", "boundaries_of", "bounds", "extent_of", "own"]
 
 
-SHIFTED = (GET, FULL, WEAK_FULL, EMPTY, WEAK_EMPTY)
+SHIFTED = (Code.GET, Code.FULL, Code.WEAK_FULL, Code.EMPTY, Code.WEAK_EMPTY)
 
 
 class Summary(NamedTuple):
@@ -138,7 +127,7 @@ def extent_of(
     starts: dict[int, int] = {}
     ends: dict[int, int] = {}
     for each in reads:
-        end = each.last + 1 if each.code == GET else each.last
+        end = each.last + 1 if each.code == Code.GET else each.last
         starts[each.reader] = min(starts.get(each.reader, each.first), each.first)
         ends[each.reader] = max(ends.get(each.reader, end), end)
     for reader, ticket in killed_reads:
@@ -148,12 +137,12 @@ def extent_of(
         capacity=capacity,
         width=width,
         overwrites=overwrites,
-        put_end=last(PUT) + 1,
-        last_put=max((each.invoke for each in summaries if each.code == PUT), default=START),
-        get_end=last(GET) + 1,
-        empty_end=max(0, last(EMPTY, WEAK_EMPTY)),
-        last_empty=last(EMPTY),
-        full_end=last(FULL, WEAK_FULL) if capacity is not None else -1,
+        put_end=last(Code.PUT) + 1,
+        last_put=max((each.invoke for each in summaries if each.code == Code.PUT), default=START),
+        get_end=last(Code.GET) + 1,
+        empty_end=max(0, last(Code.EMPTY, Code.WEAK_EMPTY)),
+        last_empty=last(Code.EMPTY),
+        full_end=last(Code.FULL, Code.WEAK_FULL) if capacity is not None else -1,
         killed_puts=tuple(killed_puts) if overwrites else (),
         readers=tuple(sorted(starts)),
         reader_starts=starts,
@@ -175,7 +164,7 @@ def boundaries_of(summaries: Sequence[Summary], buckets: Sequence[int]) -> dict[
         found[bucket] = Boundary(dict(latest), last_empty=last_empty)
         for each, keys in there[bucket]:
             latest |= {key: max(latest.get(key, START), each.invoke) for key in keys}
-            if each.code == EMPTY and each.bucket == bucket:
+            if each.code == Code.EMPTY and each.bucket == bucket:
                 last_empty = max(last_empty, each.last)
     soonest: dict[Key, int] = {}
     for bucket in sorted(there, reverse=True):

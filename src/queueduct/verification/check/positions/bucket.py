@@ -7,23 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from queueduct.verification.check.operations import (
-    EMPTIES,
-    EMPTY,
-    FULL,
-    FULLS,
-    GET,
-    NEVER,
-    PUT,
-    START,
-    WEAK_EMPTY,
-    WEAK_FULL,
-    Finding,
-    Findings,
-    Longs,
-    Rows,
-    sought,
-)
+from queueduct.verification.check.operations import NEVER, START, Code, Finding, Findings, Longs, Rows, sought
 from queueduct.verification.check.positions.boundaries import Boundary, Extent, bounds, own
 from queueduct.verification.check.positions.extremes import (
     PrefixMax,
@@ -206,33 +190,33 @@ class QueueBucket:
         self.span = span = self.high - self.low
         self.extent = extent
         low, high = self.low, self.high
-        self.puts = Side(*own(rows, PUT, low, high), span)
-        self.gets = Side(*own(rows, GET, low, high), span)
-        self.empties = Answers(*own(rows, EMPTY, low, high), span, *own(rows, WEAK_EMPTY, low, high))
-        fulls = Answers(*own(rows, FULL, low, high), span, *own(rows, WEAK_FULL, low, high))
-        self.put_prefix_max = PrefixMax(self.puts.invoke, boundary.latest(PUT))
-        self.get_prefix_max = PrefixMax(self.gets.invoke, boundary.latest(GET))
-        self.empty_prefix_max = PrefixMax(self.empties.invoke, boundary.latest(EMPTY))
-        self.full_prefix_max = PrefixMax(fulls.invoke, boundary.latest(FULL))
-        self.put_suffix_min = SuffixMin(self.puts.ret, boundary.soonest(PUT))
-        self.get_suffix_min = SuffixMin(self.gets.ret, boundary.soonest(GET))
-        self.empty_suffix_min = SuffixMin(self.empties.any_ret, boundary.soonest(*EMPTIES))
-        self.full_suffix_min = SuffixMin(fulls.any_ret, boundary.soonest(*FULLS))
+        self.puts = Side(*own(rows, Code.PUT, low, high), span)
+        self.gets = Side(*own(rows, Code.GET, low, high), span)
+        self.empties = Answers(*own(rows, Code.EMPTY, low, high), span, *own(rows, Code.WEAK_EMPTY, low, high))
+        fulls = Answers(*own(rows, Code.FULL, low, high), span, *own(rows, Code.WEAK_FULL, low, high))
+        self.put_prefix_max = PrefixMax(self.puts.invoke, boundary.latest(Code.PUT))
+        self.get_prefix_max = PrefixMax(self.gets.invoke, boundary.latest(Code.GET))
+        self.empty_prefix_max = PrefixMax(self.empties.invoke, boundary.latest(Code.EMPTY))
+        self.full_prefix_max = PrefixMax(fulls.invoke, boundary.latest(Code.FULL))
+        self.put_suffix_min = SuffixMin(self.puts.ret, boundary.soonest(Code.PUT))
+        self.get_suffix_min = SuffixMin(self.gets.ret, boundary.soonest(Code.GET))
+        self.empty_suffix_min = SuffixMin(self.empties.any_ret, boundary.soonest(*Code.EMPTIES))
+        self.full_suffix_min = SuffixMin(fulls.any_ret, boundary.soonest(*Code.FULLS))
         if extent.capacity is not None:
             self.shift(rows, boundary, extent.capacity)
 
     def shift(self, rows: Rows, boundary: Boundary, capacity: int) -> None:
         """Gets and full answers where they make room: C positions later."""
         low, high = self.low - capacity, self.high - capacity
-        self.room = Side(*own(rows, GET, low, high), self.span)
-        self.fulls = Answers(*own(rows, FULL, low, high), self.span, *own(rows, WEAK_FULL, low, high))
-        self.room_prefix_max = PrefixMax(self.room.invoke, boundary.latest(GET, shifted=True))
-        self.shifted_full_prefix_max = PrefixMax(self.fulls.invoke, boundary.latest(FULL, shifted=True))
-        self.room_suffix_min = SuffixMin(self.room.ret, boundary.soonest(GET, shifted=True))
-        self.shifted_full_suffix_min = SuffixMin(self.fulls.any_ret, boundary.soonest(*FULLS, shifted=True))
-        weak, empty = own(rows, WEAK_EMPTY, low, high), own(rows, EMPTY, low, high)
-        self.shifted_weak_suffix_min = self.soonest(*weak, boundary.soonest(WEAK_EMPTY, shifted=True))
-        self.shifted_empty_suffix_min = self.soonest(*empty, boundary.soonest(EMPTY, shifted=True))
+        self.room = Side(*own(rows, Code.GET, low, high), self.span)
+        self.fulls = Answers(*own(rows, Code.FULL, low, high), self.span, *own(rows, Code.WEAK_FULL, low, high))
+        self.room_prefix_max = PrefixMax(self.room.invoke, boundary.latest(Code.GET, shifted=True))
+        self.shifted_full_prefix_max = PrefixMax(self.fulls.invoke, boundary.latest(Code.FULL, shifted=True))
+        self.room_suffix_min = SuffixMin(self.room.ret, boundary.soonest(Code.GET, shifted=True))
+        self.shifted_full_suffix_min = SuffixMin(self.fulls.any_ret, boundary.soonest(*Code.FULLS, shifted=True))
+        weak, empty = own(rows, Code.WEAK_EMPTY, low, high), own(rows, Code.EMPTY, low, high)
+        self.shifted_weak_suffix_min = self.soonest(*weak, boundary.soonest(Code.WEAK_EMPTY, shifted=True))
+        self.shifted_empty_suffix_min = self.soonest(*empty, boundary.soonest(Code.EMPTY, shifted=True))
         positions = np.where(self.empties.is_there, np.arange(self.low, self.high), -1)
         self.last_empty = PrefixMax(positions, boundary.last_empty)
 

@@ -16,18 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from queueduct.verification.check.operations import (
-    EMPTIES,
-    EMPTY,
-    GET,
-    NEVER,
-    PUT,
-    TWO_PUTS,
-    WEAK_EMPTY,
-    Findings,
-    Longs,
-    Rows,
-)
+from queueduct.verification.check.operations import NEVER, TWO_PUTS, Code, Findings, Longs, Rows
 from queueduct.verification.check.positions.boundaries import Boundary, Extent, bounds, own
 from queueduct.verification.check.positions.bucket import (
     MOST_GAPS,
@@ -60,11 +49,11 @@ class Reader:
         span = high - low
         mine = rows.where(rows.reader == number)
         self.number = number
-        self.gets = Side(*own(mine, GET, low, high), span)
-        self.empties = Answers(*own(mine, EMPTY, low, high), span, *own(mine, WEAK_EMPTY, low, high))
-        self.prefix_max = PrefixMax(self.gets.invoke, boundary.latest(GET, reader=number))
-        self.suffix_min = SuffixMin(self.gets.ret, boundary.soonest(GET, reader=number))
-        self.empty_suffix_min = SuffixMin(self.empties.any_ret, boundary.soonest(*EMPTIES, reader=number))
+        self.gets = Side(*own(mine, Code.GET, low, high), span)
+        self.empties = Answers(*own(mine, Code.EMPTY, low, high), span, *own(mine, Code.WEAK_EMPTY, low, high))
+        self.prefix_max = PrefixMax(self.gets.invoke, boundary.latest(Code.GET, reader=number))
+        self.suffix_min = SuffixMin(self.gets.ret, boundary.soonest(Code.GET, reader=number))
+        self.empty_suffix_min = SuffixMin(self.empties.any_ret, boundary.soonest(*Code.EMPTIES, reader=number))
 
 
 class Bucket:
@@ -73,17 +62,17 @@ class Bucket:
         self.span = high - low
         self.extent = extent
         self.findings = Findings()
-        self.puts = Side(*own(rows, PUT, low, high), self.span)
-        self.put_prefix_max = PrefixMax(self.puts.invoke, boundary.latest(PUT))
-        self.put_suffix_min = SuffixMin(self.puts.ret, boundary.soonest(PUT))
+        self.puts = Side(*own(rows, Code.PUT, low, high), self.span)
+        self.put_prefix_max = PrefixMax(self.puts.invoke, boundary.latest(Code.PUT))
+        self.put_suffix_min = SuffixMin(self.puts.ret, boundary.soonest(Code.PUT))
         self.readers = [Reader(number, rows, low, high, boundary) for number in extent.readers]
         behind = self.puts.ret
         answered = np.full(self.span, NEVER, np.int64)
         for reader in self.readers:
             behind = np.minimum(behind, reader.gets.ret)
             answered = np.minimum(answered, reader.empties.any_ret)
-        self.items = SuffixMin(behind, boundary.soonest(PUT, GET))
-        self.answers = SuffixMin(answered, boundary.soonest(*EMPTIES))
+        self.items = SuffixMin(behind, boundary.soonest(Code.PUT, Code.GET))
+        self.answers = SuffixMin(answered, boundary.soonest(*Code.EMPTIES))
         self.behind = np.minimum(self.items.onwards, self.answers.after)
         """At a position: the soonest return of all that must follow an empty answer there."""
 

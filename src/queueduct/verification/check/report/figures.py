@@ -73,7 +73,7 @@ def first_of_each_rule(violations: Sequence[Violation]) -> list[Violation]:
 
 def extent_of(part: Part) -> list[tuple[int, int]]:
     """From the first invocation to the last end."""
-    invoke, ret = part.invoke_ns, np.where(part.has_return_ns, part.return_ns, START)
+    invoke, ret = part.invoke_ns, np.where(part.has("return_ns"), part.return_ns, START)
     return [(int(invoke.min()), int(max(ret.max(), invoke.max())))] if len(part) else []
 
 
@@ -81,7 +81,7 @@ def counted(part: Part, start: int, length: int) -> Iterator[tuple[str, Longs, T
     """Of each outcome: how many operations returned in each bin, and how long they took."""
     took = part.return_ns - part.invoke_ns
     for number, name in enumerate(OUTCOMES):
-        chosen = (part.outcome == number) & part.has_return_ns
+        chosen = (part.outcome == number) & part.has("return_ns")
         if chosen.any():
             bins = np.bincount((part.return_ns[chosen] - start) // length, minlength=BINS)[:BINS].astype(np.int64)
             yield name, bins, Took.of(took[chosen])

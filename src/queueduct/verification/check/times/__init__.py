@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from queueduct.verification.check.counts import Counts
-from queueduct.verification.check.operations import FULL, KILLED_GET, NEVER, START, Finding, Longs
+from queueduct.verification.check.operations import NEVER, START, Code, Finding, Longs
 from queueduct.verification.check.part import Part
 from queueduct.verification.check.table import Pieces, Table, packed
 from queueduct.verification.check.times.full_answers import FullJudgement, false_full, judge_full_answers
@@ -54,7 +54,7 @@ def judge_times(
 
 def timeline_of(table: Table, pairs: Pieces[Paired], history: History, counts: Counts) -> Timeline:
     capacity = history.capacity if history.kind in LIMITED or history.kind == "growing" else None
-    with_full = capacity is not None and counts.of_code.get(FULL, 0) > 0
+    with_full = capacity is not None and counts.of_code.get(Code.FULL, 0) > 0
     starts = dict(counts.first_answer)
     if history.kind == "events":
         for reader, time in pairs.each(first_read):
@@ -84,7 +84,7 @@ def first_read(piece: Paired) -> list[tuple[int, int]]:
 
 def killed_with_nothing(part: Part) -> Iterator[tuple[int, Longs]]:
     """The invocations of killed gets of which nothing else is known, a reader."""
-    rows = part.rows.where((part.rows.code == KILLED_GET) & ~part.has_value)
+    rows = part.rows.where((part.rows.code == Code.KILLED_GET) & ~part.has_value)
     for reader, mine in rows.sliced(rows.reader):
         yield reader, mine.invoke
 

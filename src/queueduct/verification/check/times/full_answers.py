@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from queueduct.verification.check.operations import START, Finding, Findings, Longs, sought
-from queueduct.verification.check.times.order import AT_FULL, AT_GONE, AT_HELD, Moments
+from queueduct.verification.check.times.order import At, Moments
 
 __all__ = ["FullJudgement", "false_full", "judge_full_answers"]
 
@@ -29,8 +29,8 @@ class FullJudgement(NamedTuple):
 
 def judge_full_answers(moments: Moments, low: int, before: int, capacity: int) -> FullJudgement:
     """Of the bucket that begins at ``low``, when there are already so many as ``before``."""
-    held, gone = np.sort(moments.at(AT_HELD).time), np.sort(moments.at(AT_GONE).time)
-    answers = moments.at(AT_FULL)
+    held, gone = np.sort(moments.at(At.HELD).time), np.sort(moments.at(At.GONE).time)
+    answers = moments.at(At.FULL)
 
     def number_at(times: Longs) -> Longs:
         left = np.searchsorted(gone, times, side="left")

@@ -13,19 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from queueduct.verification.check.operations import EMPTY, FULL, NEVER, START, Longs, grouped
-from queueduct.verification.check.times.order import (
-    AT_EMPTY,
-    AT_FULL,
-    AT_GONE,
-    AT_HELD,
-    AT_PUT,
-    AT_QUEUED,
-    AT_TAKEN,
-    SORTS,
-    Moments,
-    TimeBoundary,
-)
+from queueduct.verification.check.operations import NEVER, START, Code, Longs, grouped
+from queueduct.verification.check.times.order import At, Moments, TimeBoundary
 from queueduct.verification.check.times.pairs import Paired, Pairs
 
 __all__ = ["Bin", "Bins", "Timeline", "bins_of", "boundaries_of", "moments_of", "to_buckets", "unseen_of"]
@@ -77,24 +66,24 @@ def moments_of(piece: Paired, timeline: Timeline) -> Iterator[tuple[int, Moments
     """Of each pair and each answer."""
     kept = timeline.in_order(piece)
     queued = kept.where(kept.put_return < NEVER)
-    empties = piece.answers.where(piece.answers.code == EMPTY)
+    empties = piece.answers.where(piece.answers.code == Code.EMPTY)
     parts = [
-        Moments.of(AT_PUT, kept.put_invoke, kept.get_return, kept.value),
-        Moments.of(AT_QUEUED, queued.put_return, queued.get_invoke, queued.value),
-        Moments.of(AT_EMPTY, empties.ret, empties.invoke, empties.value),
+        Moments.of(At.PUT, kept.put_invoke, kept.get_return, kept.value),
+        Moments.of(At.QUEUED, queued.put_return, queued.get_invoke, queued.value),
+        Moments.of(At.EMPTY, empties.ret, empties.invoke, empties.value),
     ]
     if timeline.capacity is not None:
         taken = queued.where((queued.put_return < queued.get_invoke) & (queued.get_invoke < NEVER))
-        parts.append(Moments.of(AT_TAKEN, taken.get_invoke, taken.get_invoke, taken.value))
+        parts.append(Moments.of(At.TAKEN, taken.get_invoke, taken.get_invoke, taken.value))
     if timeline.with_full:
         held = piece.pairs.where(piece.pairs.puts > 0)
         # A redelivered item has no known removal time, so it counts as present until the end.
         gone = held.where((held.get_return < NEVER) & (held.again == 0))
-        fulls = piece.answers.where(piece.answers.code == FULL)
+        fulls = piece.answers.where(piece.answers.code == Code.FULL)
         parts += [
-            Moments.of(AT_HELD, held.put_invoke, held.put_invoke, held.value),
-            Moments.of(AT_GONE, gone.get_return, gone.get_return, gone.value),
-            Moments.of(AT_FULL, fulls.ret, fulls.invoke, fulls.value),
+            Moments.of(At.HELD, held.put_invoke, held.put_invoke, held.value),
+            Moments.of(At.GONE, gone.get_return, gone.get_return, gone.value),
+            Moments.of(At.FULL, fulls.ret, fulls.invoke, fulls.value),
         ]
     yield piece.reader, Moments.joined(parts)
 
@@ -128,7 +117,7 @@ def bins_of(piece: tuple[int, Moments], bins: Bins) -> Iterator[Bin]:
     reader, moments = piece
     if not len(moments):
         return
-    keys = bins.of(moments.time) * SORTS + moments.sort
+    keys = bins.of(moments.time) * At.SORTS + moments.sort
     order, begins = grouped(keys)
     keys, moments = keys[order], moments.where(order)
     rows = np.diff(np.append(begins, len(keys)))
@@ -147,7 +136,7 @@ def bins_of(piece: tuple[int, Moments], bins: Bins) -> Iterator[Bin]:
         np.add.reduceat(is_later.astype(np.int64), begins),
     )
     for key, number, *extremes, intervals in zip(*(column.tolist() for column in columns), strict=True):
-        bin_, sort = divmod(key, SORTS)
+        bin_, sort = divmod(key, At.SORTS)
         yield Bin(reader, bin_, sort, number, (extremes[0], extremes[1]), (extremes[2], extremes[3]), intervals)
 
 
@@ -164,15 +153,15 @@ def boundaries_of(
             if each.reader != reader:
                 continue
             bucket = buckets[each.bin]
-            if each.sort == AT_PUT:
+            if each.sort == At.PUT:
                 got[bucket] = min(got[bucket], each.soonest)
-            elif each.sort == AT_QUEUED:
+            elif each.sort == At.QUEUED:
                 taken[bucket + 1] = max(taken[bucket + 1], each.latest)
                 inside[bucket + 1] += each.intervals
-            elif each.sort == AT_TAKEN:
+            elif each.sort == At.TAKEN:
                 inside[bucket + 1] -= each.rows
-            elif each.sort in (AT_HELD, AT_GONE):
-                held[bucket + 1] += each.rows if each.sort == AT_HELD else -each.rows
+            elif each.sort in (At.HELD, At.GONE):
+                held[bucket + 1] += each.rows if each.sort == At.HELD else -each.rows
         got = list(accumulate(reversed(got), min))[::-1]
         taken, inside, held = list(accumulate(taken, max)), list(accumulate(inside)), list(accumulate(held))
         for bucket in range(number):

@@ -22,37 +22,24 @@ from numpy.typing import NDArray
 from queueduct.verification.check.operations import NEVER, START, Columns, Finding, Findings, Longs, sought
 from queueduct.verification.check.positions.extremes import PrefixMax, SuffixMin
 
-__all__ = [
-    "AT_EMPTY",
-    "AT_FULL",
-    "AT_GONE",
-    "AT_HELD",
-    "AT_PUT",
-    "AT_QUEUED",
-    "AT_TAKEN",
-    "SORTS",
-    "Answer",
-    "Moments",
-    "OrderJudgement",
-    "TimeBoundary",
-    "false_empty",
-    "judge_order",
-]
+__all__ = ["Answer", "At", "Moments", "OrderJudgement", "TimeBoundary", "false_empty", "judge_order"]
 
 NEVER_EMPTY = "empty was answered while the queue was never empty"
 
 
-AT_PUT, AT_QUEUED, AT_TAKEN, AT_EMPTY, AT_HELD, AT_GONE, AT_FULL = range(7)
-SORTS = 7
-"""What happens at a moment, and what its ``other`` time is:
+class At:
+    """What happens at a moment, and what its ``other`` time is:
 
-    AT_PUT      a put is invoked; when its item's get returns
-    AT_QUEUED   a put returns; when its item's get is invoked
-    AT_TAKEN    a get is invoked, of an item whose put had returned: one less in the queue
-    AT_EMPTY    an empty answer returns; when it was invoked
-    AT_HELD     a put is invoked, of any item; AT_GONE a get returns: how many items there may be at most
-    AT_FULL     a full answer returns; when it was invoked
-"""
+    PUT      a put is invoked; when its item's get returns
+    QUEUED   a put returns; when its item's get is invoked
+    TAKEN    a get is invoked, of an item whose put had returned: one less in the queue
+    EMPTY    an empty answer returns; when it was invoked
+    HELD     a put is invoked, of any item; GONE a get returns: how many items there may be at most
+    FULL     a full answer returns; when it was invoked
+    """
+
+    PUT, QUEUED, TAKEN, EMPTY, HELD, GONE, FULL = range(7)
+    SORTS = 7
 
 
 @dataclass(frozen=True)
@@ -124,7 +111,7 @@ def judge_order(moments: Moments, low: int, boundary: TimeBoundary, capacity: in
 
 
 def judge_overtaking(moments: Moments, boundary: TimeBoundary, findings: Findings) -> None:
-    puts, queued = moments.at(AT_PUT).in_time(), moments.at(AT_QUEUED)
+    puts, queued = moments.at(At.PUT).in_time(), moments.at(At.QUEUED)
     got = SuffixMin(puts.other, boundary.soonest_got)
     is_new = puts.other < got.after
     values = last_new(is_new[::-1], puts.value[::-1], boundary.soonest_value)[::-1]
@@ -166,7 +153,7 @@ def item(value: Any) -> dict[str, Any]:
 
 
 def judge_answers(moments: Moments, low: int, boundary: TimeBoundary, findings: Findings) -> tuple[int, list[Answer]]:
-    intervals, answers = intervals_of(moments), moments.at(AT_EMPTY)
+    intervals, answers = intervals_of(moments), moments.at(At.EMPTY)
     taken = PrefixMax(intervals.other, boundary.latest_taken)
     breaks = np.where(intervals.time >= taken.before, intervals.time, START)
     starts = np.maximum.accumulate(np.append(START, breaks))
@@ -190,13 +177,13 @@ def judge_answers(moments: Moments, low: int, boundary: TimeBoundary, findings: 
 
 def intervals_of(moments: Moments) -> Moments:
     """Each from when an item was in the queue for certain to when its get was invoked, in order of their beginnings."""
-    queued = moments.at(AT_QUEUED)
+    queued = moments.at(At.QUEUED)
     return queued.where(queued.time < queued.other).in_time()
 
 
 def judge_crowding(moments: Moments, boundary: TimeBoundary, capacity: int, findings: Findings) -> None:
     begun = intervals_of(moments)
-    ends = np.sort(moments.at(AT_TAKEN).time)
+    ends = np.sort(moments.at(At.TAKEN).time)
     inside = np.arange(1, len(begun) + 1) + boundary.inside - np.searchsorted(ends, begun.time, side="right")
     is_last = np.append(begun.time[:-1] != begun.time[1:], True)[: len(begun)]
     crowded = np.flatnonzero(is_last & (inside > capacity))

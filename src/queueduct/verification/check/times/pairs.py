@@ -9,22 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from queueduct.verification.check.operations import (
-    EMPTY,
-    FULL,
-    GET,
-    KILLED_GET,
-    KILLED_PUT,
-    NEVER,
-    PUT,
-    REDELIVERED,
-    START,
-    Columns,
-    Finding,
-    Findings,
-    Longs,
-    sought,
-)
+from queueduct.verification.check.operations import NEVER, START, Code, Columns, Finding, Findings, Longs, sought
 from queueduct.verification.check.part import Part
 from queueduct.verification.check.unique_values import hash_of
 
@@ -81,20 +66,21 @@ def by_value(part: Part, tasks: int) -> Iterator[tuple[int, Sides]]:
     """Everything of one value to one task."""
     rows = part.rows
     sides = Sides(rows.code, rows.value, rows.invoke, rows.ret, rows.reader, part.redelivered)
-    is_item = part.has_value & np.isin(rows.code, (PUT, GET, KILLED_PUT, KILLED_GET, REDELIVERED))
-    sides = sides.where(is_item | np.isin(rows.code, (EMPTY, FULL)))
-    yield from sides.sliced(hash_of(np.where(np.isin(sides.code, (EMPTY, FULL)), sides.invoke, sides.value), tasks))
+    is_answer = np.isin(rows.code, (Code.EMPTY, Code.FULL))
+    chosen = is_answer | part.has_value & np.isin(rows.code, (*Code.PUTS, *Code.GETS, Code.KILLED_GET))
+    hashed = hash_of(np.where(is_answer, rows.invoke, rows.value), tasks)
+    yield from sides.where(chosen).sliced(hashed[chosen])
 
 
 def paired(carried: tuple[int, list[Sides]], readers: tuple[int, ...]) -> Iterator[Paired]:
     if not carried[1]:
         return
     sides = Sides.joined(carried[1])
-    is_answer = np.isin(sides.code, (EMPTY, FULL))
+    is_answer = np.isin(sides.code, (Code.EMPTY, Code.FULL))
     items, answers = sides.where(~is_answer), sides.where(is_answer)
     items = items.where(np.argsort(items.value, kind="stable"))
     for reader in readers:
-        is_mine = np.isin(items.code, (PUT, KILLED_PUT)) | (items.reader == reader)
+        is_mine = np.isin(items.code, Code.PUTS) | (items.reader == reader)
         yield Paired(reader, pairs_of(items.where(is_mine)), answers.where(answers.reader == reader))
 
 
@@ -103,8 +89,8 @@ def pairs_of(items: Sides) -> Pairs:
     if not len(items):
         return Pairs(*(np.empty(0, np.int64) for _ in range(11)))
     begins = np.flatnonzero(np.append(True, items.value[1:] != items.value[:-1]))
-    is_put, is_got = np.isin(items.code, (PUT, KILLED_PUT)), np.isin(items.code, (GET, REDELIVERED))
-    is_killed_get = items.code == KILLED_GET
+    is_put, is_got = np.isin(items.code, Code.PUTS), np.isin(items.code, Code.GETS)
+    is_killed_get = items.code == Code.KILLED_GET
 
     def number(flags: Flags) -> Longs:
         return np.add.reduceat(flags.astype(np.int64), begins)
@@ -116,7 +102,7 @@ def pairs_of(items: Sides) -> Pairs:
     return Pairs(
         value=items.value[begins],
         puts=number(is_put),
-        killed_puts=number(items.code == KILLED_PUT),
+        killed_puts=number(items.code == Code.KILLED_PUT),
         gets=gets,
         killed_gets=number(is_killed_get),
         again=number(items.redelivered & ~is_put),
