@@ -26,20 +26,20 @@ def gaps_of(bucket: QueueBucket) -> list[Gap]:
 
 
 def put_deadlines(bucket: QueueBucket) -> Longs:
-    found = soonest(bucket.put_suffix_min.onwards, bucket.get_suffix_min.onwards, bucket.empty_suffix_min.after)
+    found = soonest(bucket.put_returns.onwards, bucket.get_returns.onwards, bucket.empty_returns.after)
     if bucket.extent.capacity is None:
         return found
-    followers = soonest(bucket.room_suffix_min.onwards, bucket.shifted_weak_suffix_min.after)
+    followers = soonest(bucket.room_returns.onwards, bucket.shifted_weak_returns.after)
     through = np.where(bucket.fulls.is_there, followers, NEVER)
-    return soonest(found, bucket.shifted_full_suffix_min.after, SuffixMin(through, NEVER).after)
+    return soonest(found, bucket.shifted_full_returns.after, SuffixMin(through, NEVER).after)
 
 
 def put_gaps(bucket: QueueBucket, positions: Longs) -> list[Gap]:
     extent, deadlines = bucket.extent, put_deadlines(bucket)
-    passed = bucket.empty_suffix_min.after
+    passed = bucket.empty_returns.after
     if extent.capacity is not None:
-        passed = np.where(positions < extent.filled, bucket.shifted_full_suffix_min.after, passed)
-    behind = soonest(bucket.put_suffix_min.after, bucket.get_suffix_min.after)
+        passed = np.where(positions < extent.filled, bucket.shifted_full_returns.after, passed)
+    behind = soonest(bucket.put_returns.after, bucket.get_returns.after)
     passed = np.where(positions < max(extent.put_end, extent.get_end), behind, passed)
     is_gap = ~bucket.puts.is_there & (positions < extent.puts_needed)
     found = []
@@ -51,11 +51,11 @@ def put_gaps(bucket: QueueBucket, positions: Longs) -> list[Gap]:
 
 def get_gaps(bucket: QueueBucket, is_gap: NDArray[np.bool_], positions: Longs) -> list[Gap]:
     through = np.where(bucket.empties.is_there, bucket.followers_of_empties(), NEVER)
-    answers = soonest(bucket.empty_suffix_min.after, bucket.full_suffix_min.after, SuffixMin(through, NEVER).after)
-    deadlines = soonest(bucket.get_suffix_min.onwards, answers)
-    passed = np.where(positions < bucket.extent.full_end, bucket.full_suffix_min.after, NEVER)
-    passed = np.where(positions < bucket.extent.empty_end, bucket.empty_suffix_min.after, passed)
-    passed = np.where(positions < bucket.extent.get_end, bucket.get_suffix_min.after, passed)
+    answers = soonest(bucket.empty_returns.after, bucket.full_returns.after, SuffixMin(through, NEVER).after)
+    deadlines = soonest(bucket.get_returns.onwards, answers)
+    passed = np.where(positions < bucket.extent.full_end, bucket.full_returns.after, NEVER)
+    passed = np.where(positions < bucket.extent.empty_end, bucket.empty_returns.after, passed)
+    passed = np.where(positions < bucket.extent.get_end, bucket.get_returns.after, passed)
     return [
         Gap.of("get", positions[place], deadlines[place], passed[place], bucket.puts.witness_at(int(place)))
         for place in np.flatnonzero(is_gap)[:MOST_GAPS]
@@ -64,7 +64,7 @@ def get_gaps(bucket: QueueBucket, is_gap: NDArray[np.bool_], positions: Longs) -
 
 def crowded_gaps(bucket: QueueBucket, positions: Longs) -> list[Gap]:
     """Seen C positions later, at the put that the get made room for."""
-    extent, used_again = bucket.extent, bucket.put_suffix_min.onwards
+    extent, used_again = bucket.extent, bucket.put_returns.onwards
     is_gap = ~bucket.room.is_there & (positions >= 0) & (positions < extent.gets_needed)
     passed = np.where(positions >= max(extent.get_end, extent.empty_end, extent.full_end), used_again, NEVER)
     return [
@@ -79,15 +79,15 @@ def overwritten_gaps(bucket: QueueBucket, positions: Longs) -> list[Gap]:
     assert extent.capacity is not None
     lost = positions - extent.capacity
     is_gap = ~bucket.room.is_there & (lost >= 0) & (lost < extent.gets_needed) & (positions < extent.puts_needed)
-    filled = np.maximum(bucket.put_prefix_max.through, bucket.empty_prefix_max.through)
-    by = soonest(bucket.room_suffix_min.after, bucket.shifted_weak_suffix_min.after)
+    filled = np.maximum(bucket.put_invokes.through, bucket.empty_invokes.through)
+    by = soonest(bucket.room_returns.after, bucket.shifted_weak_returns.after)
     cannot_be = (filled > by) | (bucket.last_empty.through > lost)
     is_gap &= cannot_be | is_killed_between(by, put_deadlines(bucket), extent)
     by = np.where(cannot_be, START, by)
-    empty = soonest(bucket.shifted_empty_suffix_min.after, bucket.shifted_weak_suffix_min.after)
-    deadlines = soonest(bucket.put_suffix_min.onwards, bucket.room_suffix_min.onwards, empty)
-    deadlines = soonest(deadlines, bucket.shifted_full_suffix_min.after)
-    passed = np.where(lost < extent.get_end, bucket.room_suffix_min.after, empty)
+    empty = soonest(bucket.shifted_empty_returns.after, bucket.shifted_weak_returns.after)
+    deadlines = soonest(bucket.put_returns.onwards, bucket.room_returns.onwards, empty)
+    deadlines = soonest(deadlines, bucket.shifted_full_returns.after)
+    passed = np.where(lost < extent.get_end, bucket.room_returns.after, empty)
     return [
         Gap.of("get", lost[place], deadlines[place], passed[place])._replace(overwritten_by=int(by[place]))
         for place in np.flatnonzero(is_gap)[:MOST_GAPS]
@@ -117,7 +117,7 @@ def kept_gaps(bucket: QueueBucket, positions: Longs) -> list[Gap]:
     is_gap = ~bucket.gets.is_there & (positions < extent.gets_needed)
     is_gap &= is_recent | (next_empty - extent.capacity <= positions)
     can_be = is_recent & (positions >= extent.last_empty)
-    by = np.where(can_be, soonest(bucket.get_suffix_min.after, bucket.empty_suffix_min.after), START)
+    by = np.where(can_be, soonest(bucket.get_returns.after, bucket.empty_returns.after), START)
     found = get_gaps(bucket, is_gap, positions)
     return [gap._replace(overwritten_by=int(by[gap.position - bucket.low])) for gap in found]
 
@@ -129,7 +129,7 @@ def firsts_of(bucket: QueueBucket) -> list[First]:
         found.append(First("empty", bucket.low + place, int(bucket.followers_of_empties()[place])))
     if bucket.extent.capacity is not None and bucket.fulls.is_there.any():
         place = int(np.argmax(bucket.fulls.is_there))
-        deadline = min(bucket.room_suffix_min.onwards[place], bucket.shifted_weak_suffix_min.after[place])
+        deadline = min(bucket.room_returns.onwards[place], bucket.shifted_weak_returns.after[place])
         found.append(First("full", bucket.low + place, int(deadline)))
     return found
 

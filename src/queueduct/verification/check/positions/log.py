@@ -14,24 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from queueduct.verification.check.operations import NEVER, TWO_PUTS, Code, Findings, Longs, Rows
-from queueduct.verification.check.positions.boundaries import Boundary, Extent, bounds, own
-from queueduct.verification.check.positions.bucket import (
-    MOST_GAPS,
-    Answers,
-    Contrary,
-    First,
-    Gap,
-    Judgement,
-    Side,
-    at_positions,
-    compare_values,
-    invoked,
-    report,
-    returned,
-)
+from queueduct.verification.check.operations import NEVER, Code, Longs, Rows
+from queueduct.verification.check.positions.boundaries import Boundary, Extent
+from queueduct.verification.check.positions.bucket import MOST_GAPS, Bucket, First, Gap, Judgement, invoked, returned
 from queueduct.verification.check.positions.extremes import PrefixMax, SuffixMin
 
 __all__ = ["judge"]
@@ -39,33 +25,26 @@ __all__ = ["judge"]
 
 def judge(rows: Rows, bucket: int, boundary: Boundary, extent: Extent) -> Judgement:
     """What is wrong at the bucket's positions, given what the boundary says of the others."""
-    return Bucket(rows, bucket, boundary, extent).judgement()
+    return Conditions(rows, bucket, boundary, extent).judgement()
 
 
 class Reader:
     """What one reader did in a bucket."""
 
-    def __init__(self, number: int, rows: Rows, low: int, high: int, boundary: Boundary) -> None:
-        span = high - low
+    def __init__(self, number: int, rows: Rows, bucket: Bucket, boundary: Boundary) -> None:
         mine = rows.where(rows.reader == number)
         self.number = number
-        self.gets = Side(*own(mine, Code.GET, low, high), span)
-        self.empties = Answers(*own(mine, Code.EMPTY, low, high), span, *own(mine, Code.WEAK_EMPTY, low, high))
-        self.prefix_max = PrefixMax(self.gets.invoke, boundary.latest(Code.GET, reader=number))
-        self.suffix_min = SuffixMin(self.gets.ret, boundary.soonest(Code.GET, reader=number))
-        self.empty_suffix_min = SuffixMin(self.empties.any_ret, boundary.soonest(*Code.EMPTIES, reader=number))
+        self.gets = bucket.side(mine, Code.GET)
+        self.empties = bucket.answers_of(mine, *Code.EMPTIES)
+        self.get_invokes = PrefixMax(self.gets.invoke, boundary.latest(Code.GET, reader=number))
+        self.get_returns = SuffixMin(self.gets.ret, boundary.soonest(Code.GET, reader=number))
+        self.empty_returns = SuffixMin(self.empties.any_ret, boundary.soonest(*Code.EMPTIES, reader=number))
 
 
-class Bucket:
+class Conditions(Bucket):
     def __init__(self, rows: Rows, bucket: int, boundary: Boundary, extent: Extent) -> None:
-        self.low, self.high = low, high = bounds(bucket, extent)
-        self.span = high - low
-        self.extent = extent
-        self.findings = Findings()
-        self.puts = Side(*own(rows, Code.PUT, low, high), self.span)
-        self.put_prefix_max = PrefixMax(self.puts.invoke, boundary.latest(Code.PUT))
-        self.put_suffix_min = SuffixMin(self.puts.ret, boundary.soonest(Code.PUT))
-        self.readers = [Reader(number, rows, low, high, boundary) for number in extent.readers]
+        super().__init__(rows, bucket, boundary, extent)
+        self.readers = [Reader(number, rows, self, boundary) for number in extent.readers]
         behind = self.puts.ret
         answered = np.full(self.span, NEVER, np.int64)
         for reader in self.readers:
@@ -77,86 +56,41 @@ class Bucket:
         """At a position: the soonest return of all that must follow an empty answer there."""
 
     def judgement(self) -> Judgement:
-        puts = self.puts
-        for row in puts.doubled:
-            twin = puts.rows.witness(int(puts.at[puts.rows.ticket[row] - self.low]))
-            self.findings.add("ticket", TWO_PUTS, puts.rows.witness(int(row)), twin)
-        self.report(
-            "order",
-            "a put returned before the put of an earlier position was invoked",
-            puts.is_there & (puts.ret < self.put_prefix_max.through),
-            (puts.rows, puts.at),
-            invoked("put", self.put_prefix_max.through, 0),
-        )
+        self.judge_puts()
         for reader in self.readers:
-            self.judge_identities(reader)
+            got_twice, one_position = "a reader got an item twice", "two gets of a reader have one position"
+            self.judge_identities(reader.gets, got_twice, one_position)
             self.judge_gets(reader)
             self.judge_empties(reader)
         return Judgement(self.findings.rows(), self.gaps(), self.firsts())
 
-    def report(self, rule: str, why: str, bad: NDArray[np.bool_], side: tuple[Rows, Longs], other: Contrary) -> None:
-        report(self.findings, (rule, why), at_positions(bad, *side, self.low), other)
-
-    def judge_identities(self, reader: Reader) -> None:
-        gets, puts = reader.gets, self.puts
-        for row in gets.doubled:
-            twin_row = int(gets.at[gets.rows.ticket[row] - self.low])
-            is_repeated = gets.rows.value[row] == gets.rows.value[twin_row]
-            rule, why = (
-                ("repeat", "a reader got an item twice")
-                if is_repeated
-                else ("ticket", "two gets of a reader have one position")
-            )
-            self.findings.add(rule, why, gets.rows.witness(int(row)), gets.rows.witness(twin_row))
-        compare_values(puts, gets, self.findings)
-
     def judge_gets(self, reader: Reader) -> None:
-        gets = reader.gets
+        earlier = invoked("get", reader.get_invokes.through, 0, reader.number)
+        put = invoked("put", self.put_invokes.before, -1)
         for rule, why, other in (
             ("fresh", "an item was got before its put was invoked", invoked("put", self.puts.invoke, 0)),
-            (
-                "order",
-                "a get returned before the get of an earlier position was invoked",
-                invoked("get", reader.prefix_max.through, 0, reader.number),
-            ),
-            (
-                "order",
-                "a get returned before the put of an earlier position was invoked",
-                invoked("put", self.put_prefix_max.before, -1),
-            ),
+            ("order", "a get returned before the get of an earlier position was invoked", earlier),
+            ("order", "a get returned before the put of an earlier position was invoked", put),
         ):
-            self.report(rule, why, gets.is_there & (gets.ret < other.times), (gets.rows, gets.at), other)
+            self.too_soon(rule, why, reader.gets, other)
 
     def judge_empties(self, reader: Reader) -> None:
-        empties, weak, keys = reader.empties, reader.empties.weak, reader.empties.weak_keys
+        empties, before = reader.empties, reader.get_invokes.before
         behind = returned("anything", self.behind, 0)
         for why, times in (
             ("empty was answered after something behind its position had returned", empties.invoke),
-            (
-                "a get before an empty answer was invoked after something behind it had returned",
-                reader.prefix_max.before,
-            ),
+            ("a get before an empty answer was invoked after something behind it had returned", before),
         ):
-            bad = empties.is_there & (times > behind.times)
-            self.report("empty", why, bad, (empties.rows, empties.latest), behind)
+            is_bad = empties.is_there & (times > behind.times)
+            self.report_at("empty", why, is_bad, empties.rows, empties.latest, behind)
+        put, get = invoked("put", self.put_invokes.before, -1), invoked("get", before, -1, reader.number)
         for why, other in (
-            (
-                "empty was answered before the put of an earlier position was invoked",
-                invoked("put", self.put_prefix_max.before, -1),
-            ),
-            (
-                "empty was answered before the get of an earlier position was invoked",
-                invoked("get", reader.prefix_max.before, -1, reader.number),
-            ),
+            ("empty was answered before the put of an earlier position was invoked", put),
+            ("empty was answered before the get of an earlier position was invoked", get),
         ):
-            bad = empties.is_there & (empties.ret < other.times)
-            self.report("empty", why, bad, (empties.rows, empties.soonest), other)
-            rows = np.flatnonzero(weak.ret < other.times[keys])
-            report(self.findings, ("empty", why), (weak, rows, keys[rows], self.low), other)
-        own_put = returned("put", self.puts.ret, 0)
-        rows = np.flatnonzero(weak.invoke > own_put.times[keys])
+            self.answered_too_soon("empty", why, empties, other)
         why = "empty was answered after the put at its position had returned"
-        report(self.findings, ("empty", why), (weak, rows, keys[rows], self.low), own_put)
+        self.weak_too_late("empty", why, empties, returned("put", self.puts.ret, 0))
 
     def gaps(self) -> list[Gap]:
         positions = np.arange(self.low, self.high)
@@ -173,14 +107,14 @@ class Bucket:
         return found
 
     def read_at(self, place_: int) -> dict[str, Any] | None:
-        """By whoever had it first."""
+        """By the reader that had it first."""
         first = min(self.readers, key=lambda reader: reader.gets.ret[place_], default=None)
         if first is None or first.gets.at[place_] < 0:
             return None
         return first.gets.rows.witness(int(first.gets.at[place_]))
 
     def compare_readers(self, place_: int, witness: dict[str, Any] | None) -> None:
-        """Where no put is known, all who read the position must have got the same."""
+        """Where no put is known, all readers of the position must have got the same."""
         for reader in self.readers:
             row = int(reader.gets.at[place_])
             if witness and row >= 0 and reader.gets.rows.value[row] != witness["value"]:
@@ -188,7 +122,7 @@ class Bucket:
 
     def gaps_of(self, reader: Reader, positions: Longs) -> list[Gap]:
         through = np.where(reader.empties.is_there, self.behind, NEVER)
-        passed = np.minimum(reader.suffix_min.after, reader.empty_suffix_min.after)
+        passed = np.minimum(reader.get_returns.after, reader.empty_returns.after)
         deadlines = np.minimum(passed, SuffixMin(through, NEVER).after)
         is_gap = ~reader.gets.is_there & (positions >= self.extent.reader_starts[reader.number])
         is_gap &= positions < self.extent.reader_ends[reader.number]
