@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 import signal
 import sys
@@ -25,6 +26,10 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        uses_spark = "spark" in getattr(item, "fixturenames", ()) or "/spark/" in str(item.path)
+        if uses_spark and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(300))  # the first of them starts Spark
     if not config.getoption("--long"):
         for item in items:
             if item.get_closest_marker("long"):
@@ -67,3 +72,29 @@ def children() -> Iterator[Children]:
     started = Children()
     yield started
     started.kill_all()
+
+
+@pytest.fixture(scope="session")
+def spark_queue_dir() -> Iterator[Path]:
+    """Java's environment is that of its start, so its children look for queues where they were then."""
+    folder = Path(tempfile.mkdtemp(prefix="queueduct-test-", dir="/dev/shm"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def spark(spark_queue_dir: Path) -> Iterator[object]:
+    pytest.importorskip("pyspark", reason="Spark is an extra: make test installs it")
+    from queueduct.spark import session
+
+    before = os.environ.get("QUEUEDUCT_DIR")
+    os.environ["QUEUEDUCT_DIR"] = str(spark_queue_dir)
+    os.environ["SPARK_LOCAL_DIRS"] = tempfile.mkdtemp(prefix="queueduct-test-spark-")
+    started = session("local[2]", spark__sql__shuffle__partitions="1")
+    if before is None:
+        del os.environ["QUEUEDUCT_DIR"]
+    else:
+        os.environ["QUEUEDUCT_DIR"] = before
+    yield started
+    started.stop()
+    shutil.rmtree(os.environ.pop("SPARK_LOCAL_DIRS"), ignore_errors=True)

@@ -151,8 +151,8 @@ UPWARDS: set[tuple[str, str]] = set()
         ("mmap", {"segments"}),
         ("pickle", {"items"}),
         ("ast", {"items"}),
-        ("click", {"cli", "stress_command.py", "spark"}),
-        ("pyspark", {"spark", "demo"}),
+        ("click", {"cli"}),
+        ("pyspark", {"spark", "demo", "verification"}),
     ],
 )
 def test_each_outside_library_has_its_home(library, home):
@@ -164,6 +164,14 @@ def test_the_directory_of_queues_is_read_from_the_environment_in_one_place_and_w
     users = {name_of(module) for module in MODULES if re.search(r"(environ|env).*QUEUEDUCT_DIR", module.read_text())}
     assert users == {"src/queueduct/segments/names.py"}
     assert 'environ["QUEUEDUCT_DIR"]' not in (PACKAGE / "segments" / "names.py").read_text()
+
+
+@pytest.mark.parametrize("library", ["pyspark", "py4j", "queueduct.spark"])
+def test_of_verification_only_on_spark_knows_spark(library):
+    room = PACKAGE / "verification"
+    users = [module for module in MODULES if any(f"{name}.".startswith(f"{library}.") for name in imports_of(module))]
+    users = [module for module in users if module.is_relative_to(room)]
+    assert all(module.is_relative_to(room / "check" / "on_spark") for module in users)
 
 
 @pytest.mark.parametrize("root", [NATIVE, PACKAGE], ids=name_of)
