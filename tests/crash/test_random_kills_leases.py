@@ -91,8 +91,7 @@ def taken(jobs: Any) -> range:
 
 
 def count_redelivered(jobs: Any) -> int:
-    stats = jobs.stats()
-    return stats.redelivered if jobs.kind in ("bounded", "growing") else stats.redelivered
+    return jobs.stats().redelivered
 
 
 def noted_after_kills(jobs, seed: int, items: int, kills: int) -> np.ndarray:
