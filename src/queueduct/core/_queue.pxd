@@ -57,8 +57,8 @@ cdef class Queue:
 
 cdef extern from "native/_handover.hpp" namespace "queueduct":
     Backend held(Queue)
-    bint replace_body(Queue, Backend before, Backend after)
-    bint install_body(Queue, Backend unmade, Backend backend)
+    bint replace_backend(Queue, Backend before, Backend after)
+    bint install_backend(Queue, Backend unmade, Backend backend)
 
 cdef bint is_made(Queue queue) except -1
 cdef int install(Queue queue, Backend backend) except -1

@@ -164,7 +164,7 @@ cdef bint is_made(Queue queue) except -1:
 
 cdef int install(Queue queue, Backend backend) except -1:
     """Make the handle a queue, once. The backend is new: nobody else knows it."""
-    if not install_body(queue, UNMADE, backend):
+    if not install_backend(queue, UNMADE, backend):
         raise TypeError("a queue is initialised once")
     return 0
 
@@ -191,7 +191,7 @@ cdef class Queue:
         refusing = closed_body(backend.label)
         refusing.refusal = backend.refusal
         self.retired = backend  # what is in it ends with the child, and not at the fork
-        replace_body(self, backend, refusing)
+        replace_backend(self, backend, refusing)
         return 0
 
     # -- put and get ------------------------------------------------------------------------------------
@@ -360,7 +360,7 @@ cdef class Queue:
         if type(backend) is Backend:  # it refuses everything already
             return
         backend.is_closing = True
-        if replace_body(self, backend, closed_body(backend.label)):
+        if replace_backend(self, backend, closed_body(backend.label)):
             backend.wake_everybody()
 
     def unlink(self):

@@ -63,25 +63,25 @@ inline void count_for_all_threads(PyObject*) noexcept {}
 // The body of a handle, with a reference for the caller.
 template <class Queue>
 [[nodiscard]] auto* held(Queue* queue) noexcept {
-  return queue->handover.take(queue->body);
+  return queue->handover.take(queue->backend);
 }
 
 // Put another body in its place, whose reference the handle gets. False: the handle has another one by now.
 template <class Queue, class Backend>
-[[nodiscard]] bool replace_body(Queue* queue, Backend* before, Backend* after) noexcept {
+[[nodiscard]] bool replace_backend(Queue* queue, Backend* before, Backend* after) noexcept {
   Py_INCREF(reinterpret_cast<PyObject*>(after));
-  if (queue->handover.replace(queue->body, before, after)) return true;
+  if (queue->handover.replace(queue->backend, before, after)) return true;
   Py_DECREF(reinterpret_cast<PyObject*>(after));
   return false;
 }
 
 // The first body: the one before it lives as long as the module.
 template <class Queue, class Backend>
-[[nodiscard]] bool install_body(Queue* queue, Backend* unmade, Backend* body) noexcept {
+[[nodiscard]] bool install_backend(Queue* queue, Backend* unmade, Backend* body) noexcept {
   count_for_all_threads(reinterpret_cast<PyObject*>(body));
   Py_INCREF(reinterpret_cast<PyObject*>(body));
   Backend* expected = unmade;
-  if (!std::atomic_ref<Backend*>(queue->body).compare_exchange_strong(expected, body, std::memory_order_seq_cst)) {
+  if (!std::atomic_ref<Backend*>(queue->backend).compare_exchange_strong(expected, body, std::memory_order_seq_cst)) {
     Py_DECREF(reinterpret_cast<PyObject*>(body));
     return false;
   }
