@@ -8,7 +8,7 @@ import pytest
 
 from tests.edges.edge_kinds import KINDS
 from tests.edges.grow_and_shrink import GROW_AND_SHRINK, GROW_AND_SHRINK_LOCALLY
-from tests.edges.preloading import needs_compiler, preload
+from tests.support.preloading import needs_compiler, preload
 
 pytestmark = needs_compiler
 
