@@ -65,7 +65,7 @@ def test_a_child_that_dies_leaves_the_parent_unaffected(plain_named, children, n
     os.close(write_end)
 
 
-def test_the_parents_locks_survive_the_end_of_a_child_that_never_used_the_queue(plain_named, children):
+def test_the_parents_locks_survive_the_end_of_an_idle_child(plain_named, children):
     q = plain_named.make(8)
     q.put(plain_named.item(1))
     assert children.wait(children.fork(lambda: None)) == 0
@@ -83,7 +83,7 @@ def test_a_child_that_closes_its_handle_leaves_the_parents_open(plain_named, chi
     assert q.stats().participants == 1
 
 
-def test_a_child_that_exits_as_python_does_leaves_the_parents_handle_open(plain_named, children):
+def test_a_child_that_exits_leaves_the_parents_handle_open(plain_named, children):
     """sys.exit in a fork runs the finalizers of what it inherited."""
     q = plain_named.make(8)  # what opens it here sees that its maker still has it there
     out = children.run(

@@ -70,7 +70,7 @@ def test_a_queue_goes_to_another_process_however_that_is_started(name, method):
     assert inward.stats().participants == outward.stats().participants == 1
 
 
-def test_a_pickle_finds_its_queue_even_where_queueduct_dir_is_another(plain_named, children, tmp_path, monkeypatch):
+def test_a_pickle_finds_its_queue_from_another_directory(plain_named, children, tmp_path, monkeypatch):
     q = plain_named.make(4)
     data = pickle.dumps(q)
     q.put(plain_named.item(7))

@@ -161,7 +161,7 @@ def test_a_child_forked_in_the_middle_of_a_call_has_no_part_in_it(q, children):
     assert q.put_once([b"x"] * 10, "p", 1) == 2
 
 
-def test_a_child_that_leaves_a_call_by_an_exception_leaves_the_producer_to_its_parent(q, children):
+def test_a_childs_exception_leaves_the_producer_to_its_parent(q, children):
     class Left(Exception):
         pass
 

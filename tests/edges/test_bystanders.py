@@ -79,7 +79,7 @@ def test_every_call_that_needs_the_lock_of_upkeep_finds_it_out(call, block):
         assert time.monotonic() - start < LIMIT_SECONDS
 
 
-def test_a_put_that_does_not_wait_says_full_behind_a_participant_that_is_stopped_at_the_lock():
+def test_a_put_that_does_not_wait_is_full_behind_a_stopped_lock_holder():
     """It waits for one that is about to be done, and for no longer than that can take."""
     with GrowingQueue.create("q") as q, GrowingQueue.open("q") as other:
         q.put(b"1")

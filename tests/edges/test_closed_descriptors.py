@@ -41,7 +41,7 @@ def refused(call):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_daemon_that_closed_its_descriptors_is_told_so_and_opens_the_queue_again(kind, children):
+def test_a_daemon_that_closed_its_descriptors_is_told_so(kind, children):
     q = KINDS[kind].create("q")
     q.put(item(1))
     out = children.run(
@@ -73,7 +73,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind].has_leases])
-def test_what_is_on_lease_stays_with_a_living_process_that_closed_its_descriptors(kind, children):
+def test_a_lease_stays_with_a_process_that_closed_its_descriptors(kind, children):
     """The locks are held by more than a descriptor. Released is released, and the rest comes when the process dies."""
     q = KINDS[kind].create("q")
     for number in range(4):

@@ -240,7 +240,7 @@ def test_readers_that_are_killed_in_another_pid_namespace_hold_nothing(container
 
 @pytest.mark.parametrize("place", ["memory", "disk"])
 @pytest.mark.parametrize("code", ["queueduct.open('q')", "queueduct.EventQueue.create('new')"])
-def test_where_there_is_no_proc_the_error_says_what_to_mount_and_nothing_is_changed(containers, place, code, request):
+def test_without_proc_the_error_says_what_to_mount(containers, place, code, request):
     if place == "disk":
         request.getfixturevalue("disk")
     with EventQueue.create("q", sync="never") as q:
@@ -260,7 +260,7 @@ def test_an_id_that_a_container_was_given_is_not_the_kernels(containers, contain
     assert containers.run(container, code) == f"{bytes(16).hex()}\n"
 
 
-def test_the_kernels_own_id_is_known_on_the_host_and_where_proc_sys_is_mounted_read_only():
+def test_the_boot_id_is_known_also_where_proc_sys_is_read_only():
     assert kernel_boot_id() != bytes(16)
     path = queueduct.segments.boot.PROC / "sys/kernel/random/boot_id"
     proc = "20 1 0:5 / /proc rw - proc proc rw\n"

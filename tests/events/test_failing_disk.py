@@ -37,7 +37,7 @@ def failing(tmp_path, monkeypatch, children):
 
 @pytest.mark.parametrize("sync", ["always", "interval", "never"])
 @pytest.mark.parametrize("nth", ["1", "2"])
-def test_put_once_is_not_done_before_it_is_on_the_disk_and_is_put_once_all_the_same(failing, monkeypatch, sync, nth):
+def test_put_once_is_done_when_it_is_on_the_disk(failing, monkeypatch, sync, nth):
     """The first sync that fails, or the second: the one that writes down what the first has written."""
     monkeypatch.setenv("REFUSE_NTH", nth)
     out = failing(

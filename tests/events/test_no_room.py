@@ -81,7 +81,7 @@ print(queueduct.queues())
     assert out == "True\n[]\n"
 
 
-def test_a_first_lease_of_an_overwriting_queue_that_finds_no_room_takes_nothing_and_later_ones_work(children, full):
+def test_a_first_lease_without_room_takes_nothing_and_later_ones_work(children, full):
     out = children.run(
         """
 import os, queueduct

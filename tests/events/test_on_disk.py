@@ -63,7 +63,7 @@ def test_after_all_its_processes_were_killed_every_acknowledged_item_is_there(ch
         assert q.end == 301
 
 
-def test_writers_and_readers_killed_again_and_again_leave_every_acknowledged_item(children):
+def test_kills_again_and_again_leave_every_acknowledged_item(children):
     EventQueue.create("q", item="<u8", sync="never").close()
     acknowledged = 0
     for _ in range(5):

@@ -23,7 +23,7 @@ def test_a_reader_that_comes_after_the_shutdown_gets_what_is_kept(form):
             q.subscribe().get()
 
 
-def test_an_iteration_that_is_under_way_keeps_what_it_holds_at_an_immediate_shutdown(form):
+def test_an_iteration_keeps_what_it_holds_at_an_immediate_shutdown(form):
     make, item, number = form
     with make() as q:
         reader = q.subscribe()

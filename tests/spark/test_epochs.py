@@ -115,7 +115,7 @@ def test_a_query_goes_on_after_a_crash_of_the_machine_with_every_new_item(childr
     again.stop()
 
 
-def test_a_checkpoint_of_a_later_epoch_than_the_queue_s_is_refused_as_one_that_is_ahead():
+def test_a_checkpoint_of_a_later_epoch_is_refused_as_one_ahead():
     """Such as when the queue's file was put back from a copy."""
     with EventQueue.create("q", item="<i8") as q:
         q.put_many(np.arange(100))
