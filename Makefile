@@ -79,14 +79,7 @@ bench-spark: $(VENV)/.package $(VENV)/.spark ## source and sink beside Spark's o
 
 crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model searches
 	@tools/native.sh crash
-	@$(BIN)/python -m models.bounded_ledger --long
-	@$(BIN)/python -m models.events_log --long
-	@$(BIN)/python -m models.overwriting --long
-	@$(BIN)/python -m models.slots --long
-	@$(BIN)/python -m models.growing_levels --long
-	@$(BIN)/python -m models.growing_plans --long
-	@$(BIN)/python -m models.growing_looks --long
-	@$(BIN)/python -m models.events_cuts --long
+	@$(BIN)/python -m models --all --long
 	@$(BIN)/python -m pytest tests/contract tests/crash tests/edges tests/events tests/rings tests/slots tests/overwriting tests/checking --long
 	@$(BIN)/python -m pytest tests/spark -m long --long
 

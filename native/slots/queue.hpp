@@ -41,22 +41,18 @@ class SlotsQueue {
   // The calling thread's name in the words: its line plus one. 0: it has none yet, call join().
   [[nodiscard]] std::uint32_t me() const noexcept { return participant_table_.mine_plus_one(); }
 
-  // A table is full of the living or not at all: of a dead one's line somebody may just look whether it is settled.
   [[nodiscard]] ParticipantTable::Joined join() noexcept {
-    for (int look = 0;; ++look) {
-      const ParticipantTable::Joined joined = participant_table_.join([this](std::uint32_t line) {
-        (void)recovery_.recover_line(line);
-        return true;
-      });
-      if (joined == ParticipantTable::Joined::yes) {
-        // release: who sees it dead and marked sees the slots it had; before the first claim, so keeps V5
-        participant_table_.lines()[me() - 1].intent.store(SlotsRecovery::present, std::memory_order_release);
-        QUEUEDUCT_FAILPOINT("slots.joined");
-      }
-      if (joined != ParticipantTable::Joined::table_full || look == join_looks || participant_table_.is_full_for_good(look)) return joined;
-      const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
-      nanosleep(&moment, nullptr);
-    }
+    const auto recover = [this](std::uint32_t line) {
+      (void)recovery_.recover_line(line);
+      return true;
+    };
+    const ParticipantTable::Joined joined =
+        participant_table_.patiently([&] { return participant_table_.join(recover); });
+    if (joined != ParticipantTable::Joined::yes) return joined;
+    // release: who sees it dead and marked sees the slots it had; before the first claim, so keeps V5
+    participant_table_.lines()[me() - 1].intent.store(SlotsRecovery::present, std::memory_order_release);
+    QUEUEDUCT_FAILPOINT("slots.joined");
+    return joined;
   }
 
   // The owner word of the calling thread, which has joined.
@@ -188,12 +184,6 @@ class SlotsQueue {
     return counts;
   }
 
-  [[nodiscard]] std::uint32_t count_alive() const noexcept {
-    std::uint32_t alive = 0;
-    for (std::uint32_t line = 0; line < participant_table_.used(); ++line) alive += participant_table_.is_alive(line);
-    return alive;
-  }
-
  private:
   // A slot that a thread has taken may be left by another, and so outlives it: does none name this line any more? Asked
   // again and again of the same line, so the look begins at the slot that was the answer last time.
@@ -212,7 +202,6 @@ class SlotsQueue {
 
   static constexpr std::uint32_t last_named_count = 64;
   static constexpr std::int64_t recovery_interval_ns = 10'000'000;
-  static constexpr int join_looks = 500;
   static constexpr int settle_looks = 500;  // one is enough, unless what the line says was never so
 
   [[nodiscard]] bool is_any(slot_word::State state) const noexcept { return count_in(state) != 0; }

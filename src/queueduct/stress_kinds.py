@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from queueduct.events.queue import EventQueue
-from queueduct.kinds import AnyQueue
 from queueduct.overwriting.queue import OverwritingQueue
 from queueduct.rings.bounded import BoundedQueue
 from queueduct.rings.growing import GrowingQueue
 from queueduct.slots.queue import SlotQueue
+
+if TYPE_CHECKING:
+    from queueduct.segments.catalog import AnyQueue
 
 __all__ = ["KINDS", "StressKind", "item_of"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import queueduct
-from queueduct.kinds import CLASSES
+from tests.support.kinds import CLASSES
 
 RECORD = np.dtype([("number", "i8"), ("half", "f4")])
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import queueduct
 from queueduct import BoundedQueue, UnfitItem
-from queueduct.kinds import CLASSES
+from tests.support.kinds import CLASSES
 from tests.support.reading import reader_of
 
 UTC = dt.UTC

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import queueduct
-from queueduct.kinds import CLASSES
+from tests.support.kinds import CLASSES
 from tests.support.reading import reader_of
 
 

@@ -12,9 +12,9 @@ import pytest
 
 import queueduct
 from queueduct.core.aio import Bridge
-from queueduct.kinds import CLASSES
 from tests.edges.interrupting import handling
 from tests.support.deadline import until
+from tests.support.kinds import CLASSES
 
 STEPS = range(5)
 KINDS = [(kind, item) for kind in CLASSES for item in (bytes, object)]

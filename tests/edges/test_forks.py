@@ -259,4 +259,4 @@ queueduct.OverwritingQueue.adopt("q")
 
 
 def test_every_kind_is_in_the_campaign():
-    assert set(KINDS) == set(queueduct.kinds.CLASSES)
+    assert set(KINDS) == set(queueduct.segments.kinds.KINDS)

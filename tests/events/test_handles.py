@@ -9,17 +9,6 @@ from queueduct import EventQueue, EventStats
 from tests.support.ticks import numbers
 
 
-def test_a_segment_id_tells_a_queue_from_its_successor():
-    with EventQueue.create("q") as q:
-        first = q.segment_id
-        assert type(first) is bytes
-        assert len(first) == 16
-        assert queueduct.open("q").segment_id == first
-        q.unlink()
-    assert EventQueue.create("q").segment_id != first
-    assert EventQueue().segment_id is None
-
-
 def test_stats_say_what_there_is():
     with EventQueue.create("q", item="<u8", max_bytes=1 << 16, participants=9) as q:
         reader = q.subscribe()

@@ -99,9 +99,12 @@ def test_a_sequence_that_is_not_finished_stops_the_next():
         with pytest.raises(Full):
             queue.put_once(numbers(2000), "p", 1, timeout=0.01)
         queue.clear()
-        with pytest.raises(ValueError, match="an unfinished sequence before 2: repeat that one first"):
+        with pytest.raises(
+            ValueError,
+            match=r"sequence 1 of the producer 'p' is not complete, .*: sequence=2; repeat",
+        ):
             queue.put_once(numbers(5), "p", 2)
-        with pytest.raises(ValueError, match="begun with another number of items: 2000, not 5"):
+        with pytest.raises(ValueError, match="was begun with 2000 items: 5 items; repeat a sequence with"):
             queue.put_once(numbers(5), "p", 1)
         assert queue.put_once(numbers(0), "p", 0) == 0
         queue.put_once(numbers(5), "another", 2)
@@ -131,14 +134,14 @@ def test_a_shutdown_in_the_middle_is_told_and_recorded():
 @pytest.mark.parametrize("name", ["", "x" * 65, "ä" * 33, "a\0b", "\0"])
 def test_a_name_has_1_to_64_bytes_and_no_zero(q, name):
     for call in (lambda: q.put_once(numbers(1), name, 1), lambda: q.forget_producer(name)):
-        with pytest.raises(ValueError, match="1 to 64 bytes, none of them zero"):
+        with pytest.raises(ValueError, match="1 to 64 bytes of UTF-8 and no NUL"):
             call()
     assert q.producers() == []
 
 
 @pytest.mark.parametrize("name", [None, 5, b"p"])
 def test_a_name_is_a_str(q, name):
-    with pytest.raises(TypeError, match="producer must be a str"):
+    with pytest.raises(TypeError, match="a producer's name must be a str"):
         q.put_once(numbers(1), name, 1)
 
 
@@ -165,7 +168,7 @@ def test_bad_items_leave_no_trace(q):
 
 
 def test_within_a_process_there_is_no_put_once():
-    with pytest.raises(TypeError, match="put_once needs a queue with a name"):
+    with pytest.raises(ValueError, match=r"a queue without a name has no producers; use EventQueue\.create\(name, "):
         EventQueue().put_once([1], "p", 1)
 
 
@@ -174,7 +177,7 @@ def test_a_full_table_says_what_to_do_and_forget_producer_makes_room():
         queue.put_once(numbers(1), "a", 1)
         queue.put_once(numbers(1), "b", 1)
         with pytest.raises(
-            queueduct.TooManyProducers, match=r"all 2 producers of 'q' are in use; forget_producer\(\).*producers="
+            queueduct.TooManyProducers, match=r"all 2 producers of 'q' .* q\.forget_producer\(name\).* producers="
         ):
             queue.put_once(numbers(1), "c", 1)
         queue.forget_producer("a")
@@ -194,7 +197,7 @@ def test_a_forgotten_producer_puts_again(q):
     q.put_once(numbers(2), "p", 1)
     q.forget_producer("p")
     assert q.put_once(numbers(2), "p", 1) == 2
-    with pytest.raises(ValueError, match="knows no producer 'x'"):
+    with pytest.raises(ValueError, match="has no producer named 'x'"):
         q.forget_producer("x")
 
 
@@ -204,7 +207,7 @@ def test_a_producer_at_work_is_busy():
         thread.start()
         until_parked(thread)
         for call in (lambda: queue.put_once(numbers(600), "p", 1), lambda: queue.forget_producer("p")):
-            with pytest.raises(ProducerInUse, match="'p' of 'q' is at work elsewhere"):
+            with pytest.raises(ProducerInUse, match="'p' of 'q' is in use by another thread or process"):
                 call()
         queue.clear()
         thread.join(30)

@@ -101,7 +101,7 @@ def test_a_lease_is_at_most_what_the_shelf_has_room_for():
 
 def test_a_queue_takes_memory_for_leases_with_its_first_one():
     with OverwritingQueue.create("frames", 4, message_bytes=1 << 20) as queue:
-        path = queueduct.segments.segment.directory() / "frames"
+        path = queueduct.segments.names.directory_of() / "frames"
         before = path.stat().st_blocks * 512
         assert before < 5 << 20
         queue.put(bytes(1 << 20))
@@ -123,7 +123,7 @@ def test_a_shutdown_at_once_ends_leases_and_what_was_given_back(feed):
 
 
 def test_positions_rise_and_are_never_given_twice_though_a_stranger_takes_part(feed):
-    stranger = Published(queueduct.segments.segment.directory() / "feed")
+    stranger = Published(queueduct.segments.names.directory_of() / "feed")
     seen = []
     try:
         for number in range(40):

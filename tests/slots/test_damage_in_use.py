@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from queueduct import CorruptSegment, SlotQueue
-from queueduct.native import _slots_layout
+from queueduct.native import _layout
 from tests.slots.faults import SLOTS
 from tests.support.raw import RawSlots
 
@@ -25,15 +25,15 @@ def test_a_new_segment_looks_as_it_is_documented():
         assert raw.free_cells() == [0, 1, 2]  # (0,0), (0,1), (0,2): two bits of index
         assert raw.used_cells() == [0, 0, 0]
         control = {
-            "free head": _slots_layout.FREE_HEAD_AT,
-            "free tail": _slots_layout.FREE_TAIL_AT,
-            "used head": _slots_layout.USED_HEAD_AT,
-            "used tail": _slots_layout.USED_TAIL_AT,
+            "free head": _layout.FREE_HEAD_AT,
+            "free tail": _layout.FREE_TAIL_AT,
+            "used head": _layout.USED_HEAD_AT,
+            "used tail": _layout.USED_TAIL_AT,
         }
         words = {name: raw.word(raw.control_offset(at)) for name, at in control.items()}
         assert words == {"free head": 0, "free tail": 4, "used head": 4, "used tail": 4}
         assert list(control.values()) == [0, 128, 256, 384]
-        assert raw.word(raw.control_offset(_slots_layout.CAPACITY_AT)) == 3
+        assert raw.word(raw.control_offset(_layout.CAPACITY_AT)) == 3
         assert raw.field("slot_stride") == 128
         assert [raw.word(raw.slot_line(i)) for i in range(3)] == [0, 0, 0]
 
@@ -69,7 +69,7 @@ def test_an_index_beyond_the_slots_is_not_believed(queue):
 def test_a_capacity_that_nobody_set_is_not_believed(made):
     with SlotQueue.open("q") as q, RawSlots("q") as raw:
         for value in (0, 5, 2**64 - 1):
-            raw.set_word(raw.control_offset(_slots_layout.CAPACITY_AT), value)
+            raw.set_word(raw.control_offset(_layout.CAPACITY_AT), value)
             assert q.capacity == 4
             assert q.put_many([b"x"] * 9, timeout=0) == 3
             assert len(q.get_many(3)) == 3

@@ -62,3 +62,19 @@ def growing_layout(
 ) -> dict[str, int]: ...
 def growing_capacity(first_bytes: int, level: int, slot_bytes: int) -> int: ...
 def growing_region_end(begin: int, capacity: int, slot_bytes: int, varying: bool) -> int: ...
+
+SLOTS_LIMIT: int
+SLOT_LINE_BYTES: int
+SLOTS_CONTROL_BYTES: int
+SLOTS_HEADER_BYTES: int
+SLOTS_FIELDS: dict[str, tuple[int, int]]
+CAPACITY_AT: int
+FREE_HEAD_AT: int
+FREE_TAIL_AT: int
+USED_HEAD_AT: int
+USED_TAIL_AT: int
+
+def slots_layout(
+    slots: int, slot_bytes: int, participants: int, producers: int, item_text_bytes: int
+) -> dict[str, int]: ...
+def cyclic_index(n: int, cycle: int, index: int) -> int: ...
