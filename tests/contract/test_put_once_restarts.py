@@ -14,13 +14,13 @@ import pytest
 from queueduct import BoundedQueue, CorruptSegment, Full, GrowingQueue, ProducerInUse, QueueClosed
 from tests.support.children import fork
 from tests.support.deadline import until, until_parked
-from tests.support.put_once import KINDS, MAKERS, drained, make_slots
+from tests.support.put_once import COUNTED, KINDS, drained, make_slots
 from tests.support.raw import RawSegment
 
 
-@pytest.fixture(params=MAKERS)
+@pytest.fixture(params=COUNTED)
 def create(request):
-    return MAKERS[request.param]
+    return COUNTED[request.param]
 
 
 @pytest.fixture

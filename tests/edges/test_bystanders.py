@@ -10,7 +10,7 @@ import pytest
 import queueduct
 from queueduct import CorruptSegment, EventQueue, Full, GrowingQueue, OverwritingQueue, QueueductError
 from queueduct.segments import segment
-from tests.edges.edge_kinds import KINDS, item
+from tests.edges.kinds import KINDS, item
 
 AT_THE_LOCK = 1 << 40 | 1  # what a participant's line says from before it takes the lock until it has let go
 LIMIT_SECONDS = 5  # far above the 250 ms that are promised: the machine may be busy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import queueduct
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.deadline import until
 
 # Everything but the streams is closed, and then other files have the numbers.

@@ -12,7 +12,7 @@ import pytest
 import queueduct
 from queueduct import EventQueue
 from queueduct.segments.boot import is_kernels_own, kernel_boot_id
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.children import environment, needs_root
 from tests.support.deadline import PATIENCE_SECONDS, until
 from tests.support.raw import RawEvents
@@ -105,7 +105,7 @@ def disk(tmp_path, monkeypatch):
 
 BOTH_WAYS = """
 import queueduct
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 for kind in KINDS:
     q = queueduct.open(kind)
     print(*(number_of(each) for each in KINDS[kind].consumer(q).get_many(20)))

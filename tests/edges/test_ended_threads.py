@@ -10,7 +10,7 @@ import pytest
 
 import queueduct
 from queueduct import SlotQueue
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.deadline import until
 from tests.support.raw import POP, RawSegment, claim_as_the_dead
 

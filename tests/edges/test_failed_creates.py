@@ -22,7 +22,7 @@ import queueduct
 from queueduct import OverwritingQueue
 from queueduct.segments import creation as creating
 from queueduct.segments import segment
-from tests.edges.edge_kinds import KINDS, item
+from tests.edges.kinds import KINDS, item
 
 QUEUEDUCT = str(Path(queueduct.__file__).parent)
 

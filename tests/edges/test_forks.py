@@ -9,7 +9,7 @@ import time
 import pytest
 
 import queueduct
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.deadline import until
 from tests.support.published import Published
 

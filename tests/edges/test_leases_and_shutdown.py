@@ -13,7 +13,7 @@ import pytest
 
 import queueduct
 from queueduct import Empty, ShutDown
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.deadline import until, until_parked
 
 LEASING = {name: kind for name, kind in KINDS.items() if kind.has_leases}

@@ -14,7 +14,7 @@ import pytest
 
 import queueduct
 from queueduct import DataLost, EventQueue
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.raw import RawEvents
 
 
