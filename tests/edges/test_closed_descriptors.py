@@ -166,11 +166,8 @@ def test_a_dead_process_whose_descriptors_were_closed_before_is_seen_to_be_dead(
 
 
 @pytest.mark.parametrize("sync", ["interval", "always"])
-def test_others_go_on_writing_to_their_disk_though_a_daemon_cannot_any_more(children, tmp_path, monkeypatch, sync):
+def test_others_go_on_writing_to_their_disk_though_a_daemon_cannot_any_more(children, disk, sync):
     """Its syncs end for want of a descriptor: that is no failure of the disk, and nobody else's."""
-    if not queueduct.segments.segment.is_on_disk(tmp_path):
-        pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
     q = queueduct.EventQueue.create("q", sync=sync, sync_interval=0.001)
     daemon = children.start(
         CLOSES

@@ -95,14 +95,6 @@ def container(request):
     return request.param
 
 
-@pytest.fixture
-def disk(tmp_path, monkeypatch):
-    """A directory of queues that is no memory."""
-    if not queueduct.segments.segment.is_on_disk(tmp_path):
-        pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
-
-
 BOTH_WAYS = """
 import queueduct
 from tests.edges.kinds import KINDS, item, number_of

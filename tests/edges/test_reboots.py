@@ -17,14 +17,7 @@ from queueduct import DataLost, EventQueue
 from tests.edges.kinds import KINDS, item, number_of
 from tests.support.raw import RawEvents
 
-
-@pytest.fixture(autouse=True)
-def disk(tmp_path, monkeypatch):
-    """A directory that is no memory."""
-    if not queueduct.segments.segment.is_on_disk(tmp_path):
-        pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("disk")
 
 
 def die_after(children, work):

@@ -6,7 +6,6 @@ import errno
 
 import pytest
 
-import queueduct
 from tests.support.preloading import needs_compiler, preload
 
 pytestmark = needs_compiler
@@ -25,13 +24,9 @@ def refused(call):
 
 
 @pytest.fixture
-def failing(tmp_path, monkeypatch, children):
+def failing(disk, tmp_path_factory, monkeypatch, children):
     """Runs code on a disk that can be made to fail: flag.touch()."""
-    if not queueduct.segments.segment.is_on_disk(tmp_path):
-        pytest.skip("the temporary directory is in memory here")
-    (tmp_path / "queues").mkdir()
-    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path / "queues"))
-    preload(monkeypatch, "refuse", REFUSE_FDATASYNC=errno.EIO, REFUSE_WHEN=tmp_path / "flag")
+    preload(monkeypatch, "refuse", REFUSE_FDATASYNC=errno.EIO, REFUSE_WHEN=tmp_path_factory.mktemp("flags") / "flag")
     return lambda code, *arguments: children.run(BEGIN + code, *arguments)
 
 

@@ -15,14 +15,7 @@ from tests.support.deadline import until
 from tests.support.raw import RawEvents
 from tests.support.ticks import drain, numbers
 
-
-@pytest.fixture(autouse=True)
-def disk(tmp_path, monkeypatch):
-    """A directory that is no memory."""
-    if queueduct.segments.segment.is_on_disk(tmp_path) is False:
-        pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("disk")
 
 
 def start_anew():

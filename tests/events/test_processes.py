@@ -96,9 +96,8 @@ def test_handles_and_readers_leave_no_descriptor(queue_dir):
     assert list(queue_dir.iterdir()) == []
 
 
-def test_a_log_on_a_disk_writes_itself_down_in_a_child_too(q, children, tmp_path, monkeypatch):
+def test_a_log_on_a_disk_writes_itself_down_in_a_child_too(children, disk):
     """The thread that does so is the parent's; a fork starts its own."""
-    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
     with EventQueue.create("q", sync="interval", sync_interval=0.01) as kept:
         kept.put(b"1")
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-import queueduct
 from queueduct import DataLost, EventQueue
 from queueduct.spark.address import Address
 from queueduct.spark.convert.schema import arrow_schema
@@ -18,12 +17,7 @@ from queueduct.spark.read.batch import BatchReader
 from queueduct.spark.read.stream import StreamReader
 from tests.support.raw import RawEvents
 
-
-@pytest.fixture(autouse=True)
-def disk(tmp_path, monkeypatch):
-    if not queueduct.segments.segment.is_on_disk(tmp_path):
-        pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("disk")
 
 
 def reader(kind=StreamReader, **options):
