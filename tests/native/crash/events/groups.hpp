@@ -25,7 +25,8 @@ inline const std::vector<EventsOp> every_events_op = {
     EventsOp::leave};
 
 [[nodiscard]] inline std::vector<EventsScene> events_scenes() {
-  constexpr EventsSettings records{.max_bytes = 1024, .block_bytes = 4096, .blocks = 24, .chunk_lines = 32, .readers = 6};
+  constexpr EventsSettings records{
+      .max_bytes = 1024, .block_bytes = 4096, .blocks = 24, .chunk_lines = 32, .readers = 6};
   constexpr EventsSettings bytes{.max_bytes = 20'000, .block_bytes = 4096, .blocks = 32, .chunk_lines = 32,
                                  .readers = 6, .varies = true};
   EventsSettings narrow = records;  // lines of the directory are used again before the budget is

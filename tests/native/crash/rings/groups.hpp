@@ -109,7 +109,8 @@ class RingGroups : public GroupsOf<RingGroups, BoundedPlay> {
     for (const Scene& scene : scenes(shape)) {
       const std::string occupancy = scene.occupancy.name;
       for (const Op first : is_long ? every_op : data_ops) {
-        if (is_long || occupancy == "wrap" || occupancy == "full") add_pair("pair", scene, first, {Op::get, Op::put_one});
+        if (is_long || occupancy == "wrap" || occupancy == "full")
+          add_pair("pair", scene, first, {Op::get, Op::put_one});
         if (is_long) add_pair("pair", scene, first, {Op::get_many, Op::put_long, Op::make_room, Op::join});
       }
       if (is_long) {

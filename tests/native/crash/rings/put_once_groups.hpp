@@ -111,7 +111,8 @@ class PutOnceGroups : public GroupsOf<PutOnceGroups, BoundedPlay> {
           for (const Op op : {Op::get_many, Op::put_once, Op::get_many, Op::put_many, Op::resume, Op::put_once})
             steps.push_back({op});
           // and the producer dies once more, after it was told what its predecessor had done
-          if (turn % 2 == 0) steps.back() = {Op::put_once, Fire::kill, {nullptr, static_cast<std::uint32_t>(turn % 97 + 1)}};
+          if (turn % 2 == 0)
+            steps.back() = {Op::put_once, Fire::kill, {nullptr, static_cast<std::uint32_t>(turn % 97 + 1)}};
           run_one(worker, {}, turn, {"late", scene, steps});
         }
       }
@@ -162,7 +163,8 @@ class PutOnceGroups : public GroupsOf<PutOnceGroups, BoundedPlay> {
   }
 
   [[nodiscard]] static Case draw(const char* group, Random& random) {
-    const std::vector<Op> others = {Op::get, Op::get_many, Op::make_room, Op::put_many, Op::put_one, Op::join, Op::forget};
+    const std::vector<Op> others = {Op::get,     Op::get_many, Op::make_room, Op::put_many,
+                                    Op::put_one, Op::join,     Op::forget};
     Shape shape = random.choose(shapes(true));
     shape.producers = 3;
     return drawn(group, random, {}, random.choose(scenes(shape)),

@@ -51,7 +51,8 @@ class SlotsGroups : public GroupsOf<SlotsGroups, SlotsPlay> {
         }
         // whoever comes third gets the line of one who was there before the second, and not the second's
         for (const SlotsOp second : {SlotsOp::recover, SlotsOp::wait_get, SlotsOp::wait_put})
-          add_two("inherit", scene, {{SlotsOp::join, Fire::stop, {"slots.joined", 1}}}, first, Fire::kill, second, 4, {8});
+          add_two("inherit", scene, {{SlotsOp::join, Fire::stop, {"slots.joined", 1}}}, first, Fire::kill, second, 4,
+                  {8});
       }
     }
     return std::move(units_);

@@ -119,7 +119,8 @@ class SlotsPutOnceGroups : public GroupsOf<SlotsPutOnceGroups, SlotsPlay> {
       std::size_t turn = 0;
       for (const std::vector<SlotsStep>& before : ends(worker, scene, 3, Fire::stop)) {
         std::vector<SlotsStep> steps = before;
-        for (const SlotsOp op : {SlotsOp::put_once, SlotsOp::get, SlotsOp::put, SlotsOp::slay, SlotsOp::put_once, SlotsOp::get})
+        for (const SlotsOp op :
+             {SlotsOp::put_once, SlotsOp::get, SlotsOp::put, SlotsOp::slay, SlotsOp::put_once, SlotsOp::get})
           steps.push_back({op});
         run_one(worker, {}, turn++, {"replaced", scene, steps});
       }
