@@ -1,6 +1,7 @@
 # Everything a user or CI runs. Each target sets up what it needs; the second time is quick.
 #
 #   make demo     the main job, live in the terminal
+#   make check    lint and the quick tests, in about a minute
 #   make test     all tests: lint, native with sanitizers, Python, short crash and model campaigns
 #   make help     the rest
 
@@ -17,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 NATIVE_SOURCES := $(shell find native tests/native -type f) meson.build meson.options
 PACKAGE_SOURCES := $(shell find native src -type f -not -name '*.pyc') meson.build meson.options pyproject.toml
 
-.PHONY: help setup test demo bench bench-spark lint crash prove native sanitizers pythons free-threaded clean
+.PHONY: help setup check test demo bench bench-spark lint crash prove native sanitizers pythons free-threaded clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -56,6 +57,9 @@ native: $(VENV)/.tools ## native unit tests
 sanitizers: $(VENV)/.tools ## native tests under ASan + UBSan, and under TSan
 	@tools/native.sh address
 	@tools/native.sh thread
+
+check: $(VENV)/.package $(VENV)/.spark ## lint and the quick tests, in about a minute
+	@tools/check.sh
 
 test: ## all tests
 	@$(MAKE) --no-print-directory -j 2 lint native sanitizers

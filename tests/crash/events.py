@@ -1,4 +1,4 @@
-"""SIGKILL of writers and readers of a log at random moments under load, and what must hold afterwards.
+"""Kills of producers and readers of a log at random moments under load.
 
 Writers put; producers put once, and one that was killed is replaced by one that repeats its call. Durable readers note
 what they get at its position and commit; their successors go on there. Ephemeral readers begin at the end of the log.
@@ -15,17 +15,15 @@ Allowed, and nothing else:
 from __future__ import annotations
 
 import time
-from collections import Counter
 from typing import ClassVar
 
 import numpy as np
-import pytest
 
 from queueduct import EventQueue
-from tests.crash.campaign import KILLS, LONG_KILLS, Campaign
+from tests.crash.campaign import PARTICIPANTS, Campaign
 from tests.crash.workers import WORKER_SHIFT, Log, consume, of_bytes, of_records, produce
 
-READERS, PARTICIPANTS = 12, 16
+READERS = 12
 PRODUCER_NUMBERS = 1 << 20  # beyond those of workers: a producer's numbers go on over its lives
 
 LOADS = {
@@ -38,16 +36,15 @@ LOADS = {
 class Events(Campaign):
     """Everybody who can be at work on a log."""
 
+    cls: ClassVar = EventQueue
+    options: ClassVar = {"readers": READERS}
     putting: ClassVar = {"writer": 2, "producer": 2}
     getting: ClassVar = {"durable": 2, "ephemeral": 2}
-    turns: ClassVar = {
-        "one": 10,
-        "batch": 10,
-    }  # a full log waits for a killed durable reader's successor to get its own
+    # a full log waits for a killed durable reader's successor to get its own
+    turns: ClassVar = {"one": 10, "batch": 10}
 
     def __init__(self, load, children, folder, seed):
         super().__init__(load, children, folder, seed)
-        self.q = EventQueue.create("q", readers=READERS, participants=PARTICIPANTS, **load.create)
         for seat in range(self.getting["durable"]):
             self.q.subscribe(f"durable {seat}", "earliest").close()
 
@@ -75,6 +72,51 @@ class Events(Campaign):
 
         consume(reader, self.load, log, self.stop_getting, note)
 
+    def judge(self):
+        durable = {self.roles[worker][1]: log.numbers() for worker, log in self.logs("durable")}
+        whole = durable[0]
+        stats = self.q.stats()
+        assert len(whole) == stats.end
+        assert all((numbers == whole).all() for numbers in durable.values()), "two durable readers saw different logs"
+        for _, log in self.logs("ephemeral"):
+            seen, first = log.numbers(), log.words[Log.TRYING]
+            assert (seen == whole[first : first + len(seen)]).all(), "an ephemeral reader saw another log"
+        self.check_what_was_put(whole)
+        return f"{len(whole):,} items; {stats.repairs} times a writer died with the lock"
+
+    def check_what_was_put(self, whole):
+        known = 0
+        for worker, log in self.logs("writer"):
+            mine = numbers_of(whole, worker)
+            done, trying = log.words[Log.DONE], log.words[Log.TRYING]
+            assert done <= len(mine) <= (trying if worker in self.killed else done), "an item is gone, or of nobody"
+            known += len(mine)
+        for seat, log in {self.roles[worker][1]: log for worker, log in self.logs("producer")}.items():
+            mine = numbers_of(whole, PRODUCER_NUMBERS + seat)
+            assert log.words[Log.TRYING] == log.words[Log.DONE]
+            assert len(mine) == log.words[Log.DONE] * self.load.batch, "an item of a producer is gone, or came twice"
+            known += len(mine)
+        assert known == len(whole), "an item came of nobody"
+
+    def check_that_all_is_free(self):
+        """Every line of readers; and once they are gone, every chunk but the last."""
+        durable = self.getting["durable"]
+        stats = self.q.stats()
+        assert (stats.readers, stats.participants) == (durable, 1)
+        assert all(not info.is_attached and info.lag == 0 for info in self.q.readers())
+        readers = [self.q.subscribe() for _ in range(READERS - durable)]
+        self.check_that_every_line_is_free()
+        for reader in readers:
+            assert len(reader.get_many(PARTICIPANTS)) == PARTICIPANTS - 1
+            reader.close()
+        for seat in range(durable):
+            self.q.unsubscribe(f"durable {seat}")
+        self.q.clear()
+        assert len(self.q.stats().chunk_items) <= 1
+
+    def join(self, handle):
+        handle.put(b"12345678" if handle.item is bytes else np.zeros(16, "<u8"))
+
 
 def produce_once(q, load, log, seat, stop):
     """Sequences below DONE are in; that of TRYING may be, and whoever comes after a kill repeats it."""
@@ -88,70 +130,8 @@ def produce_once(q, load, log, seat, stop):
         log.words[Log.DONE] = sequence + 1
 
 
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("name", list(LOADS))
-def test_every_reader_sees_the_same_whole_log_after_kills_at_random_moments(children, queue_dir, is_long, name, capsys):
-    campaign = Events(LOADS[name], children, queue_dir, seed=f"{name} {is_long}")
-    kills = LONG_KILLS if is_long else KILLS
-    scheduler_seconds = campaign.run(kills)
-
-    durable = {campaign.roles[worker][1]: log.numbers() for worker, log in campaign.logs("durable")}
-    whole = durable[0]
-    stats = campaign.q.stats()
-    victims = Counter(campaign.roles[worker][0] for worker in campaign.killed)
-    with capsys.disabled():
-        print(
-            f"\n  {name}: {kills} kills ({', '.join(f'{role} {count}' for role, count in sorted(victims.items()))}), "
-            f"{len(whole):,} items; {stats.repairs} times a writer died with the lock; longest call "
-            f"{campaign.longest_seconds() * 1e3:.0f} ms, the machine's own {scheduler_seconds * 1e3:.0f} ms"
-        )
-    assert len(whole) == stats.end
-    assert all((numbers == whole).all() for numbers in durable.values()), "two durable readers saw different logs"
-    for _, log in campaign.logs("ephemeral"):
-        seen, first = log.numbers(), log.words[Log.TRYING]
-        assert (seen == whole[first : first + len(seen)]).all(), "an ephemeral reader saw another log"
-    check_what_was_put(campaign, whole)
-    campaign.check_stalls(scheduler_seconds, is_long)
-    check_that_all_is_free(campaign.q, campaign.getting["durable"])
-
-
-def check_what_was_put(campaign, whole):
-    known = 0
-    for worker, log in campaign.logs("writer"):
-        mine = numbers_of(whole, worker)
-        done, trying = log.words[Log.DONE], log.words[Log.TRYING]
-        assert done <= len(mine) <= (trying if worker in campaign.killed else done), "an item is gone, or of nobody"
-        known += len(mine)
-    for seat, log in {campaign.roles[worker][1]: log for worker, log in campaign.logs("producer")}.items():
-        mine = numbers_of(whole, PRODUCER_NUMBERS + seat)
-        assert log.words[Log.TRYING] == log.words[Log.DONE]
-        assert len(mine) == log.words[Log.DONE] * campaign.load.batch, "an item of a producer is gone, or came twice"
-        known += len(mine)
-    assert known == len(whole), "an item came of nobody"
-
-
 def numbers_of(whole, worker):
     """Which must be 0, 1, 2…: each once, and in order."""
     mine = whole[whole >> WORKER_SHIFT == worker] & ((1 << WORKER_SHIFT) - 1)
     assert (mine == np.arange(len(mine))).all(), f"items of {worker} are missing, doubled or out of order"
     return mine
-
-
-def check_that_all_is_free(q, durable):
-    stats = q.stats()
-    assert (stats.readers, stats.participants) == (durable, 1)
-    assert all(not info.is_attached and info.lag == 0 for info in q.readers())
-    readers = [q.subscribe() for _ in range(READERS - durable)]
-    handles = [EventQueue.open("q") for _ in range(PARTICIPANTS - 1)]
-    for handle in handles:
-        handle.put(b"12345678" if q.item is bytes else np.zeros(16, "<u8"))
-    assert q.stats().participants == PARTICIPANTS
-    for handle in handles:
-        handle.close()
-    for reader in readers:
-        assert len(reader.get_many(PARTICIPANTS)) == PARTICIPANTS - 1
-        reader.close()
-    for seat in range(durable):
-        q.unsubscribe(f"durable {seat}")
-    q.clear()
-    assert len(q.stats().chunk_items) <= 1

@@ -2,6 +2,7 @@
 //   REFUSE_FALLOCATE, REFUSE_PUNCH, REFUSE_FTRUNCATE, REFUSE_FDATASYNC, REFUSE_FSYNC, REFUSE_MADVISE, REFUSE_MEMBARRIER
 //                 each the number of the error that the call ends with, as in REFUSE_PUNCH=95
 //   REFUSE_WHEN   the path of a file: they are refused only while it exists
+//   REFUSE_NTH    of the calls that would be refused only each n-th is
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,7 +18,9 @@ static int refusal(const char* name) {
   const char* const number = getenv(name);
   const char* const when = getenv("REFUSE_WHEN");
   if (number == 0 || (when != 0 && access(when, F_OK) != 0)) return 0;
-  return atoi(number);
+  static int calls;
+  const char* const nth = getenv("REFUSE_NTH");
+  return nth != 0 && ++calls % atoi(nth) != 0 ? 0 : atoi(number);
 }
 
 #define NEXT(name, result, ...)                                    \
