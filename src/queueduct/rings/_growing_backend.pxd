@@ -1,26 +1,11 @@
 cimport cython
-from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.rings._backend cimport RingBackend
-from queueduct.rings._growing_native cimport GrowingRing, LastRings, NativeGrowing
-from queueduct.native._native cimport Outcome, Peeked, Participant
+from queueduct.rings._native cimport LastRings
 
 
 @cython.final
 cdef class GrowingBackend(RingBackend):
-    cdef NativeGrowing* queue
     cdef LastRings* last
-    cdef uint64_t item_slots_limit
 
     cdef object resident_bytes(self)
-    cdef int _put_bytes(self, const void* data, uint64_t length, int64_t deadline) except -1
-    cdef object _room_for(self, uint64_t length)
-    cdef void* _data_of(self, object target) noexcept
-    cdef int _finish(self, const GrowingRing& ring, Participant ledger, const Peeked& peeked, object target) except -1
-    cdef inline int _after_get(self, const GrowingRing& ring, bint waited) except -1
-    cdef object _get_bytes(self, int64_t deadline)
-    cdef object _recover(self, Outcome outcome, Participant ledger, bint skipped)
-    cdef object _take_records(self, const GrowingRing& ring, uint64_t limit, Participant ledger, Peeked* peeked)
-    cdef object _take_bytes(
-        self, const GrowingRing& ring, uint64_t limit, Participant ledger, Peeked* peeked, list spare
-    )

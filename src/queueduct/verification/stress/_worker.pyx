@@ -160,12 +160,12 @@ cdef AnyWorker* make(
     if kind == "bounded":
         (<BoundedBackend?>backend).find_participant(&ledger)
         return make_worker(
-            StressedBounded((<BoundedBackend>backend).queue[0], ledger), row_clock, writer, plan, head[0], line[0]
+            StressedBounded((<BoundedQueueHandle*>(<BoundedBackend>backend).queue)[0], ledger), row_clock, writer, plan, head[0], line[0]
         )
     if kind == "growing":
         (<GrowingBackend?>backend).find_participant(&ledger)
         return make_worker(
-            StressedGrowing((<GrowingBackend>backend).queue[0], ledger), row_clock, writer, plan, head[0], line[0]
+            StressedGrowing((<NativeGrowing*>(<GrowingBackend>backend).queue)[0], ledger), row_clock, writer, plan, head[0], line[0]
         )
     if kind == "slots":
         line_of(<SlotsBackend?>backend)
