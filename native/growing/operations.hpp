@@ -76,9 +76,10 @@ class GrowingFlow {
     if (may_reclaim_.load(std::memory_order_relaxed)) [[unlikely]] (void)reclaim_some();
   }
 
-  // What a lease has held: perhaps it was the last of a level that was left.
+  // What a lease has held, or a dead consumer had: perhaps it was the last of a level that is not read any more.
   void after_release(const GrowingRing& ring) noexcept {
-    if (!ring.is_current()) may_reclaim_.store(true, std::memory_order_relaxed);
+    const bool is_read = ring.pop_position == &levels_[levels_.stage().read_level()].control->pop_position;
+    if (!is_read) may_reclaim_.store(true, std::memory_order_relaxed);
     after_get(ring);
   }
 
