@@ -16,7 +16,7 @@ import pytest
 
 from tests.spark.rows import check_each_once, numbered, parquet_numbers, queue_numbers
 
-sys.path.append(str(Path(__file__).parent.parent / "checking"))
+sys.path.append(str(Path(__file__).parent.parent / "verification" / "check"))
 
 from histories import find, history_of
 from judging import verdict_on
@@ -45,9 +45,9 @@ spark.stop()
 CHECK = """
 import json, sys
 from queueduct.spark import session
-from queueduct.spark.pipelines.check import check
+from queueduct.verification.check import check
 spark = session(sys.argv[1], spark__executor__memory="512m", spark__cores__max="2", spark__executor__cores="1")
-print(json.dumps([check(spark, folder, width=8).as_dict() for folder in sys.argv[2:]]))
+print(json.dumps([check(folder, spark=spark, width=8).as_dict() for folder in sys.argv[2:]]))
 spark.stop()
 """
 

@@ -2,4 +2,4 @@
 
 from queueduct.segments.kinds import KINDS
 
-CLASSES = {name: kind.queue_class for name, kind in sorted(KINDS.items(), key=lambda item: item[1].geometry.number)}
+CLASSES = {name: kind.queue_class for name, kind in KINDS.items()}

@@ -7,11 +7,8 @@ SEGMENT_BYTES_LIMIT: int
 PARTICIPANTS_LIMIT: int
 PRODUCERS_LIMIT: int
 ITEM_TEXT_LIMIT: int
-ITEM_BYTES_LIMIT: int
 HEADER_BYTES: int
-CONTROL_BYTES: int
 PARTICIPANT_BYTES: int
-PRODUCER_BYTES: int
 FIELDS: dict[str, tuple[int, int]]
 
 def bounded_layout(
@@ -65,7 +62,6 @@ def growing_region_end(begin: int, capacity: int, slot_bytes: int, varying: bool
 
 SLOTS_LIMIT: int
 SLOT_LINE_BYTES: int
-SLOTS_CONTROL_BYTES: int
 SLOTS_HEADER_BYTES: int
 SLOTS_FIELDS: dict[str, tuple[int, int]]
 CAPACITY_AT: int

@@ -55,14 +55,10 @@ cdef extern from *:
 cdef extern from "ring/ring.hpp" namespace "queueduct" nogil:
     const char* magic
     uint32_t layout_version, byte_order_mark, participants_limit, producers_limit, item_text_limit
-    uint64_t capacity_limit, slot_bytes_limit, segment_bytes_limit, item_bytes_limit
+    uint64_t capacity_limit, slot_bytes_limit, segment_bytes_limit
     cdef cppclass SegmentHeader:
         pass
-    cdef cppclass BoundedControl:
-        pass
     cdef cppclass ParticipantLine:
-        pass
-    cdef cppclass ProducerLine:
         pass
     cdef struct BoundedOffsets:
         uint64_t item_text, control, participants, producers, generations, lengths, payload, total
@@ -106,8 +102,6 @@ cdef extern from "slots/layout.hpp" namespace "queueduct" nogil:
     uint64_t slots_limit
     cdef cppclass SlotsShape:
         pass
-    cdef cppclass SlotsControl:
-        pass
     cdef cppclass SlotLine:
         pass
     cdef cppclass CyclicIndices:
@@ -130,11 +124,8 @@ SEGMENT_BYTES_LIMIT = segment_bytes_limit
 PARTICIPANTS_LIMIT = participants_limit
 PRODUCERS_LIMIT = producers_limit
 ITEM_TEXT_LIMIT = item_text_limit
-ITEM_BYTES_LIMIT = item_bytes_limit
 HEADER_BYTES = sizeof(SegmentHeader)
-CONTROL_BYTES = sizeof(BoundedControl)
 PARTICIPANT_BYTES = sizeof(ParticipantLine)
-PRODUCER_BYTES = sizeof(ProducerLine)
 
 READERS_LIMIT = readers_limit
 BLOCKS_LIMIT = blocks_limit
@@ -155,7 +146,6 @@ LEVEL_PREPARED_OFFSET = prepared_offset
 
 SLOTS_LIMIT = slots_limit
 SLOT_LINE_BYTES = sizeof(SlotLine)
-SLOTS_CONTROL_BYTES = sizeof(SlotsControl)
 SLOTS_HEADER_BYTES = sizeof(SegmentHeader) + sizeof(SlotsShape)
 # offsets within the control block of a slot queue
 CAPACITY_AT = slots_capacity_at

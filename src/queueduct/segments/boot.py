@@ -61,7 +61,7 @@ def process_start_ticks() -> int:
 
 
 def is_kernels_own(path: Path, mounts: str) -> bool:
-    """Does that path lead to proc's own file? The last mount at it, or above it, says what is there."""
+    """Returns true if the path leads to proc's own file: the last mount at it, or above it, decides."""
     found = ("", "", "")
     for line in mounts.splitlines():
         fields, _, rest = line.partition(" - ")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -78,7 +77,7 @@ def create_new(
                 fd, link = files.enter_context(unnamed_file(folder))
                 os.posix_fallocate(fd, 0, needed_bytes)
                 os.truncate(fd, geometry.layout(item)["total_bytes"])
-                segment_id = secrets.token_bytes(16)
+                segment_id = os.urandom(16)
                 os.pwrite(fd, segment.header_of(geometry, item, segment_id), geometry.header_offset)
                 geometry.initialise(fd, item)
             status = os.fstat(fd)
@@ -143,7 +142,7 @@ def unnamed_file(folder: Path) -> Iterator[tuple[int, Any]]:
 @contextlib.contextmanager
 def temporary_file(folder: Path) -> Iterator[tuple[int, Any]]:
     """For file systems without unnamed files: a hidden name first."""
-    temporary = folder / f".new-{os.getpid()}-{secrets.token_hex(8)}"
+    temporary = folder / f".new-{os.getpid()}-{os.urandom(8).hex()}"
     with HiddenFile(temporary) as fd:
         yield fd, lambda path: os.link(temporary, path)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -93,7 +92,7 @@ def add_own_part(
     try:
         os.posix_fallocate(fd, 0, geometry.needed_bytes(item))
         os.truncate(fd, total_bytes)
-        segment_id = secrets.token_bytes(16)
+        segment_id = os.urandom(16)
         head = segment.header_of(geometry, item, segment_id)
         os.pwrite(fd, head[len(_layout.MAGIC) :], geometry.header_offset + len(_layout.MAGIC))
         made = attach(segment.Segment(path, geometry, item, segment_id, fd))

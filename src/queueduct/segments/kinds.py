@@ -43,7 +43,7 @@ class Kind:
 
     @property
     def puts_once(self) -> bool:
-        """Does a repeated put_once leave out what is in? Else a repeated put puts its items again."""
+        """True if a repeated put_once leaves out what is in. Else a repeated put puts its items again."""
         return hasattr(self.queue_class, "put_once")
 
     def create(
@@ -55,7 +55,7 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {}
-"""By name. Complete once ``queueduct`` is imported."""
+"""By name, in the order of their numbers. Complete once ``queueduct`` is imported."""
 
 
 def register(kind: Kind) -> None:
@@ -63,7 +63,9 @@ def register(kind: Kind) -> None:
     taken = by_number(kind.geometry.number)
     if kind.name in KINDS or taken is not None:
         raise ValueError(f"a kind needs a name and a number of its own: {kind.name!r}, {kind.geometry.number}")
-    KINDS[kind.name] = kind
+    ordered = sorted([*KINDS.values(), kind], key=lambda each: each.geometry.number)
+    KINDS.clear()
+    KINDS.update((each.name, each) for each in ordered)
 
 
 def by_number(number: int) -> Kind | None:

@@ -302,7 +302,7 @@ def private_memory(total_bytes: int) -> mmap.mmap:
 
 
 def is_on_disk(path: Path) -> bool:
-    """Can what is there outlive the machine? tmpfs cannot."""
+    """Returns true if files there outlive a crash of the machine, which those of a tmpfs do not."""
     device = os.stat(path).st_dev
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields, _, rest = line.partition(" - ")

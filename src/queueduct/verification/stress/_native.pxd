@@ -1,4 +1,4 @@
-# What a stress run uses of native/ and of _stress.hpp, declared for Cython.
+# What a stress run uses of native/ and of _worker.hpp, declared for Cython.
 
 from libc.stdint cimport uint32_t, uint64_t
 

@@ -143,7 +143,7 @@ def work(Queue queue, str kind, object plan, Board board, int number, RowFile ro
 cdef AnyWorker* make(
     SegmentBackend backend, str kind, const StressPlan& plan, Board board, int number, RowFile rows, int clock, Reader reader
 ) except NULL:
-    """A worker on a queue of that kind. A new kind has a branch here, a driver in native/ and a row in stress_kinds."""
+    """A worker on a queue of that kind. A new kind has a branch here, a driver in native/  and is registered in its folder."""
     cdef HistoryWriter* writer = NULL
     cdef ReaderLine* reader_line = NULL
     cdef Cursor* cursor = NULL
