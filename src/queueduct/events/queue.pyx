@@ -19,9 +19,9 @@ from queueduct.native._native cimport array_data, has_gil
 
 import numpy
 
+from queueduct.core import sync_thread
 from queueduct.core._put_once import PutOnceMethods
 from queueduct.errors import DataLost, Full, ReaderInUse
-from queueduct.events import sync_thread
 from queueduct.events._put_once import EventsProducerCall
 from queueduct.events.geometry import EventsGeometry
 from queueduct.items.types import ItemType
