@@ -1,4 +1,4 @@
-"""Histories as others write them, strange but right, and broken ones: each is taken alike in one piece and on Spark."""
+"""Histories as others write them, strange but right, and broken ones: each is taken alike in memory and on Spark."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="it comes with Spark")
+pytest.importorskip("pyarrow", reason="the checker needs it")
 
 from brute import NEVER, Op, is_linearizable
 from histories import all_histories, random_history

@@ -33,7 +33,7 @@ def history(tmp_path, rows):
 
 
 def refused(folder, words):
-    """A history of so few operations is checked in one piece: no session is asked for."""
+    """A history of so few operations is checked in memory: no session is asked for."""
     with pytest.raises(HistoryError, match=words) as caught:
         check(folder)
     assert isinstance(caught.value, ValueError)
