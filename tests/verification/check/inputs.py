@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from histories import history_of
-from writing import SCHEMA
+
+from tests.verification.check.histories import history_of
+from tests.verification.check.writing import SCHEMA
 
 Writer = Callable[[Path], object]
 MANIFEST = {"kind": "bounded", "capacity": 2}
