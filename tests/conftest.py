@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from queueduct.segments.segment import is_on_disk
 from tests.support.children import Children
 
 
@@ -55,6 +56,15 @@ def queue_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("QUEUEDUCT_DIR", str(folder))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this test's queues live, and those of the processes that it starts: on a disk."""
+    if not is_on_disk(tmp_path):
+        pytest.skip("the temporary directory is in memory here")
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
+    return tmp_path
 
 
 @pytest.fixture

@@ -57,17 +57,15 @@ class EventsQueue {
   // The word that the bounded queue keeps its intents in says here that the line has had an owner, so that the next
   // one sees to it that the lock does not bear its number (K4), and whether that owner is at the lock.
   [[nodiscard]] ParticipantTable::Joined join() noexcept {
-    for (int look = 0;; ++look) {
-      const ParticipantTable::Joined joined = participant_table_.join([this](std::uint32_t line) {
-        lock_.orphan(line);
-        return true;
-      });
-      std::uint32_t line;
-      if (joined == ParticipantTable::Joined::yes && find_line(line)) note(line, outside);
-      if (joined != ParticipantTable::Joined::table_full || look == join_looks || participant_table_.is_full_for_good(look)) return joined;
-      const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
-      nanosleep(&moment, nullptr);
-    }
+    const auto orphan = [this](std::uint32_t line) {
+      lock_.orphan(line);
+      return true;
+    };
+    const ParticipantTable::Joined joined =
+        participant_table_.patiently([&] { return participant_table_.join(orphan); });
+    std::uint32_t line;
+    if (joined == ParticipantTable::Joined::yes && find_line(line)) note(line, outside);
+    return joined;
   }
 
   [[nodiscard]] Entered try_enter(std::uint32_t line) noexcept {
@@ -289,12 +287,6 @@ class EventsQueue {
   [[nodiscard]] int boot_error() const noexcept { return boot_error_; }
   [[nodiscard]] std::uint64_t epoch() const noexcept { return control().cuts.load(std::memory_order_acquire); }
 
-  [[nodiscard]] std::uint32_t count_alive() const noexcept {
-    std::uint32_t alive = 0;
-    for (std::uint32_t line = 0; line < participant_table_.used(); ++line) alive += participant_table_.is_alive(line);
-    return alive;
-  }
-
   [[nodiscard]] static EventsMap placed(std::byte* base, const EventsOffsets& at, EventsMap shape) noexcept {
     shape.control = reinterpret_cast<EventsControl*>(base + at.control);
     shape.readers = reinterpret_cast<ReaderLine*>(base + at.readers);
@@ -324,7 +316,6 @@ class EventsQueue {
     return once_error_ == 0 ? outcome : Appended::no_disk;
   }
 
-  static constexpr int join_looks = 500;
   static constexpr std::uint64_t outside = 1;
   static constexpr std::uint64_t at_the_lock = 2;
 

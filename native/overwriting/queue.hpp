@@ -40,7 +40,8 @@ class OverwritingShared {
   // A line's new owner abandons what the last one was reading. If the header cannot be had, its first get does.
   [[nodiscard]] ParticipantTable::Joined join() noexcept {
     std::uint32_t line;
-    const ParticipantTable::Joined joined = patiently([&] { return participant_table_.join([](std::uint32_t) { return true; }); });
+    const ParticipantTable::Joined joined = participant_table_.patiently(
+        [&] { return participant_table_.join([](std::uint32_t) { return true; }); });
     if (joined != ParticipantTable::Joined::yes || !find_line(line)) return joined;
     if (enter(line, join_limit_ns) != Claim::done) return joined;
     ring_.bury_reading(line);
@@ -51,7 +52,8 @@ class OverwritingShared {
 
   // A line that is no thread's.
   [[nodiscard]] ParticipantTable::Joined join_apart(std::uint32_t& line) noexcept {
-    return patiently([&] { return participant_table_.join_apart([](std::uint32_t) { return true; }, line); });
+    return participant_table_.patiently(
+        [&] { return participant_table_.join_apart([](std::uint32_t) { return true; }, line); });
   }
 
   // done: the header is ours, and whatever its last owner had begun is made. Then the line is at work until rest().
@@ -196,15 +198,8 @@ class OverwritingShared {
     shelved().park_for_all(ticket, limit_ns < park_limit_ns ? limit_ns : park_limit_ns);
   }
 
-  [[nodiscard]] std::uint32_t count_alive() const noexcept {
-    std::uint32_t alive = 0;
-    for (std::uint32_t line = 0; line < participant_table_.used(); ++line) alive += participant_table_.is_alive(line);
-    return alive;
-  }
-
  private:
   static constexpr std::int64_t join_limit_ns = 1'000'000;
-  static constexpr int join_looks = 500;
   static constexpr int get_tries = 16;
   static constexpr std::uint64_t notify_after = 64;  // messages of a batch: getters need not wait for its end
 
@@ -250,17 +245,6 @@ class OverwritingShared {
     shelved().notify_all();
     wake_the_rest();
     return true;
-  }
-
-  // A table is full of the living or not at all: somebody may just look at a line, and keep us out for that moment.
-  template <class Join>
-  [[nodiscard]] ParticipantTable::Joined patiently(Join join) noexcept {
-    for (int look = 0;; ++look) {
-      const ParticipantTable::Joined joined = join();
-      if (joined != ParticipantTable::Joined::table_full || look == join_looks || participant_table_.is_full_for_good(look)) return joined;
-      const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
-      nanosleep(&moment, nullptr);
-    }
   }
 
   OverwritingControl* control_;

@@ -23,6 +23,7 @@
 
 #include <pthread.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -168,6 +169,24 @@ class ParticipantTable {
     return true;
   }
 
+  // Join again while that may help: a table is full of the living or not at all. Another participant may just look at a
+  // dead one's line, and keep us out for that moment.
+  template <class Join>
+  [[nodiscard]] Joined patiently(Join join) const noexcept {
+    for (int look = 0;; ++look) {
+      const Joined joined = join();
+      if (joined != Joined::table_full || look == join_looks || is_full_for_good(look)) return joined;
+      const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
+      nanosleep(&moment, nullptr);
+    }
+  }
+
+  [[nodiscard]] std::uint32_t count_alive() const noexcept {
+    std::uint32_t alive = 0;
+    for (std::uint32_t line = 0; line < used(); ++line) alive += is_alive(line);
+    return alive;
+  }
+
   // Lines in use, dead ones not yet recovered included. The shared word is only believed within the table.
   [[nodiscard]] std::uint32_t used() const noexcept {
     const std::uint32_t used = used_->load(std::memory_order_acquire);
@@ -238,6 +257,7 @@ class ParticipantTable {
 #else
   static constexpr int looks_at_the_living = 50;  // 200 us each
 #endif
+  static constexpr int join_looks = 500;
 
   enum class Owned : std::uint8_t { no, yes, by_an_ended_thread };
 

@@ -17,6 +17,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from queueduct.cli import ERROR_EXIT_CODE
 from queueduct.spark.ending import interruptible
 from queueduct.verification.history import needs_pyarrow
 
@@ -29,12 +30,6 @@ __all__ = ["check"]
 
 LOOK_SECONDS = 0.3
 SHOWN = 5
-
-
-class BadInput(click.ClickException):
-    """One line on stderr, and an exit code that is not a verdict's."""
-
-    exit_code = 2
 
 
 @click.command(
@@ -54,7 +49,8 @@ def check(directory: Path, master: str, report: Path | None, as_json: bool) -> N
     docs/verification.md says what a history is, and what a pass proves.
     """
     console = Console(stderr=True, quiet=as_json)
-    with interruptible(), clear_errors():
+    click.get_current_context().meta[ERROR_EXIT_CODE] = 2
+    with interruptible():
         needs_pyarrow()
         from queueduct.verification.check import check as decide
         from queueduct.verification.check import write_report
@@ -73,17 +69,6 @@ def check(directory: Path, master: str, report: Path | None, as_json: bool) -> N
     else:
         show(verdict, report)
     sys.exit(0 if verdict.ok else 1)
-
-
-@contextlib.contextmanager
-def clear_errors() -> Iterator[None]:
-    """What goes wrong as one line on stderr, not as a traceback."""
-    import queueduct
-
-    try:
-        yield
-    except (queueduct.QueueductError, ImportError, OSError, ValueError, TypeError, RuntimeError) as error:
-        raise BadInput(str(error)) from error
 
 
 def spark_for(history: History, master: str, console: Console) -> AbstractContextManager[SparkSession | None]:

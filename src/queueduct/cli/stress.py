@@ -10,10 +10,9 @@ from typing import Any
 import click
 from rich.console import Console
 
-from queueduct.errors import QueueductError
+from queueduct.segments.kinds import KINDS
 from queueduct.verification.stress import cost as cost_of
 from queueduct.verification.stress import run as stressing
-from queueduct.verification.stress.kinds import KINDS
 
 __all__ = ["stress"]
 
@@ -88,10 +87,7 @@ def stress(kind: str, no_history: bool, no_drain: bool, cost: bool, as_json: boo
         raise click.UsageError("give --history DIR, or --no-history, or --cost")
     options = stressing.Options(kind=kind, drain=not no_drain, **given)
     console = Console(stderr=True, quiet=as_json)
-    try:
-        found = cost_of.cost(options, console) if cost else stressing.run(options, console).as_dict()
-    except (QueueductError, OSError, ValueError, ImportError, MemoryError) as error:
-        raise click.ClickException(str(error)) from error
+    found = cost_of.cost(options, console) if cost else stressing.run(options, console).as_dict()
     click.echo(json.dumps(found, indent=2) if as_json else as_text(found, options.kill))
 
 

@@ -1,4 +1,12 @@
-"""The demonstration from start to end: queues, Spark, queries, producers, and the account of it all."""
+"""The main job, live: producers put ticks into a queue, Spark archives them and makes candles of them.
+
+::
+
+    4 producers ──► EventQueue "ticks" ──► Spark ──► Parquet archive
+                                             └─────► EventQueue "candles" ──► shown live
+
+At the end every tick is accounted for, by symbol: what was put, what is in the archive, what is in the candles.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +25,7 @@ from rich.live import Live
 
 from queueduct import EventQueue
 from queueduct.demo.check import Account, settle
-from queueduct.demo.picture import Picture, report
-from queueduct.demo.plot import draw
+from queueduct.demo.display import Display, draw_plot, report
 from queueduct.demo.ticks import TICK, Producers
 from queueduct.spark.ending import at_the_end
 from queueduct.spark.pipelines import aggregate, archive
@@ -52,7 +59,7 @@ def run(seconds: float, rate: float, out: Path, console: Console) -> Account:
         account = Demonstration(spark, ticks, candles, out, console).run(seconds, rate)
     (out / "summary.json").write_text(json.dumps(account.as_dict(), indent=2) + "\n")
     with console.status("drawing the plot"):
-        draw(account, out / "plot.png")
+        draw_plot(account, out / "plot.png")
     report(account, out, console)
     return account
 
@@ -94,26 +101,26 @@ class Demonstration:
         with self.console.status("planning two queries: the archive and the candles"):
             queries = self.start_queries()
         with EventQueue.open(self.candles) as candle_queue, candle_queue.subscribe(start="earliest") as candles:
-            picture = Picture(self.ticks, candles, producers, self.progress, queries)
+            display = Display(self.ticks, candles, producers, self.progress, queries)
             try:
                 with self.console.status("Spark does its first batches, which take longest"):
                     producers.start()
                     self.wait_for_first_batches(queries)
                 producers.is_open.value = 1
-                picture.opened = time.time()
-                self.show(picture, queries, seconds)
+                display.opened = time.time()
+                self.show(display, queries, seconds)
                 with self.console.status("the producers have ended: Spark does the rest"):
                     producers.stop()
                     self.ticks.shutdown()
                     self.wait_for_the_end(queries)
-                    picture.take_candles()
+                    display.take_candles()
             finally:
                 producers.kill()
                 for query in queries:
                     query.stop()
         with self.console.status("accounting for every tick"):
             archived = self.progress.settled(queries[0])
-            return settle(self.out / "archive", producers, picture, archived)
+            return settle(self.out / "archive", producers, display, archived)
 
     def start_queries(self) -> tuple[StreamingQuery, StreamingQuery]:
         """Both are ready, and hold the queue, before the first tick is put."""
@@ -149,13 +156,13 @@ class Demonstration:
             for query in queries:
                 has_ended(query, 0.05)
 
-    def show(self, picture: Picture, queries: tuple[StreamingQuery, ...], seconds: float) -> None:
+    def show(self, display: Display, queries: tuple[StreamingQuery, ...], seconds: float) -> None:
         began = time.monotonic()
         live = Live(console=self.console, refresh_per_second=4, transient=True)
         with noted_interrupts(self.interrupted) as interrupted, live:
             while (elapsed := time.monotonic() - began) < seconds and not interrupted.is_set():
-                live.update(picture.draw(elapsed, seconds))
-                picture.take_candles()
+                live.update(display.draw(elapsed, seconds))
+                display.take_candles()
                 for query in queries:
                     has_ended(query, 0.1)
         if interrupted.is_set():

@@ -3,22 +3,17 @@
 
 import os
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.items._batches cimport Gathered, gather
-from queueduct.items._buffers cimport Held, as_records, borrow
-from queueduct.events._native cimport *
-from queueduct.items._item_kinds cimport LONG_COPY, OBJECT, RECORD, REFERENCE
-from queueduct.native._native cimport array_data, count_each, drop_each, is_broken, references_of
+from queueduct.core._backend cimport lend
 from queueduct.core._queue cimport AT_ONCE, FOREVER, remaining_ns
-
-from queueduct.items import types as items
-from queueduct.errors import ProducerInUse
-
-cdef object encode_object = items.encode_object
+from queueduct.events._native cimport *
+from queueduct.items._batches cimport Gathered
+from queueduct.items._buffers cimport as_records
+from queueduct.items._item_kinds cimport LONG_COPY, RECORD, REFERENCE
+from queueduct.native._native cimport array_data, count_each, drop_each, is_broken, references_of
 
 
 cdef class EventsBackend(LogBackend):
@@ -26,24 +21,15 @@ cdef class EventsBackend(LogBackend):
     # -- put --------------------------------------------------------------------------------------------
 
     cdef int put(self, object item, int64_t deadline) except -1:
-        cdef Held lent
         cdef Buffer one
         cdef PyObject* reference
+        cdef object lent
         if self.item_kind == REFERENCE:
             reference = <PyObject*>item
             return self.append(&reference, NULL, 1, sizeof(void*), deadline, NULL) == 1
+        lent = lend(self, item, &one)
         if self.item_kind == RECORD:
-            item = as_records(self.dtype, item, one=True)
-            return self.append(array_data(item), NULL, 1, self.map.item_bytes, deadline, NULL) == 1
-        if self.item_kind == OBJECT:
-            item = encode_object(item)
-        if type(item) is bytes:
-            one.data = PyBytes_AS_STRING(item)
-            one.bytes = PyBytes_GET_SIZE(item)
-        else:
-            lent = borrow(item)
-            one.data = lent.view.buf
-            one.bytes = lent.view.len
+            return self.append(one.data, NULL, 1, one.bytes, deadline, NULL) == 1
         self.check_length(one.bytes)
         return self.append(NULL, &one, 1, one.bytes, deadline, NULL) == 1
 
@@ -66,10 +52,9 @@ cdef class EventsBackend(LogBackend):
                 array_data(held), NULL, <uint64_t>held.nbytes // self.map.item_bytes, held.nbytes, deadline, NULL
             )
         else:
-            batch = gather(list(map(encode_object, given)) if self.item_kind == OBJECT else given)
+            batch = self.gather(given)
             if batch.count == 0:
                 return 0
-            self.check_length(batch.longest)
             total = self.append(NULL, batch.buffers, batch.count, batch.in_all, deadline, NULL)
         return None if total == 0 else total
 
@@ -103,9 +88,7 @@ cdef class EventsBackend(LogBackend):
                     break
                 if once is not NULL and generation != self.queue.participant_table().generation():
                     self.leave()
-                    raise ProducerInUse(
-                        f"this process was forked in the middle of a put_once of {self.label}, which its parent goes on with"
-                    )
+                    break  # a handler has forked, and we are the child: the parent goes on with its put_once
                 if (in_all < LONG_COPY and once is NULL) or self.item_kind == REFERENCE:  # for a producer it may sync
                     outcome = self._append_locked(records, items, total, count, once, &put)
                 else:
@@ -206,11 +189,9 @@ cdef class EventsBackend(LogBackend):
 
     def sync_if_needed(self):
         """Write what is new to the disk. False: the handle is closed."""
-        cdef EventsWord end
         if self.is_closing:
             return False
-        end.word = self.map.control.end.load()
-        if self.is_on_disk and end.position() > self.map.control.confirmed.load():
+        if self.is_on_disk and end_word(self.map).position() > self.map.control.confirmed.load():
             self.write_to_disk()
         return True
 
@@ -221,14 +202,9 @@ cdef class EventsBackend(LogBackend):
         self.check_held()
         return os.fstat(self.queue.participant_table().descriptor()).st_blocks * 512
 
-    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
-        cdef int64_t left = remaining_ns(deadline)
-        cdef uint32_t ticket
+    cdef void sleep(self, bint for_items, uint64_t slots, int64_t limit_ns) noexcept nogil:
         if not for_items:
-            ticket = self.queue.room().announce()
-            with nogil:
-                self.queue.wait_for_room(ticket, left)
-        return self.check_open()
+            self.queue.wait_for_room(self.queue.room().announce(), limit_ns)
 
     cdef object get(self, int64_t deadline):
         raise TypeError(f"an event queue is read through a reader: subscribe() to {self.label} first")
@@ -237,12 +213,10 @@ cdef class EventsBackend(LogBackend):
         raise TypeError(f"an event queue is read through a reader: subscribe() to {self.label} first")
 
     cdef object size(self):
-        cdef EventsWord end
-        end.word = self.map.control.end.load()
-        return end.position() - earliest_position(self.map[0])
+        return end_word(self.map).position() - earliest_position(self.map[0])
 
     cdef int shut_down(self, bint immediate) except -1:
-        self.enter(0x7FFFFFFFFFFFFFFF)
+        self.enter(FOREVER)
         self.log.shut_down()
         if immediate:
             with nogil:  # on a disk it may sync

@@ -80,9 +80,8 @@ cdef int check_epoch(EventsBackend backend, uint64_t position, object epoch) exc
 
 
 cdef uint64_t durable_end(EventsBackend backend, bint sync) except? 0xFFFFFFFFFFFFFFFF:
-    cdef EventsWord end
+    cdef EventsWord end = end_word(backend.map)
     cdef int64_t now
-    end.word = backend.map.control.end.load()
     if not backend.is_on_disk:
         return end.position()
     now = monotonic_ns()

@@ -52,6 +52,8 @@ cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
         void let_go_of_ended()
         void leave_line()
         uint32_t generation() const
+        uint32_t mine_plus_one() const
+        uint32_t count_alive() const
         int descriptor() const
         int open_error() const
         bint is_lost() const
@@ -106,6 +108,7 @@ cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
         bint try_redeliver(Participant, const RecoveryScan&)
         uint64_t count_left()
 
+    uint64_t owner_word "queueduct::owner::word_of"(const ParticipantTable&, uint32_t)
     const uint64_t count_limit "queueduct::Progress::count_limit"
     const size_t producer_name_bytes
 

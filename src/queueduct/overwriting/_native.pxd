@@ -5,8 +5,6 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from queueduct.native._native cimport Buffer, Event, Identity, Joined, Rest, ParticipantTable, atomic, byte
 
 cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
-    const uint32_t closed_to_puts
-
     cdef struct OverwritingOffsets:
         pass
     OverwritingOffsets overwriting_offsets(uint64_t, uint64_t, uint32_t, uint32_t)
@@ -72,7 +70,6 @@ cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
         void wait_for_room(int64_t)
         void wait_for_copy(int64_t)
         void wait_for_shelf(int64_t)
-        uint32_t count_alive() const
 
 cdef extern from "overwriting/lease.hpp" namespace "queueduct" nogil:
     cdef cppclass OverwritingLease:

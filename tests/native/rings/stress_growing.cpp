@@ -80,10 +80,10 @@ class Watch {
 
  private:
   void look() {
-    Stage last{stage_.load()};
+    LevelRange last{stage_.load()};
     for (std::uint64_t looks = 0; !is_over_.load(std::memory_order_relaxed); ++looks) {
       if (looks % 64 == 0) std::this_thread::yield();
-      const Stage now{stage_.load()};
+      const LevelRange now{stage_.load()};
       unsound += now.read_level() > now.written_level();
       backwards += now.word >> 16 < last.word >> 16;
       const bool is_next_move = now.word >> 16 == (last.word >> 16) + 1;

@@ -23,7 +23,7 @@ TEST(a_look_at_what_was_given_back_takes_memory_that_nobody_has_reserved) {
   GrowingAttachment quick(segment);
   put_records(quick, through_two);
   get_records(quick, 64);
-  const Stage before = stage_of(segment);
+  const LevelRange before = stage_of(segment);
   const GrowingRing left = segment.levels().ring(1, before);
   get_records(quick, through_two - 64);
   tidy_all(quick);

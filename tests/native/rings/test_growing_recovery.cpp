@@ -24,7 +24,7 @@ static void claim_and_die(GrowingAttachment& attached) {
 // Published, and the line still names it.
 template <class Ledger>
 static void publish_and_die(GrowingAttachment& attached, Ledger ledger) {
-  const Stage now = attached.queue().levels().stage();
+  const LevelRange now = attached.queue().levels().stage();
   const GrowingRing ring = attached.queue().levels().ring(now.written_level(), now);
   Span span;
   const std::byte item[64] = {};
@@ -162,7 +162,7 @@ TEST(who_comes_late_to_a_shut_queue_opens_no_level_in_which_something_is_held) {
   get_all(survivor, 20, 80);
   shrink_if_idle(survivor, segment);
   REQUIRE(!segment.levels().is_clean(1));
-  const Stage seen = survivor.queue().levels().unchecked_stage();
+  const LevelRange seen = survivor.queue().levels().unchecked_stage();
   GrowingAttachment other(segment);
   other.queue().shut_down(false);
   (void)survivor.queue().levels().read_on(seen);  // as a get does that has looked at the stage before

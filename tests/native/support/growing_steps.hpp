@@ -9,7 +9,7 @@
 
 namespace queueduct::testing {
 
-[[nodiscard]] inline Stage stage_of(const GrowingSegment& segment) { return LevelRange{segment.control().stage.load()}; }
+[[nodiscard]] inline LevelRange stage_of(const GrowingSegment& segment) { return LevelRange{segment.control().stage.load()}; }
 
 inline void put_all(GrowingAttachment& attached, std::uint64_t first, std::uint64_t last) {
   for (std::uint64_t i = first; i < last; ++i) REQUIRE(attached.put_number(i) == Outcome::done);
@@ -25,7 +25,7 @@ inline void get_all(GrowingAttachment& attached, std::uint64_t first, std::uint6
 // Pages that levels have which nobody uses: none, unless somebody looked there too late.
 [[nodiscard]] inline std::uint64_t bytes_in_unused_levels(const GrowingSegment& segment) {
   const Levels levels = segment.levels();
-  const Stage now = stage_of(segment);
+  const LevelRange now = stage_of(segment);
   std::uint64_t bytes = 0;
   for (std::uint32_t i = 1; i < levels.steps(); ++i) {
     const bool is_used = i >= now.read_level() && i <= now.written_level();

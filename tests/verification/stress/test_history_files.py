@@ -156,7 +156,7 @@ KILLED = textwrap.dedent(
 def test_a_worker_that_is_killed_leaves_its_operation_pending(op, tmp_path):
     from queueduct.verification.stress._worker import RUN, Board
     from queueduct.verification.stress.crew import BOARD_LINES
-    from queueduct.verification.stress.kinds import item_of
+    from queueduct.verification.stress.run import item_of
 
     board = Board(tmp_path / "board", BOARD_LINES, create=True)
     board.signal = RUN

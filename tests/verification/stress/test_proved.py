@@ -3,9 +3,9 @@
 import pytest
 from rich.console import Console
 
+from queueduct.segments.kinds import KINDS
 from queueduct.verification.check import check, needs_spark
 from queueduct.verification.history.format import read_history
-from queueduct.verification.stress.kinds import KINDS
 from queueduct.verification.stress.run import Options, run
 
 WAYS = {"threads": {"threads": True}, "processes": {}, "kills": {"kill": 100.0, "batch": 2, "capacity": 64}}

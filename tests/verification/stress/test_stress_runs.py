@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import queueduct
-from queueduct.verification.stress.kinds import KINDS
+from queueduct.segments.kinds import KINDS
 from queueduct.verification.stress.run import Options, run
 from tests.verification.stress.recorded import NEVER, Recorded, problems
 

@@ -41,9 +41,8 @@ cdef uint64_t look(EventsBackend backend, vector[SeenReader]& seen) noexcept:
     """No Python objects here: a collection could end a reader, which needs the lock. There is room for every line."""
     cdef Readers* table = &backend.log.readers()
     cdef SeenReader each
-    cdef EventsWord end
+    cdef EventsWord end = end_word(backend.map)
     cdef uint32_t i
-    end.word = backend.map.control.end.load()
     for i in range(table.used()):
         if table.kind(i) == ReaderKind.none:
             continue

@@ -44,7 +44,7 @@ cdef class Place:
             raise ValueError(f"a reader's name must have at most {reader_name_bytes} bytes: {len(encoded)}, {name[:40]!r}…")
         backend.check_held()
         backend.enter(FOREVER)
-        end.word = backend.map.control.end.load()
+        end = end_word(backend.map)
         if is_latest:
             first = end.position()
         if first < earliest_position(backend.map[0]):

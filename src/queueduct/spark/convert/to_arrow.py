@@ -130,7 +130,7 @@ def is_ascii(characters: np.ndarray[Any, Any]) -> bool:
 
 
 def check_text(array: pa.Array, path: str) -> None:
-    """A string column holds UTF-8 and nothing else; look for the culprit only when there is one."""
+    """A string column holds UTF-8 and nothing else; the culprit is searched for only when there is one."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:

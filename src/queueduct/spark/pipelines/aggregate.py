@@ -12,9 +12,9 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
 
 from queueduct import EventQueue
-from queueduct.spark.address import Address, queue_directory
+from queueduct.spark.address import Address
 from queueduct.spark.convert.schema import record_dtype
-from queueduct.spark.read.spool import beside
+from queueduct.spark.pipelines.query import read_stream, start
 
 __all__ = ["aggregate", "duration"]
 
@@ -44,30 +44,15 @@ def aggregate(
     an item has come that is ``watermark`` later than its end; items that come later still are left out.
     The records are {start, the fields of ``by``, the aggregates}; a queue that is not there is created for them.
     """
-    given = dict(options or {})
-    directory = str(given["directory"]) if "directory" in given else None
+    directory = str(options["directory"]) if options and "directory" in options else None
     item = record_of(Address(queue, directory))
-    spooled = {**beside(checkpoint), "checkpointLocation": str(checkpoint), **given}
-    rows = spark.readStream.format("queueduct").options(**spooled).option("queue", queue).load()
+    rows = read_stream(spark, queue, checkpoint, options)
     windows = windowed(rows, event_time(item, time), duration(window), duration(watermark), by, aggregates)
-    with queue_directory(directory):
-        EventQueue.create(to, item=record_dtype(windows.schema, item), exist_ok=True).close()
-    writer = (
-        windows.writeStream.format("queueduct")
-        .queryName(f"aggregate {queue}")
-        .outputMode("append")
-        .option("queue", to)
-        .option("checkpointLocation", str(checkpoint))
-    )
-    if directory is not None:
-        writer = writer.option("directory", directory)
-    if timeout is not None:
-        writer = writer.option("timeout", timeout)
-    if available_now:
-        writer = writer.trigger(availableNow=True)
-    elif interval is not None:
-        writer = writer.trigger(processingTime=interval)
-    return writer.start()
+    EventQueue.create(to, item=record_dtype(windows.schema, item), directory=directory, exist_ok=True).close()
+    target = {"queue": to, "directory": directory, "timeout": timeout}
+    given = {option: value for option, value in target.items() if value is not None}
+    writer = windows.writeStream.format("queueduct").queryName(f"aggregate {queue}").outputMode("append")
+    return start(writer.options(**given), checkpoint, available_now=available_now, interval=interval)
 
 
 def windowed(

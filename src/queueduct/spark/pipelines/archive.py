@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from queueduct.spark.pipelines.lake import claim
-from queueduct.spark.read.spool import beside
+from queueduct.spark.pipelines.query import read_stream, start
 
 __all__ = ["archive"]
 
@@ -34,24 +34,14 @@ def archive(
     ``interval``, as in "10 seconds", makes fewer and larger files. ``options`` are those of the source.
     """
     where = checkpoint or Path(to, "_checkpoint")
-    given = {**beside(where), "checkpointLocation": str(where), **(options or {})}
-    rows = spark.readStream.format("queueduct").options(**given).option("queue", queue).load()
+    rows = read_stream(spark, queue, where, options)
     unknown = [column for column in partition_by if column not in rows.columns]
     if unknown:
         raise ValueError(
             f"partition_by must name columns of the queue: {', '.join(unknown)}; it has {', '.join(rows.columns)}"
         )
     claim(spark, to, where)
-    writer = (
-        rows.writeStream.format("parquet")
-        .queryName(f"archive {queue}")
-        .option("path", str(to))
-        .option("checkpointLocation", str(where))
-    )
+    writer = rows.writeStream.format("parquet").queryName(f"archive {queue}").option("path", str(to))
     if partition_by:
         writer = writer.partitionBy(*partition_by)
-    if available_now:
-        writer = writer.trigger(availableNow=True)
-    elif interval is not None:
-        writer = writer.trigger(processingTime=interval)
-    return writer.start()
+    return start(writer, where, available_now=available_now, interval=interval)

@@ -53,7 +53,7 @@ class Progress(StreamingQueryListener):
         return self.of_queries.get(str(query.id), [])
 
     def began(self, query: StreamingQuery) -> int | None:
-        """Where a query begins that has not done a batch yet; None as long as it has not looked."""
+        """Where a query begins that has not done a batch yet; None before it knows."""
         for progress in query.recentProgress:
             for source in progress.sources:
                 fields = fields_of(source.latestOffset)

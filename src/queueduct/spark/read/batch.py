@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from queueduct.spark.address import Address
 from queueduct.spark.options import SourceOptions
-from queueduct.spark.read.ranges import Span, check_retained, cut, read_span
+from queueduct.spark.read.ranges import check_retained, cut, read_range
 
 __all__ = ["BatchReader"]
 
@@ -37,11 +37,11 @@ class BatchReader(DataSourceReader):
     def range(self, earliest: int, end: int) -> tuple[int, int]:
         """What was asked for, of what is there."""
         options = self.options
-        if options.starting == "latest":
+        if options.starting_offsets == "latest":
             raise ValueError("a batch read that starts at the latest position reads nothing: startingOffsets='latest'")
         start = options.start_position
-        if start is None and isinstance(options.starting, int):
-            start = options.starting
+        if start is None and isinstance(options.starting_offsets, int):
+            start = options.starting_offsets
         if start is None:
             start = earliest
         stop = end if options.end_position is None else options.end_position
@@ -53,6 +53,4 @@ class BatchReader(DataSourceReader):
         return start, stop
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, Span):  # Spark's own, when there were no spans
-            return iter(())
-        return read_span(partition, self.schema, may_skip=not self.options.fail_on_data_loss)
+        return read_range(partition, self.schema, may_skip=not self.options.fail_on_data_loss)

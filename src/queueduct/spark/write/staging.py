@@ -99,7 +99,7 @@ class Folder:
         return self.path / f"{batch}.done"
 
     def rows_done(self, batch: int) -> int | None:
-        """Of a batch that was put; None if nobody knows any more."""
+        """Of a batch that was put; None if that is no longer known."""
         try:
             return int(self.done_note(batch).read_text())
         except FileNotFoundError:
@@ -151,7 +151,7 @@ def read_rows(path: Path, item: object) -> Any:
 
 
 def unnamed_folder(root: Path) -> Folder:
-    """For a write that nobody will repeat: named after the driver, so that it can go when the driver has gone."""
+    """For a write that is not repeated: named after the driver, so that it can go when the driver has gone."""
     pid = driver()
     return Folder(root / f"batch-{pid}-{started(pid)}-{secrets.token_hex(6)}")
 

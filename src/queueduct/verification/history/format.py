@@ -12,10 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from queueduct.segments.kinds import KINDS as REGISTERED
+
 __all__ = ["COLUMNS", "KINDS", "DataFile", "History", "HistoryError", "read_history"]
 
-KINDS = ("bounded", "growing", "overwriting", "slots", "events", "unbounded")
-LIMITED = ("bounded", "slots", "overwriting")
+KINDS = (*REGISTERED, "unbounded")
+LIMITED = tuple(kind.name for kind in REGISTERED.values() if kind.has_capacity)
 FARTHEST = 1 << 62
 """Positions and capacities stay below it, and times this near to 0: sums of two are whole numbers of 64 bits then."""
 

@@ -10,6 +10,7 @@ from posix.mman cimport MAP_FAILED, MAP_SHARED, PROT_READ, PROT_WRITE, mmap, mun
 from posix.time cimport CLOCK_THREAD_CPUTIME_ID, clock_gettime, timespec
 from posix.unistd cimport close, ftruncate
 
+from queueduct.core._backend cimport line_of
 from queueduct.rings._bounded_backend cimport BoundedBackend
 from queueduct.events._backend cimport EventsBackend
 from queueduct.events.reading.reader cimport Reader
@@ -142,7 +143,7 @@ def work(Queue queue, str kind, object plan, Board board, int number, RowFile ro
 cdef AnyWorker* make(
     SegmentBackend backend, str kind, const StressPlan& plan, Board board, int number, RowFile rows, int clock, Reader reader
 ) except NULL:
-    """A worker on a queue of that kind. A new kind has a branch here, a driver in native/ and a row in stress_kinds."""
+    """A worker on a queue of that kind. A new kind has a branch here, a driver in native/  and is registered in its folder."""
     cdef HistoryWriter* writer = NULL
     cdef ReaderLine* reader_line = NULL
     cdef Cursor* cursor = NULL
@@ -167,18 +168,18 @@ cdef AnyWorker* make(
             StressedGrowing((<GrowingBackend>backend).queue[0], ledger), row_clock, writer, plan, head[0], line[0]
         )
     if kind == "slots":
-        (<SlotsBackend?>backend)._me()
+        line_of(<SlotsBackend?>backend)
         return make_worker(
             StressedSlots((<SlotsBackend>backend).queue[0], plan.item_bytes), row_clock, writer, plan, head[0], line[0]
         )
     if kind == "overwriting":
-        mine = (<OverwritingBackend?>backend)._line()
+        mine = line_of(<OverwritingBackend?>backend)
         return make_worker(
             StressedOverwriting((<OverwritingBackend>backend).queue[0], mine, plan.item_bytes), row_clock, writer, plan,
             head[0], line[0],
         )
     if kind == "events":
-        mine = (<EventsBackend?>backend).line()
+        mine = line_of(<EventsBackend?>backend)
         return make_worker(
             StressedEvents((<EventsBackend>backend).queue[0], mine, reader_line, cursor), row_clock, writer, plan,
             head[0], line[0],

@@ -14,14 +14,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from queueduct.errors import QueueductError
+from queueduct.segments.kinds import KINDS
 from queueduct.verification.history import needs_pyarrow, recorder
 from queueduct.verification.stress._worker import RUN, STOP, STOP_PRODUCERS
 from queueduct.verification.stress.crew import Crew, Plan
-from queueduct.verification.stress.kinds import KINDS, item_of
 
 __all__ = ["MIX", "Options", "Result", "Run", "StressFailed", "new_name", "run"]
 
@@ -88,7 +89,7 @@ class Options:
     @property
     def items(self) -> int:
         """To be put, so that with their gets there are that many operations."""
-        gets = self.consumers if KINDS[self.kind].broadcasts else 1
+        gets = self.consumers if KINDS[self.kind].is_log else 1
         return -(-self.ops // (1 + gets))
 
     def weights(self, puts: bool) -> tuple[int, int]:
@@ -173,7 +174,7 @@ class Run:
         options, workers = self.options, self.options.producers + self.options.consumers
         queue = self.kind.create(
             f"stress-{self.name}",
-            options.capacity or self.kind.capacity,
+            options.capacity or self.kind.usual_capacity,
             item_of(options.item_bytes),
             max(64, 4 * workers),
         )
@@ -217,7 +218,7 @@ class Run:
             got=got,
             torn=torn,
             killed=self.killed,
-            left=None if self.kind.broadcasts else queue.qsize(),
+            left=None if self.kind.is_log else queue.qsize(),
             seconds=seconds,
             operations_per_second=operations / seconds,
             cpu_ns_per_operation=cpu_ns / max(operations, 1),
@@ -238,7 +239,7 @@ class Run:
             waits=waits,
             tries=tries,
             group=group,
-            reads=not puts and self.kind.broadcasts,
+            reads=not puts and self.kind.is_log,
             core=self.core,
         )
 
@@ -306,12 +307,12 @@ class Run:
             bar = progress.add_task("writing Parquet", total=result.operations)
             result.rows = unfinished.convert(self.timing, lambda rows: progress.update(bar, advance=rows))
         options = asdict(self.options) | {"history": None, "mix": dict(self.options.mix)}
-        capacity = self.options.capacity or self.kind.capacity
+        capacity = self.options.capacity or self.kind.usual_capacity
         result.history = str(self.options.history)
         unfinished.finish(
             {
                 "kind": self.options.kind,
-                "capacity": capacity if self.kind.is_bounded else None,
+                "capacity": capacity if self.kind.has_capacity else None,
                 "clock": self.clock.name,
                 "host": recorder.machine(),
                 "versions": recorder.versions(),
@@ -369,3 +370,12 @@ class Watch:
             raise StressFailed(
                 f"no operation has ended for {STUCK_SECONDS:.0f} s: {items:,} items were put or got before"
             )
+
+
+def item_of(item_bytes: int) -> np.dtype[Any]:
+    """A record of that size: its value, and words that follow from it."""
+    if item_bytes < 8 or item_bytes % 8 != 0 or item_bytes > 1 << 20:
+        raise ValueError(f"an item must have 8 bytes or a multiple of them, at most 1 MiB: item_bytes={item_bytes}")
+    if item_bytes == 8:
+        return np.dtype("i8")
+    return np.dtype([("value", "i8"), ("rest", "u8", (item_bytes // 8 - 1,))])

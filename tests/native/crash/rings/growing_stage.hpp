@@ -53,7 +53,7 @@ struct GrowingPlay {
     if (user.get() != Outcome::done) return "a get finds nothing";
   while (user.attached().flow().reclaim_some()) {
   }
-  const Stage now = queue.levels().unchecked_stage();
+  const LevelRange now = queue.levels().unchecked_stage();
   if (!queue.levels().is_sound(now)) return "the read level has passed the written one";
   for (std::uint32_t i = 0; i < queue.levels().steps(); ++i)
     if ((i < now.read_level() || i > now.written_level()) && !queue.levels().is_clean(i)) return "a level is not given back";
