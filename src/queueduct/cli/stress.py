@@ -110,7 +110,9 @@ def as_text(found: dict[str, Any], kill: float) -> str:
     if found["killed"]:
         lines.append(f"{found['killed']} workers killed -9 on the way")
     elif kill:
-        lines.append(f"nobody was killed: it was over too soon for {kill:g} a second; more --ops, or a higher --kill")
+        lines.append(
+            f"no worker was killed: it was over too soon for {kill:g} a second; more --ops, or a higher --kill"
+        )
     if found["torn"]:
         lines.append(f"{found['torn']:,} items were torn")
     if found["left"]:

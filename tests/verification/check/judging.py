@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from brute import NEVER, Op
 
 from queueduct.verification.check.decide import decide
 from queueduct.verification.check.in_memory import InMemoryTable
@@ -14,6 +13,7 @@ from queueduct.verification.check.part import Part
 from queueduct.verification.check.verdict import Verdict
 from queueduct.verification.history.format import History
 from queueduct.verification.history.reader import SCHEMA
+from tests.verification.check.brute import NEVER, Op
 
 ONE_PIECE = 1 << 20
 

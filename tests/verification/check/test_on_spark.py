@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from histories import find, history_of, row, run, spoilt
-from inputs import ACCEPTED, REFUSED
-from judging import records
-from writing import write
 
 from queueduct.verification.check import HistoryError, check, unique_values
+from tests.verification.check.histories import find, history_of, row, run, spoilt
+from tests.verification.check.inputs import ACCEPTED, REFUSED
+from tests.verification.check.judging import records
+from tests.verification.check.writing import write
 
 WIDTH = 8
 

@@ -155,7 +155,7 @@ def sought(
 ) -> dict[str, Any]:
     """A witness that may be in another bucket, to be looked up at the end: known by one column, most often a time.
 
-    Several rows may have the same time, those of a batch always do: so what it is, where it stands and who read it are
+    Several rows may have the same time, those of a batch always do: so what it is, its position and its reader are
     asked as well. Nothing waits for the invocation of a weak answer.
     """
     found = dict(KNOWN_AS[what], **{which: int(key)})

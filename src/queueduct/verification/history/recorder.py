@@ -186,7 +186,12 @@ class Converter:
         target = self.folder / f"{path.stem}.parquet"
         # a worker that did nothing has a file, too; the types as they are in it, not as pyarrow had them in memory
         with parquet.ParquetWriter(
-            target, schema(), compression="zstd", use_dictionary=["op", "outcome"], store_schema=False
+            target,
+            schema(),
+            compression="zstd",
+            use_dictionary=["op", "outcome"],
+            store_schema=False,
+            write_page_checksum=True,
         ) as writer:
             for columns in blocks_of(words):
                 table = self.table_of(columns, worker, reader)

@@ -80,7 +80,7 @@ class Crew:
         self.workers: list[Worker] = []
         self.errors: dict[int, str] = {}
         self.is_ending = False
-        """Who has not begun by now need not: Ctrl-C has reached it before it could ignore it."""
+        """A worker that has not begun by now need not: Ctrl-C has reached it before it could ignore it."""
         if not threads:
             self.context = multiprocessing.get_context("forkserver")
             # what a worker needs is imported once: a new one is there in the time of a fork

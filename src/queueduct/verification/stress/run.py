@@ -244,9 +244,9 @@ class Run:
         )
 
     def with_room(self, plan: Plan) -> Plan:
-        """For a few more rows than are likely; with a limit, so that nobody waits long for the start.
+        """For a few more rows than are likely; with a limit, so that the start does not take long.
 
-        Not for those who replace the killed: they are many, and live as short.
+        Not for workers that replace killed ones: they are many, and live as short.
         """
         if self.unfinished is None:
             return plan
@@ -344,7 +344,7 @@ class Run:
 
         try:
             before = signal.signal(signal.SIGINT, note)
-        except ValueError:  # not in the main thread: then nobody interrupts us
+        except ValueError:  # not in the main thread, which alone gets signals
             yield
             return
         try:
