@@ -4,7 +4,7 @@ from queueduct.core._backend cimport SegmentBackend
 from queueduct.items._batches cimport Gathered
 from queueduct.items._buffers cimport Held
 from queueduct.native._native cimport Buffer, Outcome, ProducerLine, Producers, RingLease, Participant
-from queueduct.rings._native cimport Item, RingHandle, Target
+from queueduct.rings.shared._native cimport Item, RingHandle, Target
 
 
 cdef class RingBackend(SegmentBackend):
