@@ -14,6 +14,7 @@ from queueduct.native._guard cimport watch
 from queueduct.native._native cimport (
     Joined, Span, array_data, import_array, is_broken, item_bytes_limit, run_without_gil,
 )
+from queueduct.rings.shared._native cimport new_lease
 from queueduct.rings.shared._objects cimport get_object, get_objects
 
 import numpy
@@ -394,7 +395,10 @@ cdef class RingBackend(SegmentBackend):
     # -- leases -----------------------------------------------------------------------------------------
 
     cdef RingLease* new_lease(self) except NULL:
-        return self.queue.new_lease()
+        cdef RingLease* lease = new_lease(self.queue[0])
+        if lease is NULL:
+            raise MemoryError()
+        return lease
 
     cdef bint is_unreleased(self, uint64_t position) noexcept nogil:
         return self.queue.is_unreleased(position)

@@ -54,7 +54,6 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         uint64_t count_left()
         uint64_t count_leased()
         bint is_unreleased(uint64_t)
-        RingLease* new_lease() except NULL
 
 cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
     cdef struct BoundedOffsets:
@@ -153,15 +152,15 @@ cdef extern from "rings/_references.hpp" namespace "queueduct" nogil:
 
     cdef cppclass BoundedReferences(LocalHandle):
         @staticmethod
-        BoundedReferences* make(uint64_t) except +
-        @staticmethod
         BoundedOffsets offsets(uint64_t)
         const Ring& ring() const
 
     cdef cppclass GrowingReferences(LocalHandle):
-        @staticmethod
-        GrowingReferences* make() except +
         const Levels& levels() const
+
+    BoundedReferences* new_bounded_references "queueduct::new_local<queueduct::BoundedReferences>"(uint64_t)
+    GrowingReferences* new_growing_references "queueduct::new_local<queueduct::GrowingReferences>"()
+    RingLease* new_lease(RingHandle&)
 
 cdef extern from "rings/_references.hpp" namespace "queueduct":
     int visit_references(const LocalHandle&, visitproc, void*) noexcept
