@@ -127,12 +127,8 @@ cdef class EventsBackend(LogBackend):
         cdef const char* data
         if items is NULL:
             data = <const char*>records + total * self.map.item_bytes
-            if once is NULL:
-                return self.queue.append_records(data, count - total, put[0])
-            return self.queue.append_records_once(once, data, count - total, put[0])
-        if once is NULL:
-            return self.queue.append_bytes(items + total, count - total, put[0])
-        return self.queue.append_bytes_once(once, items + total, count - total, put[0])
+            return self.queue.append_records(data, count - total, put[0], once)
+        return self.queue.append_bytes(items + total, count - total, put[0], once)
 
     cdef int after_put(self) except -1:
         if is_broken(self.guard):
