@@ -86,13 +86,6 @@ cdef class RingBackend(SegmentBackend):
             return 0
         return self.raise_not_joined(joined)
 
-    cdef bint has_ledger(self, Participant* ledger) noexcept:
-        """The same if it has joined."""
-        return self.queue.find_participant(ledger[0])
-
-    cdef uint64_t owner_word(self, Participant ledger) noexcept:
-        return self.queue.owner_word(ledger)
-
     cdef Producers* producers(self) noexcept:
         return &self.queue.producers()
 
@@ -407,25 +400,8 @@ cdef class RingBackend(SegmentBackend):
         """Items of dead consumers, which will be delivered again."""
         return self.queue.count_left()
 
-    cdef bint is_discarded(self) noexcept:
-        """Have gets ended, whatever is left?"""
-        return self.queue.is_discarded()
-
     cdef bint looks_gettable(self) noexcept:
         return self.queue.looks_gettable()
-
-    cdef bint recovery_is_due(self, Outcome outcome) noexcept:
-        if not self.queue.recovery_is_due(outcome):
-            return False
-        self.queue.upkeep_while_empty()
-        return True
-
-    cdef bint may_come_again(self) noexcept:
-        """Shut down and empty: is anything out that may come back?"""
-        return self.queue.may_come_again()
-
-    cdef bint has_more_to_recover(self) noexcept:
-        return self.queue.has_more_to_recover()
 
     cdef void sleep_for_items(self, int64_t limit_ns) noexcept nogil:
         self.queue.wait_for_items(limit_ns)

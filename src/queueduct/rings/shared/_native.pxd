@@ -25,7 +25,6 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         Event items() const
         Event room() const
         bint find_participant(Participant&) const
-        uint64_t owner_word(Participant) const
         uint32_t count_alive() const
         void note_long_items()
         Joined join()
@@ -44,12 +43,7 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         void wait_for_room(Outcome, uint64_t, int64_t)
         bint is_worth_a_try(Outcome)
         bint looks_gettable() const
-        void upkeep_while_empty()
         void shut_down(bint)
-        bint is_discarded() const
-        bint may_come_again()
-        bint recovery_is_due(Outcome)
-        bint has_more_to_recover() const
         uint64_t count_items()
         uint64_t count_left()
         uint64_t count_leased()
