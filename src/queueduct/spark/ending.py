@@ -21,6 +21,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -74,22 +75,9 @@ def whenever_it_ends(work: Callable[[], object]) -> None:
 
 
 def in_a_thread(work: Callable[[], Result]) -> Result:
-    """What this returns or raises. Signals are ours meanwhile: Spark takes them over in the main thread only."""
-    results: list[Result] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
+    """Returns or raises what ``work`` does. Signals stay ours: Spark takes them over in the main thread only."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
 
 
 def end_everything(number: int, frame: object) -> None:

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["make_private"]
+__all__ = ["make_private", "replace_text"]
 
 PRIVATE = 0o700
 OTHERS = 0o077
@@ -40,6 +41,13 @@ def make_private(directory: Path, option: str) -> Path:
     check_private(directory, option)
     check_parents(directory, option)
     return directory
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write the file anew: a reader finds the old text or the new one, whole."""
+    temporary = path.with_suffix(f".{secrets.token_hex(4)}")
+    temporary.write_text(text)
+    temporary.replace(path)
 
 
 def make_parents(directory: Path) -> None:

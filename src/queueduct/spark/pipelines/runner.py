@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -69,9 +69,6 @@ class Summary:
     reader: str
     ended: str
     """Why: the queue was shut down, everything was done, or it was stopped."""
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from queueduct.segments.kinds import KINDS as REGISTERED
+from queueduct.verification.history import COLUMNS
 
 __all__ = ["COLUMNS", "KINDS", "DataFile", "History", "HistoryError", "read_history"]
 
@@ -21,18 +22,6 @@ LIMITED = tuple(kind.name for kind in REGISTERED.values() if kind.has_capacity)
 FARTHEST = 1 << 62
 """Positions and capacities stay below it, and times this near to 0: sums of two are whole numbers of 64 bits then."""
 
-COLUMNS = {
-    "worker": "int64",
-    "op": "string",
-    "outcome": "string",
-    "value": "int64",
-    "ticket": "int64",
-    "invoke_ns": "int64",
-    "return_ns": "int64",
-    "reader": "int64",
-    "redelivered": "bool",
-    "weak": "bool",
-}
 OPTIONAL = {"torn": "bool"}
 NULLABLE = ("value", "ticket", "return_ns", "reader", "redelivered", "weak", "torn")
 ENDINGS = (".parquet", ".parq", ".pq")

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queueduct._version import __version__
+from queueduct.verification.history import COLUMNS as READ_COLUMNS
 from queueduct.verification.history._rows import (
     LOST,
     OPS,
@@ -39,18 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "Clock", "Timing", "UnfinishedHistory", "ticking"]
 
-COLUMNS = {
-    "worker": "int32",
-    "op": "string",
-    "outcome": "string",
-    "value": "int64",
-    "ticket": "int64",
-    "invoke_ns": "int64",
-    "return_ns": "int64",
-    "reader": "int32",
-    "redelivered": "bool",
-    "weak": "bool",
-}
+COLUMNS = READ_COLUMNS | {"worker": "int32", "reader": "int32"}
 Columns = tuple[NDArray[Any], ...]
 """op, outcome, flags, value, ticket, invoke, returned"""
 ROWS_AT_ONCE = 1 << 20

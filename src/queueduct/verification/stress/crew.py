@@ -57,14 +57,14 @@ class Post:
     clock: Clock
 
 
+@dataclass
 class Worker:
     """One of the crew."""
 
-    def __init__(self, number: int, plan: Plan, runner: Any) -> None:
-        self.number = number
-        self.plan = plan
-        self.runner = runner
-        self.was_killed = False
+    number: int
+    plan: Plan
+    runner: Any
+    was_killed: bool = False
 
     def is_alive(self) -> bool:
         return bool(self.runner.is_alive())
