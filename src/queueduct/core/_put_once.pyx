@@ -63,7 +63,7 @@ cdef class ProducerCall:
         cdef list found = []
         cdef Producers* table = self.table()
         for i in range(table.count()):
-            if table.look(i, listed):
+            if table.snapshot(i, listed):
                 name = listed.name.text()[:listed.name.bytes()].decode(errors="replace")
                 found.append(ProducerInfo(name, listed.sequence, listed.done, listed.total))
         return found

@@ -119,7 +119,7 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         Taken take(const ProducerName&, uint64_t, uint64_t, uint64_t, ProducerLine*&)
         Taken find(const ProducerName&, uint64_t, ProducerLine*&)
         Taken forget(const ProducerName&, uint64_t)
-        bint look(uint32_t, Listed&) const
+        bint snapshot(uint32_t, Listed&) const
         @staticmethod
         void leave(ProducerLine&)
 

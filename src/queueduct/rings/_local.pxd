@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 from queueduct.core._queue cimport Backend
 from queueduct.native._native cimport Event, Outcome
-from queueduct.rings._native cimport LocalHandle
+from queueduct.rings.shared._native cimport LocalHandle
 
 
 @cython.final

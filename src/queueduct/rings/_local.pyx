@@ -12,7 +12,7 @@ from queueduct.native._native cimport (
     Event, Outcome, PyTypeObject, count_each, drop_each, drop_held, has_gil, inquiry, notify_local, owned, park_limit_ns,
     references_of, traverseproc, visitproc,
 )
-from queueduct.rings._native cimport BoundedReferences, GrowingReferences, LocalFound, LocalHandle, visit_references
+from queueduct.rings.shared._native cimport BoundedReferences, GrowingReferences, LocalFound, LocalHandle, visit_references
 from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
 
 from queueduct.errors import Full, ShutDown

@@ -3,16 +3,16 @@
 
 from libc.stdint cimport uint64_t
 
-from queueduct.rings._bounded_backend cimport BoundedBackend
+from queueduct.rings.shared._bounded_backend cimport BoundedBackend
 from queueduct.native._native cimport closed_bit
 from queueduct.rings._local cimport LocalBackend
-from queueduct.rings._native cimport BoundedReferences, Ring, BoundedQueueHandle, slots_in_use
+from queueduct.rings.shared._native cimport BoundedReferences, Ring, BoundedQueueHandle, slots_in_use
 from queueduct.core._queue cimport Backend, Queue, checked_int, held, install, sound
 
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
-from queueduct.rings._lease import RingHolding
-from queueduct.rings._put_once import RingProducerCall
+from queueduct.rings.shared._lease import RingHolding
+from queueduct.rings.shared._put_once import RingProducerCall
 from queueduct.rings.geometry import BoundedGeometry
 from queueduct.stats import BoundedStats
 

@@ -4,14 +4,14 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from queueduct.rings._local cimport LocalBackend
-from queueduct.rings._native cimport GrowingReferences, GrowingRing, Levels, NativeGrowing, LevelRange
-from queueduct.rings._growing_backend cimport GrowingBackend
+from queueduct.rings.shared._native cimport GrowingReferences, GrowingRing, Levels, NativeGrowing, LevelRange
+from queueduct.rings.shared._growing_backend cimport GrowingBackend
 from queueduct.core._queue cimport Backend, Queue, checked_int, held, install, sound
 
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
-from queueduct.rings._lease import RingHolding
-from queueduct.rings._put_once import RingProducerCall
+from queueduct.rings.shared._lease import RingHolding
+from queueduct.rings.shared._put_once import RingProducerCall
 from queueduct.rings.geometry import GrowingGeometry
 from queueduct.stats import GrowingStats
 

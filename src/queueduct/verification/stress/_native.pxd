@@ -3,7 +3,7 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from queueduct.events._native cimport Cursor, EventsQueue, ReaderLine
-from queueduct.rings._native cimport NativeGrowing, BoundedQueueHandle
+from queueduct.rings.shared._native cimport NativeGrowing, BoundedQueueHandle
 from queueduct.verification.history._native cimport HistoryWriter
 from queueduct.native._native cimport Participant
 from queueduct.overwriting._native cimport OverwritingShared

@@ -10,10 +10,10 @@ from posix.mman cimport MAP_FAILED, MAP_SHARED, PROT_READ, PROT_WRITE, mmap, mun
 from posix.time cimport CLOCK_THREAD_CPUTIME_ID, clock_gettime, timespec
 from posix.unistd cimport close, ftruncate
 
-from queueduct.rings._bounded_backend cimport BoundedBackend
+from queueduct.rings.shared._bounded_backend cimport BoundedBackend
 from queueduct.events._backend cimport EventsBackend
 from queueduct.events.reading.reader cimport Reader
-from queueduct.rings._growing_backend cimport GrowingBackend
+from queueduct.rings.shared._growing_backend cimport GrowingBackend
 from queueduct.verification.history._rows cimport RowFile
 from queueduct.verification.history._native cimport HistoryWriter, MonotonicClock
 from queueduct.core._backend cimport SegmentBackend, line_of

@@ -9,7 +9,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint64_t
 
-from queueduct.rings._backend cimport RingBackend
+from queueduct.rings.shared._backend cimport RingBackend
 from queueduct.native._native cimport *
 from queueduct.items._objects cimport unpickle_all, unpickle_one
 from queueduct.core._queue cimport TIMED_OUT

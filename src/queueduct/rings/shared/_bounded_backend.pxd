@@ -1,6 +1,6 @@
 cimport cython
 
-from queueduct.rings._backend cimport RingBackend
+from queueduct.rings.shared._backend cimport RingBackend
 
 
 @cython.final

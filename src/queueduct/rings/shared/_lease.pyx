@@ -10,7 +10,7 @@ from libcpp.vector cimport vector
 from queueduct.core._lease cimport LEASE_LIMIT, Holding
 from queueduct.core._queue cimport AT_ONCE, remaining_ns
 from queueduct.native._native cimport *
-from queueduct.rings._backend cimport RingBackend
+from queueduct.rings.shared._backend cimport RingBackend
 
 
 @cython.final

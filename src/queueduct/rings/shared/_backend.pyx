@@ -13,7 +13,7 @@ from queueduct.native._guard cimport watch
 from queueduct.native._native cimport (
     Joined, Span, array_data, import_array, is_broken, item_bytes_limit, run_without_gil,
 )
-from queueduct.rings._objects cimport get_object, get_objects
+from queueduct.rings.shared._objects cimport get_object, get_objects
 
 import numpy
 

@@ -1,7 +1,7 @@
 cimport cython
 
-from queueduct.rings._backend cimport RingBackend
-from queueduct.rings._native cimport LastRings
+from queueduct.rings.shared._backend cimport RingBackend
+from queueduct.rings.shared._native cimport LastRings
 
 
 @cython.final

@@ -7,7 +7,7 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from queueduct.core._backend cimport own_identity
 from queueduct.items._buffers cimport Held
 from queueduct.native._native cimport Identity, byte
-from queueduct.rings._native cimport GrowingOffsets, NativeGrowing, LevelRange
+from queueduct.rings.shared._native cimport GrowingOffsets, NativeGrowing, LevelRange
 
 import os
 

@@ -6,7 +6,7 @@ cimport cython
 from queueduct.core._backend cimport own_identity
 from queueduct.items._buffers cimport Held
 from queueduct.native._native cimport Identity, byte
-from queueduct.rings._native cimport BoundedOffsets, Ring, BoundedQueueHandle
+from queueduct.rings.shared._native cimport BoundedOffsets, Ring, BoundedQueueHandle
 
 from queueduct.errors import CorruptSegment
 
