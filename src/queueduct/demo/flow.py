@@ -83,8 +83,6 @@ def queues() -> Iterator[tuple[EventQueue, str]]:
 
 
 class Demonstration:
-    """One run of it."""
-
     def __init__(self, spark: SparkSession, ticks: EventQueue, candles: str, out: Path, console: Console) -> None:
         self.spark = spark
         self.ticks = ticks

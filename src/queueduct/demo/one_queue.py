@@ -31,8 +31,6 @@ VICTIM = 2
 
 @dataclass
 class Result:
-    """What the demonstration saw."""
-
     seconds: float
     items: int
     items_per_second: float

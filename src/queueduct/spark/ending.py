@@ -82,7 +82,8 @@ def in_a_thread(work: Callable[[], Result]) -> Result:
 
 def end_everything(number: int, frame: object) -> None:
     """The handler; pressed again while it waits, it does not wait."""
-    terminal = silence()
+    terminal = os.dup(2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # hides what other threads print about Java's end
     for each in SIGNALS:
         signal.signal(each, lambda *_: end_at_once(number, terminal))
     asked: set[int] = set()
@@ -95,14 +96,6 @@ def end_everything(number: int, frame: object) -> None:
         reap()
         time.sleep(POLL_SECONDS)
     end_at_once(number, terminal)
-
-
-def silence() -> int:
-    """Hide what other threads print about Java's end. Returns a descriptor of what stderr was."""
-    terminal = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    return terminal
 
 
 def end_at_once(number: int, terminal: int) -> None:

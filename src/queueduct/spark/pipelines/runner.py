@@ -51,8 +51,6 @@ class QueryFailed(QueueductError):
 
 @dataclass
 class Summary:
-    """What a query has done."""
-
     queue: str
     rows: int
     batches: int
@@ -76,17 +74,13 @@ def started_spark(master: str, console: Console, **settings: str) -> Iterator[Sp
     """A session, with a spinner while it starts."""
     with console.status("starting Spark: about ten seconds"):
         spark = in_a_thread(lambda: session(master, **settings))
-        make_active(spark)
+        # In Java a session is active in the thread that made it, and sources are looked up in that one.
+        classic: Any = spark
+        classic._get_j_spark_session_class(classic._jvm).setActiveSession(classic._jsparkSession)
     try:
         yield spark
     finally:
         spark.stop()
-
-
-def make_active(spark: SparkSession) -> None:
-    """For this thread: in Java a session is active in the thread that made it, and sources are looked up in that."""
-    classic: Any = spark
-    classic._get_j_spark_session_class(classic._jvm).setActiveSession(classic._jsparkSession)
 
 
 def run(

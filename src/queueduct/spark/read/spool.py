@@ -140,9 +140,8 @@ class Spool:
         except (QueueNotFound, NotADirectoryError):
             return None
         spool = cls(address, directory, log)
-        wanted = DRAINER + str(address.segment)
         for reader in spool.log.readers():
-            if (reader.name or "").startswith(DRAINER) and reader.name != wanted:
+            if (reader.name or "").startswith(DRAINER) and reader.name != spool.drainer:
                 raise ValueError(spool.strange(f"its queue's id is {str(reader.name).removeprefix(DRAINER)}"))
         return spool
 

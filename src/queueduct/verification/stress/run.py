@@ -24,7 +24,7 @@ from queueduct.errors import QueueductError
 from queueduct.segments.kinds import KINDS
 from queueduct.verification.history import needs_pyarrow, recorder
 from queueduct.verification.stress._worker import RUN, STOP, STOP_PRODUCERS
-from queueduct.verification.stress.crew import Crew, Plan
+from queueduct.verification.stress.crew import BOARD_LINES, Crew, Plan
 
 __all__ = ["MIX", "Options", "Result", "StressFailed", "cost", "run"]
 
@@ -44,8 +44,6 @@ class StressFailed(QueueductError):
 
 @dataclass(frozen=True)
 class Options:
-    """What to run."""
-
     kind: str
     producers: int = 4
     consumers: int = 4
@@ -104,8 +102,6 @@ class Options:
 
 @dataclass
 class Result:
-    """What a run did."""
-
     kind: str
     run: str
     operations: int
@@ -305,7 +301,7 @@ class Run:
                 crew.is_ending = True
                 crew.board.signal = STOP_PRODUCERS
                 next_kill = float("inf")
-            if time.monotonic() >= next_kill and crew.numbers_left() and self.kill_one():
+            if time.monotonic() >= next_kill and len(crew.workers) < BOARD_LINES and self.kill_one():
                 next_kill += self.random.expovariate(kill)
             look()
             at_work[0].runner.join(LOOK_SECONDS)
