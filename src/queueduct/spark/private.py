@@ -1,4 +1,4 @@
-"""Directories that hold rows on their way: this user's own, and closed to everybody else.
+"""Directories that hold rows on their way: this user's own, and closed to other users.
 
 A user who can write into such a directory can put rows into a queue, and a user who can read it sees all rows. So it
 must belong to this user with mode 0700, must not be a link that another user may turn elsewhere, and must not lie in a

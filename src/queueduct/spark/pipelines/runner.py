@@ -189,7 +189,7 @@ class View(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """True if the last batch has been committed and nothing is left."""
+        """Returns true if the last batch has been committed and nothing is left."""
         if self.lag > 0:  # asked first: what is on its way from a queue to its spool is so in an active trigger
             return False
         status = self.query.status

@@ -108,7 +108,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.latest
 
     def furthest(self, position: int, limit: ReadLimit) -> int | None:
-        """How far a batch from this position may go; None: as far as it can."""
+        """How far a batch from this position may go; None if there is no limit."""
         allowed = [] if self.target is None else [self.target]
         if isinstance(limit, ReadMaxRows):
             allowed.append(position + limit.max_rows)

@@ -52,7 +52,6 @@ class History:
     kind: str
     capacity: int | None
     first_ticket: int
-    manifest: dict[str, Any]
     files: tuple[DataFile, ...]
     operations: int
 
@@ -86,7 +85,6 @@ def read_history(directory: str | Path) -> History:
         kind=str(kind),
         capacity=whole_number(manifest, "capacity", least=1),
         first_ticket=whole_number(manifest, "first_ticket", least=0) or 0,
-        manifest=manifest,
         files=tuple(files),
         operations=operations,
     )
