@@ -1,8 +1,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.core._backend cimport SegmentBackend
-from queueduct.items._batches cimport Gathered
-from queueduct.items._buffers cimport Held
+from queueduct.items._buffers cimport Gathered, Held
 from queueduct.native._native cimport Buffer, Outcome, ProducerLine, Producers, RingLease, Participant
 from queueduct.rings.shared._native cimport Item, RingHandle, Target
 

@@ -7,8 +7,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
-from queueduct.items._batches cimport gather
-from queueduct.items._buffers cimport Held, as_records, borrow, scalar_of
+from queueduct.items._buffers cimport Held, as_records, borrow, gather, scalar_of
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from queueduct.native._guard cimport watch
 from queueduct.native._native cimport (
