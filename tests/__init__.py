@@ -1,5 +1,5 @@
 """Tests, a folder a room: contract/ is what every kind of queue promises, each kind's folder what it adds.
 
 core/ has segments and items, crash/ the kills, edges/ hostile surroundings, fuzz/ damaged segments, native/ the C++
-tests, support/ what several rooms use.
+tests, models/ the searches of models, support/ what several rooms use.
 """

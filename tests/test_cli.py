@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import queueduct
 from queueduct.cli import main
-from queueduct.kinds import CLASSES
+from tests.support.kinds import CLASSES
 
 
 def call(*arguments):
@@ -92,10 +92,10 @@ def test_in_a_terminal_what_is_too_long_goes_on_below_its_beginning(children):
 def test_a_queue_that_cannot_be_looked_at_does_not_hide_the_others(monkeypatch):
     really_open = queueduct.open
 
-    def open_some(name):
+    def open_some(name, *, directory):
         if name == "broken":
             raise queueduct.CorruptSegment("it broke after it was listed")
-        return really_open(name)
+        return really_open(name, directory=directory)
 
     monkeypatch.setattr(queueduct, "open", open_some)
     with queueduct.BoundedQueue.create("jobs", 16), queueduct.EventQueue.create("broken"):
@@ -213,6 +213,30 @@ def test_a_bad_name_is_one_clear_line_and_no_traceback(arguments):
     assert result.exit_code == 1
     assert result.output.startswith("Error: ")
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_queues_of_another_directory_are_listed_shown_and_removed(kind, tmp_path):
+    there = ("--directory", str(tmp_path))
+    with CLASSES[kind].create("q", item="f8", directory=tmp_path) as queue:
+        queue.put(1.5)
+        assert "no queues here" in call("ls").output
+        assert call("stat", "q").exit_code == call("rm", "q").exit_code == 1
+        assert call("ls", *there).output.splitlines()[1].split()[:4] == ["q", kind, "float64", "1"]
+        (row,) = json.loads(call("ls", *there, "--json").output)
+        assert json.loads(call("stat", "q", *there, "--json").output) == row
+        assert call("rm", "q", *there).output == "removed q\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bad_directory_is_one_clear_line_and_no_traceback(tmp_path):
+    (tmp_path / "file").write_text("")
+    for name, why in (("missing", "No such file or directory"), ("file", "is not a directory")):
+        result = call("ls", "--directory", str(tmp_path / name))
+        assert result.exit_code == 1
+        assert result.output.startswith("Error: ")
+        assert why in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.slow

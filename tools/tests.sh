@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build
-campaigns=(tests/crash tests/test_models.py tests/test_model_search.py tests/fuzz)
+campaigns=(tests/crash tests/models tests/fuzz)
 logs=(build/tests-spark.log build/tests-campaigns.log build/pythons.log)
 newest=3.13
 pytest=(.venv/bin/python -m pytest -p no:cacheprovider --durations=12)

@@ -1,10 +1,11 @@
-"""The overwriting queue: its locks, its journal and its shelf, under kills at every step.
+"""The overwriting queue: its locks, its journal and its leased messages, with a kill at every step.
 
-The algorithm reads like the native one: puts and gets in `steps`, leases in `leasing`.
-`python -m models.overwriting --help` runs it.
+The algorithm reads like the native one: puts and gets in `steps`, leases in `lease`.
+`python -m models overwriting` searches it.
 """
 
+from models.overwriting.campaign import CAMPAIGN
 from models.overwriting.model import OverwritingModel
-from models.overwriting.rules import RING, VARIANTS, Configuration
+from models.overwriting.rules import Configuration
 
-__all__ = ["RING", "VARIANTS", "Configuration", "OverwritingModel"]
+__all__ = ["CAMPAIGN", "Configuration", "OverwritingModel"]

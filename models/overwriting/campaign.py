@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from models.campaign import Campaign, Case
+from models.core.campaign import Campaign, Case
+from models.core.search import STUCK
 from models.overwriting.model import OverwritingModel
 from models.overwriting.rules import Configuration
 from models.overwriting.world import LOST, MISCOUNTED, TORN
-from models.search import STUCK
 
 # The smallest world that shows each mistake.
 BROKEN: tuple[Case[Configuration], ...] = (
@@ -20,13 +20,13 @@ BROKEN: tuple[Case[Configuration], ...] = (
     Case(Configuration(variant="take-from-living-writer", programs=("p", "p", "g")), LOST),
     Case(Configuration(variant="dead-writer-taken-as-done", kills=1), LOST),
     Case(Configuration(variant="lock-of-the-dead-read-once", programs=("pp", "g"), kills=1), LOST),
-    Case(Configuration(variant="read-without-last-look", programs=("pp", "g")), TORN),
+    Case(Configuration(variant="read-without-last-check", programs=("pp", "g")), TORN),
     Case(Configuration(variant="count-after-end", programs=("pp", "g", "p")), MISCOUNTED),
-    Case(Configuration(variant="keeper-takes-from-reader", programs=("kk", "g")), LOST),
-    Case(Configuration(variant="place-named-later", programs=("p", "lp")), MISCOUNTED),
-    Case(Configuration(variant="place-freed-before-counted", programs=("pp", "l", "p"), kills=1), MISCOUNTED),
-    Case(Configuration(variant="keep-before-copy", programs=("p", "l", "l"), kills=1), TORN),
-    Case(Configuration(variant="take-from-living-keeper", programs=("p", "l", "l")), TORN),
+    Case(Configuration(variant="non-overwriting-put-takes-from-reader", programs=("kk", "g")), LOST),
+    Case(Configuration(variant="cell-named-later", programs=("p", "lp")), MISCOUNTED),
+    Case(Configuration(variant="cell-freed-before-counted", programs=("pp", "l", "p"), kills=1), MISCOUNTED),
+    Case(Configuration(variant="hold-before-copy", programs=("p", "l", "l"), kills=1), TORN),
+    Case(Configuration(variant="take-from-living-holder", programs=("p", "l", "l")), TORN),
 )
 
 SOUND_SHORT: tuple[Case[Configuration], ...] = (
@@ -46,7 +46,7 @@ SOUND_SHORT: tuple[Case[Configuration], ...] = (
     Case(Configuration(programs=("p", "l", "g"), kills=2)),
     Case(Configuration(programs=("kk", "l", "l"), kills=1)),
     Case(Configuration(programs=("pp", "l"), newcomer="l", kills=2)),
-    Case(Configuration(programs=("ppp", "ll"), capacity=2, places=2, kills=2)),
+    Case(Configuration(programs=("ppp", "ll"), capacity=2, cells=2, kills=2)),
 )
 SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(programs=("pp", "pp", "gg"), kills=1)),
@@ -55,11 +55,11 @@ SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(programs=("p", "p", "g", "g"), kills=2)),
     Case(Configuration(programs=("p", "p", "g"), capacity=2, kills=3)),
     Case(Configuration(programs=("pk", "kg", "g"), capacity=2, kills=1)),
-    Case(Configuration(programs=("pp", "l", "l"), places=2, kills=2)),
-    Case(Configuration(programs=("pp", "ll", "g"), places=2, kills=2)),
+    Case(Configuration(programs=("pp", "l", "l"), cells=2, kills=2)),
+    Case(Configuration(programs=("pp", "ll", "g"), cells=2, kills=2)),
     Case(Configuration(programs=("pp", "l", "g"), capacity=2, newcomer="l", kills=2)),
     Case(Configuration(programs=("pp", "p", "l"), kills=2)),
-    Case(Configuration(programs=("p", "l", "l", "l"), places=2, kills=3)),
+    Case(Configuration(programs=("p", "l", "l", "l"), cells=2, kills=3)),
 )
 
-CAMPAIGN = Campaign(OverwritingModel, SOUND_SHORT, BROKEN, SOUND_LONG)
+CAMPAIGN = Campaign(OverwritingModel, Configuration, SOUND_SHORT, BROKEN, SOUND_LONG)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from models.core.participant import PromiseBroken, replaced
+from models.core.search import Transition
 from models.overwriting.rules import Configuration
 from models.overwriting.steps import STEPS
 from models.overwriting.world import (
@@ -12,16 +14,14 @@ from models.overwriting.world import (
     FINISHED,
     Counts,
     Known,
+    LeasedMessage,
     Memory,
     Message,
-    Place,
     Process,
-    PromiseBroken,
     Reading,
     World,
     first_step,
 )
-from models.search import Transition, Violation
 
 
 class OverwritingState(NamedTuple):
@@ -58,7 +58,7 @@ class OverwritingModel:
             messages=(Message(),) * size.capacity,
             counts=Counts(),
             readings=(Reading(),) * len(size.programs),
-            shelf=(Place(),) * (size.places if size.has_leases else 0),
+            leased=(LeasedMessage(),) * (size.cells if size.has_leases else 0),
         )
         processes = tuple(began(program, author) for author, program in enumerate(size.programs))
         return OverwritingState(size.kills, bool(size.newcomer), memory, processes, Known())
@@ -76,23 +76,25 @@ class OverwritingModel:
             try:
                 outcome = STEPS[process.at](world, line)
             except PromiseBroken as broken:
-                violation = Violation(broken.kind, str(broken))
+                violation = broken.violation
                 yield Transition(StepLabel(line, operation, process.at), state, violation)
                 continue
             if outcome is not None:
                 memory, after, known = outcome
-                changed = state._replace(memory=memory, known=known, processes=replaced(state, line, after))
+                changed = state._replace(memory=memory, known=known, processes=replaced(state.processes, line, after))
                 yield Transition(StepLabel(line, operation, process.at), changed)
             if state.kills_left:
                 dead = Process(at=DEAD, program=process.program, author=process.author, tenure=process.tenure)
-                killed = state._replace(kills_left=state.kills_left - 1, processes=replaced(state, line, dead))
+                killed = state._replace(
+                    kills_left=state.kills_left - 1, processes=replaced(state.processes, line, dead)
+                )
                 yield Transition(StepLabel(line, operation, "is killed"), killed, is_adversary=True)
 
     def _succeeded(self, state: OverwritingState, line: int) -> Transition[OverwritingState]:
-        """Somebody new on a dead line. That is the adversary's, too: nobody is owed a successor."""
+        """A newcomer on a dead line. This is the adversary's, too: a newcomer may never come."""
         newcomer = began(self._size.newcomer, len(self._size.programs))
         newcomer = newcomer._replace(tenure=state.processes[line].tenure + 1)
-        changed = state._replace(newcomer_left=False, processes=replaced(state, line, newcomer))
+        changed = state._replace(newcomer_left=False, processes=replaced(state.processes, line, newcomer))
         return Transition(StepLabel(line, "newcomer", "joins"), changed, is_adversary=True)
 
     def is_accepted(self, state: OverwritingState) -> bool:
@@ -106,16 +108,12 @@ class OverwritingModel:
             for lock, first, second in memory.messages
         )
         mark = "*" if memory.is_committed else ""
-        shelf = " ".join(
-            f"<{'.' if place.word is None else f'{place.word.role[0]}{place.word.line}'} {place.first} {place.second}>"
-            for place in memory.shelf
+        leased = " ".join(
+            f"<{'.' if cell.word is None else f'{cell.word.role[0]}{cell.word.line}'} {cell.first} {cell.second}>"
+            for cell in memory.leased
         )
-        return f"[{header}{mark} {memory.start} {memory.length}] {messages} {shelf} {tuple(memory.counts)}"
+        return f"[{header}{mark} {memory.start} {memory.length}] {messages} {leased} {tuple(memory.counts)}"
 
 
 def began(program: str, author: int) -> Process:
     return Process(at=first_step(program[0]) if program else FINISHED, program=program, author=author)
-
-
-def replaced(state: OverwritingState, line: int, process: Process) -> tuple[Process, ...]:
-    return (*state.processes[:line], process, *state.processes[line + 1 :])

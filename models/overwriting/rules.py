@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from models.core.configuration import Configuration as BaseConfiguration
+from models.core.configuration import option
+
 PROCESSES_MAX = 4
 OPERATIONS = "pkgl"
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Each is true of the algorithm; each variant breaks one."""
+    """The rules of the algorithm; a broken variant switches one off."""
 
     dead_owner_is_replaced: bool = True
     word_has_tenure: bool = True
@@ -23,13 +26,13 @@ class Rules:
     living_writer_is_waited_for: bool = True
     dead_writer_is_torn: bool = True
     lock_of_the_dead_is_read_again: bool = True
-    reader_looks_last: bool = True
+    reader_checks_last: bool = True
     reader_ends_in_one_store: bool = True
-    keeper_spares_readers: bool = True
-    place_is_in_the_change: bool = True
-    place_ends_by_one_change: bool = True
-    copied_before_kept: bool = True
-    keeper_is_asked_for: bool = True
+    non_overwriting_put_spares_readers: bool = True
+    cell_is_in_the_change: bool = True
+    cell_ends_by_one_change: bool = True
+    copied_before_held: bool = True
+    holder_must_be_dead: bool = True
 
 
 RING = "ring"
@@ -46,49 +49,42 @@ VARIANTS: dict[str, Rules] = {
     "take-from-living-writer": Rules(living_writer_is_waited_for=False),
     "dead-writer-taken-as-done": Rules(dead_writer_is_torn=False),
     "lock-of-the-dead-read-once": Rules(lock_of_the_dead_is_read_again=False),
-    "read-without-last-look": Rules(reader_looks_last=False),
+    "read-without-last-check": Rules(reader_checks_last=False),
     "count-after-end": Rules(reader_ends_in_one_store=False),
-    "keeper-takes-from-reader": Rules(keeper_spares_readers=False),
-    "place-named-later": Rules(place_is_in_the_change=False),
-    "place-freed-before-counted": Rules(place_ends_by_one_change=False),
-    "keep-before-copy": Rules(copied_before_kept=False),
-    "take-from-living-keeper": Rules(keeper_is_asked_for=False),
+    "non-overwriting-put-takes-from-reader": Rules(non_overwriting_put_spares_readers=False),
+    "cell-named-later": Rules(cell_is_in_the_change=False),
+    "cell-freed-before-counted": Rules(cell_ends_by_one_change=False),
+    "hold-before-copy": Rules(copied_before_held=False),
+    "take-from-living-holder": Rules(holder_must_be_dead=False),
 }
 
 
 @dataclass(frozen=True)
-class Configuration:
+class Configuration(BaseConfiguration):
     """The size of the world: each process has a program of operations in turn.
 
-    p puts, k puts and overwrites nothing, g gets, l leases one and releases it. A newcomer, if any, takes the line of
-    somebody dead.
+    p puts, k puts and overwrites nothing, g gets, l leases one message and releases it.
+    A newcomer, if any, takes the line of a dead process.
     """
 
-    programs: tuple[str, ...] = ("p", "g")
-    newcomer: str = ""
-    kills: int = 0
-    capacity: int = 1
-    places: int = 1
-    variant: str = RING
+    VARIANTS = VARIANTS
+
+    programs: tuple[str, ...] = option(
+        ("p", "g"),
+        "a process's operations in turn: p puts, k puts and overwrites nothing, g gets, l leases",
+        metavar="OPERATIONS",
+    )
+    newcomer: str = option("", "what the new owner of a dead line does", metavar="OPERATIONS")
+    capacity: int = option(1, "messages of the ring", least=1)
+    cells: int = option(1, "cells for leased messages", least=1)
 
     def __post_init__(self) -> None:
-        if self.capacity < 1:
-            raise ValueError(f"capacity must be at least 1: capacity={self.capacity}")
-        if self.places < 1:
-            raise ValueError(f"places must be at least 1: places={self.places}")
-        if self.kills < 0:
-            raise ValueError(f"kills must not be negative: kills={self.kills}")
+        super().__post_init__()
         if not 1 <= len(self.programs) <= PROCESSES_MAX:
             raise ValueError(f"1 process or more, and at most {PROCESSES_MAX}: programs={self.programs}")
         for program in (*self.programs, self.newcomer):
             if set(program) - set(OPERATIONS):
                 raise ValueError(f"operations are {', '.join(OPERATIONS)}: {program!r}")
-        if self.variant not in VARIANTS:
-            raise ValueError(f"no such variant: {self.variant!r}; try {', '.join(VARIANTS)}")
-
-    @property
-    def is_sound(self) -> bool:
-        return self.variant == RING
 
     @cached_property
     def has_leases(self) -> bool:
@@ -97,7 +93,3 @@ class Configuration:
     @cached_property
     def rules(self) -> Rules:
         return VARIANTS[self.variant]
-
-    def __str__(self) -> str:
-        size = f"{self.variant} P={','.join(self.programs)} N={self.newcomer or '-'} K={self.kills} C={self.capacity}"
-        return f"{size} S={self.places}" if self.has_leases else size

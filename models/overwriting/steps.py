@@ -1,13 +1,14 @@
-"""The steps of a put and of a get. Each function is one atomic step: it gives the memory, the process, what is known.
+"""The steps of a put and of a get. Each function is one atomic step.
 
-None: it cannot go on until something changes.
+It returns the memory, the process and what is known, or None if the process must wait for a change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from models.overwriting.leasing import LEASE_STEPS, after_unlock, claim_for_shelf
+from models.core.participant import PromiseBroken
+from models.overwriting.lease import LEASE_STEPS, after_unlock, claim_for_lease
 from models.overwriting.world import (
     DISORDERED,
     FINISHED,
@@ -23,7 +24,6 @@ from models.overwriting.world import (
     Memory,
     Message,
     Process,
-    PromiseBroken,
     Reading,
     World,
     first_step,
@@ -31,14 +31,14 @@ from models.overwriting.world import (
 )
 
 Outcome = tuple[Memory, Process, Known] | None
-SETTLED = "look at the message"  # where who has the header goes on, when nothing is committed any more
+SETTLED = "read the message's lock"  # the next step of the header's owner, once no change is committed
 
 
-def look(world: World, line: int) -> Outcome:
+def read_header(world: World, line: int) -> Outcome:
     memory, process = world.memory, world.processes[line]
     if process.operation == "g" and memory.length == 0:
         if world.size.has_leases:
-            return memory, process._replace(at="look at the shelf"), world.known
+            return memory, process._replace(at="scan the leased messages"), world.known
         return memory, next_operation(process), world.known
     seen = memory.header
     if seen is not None and (world.is_alive(seen) or not world.rules.dead_owner_is_replaced):
@@ -49,7 +49,7 @@ def look(world: World, line: int) -> Outcome:
 def take(world: World, line: int) -> Outcome:
     memory, process = world.memory, world.processes[line]
     if memory.header != process.seen:
-        return memory, process._replace(at="look at the header", seen=None), world.known
+        return memory, process._replace(at="read the header", seen=None), world.known
     taken = memory._replace(header=world.word(line, HEADER))
     at = "make: lock the message" if memory.is_committed and world.rules.taker_settles else SETTLED
     if not world.rules.taker_settles:
@@ -57,15 +57,15 @@ def take(world: World, line: int) -> Outcome:
     return taken, process._replace(at=at, seen=None, back_to=SETTLED), world.known
 
 
-def look_at_message(world: World, line: int) -> Outcome:
-    """Of the message that the claim is about. Whether who has it lives is asked later."""
+def read_message_lock(world: World, line: int) -> Outcome:
+    """Of the message that the claim is about. A later step asks whether the lock's owner lives."""
     return world.memory, world.processes[line]._replace(at="claim", seen=world.lock_for(line)), world.known
 
 
 def claim(world: World, line: int) -> Outcome:
     process = world.processes[line]
     if process.operation == "l":
-        return claim_for_shelf(world, line)
+        return claim_for_lease(world, line)
     change = claimed_get(world, line) if process.operation == "g" else claimed_put(world, line)
     if change is None:
         gives_up = process.operation == "k" or world.memory.length == 0
@@ -83,7 +83,9 @@ def claimed_put(world: World, line: int) -> Change | None:
     index = (memory.start + memory.length) % capacity
     seen = world.processes[line].seen
     is_dead = False
-    if seen is not None and not (seen.role == READER and (may_overwrite or not rules.keeper_spares_readers)):
+    if seen is not None and not (
+        seen.role == READER and (may_overwrite or not rules.non_overwriting_put_spares_readers)
+    ):
         is_dead = not world.is_alive(seen)
         if not is_dead and (seen.role == READER or rules.living_writer_is_waited_for):
             return None
@@ -155,12 +157,12 @@ def journal_of(world: World) -> Change:
 
 def lock_message(world: World, line: int) -> Outcome:
     change, process, memory = journal_of(world), world.processes[line], world.memory
-    if change.index >= 0:
-        memory = memory.with_message(change.index, memory.messages[change.index]._replace(lock=change.lock))
-    return memory, process._replace(at="make: place"), world.known
+    if change.message >= 0:
+        memory = memory.with_message(change.message, memory.messages[change.message]._replace(lock=change.lock))
+    return memory, process._replace(at="make: store start and length"), world.known
 
 
-def place(world: World, line: int) -> Outcome:
+def store_ring_state(world: World, line: int) -> Outcome:
     change, process = journal_of(world), world.processes[line]
     memory = world.memory._replace(start=change.start, length=change.length)
     return memory, process._replace(at="make: count"), world.known
@@ -178,8 +180,8 @@ def note_get(world: World, line: int) -> Outcome:
     change, process, memory = journal_of(world), world.processes[line], world.memory
     if change.line >= 0:
         memory = memory.with_reading(change.line, change.reading)
-    if change.place >= 0 and change.filled is not None:
-        memory = memory.with_place(change.place, change.filled)
+    if change.cell >= 0 and change.filled is not None:
+        memory = memory.with_cell(change.cell, change.filled)
     return memory, process._replace(at="make: clear the journal"), world.known
 
 
@@ -199,15 +201,15 @@ def unlock(world: World, line: int) -> Outcome:
     elif change is not None and change.line >= 0:
         at = "read the first word"
     else:
-        at = "look at the header"  # a torn one was skipped
+        at = "read the header"  # a torn one was skipped
     return memory, process._replace(at=at), world.known
 
 
-def unlock_to_look_at_shelf(world: World, line: int) -> Outcome:
+def unlock_to_scan_leased(world: World, line: int) -> Outcome:
     memory, process = unlocked(world, line), world.processes[line]
     lock = memory.messages[memory.start].lock
     is_busy = memory.length and lock is not None and lock.role == WRITER and world.is_alive(lock)
-    at = "wait for the message" if is_busy and not process.is_ending else "look at the shelf"
+    at = "wait for the message" if is_busy and not process.is_ending else "scan the leased messages"
     return memory, process._replace(at=at), world.known
 
 
@@ -241,17 +243,17 @@ def unlocked(world: World, line: int) -> Memory:
     overwritten = sum(reading.overwritten for reading in readings)
     if counts.puts != len(known.put):
         raise PromiseBroken(MISCOUNTED, f"{counts.puts} puts are counted, and there were {len(known.put)}")
-    on_shelf = sum(place.word is not None for place in memory.shelf)
+    leased = sum(cell.word is not None for cell in memory.leased)
     if memory.length != counts.puts - counts.taken - counts.dropped - counts.torn - counts.lost:
         raise PromiseBroken(MISCOUNTED, f"the length is {memory.length}: {counts}")
-    if counts.taken - lost - overwritten - busy - on_shelf != len(known.got):
+    if counts.taken - lost - overwritten - busy - leased != len(known.got):
         raise PromiseBroken(MISCOUNTED, f"{len(known.got)} were got: {counts} {readings}")
-    gone = len(known.got) + counts.dropped + overwritten + lost + busy + counts.lost + on_shelf
+    gone = len(known.got) + counts.dropped + overwritten + lost + busy + counts.lost + leased
     if memory.length == 0 and len(known.whole) != gone:
         raise PromiseBroken(LOST, f"{len(known.whole)} were whole, and {gone} are accounted for")
     may_overwrite = any("p" in program for program in (*world.size.programs, world.size.newcomer))
     if not may_overwrite and counts.dropped + overwritten:
-        raise PromiseBroken(LOST, "an item was overwritten, and nobody overwrites")
+        raise PromiseBroken(LOST, "an item was overwritten, although no put may overwrite")
     return memory._replace(header=None)
 
 
@@ -259,7 +261,7 @@ def copy_word(first: bool) -> Callable[[World, int], Outcome]:
     def copy(world: World, line: int) -> Outcome:
         process = world.processes[line]
         assert process.change is not None
-        index, item = process.change.index, process.item
+        index, item = process.change.message, process.item
         message = world.memory.messages[index]
         message = message._replace(first=item) if first else message._replace(second=item)
         after = "publish" if world.rules.copied_before_published else FINISHED
@@ -274,7 +276,7 @@ def copy_word(first: bool) -> Callable[[World, int], Outcome]:
 def publish(world: World, line: int) -> Outcome:
     process, known = world.processes[line], world.known
     assert process.change is not None
-    index = process.change.index
+    index = process.change.message
     memory = world.memory.with_message(index, world.memory.messages[index]._replace(lock=None))
     known = known._replace(whole=known.whole | {process.item})
     if not world.rules.copied_before_published:
@@ -286,7 +288,7 @@ def read_word(first: bool) -> Callable[[World, int], Outcome]:
     def read(world: World, line: int) -> Outcome:
         process = world.processes[line]
         assert process.change is not None
-        message: Message = world.memory.messages[process.change.index]
+        message: Message = world.memory.messages[process.change.message]
         if first:
             return world.memory, process._replace(at="read the second word", first=message.first), world.known
         return world.memory, process._replace(at="release the message", second=message.second), world.known
@@ -295,14 +297,14 @@ def read_word(first: bool) -> Callable[[World, int], Outcome]:
 
 
 def release(world: World, line: int) -> Outcome:
-    """The last look: a compare-and-swap of the lock, which fails if a writer has come round."""
+    """The last check: a compare-and-swap of the lock, which fails if a writer has come round."""
     process, memory = world.processes[line], world.memory
     assert process.change is not None
-    message = memory.messages[process.change.index]
+    message = memory.messages[process.change.message]
     is_mine = message.lock == process.change.lock
     if is_mine:
-        memory = memory.with_message(process.change.index, message._replace(lock=None))
-    is_mine |= not world.rules.reader_looks_last
+        memory = memory.with_message(process.change.message, message._replace(lock=None))
+    is_mine |= not world.rules.reader_checks_last
     return memory, process._replace(at="end the get", is_mine=is_mine), world.known
 
 
@@ -314,7 +316,7 @@ def end_get(world: World, line: int) -> Outcome:
     ended = Reading(False, reading.lost, reading.overwritten + (not process.is_mine))
     memory = world.memory.with_reading(line, ended)
     if not process.is_mine:
-        return memory, process._replace(at="look at the header", change=None, first=0, second=0), world.known
+        return memory, process._replace(at="read the header", change=None, first=0, second=0), world.known
     return memory, next_operation(process)._replace(last=order_of(world, process)), delivered(world, process)
 
 
@@ -336,21 +338,21 @@ def order_of(world: World, process: Process) -> int:
 
 
 STEPS: dict[str, Callable[[World, int], Outcome]] = {
-    "look at the header": look,
+    "read the header": read_header,
     "take the header": take,
-    "look at the message": look_at_message,
+    "read the message's lock": read_message_lock,
     "claim": claim,
     "write the journal": write_journal,
     "commit": commit,
     "make: lock the message": lock_message,
-    "make: place": place,
+    "make: store start and length": store_ring_state,
     "make: count": count,
     "make: note the get": note_get,
     "make: clear the journal": clear_journal,
     "unlock": unlock,
     "unlock, try again": unlock_to_try_again,
     "unlock, give up": unlock_to_give_up,
-    "unlock, look at the shelf": unlock_to_look_at_shelf,
+    "unlock, scan the leased messages": unlock_to_scan_leased,
     "wait for the message": wait_for_message,
     "copy the first word": copy_word(first=True),
     "copy the second word": copy_word(first=False),

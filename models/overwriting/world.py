@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from models.core.participant import replaced
 from models.overwriting.rules import Configuration, Rules
 
 TORN, TWICE, DISORDERED, MISCOUNTED, LOST = "torn", "twice", "disordered", "miscounted", "lost"
 HEADER, WRITER, READER = "header", "writer", "reader"
-FILLER, KEEPER, OVERTAKEN = "filler", "keeper", "overtaken"
+FILLER, HOLDER, OVERTAKEN = "filler", "holder", "overtaken"
 DEAD, FINISHED = "dead", "finished"
-
-
-class PromiseBroken(Exception):
-    """A step found, or did, what must not be."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
 
 
 class Word(NamedTuple):
@@ -33,11 +26,11 @@ class Counts(NamedTuple):
     taken: int = 0
     dropped: int = 0
     torn: int = 0
-    lost: int = 0  # on the way to the shelf
+    lost: int = 0  # on the way to a cell
 
 
-class Place(NamedTuple):
-    """Of a leased message on the shelf."""
+class LeasedMessage(NamedTuple):
+    """A cell for one leased message."""
 
     word: Word | None = None
     position: int = 0
@@ -58,17 +51,17 @@ class Message(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What the journal says; `line` and `place` are -1 where no get and no lease is noted, `index` where no message."""
+    """What the journal says. -1 in `message`, `line` or `cell`: it changes no message, notes no get or no lease."""
 
     start: int
     length: int
-    index: int
+    message: int
     lock: Word | None
     line: int
     reading: Reading
     counts: Counts
-    place: int = -1
-    filled: Place | None = None
+    cell: int = -1
+    filled: LeasedMessage | None = None
 
 
 class Memory(NamedTuple):
@@ -80,20 +73,20 @@ class Memory(NamedTuple):
     messages: tuple[Message, ...]
     counts: Counts
     readings: tuple[Reading, ...]
-    shelf: tuple[Place, ...]
+    leased: tuple[LeasedMessage, ...]
 
     def with_message(self, index: int, message: Message) -> Memory:
-        return self._replace(messages=(*self.messages[:index], message, *self.messages[index + 1 :]))
+        return self._replace(messages=replaced(self.messages, index, message))
 
     def with_reading(self, line: int, reading: Reading) -> Memory:
-        return self._replace(readings=(*self.readings[:line], reading, *self.readings[line + 1 :]))
+        return self._replace(readings=replaced(self.readings, line, reading))
 
-    def with_place(self, number: int, place: Place) -> Memory:
-        return self._replace(shelf=(*self.shelf[:number], place, *self.shelf[number + 1 :]))
+    def with_cell(self, number: int, cell: LeasedMessage) -> Memory:
+        return self._replace(leased=replaced(self.leased, number, cell))
 
 
 class Process(NamedTuple):
-    """Who is on a line, where it is in its program, and what it remembers."""
+    """The owner of a line, its place in its program, and its registers."""
 
     at: str
     program: str
@@ -107,9 +100,9 @@ class Process(NamedTuple):
     second: int = 0
     is_mine: bool = False
     last: int = -1  # of the items that it got, by their order in the queue
-    place: int = -1  # on the shelf
-    owner: Word | None = None  # of that place, as it was found
-    is_ending: bool = False  # that place comes to nothing
+    cell: int = -1  # of a leased message
+    owner: Word | None = None  # of that cell, as it was found
+    is_ending: bool = False  # that cell ends without a message
 
     @property
     def operation(self) -> str:
@@ -122,7 +115,7 @@ class Process(NamedTuple):
 
 
 def first_step(operation: str) -> str:
-    return "look at the shelf" if operation == "l" else "look at the header"
+    return "scan the leased messages" if operation == "l" else "read the header"
 
 
 def next_operation(process: Process) -> Process:
@@ -163,6 +156,6 @@ class World(NamedTuple):
         return memory.messages[index % self.size.capacity].lock
 
     def left_in(self, line: int) -> Word | None:
-        """That lock, as somebody has left it whom we saw in it, and who is gone."""
+        """That lock, as its owner that we saw and that died since has left it."""
         seen = self.processes[line].seen
         return seen if seen is None or not self.rules.lock_of_the_dead_is_read_again else self.lock_for(line)

@@ -1,10 +1,11 @@
-"""The slots, their two index queues and their recovery, under kills at every step.
+"""The slots, their two index queues and their recovery, with a kill at every step.
 
-The algorithm reads like the native one: `claiming`, `pushing`, `working`, `recovering`.
-`python -m models.slots --help` runs it.
+The algorithm reads like the native one: `queue_claim`, `queue_push`, `participants`, `recovery`.
+`python -m models slots` searches it.
 """
 
+from models.slots.campaign import CAMPAIGN
 from models.slots.model import SlotsModel
-from models.slots.rules import SLOTS, VARIANTS, Configuration
+from models.slots.rules import Configuration
 
-__all__ = ["SLOTS", "VARIANTS", "Configuration", "SlotsModel"]
+__all__ = ["CAMPAIGN", "Configuration", "SlotsModel"]

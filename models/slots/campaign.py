@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from models.campaign import Campaign, Case
-from models.search import STUCK
+from models.core.campaign import Campaign, Case
+from models.core.search import STUCK
 from models.slots.model import SlotsModel
 from models.slots.rules import Configuration
 from models.slots.world import CORRUPT, DOUBLED, LOST, SHARED
@@ -11,23 +11,23 @@ from models.slots.world import CORRUPT, DOUBLED, LOST, SHARED
 # The smallest world that shows each mistake.
 BROKEN: tuple[Case[Configuration], ...] = (
     Case(Configuration(variant="head-before-word", kills=1), STUCK),
-    Case(Configuration(variant="no-second-look", producers=2, kills=1), CORRUPT),
+    Case(Configuration(variant="front-not-checked-again", producers=2, kills=1), CORRUPT),
     Case(Configuration(variant="claims-not-helped", consumers=2, kills=1), STUCK),
     Case(Configuration(variant="no-generations", producers=2, kills=1), CORRUPT),
-    Case(Configuration(variant="arriving-not-looked-for", producers=2, kills=1), CORRUPT),
-    Case(Configuration(variant="leaving-not-looked-for", consumers=2, kills=1), CORRUPT),
+    Case(Configuration(variant="arriving-not-searched", producers=2, kills=1), CORRUPT),
+    Case(Configuration(variant="leaving-not-searched", consumers=2, kills=1), CORRUPT),
     Case(Configuration(variant="heads-not-passed", kills=1), CORRUPT),
     Case(Configuration(variant="passed-cells-count", kills=1), STUCK),
     Case(Configuration(variant="taken-items-dropped", consumers=2, kills=1), LOST),
     Case(Configuration(variant="tail-not-helped", producers=2, kills=1), STUCK),
     Case(Configuration(variant="recovery-without-compare", consumers=2, kills=1), SHARED),
-    Case(Configuration(variant="claims-not-cut", once=True, producers=2, kills=1), LOST),
-    Case(Configuration(variant="held-claims-not-cut", once=True, producers=2, kills=1), LOST),
-    Case(Configuration(variant="cut-after-swap", once=True, producers=2, kills=1), LOST),
-    Case(Configuration(variant="cut-without-look", once=True, producers=2, kills=1), DOUBLED),
-    Case(Configuration(variant="no-intent", once=True, producers=2, kills=1), DOUBLED),
-    Case(Configuration(variant="undecided-is-in", once=True, producers=2, kills=1), LOST),
-    Case(Configuration(variant="counted-early", once=True, producers=2, kills=1), LOST),
+    Case(Configuration(variant="claims-not-cut", put_once=True, producers=2, kills=1), LOST),
+    Case(Configuration(variant="held-claims-not-cut", put_once=True, producers=2, kills=1), LOST),
+    Case(Configuration(variant="cut-after-swap", put_once=True, producers=2, kills=1), LOST),
+    Case(Configuration(variant="cut-without-check", put_once=True, producers=2, kills=1), DOUBLED),
+    Case(Configuration(variant="no-intent", put_once=True, producers=2, kills=1), DOUBLED),
+    Case(Configuration(variant="undecided-is-in", put_once=True, producers=2, kills=1), LOST),
+    Case(Configuration(variant="counted-early", put_once=True, producers=2, kills=1), LOST),
 )
 
 # Each side alone and contended, several cycles, recoverers that are killed too, and eviction.
@@ -43,8 +43,8 @@ SOUND_SHORT: tuple[Case[Configuration], ...] = (
     Case(Configuration(items=2, overwrites=True, kills=1)),
     Case(Configuration(producers=2, overwrites=True, kills=2)),
     Case(Configuration(slots=2, items=3, overwrites=True, kills=1)),
-    Case(Configuration(once=True, producers=2, kills=2)),
-    Case(Configuration(once=True, producers=2, items=2, kills=1)),
+    Case(Configuration(put_once=True, producers=2, kills=2)),
+    Case(Configuration(put_once=True, producers=2, items=2, kills=1)),
 )
 SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(items=2, consumers=2, kills=2)),
@@ -56,9 +56,9 @@ SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(slots=2, producers=2, items=2, kills=1)),
     Case(Configuration(slots=2, producers=2, overwrites=True, kills=2)),
     Case(Configuration(producers=2, items=2, overwrites=True, kills=1)),
-    Case(Configuration(once=True, producers=3, kills=2)),
-    Case(Configuration(once=True, slots=2, producers=2, items=2, kills=1)),
-    Case(Configuration(once=True, producers=2, consumers=2, kills=1)),
+    Case(Configuration(put_once=True, producers=3, kills=2)),
+    Case(Configuration(put_once=True, slots=2, producers=2, items=2, kills=1)),
+    Case(Configuration(put_once=True, producers=2, consumers=2, kills=1)),
 )
 
-CAMPAIGN = Campaign(SlotsModel, SOUND_SHORT, BROKEN, SOUND_LONG)
+CAMPAIGN = Campaign(SlotsModel, Configuration, SOUND_SHORT, BROKEN, SOUND_LONG)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
-Part = TypeVar("Part")
+from models.core.participant import replaced
+
 Name = Literal["free", "used"]
 FREE_QUEUE: Name = "free"
 USED_QUEUE: Name = "used"
@@ -24,12 +25,8 @@ NOBODY = -1
 NO_BYTES = -1
 
 
-def replaced(parts: tuple[Part, ...], index: int, part: Part) -> tuple[Part, ...]:
-    return (*parts[:index], part, *parts[index + 1 :])
-
-
 class Word(NamedTuple):
-    """Whose a slot is."""
+    """The state and the owner of a slot."""
 
     state: str
     owner: int = NOBODY
@@ -41,7 +38,7 @@ class Word(NamedTuple):
 
 class Cell(NamedTuple):
     cycle: int
-    index: int
+    slot: int
 
 
 class IndexQueue(NamedTuple):
@@ -70,12 +67,12 @@ class IndexQueue(NamedTuple):
         """How many cycles the cell there is behind that position."""
         return position // self.n - self.cell(position).cycle
 
-    def with_cell(self, position: int, index: int) -> IndexQueue:
-        return self._replace(cells=replaced(self.cells, position % self.n, Cell(position // self.n, index)))
+    def with_cell(self, position: int, slot: int) -> IndexQueue:
+        return self._replace(cells=replaced(self.cells, position % self.n, Cell(position // self.n, slot)))
 
     def inside(self) -> list[int]:
-        """The indices that are in, each as often as it is."""
-        return [cell.index for place, cell in enumerate(self.cells) if cell.cycle * self.n + place >= self.head]
+        """The slots that are in the queue, each as often as it is."""
+        return [cell.slot for place, cell in enumerate(self.cells) if cell.cycle * self.n + place >= self.head]
 
 
 class ProducerLine(NamedTuple):
@@ -113,7 +110,7 @@ class Memory(NamedTuple):
     def with_word(self, slot: int, word: Word) -> Memory:
         return self._replace(words=replaced(self.words, slot, word))
 
-    def with_line(self, **changed: object) -> Memory:
+    def with_line(self, **changed: Any) -> Memory:
         return self._replace(line=self.line._replace(**changed))
 
     def with_payload(self, slot: int, item: int) -> Memory:
@@ -125,7 +122,7 @@ class Memory(NamedTuple):
             for word, item in zip(self.words, self.payloads, strict=True)
         )
         queues = " ".join(
-            f"{name} {queue.head}..{queue.tail} [{' '.join(f'{c.cycle}:{c.index}' for c in queue.cells)}]"
+            f"{name} {queue.head}..{queue.tail} [{' '.join(f'{c.cycle}:{c.slot}' for c in queue.cells)}]"
             for name, queue in ((FREE_QUEUE, self.free), (USED_QUEUE, self.used))
         )
         return f"[{words}] {queues} published={self.published:b} ended={self.ended:b} {self.line}"

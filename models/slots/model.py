@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from models.search import Transition, Violation
-from models.slots import repeating
-from models.slots.memory import Memory, replaced
+from models.core.participant import DEAD, FINISHED, PromiseBroken, replaced
+from models.core.search import Transition
+from models.slots import put_once
+from models.slots.memory import Memory
+from models.slots.participants import consuming, producing
 from models.slots.rules import Configuration
-from models.slots.working import consuming, producing
-from models.slots.world import DEAD, FINISHED, PromiseBroken, Step, World
+from models.slots.world import Step, World
 
 
 class SlotsState(NamedTuple):
@@ -39,11 +40,9 @@ class SlotsModel:
 
     def initial(self) -> SlotsState:
         size = self._configuration
-        putting = [
-            repeating.living(number) if size.once else producing(number * size.items)
-            for number in range(size.producers)
-        ]
-        return SlotsState(Memory.initial(size.slots), (*putting, *[consuming()] * size.consumers), size.kills)
+        first = put_once.living if size.put_once else lambda number: producing(number * size.items)
+        producers = map(first, range(size.producers))
+        return SlotsState(Memory.initial(size.slots), (*producers, *[consuming()] * size.consumers), size.kills)
 
     def successors(self, state: SlotsState) -> Iterator[Transition[SlotsState]]:
         world = World(self._configuration, state.memory, state.steps)
@@ -69,7 +68,7 @@ class SlotsModel:
         try:
             memory, following = step.run(world, number)
         except PromiseBroken as broken:
-            return Transition(label, state, Violation(broken.kind, str(broken)))
+            return Transition(label, state, broken.violation)
         if memory is not world.memory:
             memory = self._memories.setdefault(memory, memory)
         return Transition(label, SlotsState(memory, self._with_step(state.steps, number, following), state.kills_left))

@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from models.core.configuration import Configuration as BaseConfiguration
+from models.core.configuration import option
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -18,8 +21,8 @@ class Rules:
     front_is_checked_again: bool = True
     claims_are_helped: bool = True
     words_have_generations: bool = True
-    recovery_looks_into_used: bool = True
-    recovery_looks_into_free: bool = True
+    recovery_scans_used: bool = True
+    recovery_scans_free: bool = True
     recovery_passes_heads: bool = True
     passed_cells_do_not_count: bool = True
     taken_items_come_again: bool = True
@@ -28,7 +31,7 @@ class Rules:
     claims_are_cut: bool = True
     held_claims_are_cut: bool = True
     cut_comes_before_the_swap: bool = True
-    word_is_looked_at_before_the_cut: bool = True
+    word_is_checked_before_the_cut: bool = True
     intent_is_written_first: bool = True
     undecided_is_waited_for: bool = True
     counted_when_it_is_in: bool = True
@@ -39,11 +42,11 @@ SLOTS = "slots"
 VARIANTS: dict[str, Rules] = {
     SLOTS: Rules(),
     "head-before-word": Rules(word_before_head=False),
-    "no-second-look": Rules(front_is_checked_again=False),
+    "front-not-checked-again": Rules(front_is_checked_again=False),
     "claims-not-helped": Rules(claims_are_helped=False),
     "no-generations": Rules(words_have_generations=False),
-    "arriving-not-looked-for": Rules(recovery_looks_into_used=False),
-    "leaving-not-looked-for": Rules(recovery_looks_into_free=False),
+    "arriving-not-searched": Rules(recovery_scans_used=False),
+    "leaving-not-searched": Rules(recovery_scans_free=False),
     "heads-not-passed": Rules(recovery_passes_heads=False),
     "passed-cells-count": Rules(passed_cells_do_not_count=False),
     "taken-items-dropped": Rules(taken_items_come_again=False),
@@ -52,7 +55,7 @@ VARIANTS: dict[str, Rules] = {
     "claims-not-cut": Rules(claims_are_cut=False),
     "held-claims-not-cut": Rules(held_claims_are_cut=False),
     "cut-after-swap": Rules(cut_comes_before_the_swap=False),
-    "cut-without-look": Rules(word_is_looked_at_before_the_cut=False),
+    "cut-without-check": Rules(word_is_checked_before_the_cut=False),
     "no-intent": Rules(intent_is_written_first=False),
     "undecided-is-in": Rules(undecided_is_waited_for=False),
     "counted-early": Rules(counted_when_it_is_in=False),
@@ -60,43 +63,24 @@ VARIANTS: dict[str, Rules] = {
 
 
 @dataclass(frozen=True)
-class Configuration:
-    """How many take part, what they do, and how many of them may be killed."""
+class Configuration(BaseConfiguration):
+    """The size of the world."""
 
-    variant: str = SLOTS
-    slots: int = 1
-    producers: int = 1
-    items: int = 1
-    """Of each producer."""
-    consumers: int = 1
-    kills: int = 0
-    overwrites: bool = False
-    """Producers evict the oldest item when no slot is free."""
-    once: bool = False
-    """The producers are lives of one that has a name: each begins when the one before was killed, and puts the rest."""
+    VARIANTS = VARIANTS
+
+    slots: int = option(1, "how many there are", least=1)
+    producers: int = option(1, "participants that put", least=1)
+    items: int = option(1, "items of each producer", least=1)
+    consumers: int = option(1, "participants that get", least=1)
+    overwrites: bool = option(False, "producers evict the oldest item when no slot is free")
+    put_once: bool = option(False, "producers are lives of one producer that has a name")
+    """Each begins when the one before was killed, and puts the rest."""
 
     def __post_init__(self) -> None:
-        if self.variant not in VARIANTS:
-            raise ValueError(f"no such variant: {self.variant!r}; there are {', '.join(VARIANTS)}")
-        for name in ("slots", "producers", "items", "consumers"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1: {name}={getattr(self, name)}")
-        if self.once and self.overwrites:
-            raise ValueError("a named producer does not overwrite: once and overwrites")
-        if self.kills < 0:
-            raise ValueError(f"kills must not be negative: kills={self.kills}")
+        super().__post_init__()
+        if self.put_once and self.overwrites:
+            raise ValueError("a named producer does not overwrite: put_once and overwrites")
 
     @cached_property
     def rules(self) -> Rules:
         return VARIANTS[self.variant]
-
-    @property
-    def is_sound(self) -> bool:
-        return self.variant == SLOTS
-
-    def __str__(self) -> str:
-        overwriting = ", overwriting" if self.overwrites else ""
-        putting = f"{self.producers} x {self.items} items{overwriting}"
-        if self.once:
-            putting = f"{self.items} items once in {self.producers} lives"
-        return f"{self.variant}: {self.slots} slots, {putting}, {self.consumers} consumers, {self.kills} kills"

@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
-
+from models.core import participant
+from models.core.participant import DEAD, FINISHED, PromiseBroken
 from models.slots.memory import FREE, NOBODY, STRAY, Memory, Word
 from models.slots.rules import Configuration
 
-
-class Step(Protocol):
-    """The next atomic step of a participant: program counter and registers in one.
-
-    Steps are named tuples, and tuples of different classes with equal fields are equal.
-    So each class has a last field `at` with its own name, which also labels the trace.
-    """
-
-    @property
-    def at(self) -> str: ...
-
-    def run(self, world: World, me: int) -> Outcome: ...
-
-
+Step = participant.Step["World", "Outcome"]
 Outcome = tuple[Memory, Step]
-
-
-class PromiseBroken(Exception):
-    """Raised by a step that sees something that must never be seen."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
 
 
 SHARED = "shared"
@@ -38,19 +17,8 @@ LOST = "lost"
 CORRUPT = "corrupt"
 
 
-class Ended(NamedTuple):
-    at: str
-
-    def run(self, world: World, me: int) -> Outcome:
-        raise AssertionError(f"a participant that ended takes no step: participant={me}, at={self.at}")
-
-
-DEAD = Ended("dead")
-FINISHED = Ended("finished")
-
-
 class World:
-    """The memory, and the oracles: who is dead, and whether all work is done."""
+    """The memory, and the oracles: which participants are dead, and whether all work is done."""
 
     __slots__ = ("configuration", "memory", "rules", "steps")
 
@@ -83,7 +51,7 @@ class World:
         return Word(state, owner, word.generation + self.rules.words_have_generations)
 
     def swapped(self, slot: int, word: Word, state: str, owner: int = NOBODY) -> tuple[Memory, Word] | None:
-        """A compare-and-swap of a word; None: it is another one by now."""
+        """A compare-and-swap of a word. Returns None if the word has changed."""
         if self.memory.words[slot] != word:
             return None
         following = self.next_word(word, state, owner)
@@ -100,6 +68,6 @@ def ended(memory: Memory, item: int) -> Memory:
 
 
 def require_mine(world: World, slot: int, word: Word) -> None:
-    """Whoever lives has its slot to itself."""
+    """A live participant has its slot to itself."""
     if world.memory.words[slot] != word:
-        raise PromiseBroken(SHARED, f"slot {slot} is {world.memory.words[slot]}, and somebody has it as {word}")
+        raise PromiseBroken(SHARED, f"slot {slot} is {world.memory.words[slot]}, and a participant has it as {word}")

@@ -11,7 +11,7 @@
 // Progress   lock-free; a pass costs a load a line, one fcntl for each line that names anything, and the
 //            slots that the dead named. Those are judged in stretches, with one look at the lines for each: a claim of
 //            millions of slots is a load and a compare-and-swap a slot, whoever else takes part.
-// Source     searched exhaustively in models/bounded_ledger, kills of the recoverer included.
+// Source     searched exhaustively in models/ring, kills of the recoverer included.
 #pragma once
 
 #include "ring/claims.hpp"

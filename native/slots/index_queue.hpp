@@ -7,16 +7,17 @@
 //                          head=(c,i)   tail=(c,j)
 //            (ii)    [******c*****|   c-1     |******c-1*****]
 //                             tail=(c,i)   head=(c-1,j)
-// Roles      any number of pushers and poppers. Who pushes an index has it: it is in no queue.
+// Roles      any number of pushers and poppers. A pusher owns the index that it pushes: it is in no queue.
 // Invariants X1  head and tail only go forward, one cell a step; head - 1 <= tail <= head + n.
 //            X2  the cell at tail is one cycle behind it, or already of its cycle: pushed, and tail not yet moved.
-//                A push is the one compare-and-swap of that cell; moving tail is anybody's.
+//                A push is the one compare-and-swap of that cell; any participant may move tail.
 //            X3  a cell of head's cycle is in the queue. It is overwritten only one cycle later, which takes n
 //                pushes: so not while it is in, since its pusher would have to have an (n+1)-th index.
 //            X4  no word returns to an old value within 2^64 pushes, so a compare-and-swap that succeeds saw no ABA.
 // Progress   lock-free by side: a failed compare-and-swap means that another push, or another pop, succeeded.
-//            Pops never wait for pushes nor the reverse: whoever is stopped leaves nothing that others need.
-// Source     the seed's index queue, with acquire and release on the cells.
+//            Pops never wait for pushes nor the reverse: a stopped participant leaves nothing that others need.
+// Source     the cycle in each cell is that of SCQ (Nikolaev, "A Scalable, Portable, and Memory-Efficient Lock-Free
+//            FIFO Queue", DISC 2019); a push here is one compare-and-swap of the cell.
 //
 // Memory orders come in pairs:
 //   Q1  push():          release compare-and-swap of a cell   with acquire load in front(): what the index stands for
@@ -72,7 +73,7 @@ struct IndexEnds {
 };
 static_assert(sizeof(IndexEnds) == 2 * line_bytes);
 
-// An index queue on memory that somebody else has.
+// An index queue on memory of the caller's.
 class IndexQueue {
  public:
   using Cells = std::atomic<std::uint64_t>*;
@@ -113,7 +114,7 @@ class IndexQueue {
     return ends_->head.load(std::memory_order_relaxed) == at;
   }
 
-  // Moves head on from `at`, unless somebody else has. keeps X1
+  // Moves head on from `at`, unless another participant has. keeps X1
   bool advance_head(std::uint64_t at) noexcept {
     QUEUEDUCT_FAILPOINT("index.before_head");
     const bool moved = ends_->head.compare_exchange_strong(at, cyclic_.next(at), std::memory_order_acq_rel,
@@ -123,7 +124,7 @@ class IndexQueue {
   }
 
   // Pushes an index that the caller has. before(at) is called ahead of each try with the place it would get.
-  // False: the words contradict each other.
+  // Returns false if the words contradict each other.
   template <class Before>
   [[nodiscard]] bool push(std::uint64_t index, Before before) noexcept {
     for (;;) {
@@ -188,7 +189,7 @@ class IndexQueue {
     return cyclic_.distance(at, settled_tail()) >= static_cast<std::int64_t>(count);
   }
 
-  // A snapshot: exact when nobody is at work.
+  // A snapshot: exact while no push or pop is in progress.
   [[nodiscard]] std::uint64_t size() noexcept {
     const std::uint64_t tail = settled_tail();
     const std::int64_t size = cyclic_.distance(ends_->head.load(std::memory_order_acquire), tail);
@@ -196,7 +197,7 @@ class IndexQueue {
     return static_cast<std::uint64_t>(size) < cyclic_.n() ? static_cast<std::uint64_t>(size) : cyclic_.n();
   }
 
-  // Is the index in the queue? Exact for an index that nobody pushes or pops meanwhile.
+  // Is the index in the queue? Exact for an index that is not pushed or popped meanwhile.
   [[nodiscard]] bool contains(std::uint64_t index) const noexcept {
     for (std::uint64_t at = 0; at < cyclic_.n(); ++at) {
       const std::uint64_t cell = cells_[at].load(std::memory_order_acquire);

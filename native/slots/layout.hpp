@@ -7,7 +7,7 @@
 //   producers      a head line, then one line for each named producer; absent where there are none
 //   free_cells     u64 a slot: the index queue of those that can be lent
 //   used_cells     u64 a slot: the index queue of those that have an item
-//   lines          one line a slot: who has it, how long its item is, which position it has
+//   lines          one line a slot: its owner, the length and the position of its item
 //   payload        slot_stride bytes a slot: slot_bytes, rounded up to a line
 #pragma once
 
@@ -35,7 +35,7 @@ struct SlotsControl {
   alignas(line_bytes) std::atomic<std::uint32_t> participants_used;  // lines ever used: scans stop here
   std::atomic<std::uint32_t> closed;         // bit 0: no more puts; bit 1: no more gets
   std::atomic<std::uint64_t> capacity;       // slots that may be out of `free` at a time
-  std::atomic<std::uint32_t> may_be_stray;   // hints, so that nobody scans the lines for nothing
+  std::atomic<std::uint32_t> may_be_stray;   // hints that save a scan of the lines
   std::atomic<std::uint32_t> may_be_orphaned;
   alignas(line_bytes) std::atomic<std::uint64_t> evicted;  // items pushed out by put(overwrite=True) and set_capacity
   std::atomic<std::uint64_t> recovered;    // slots of the dead that had no item
@@ -44,7 +44,7 @@ struct SlotsControl {
 static_assert(sizeof(SlotsControl) == 8 * line_bytes);
 
 struct SlotLine {
-  alignas(line_bytes) std::atomic<std::uint64_t> word;  // whose it is: see slots.hpp
+  alignas(line_bytes) std::atomic<std::uint64_t> word;  // its state and owner: slots/slots.hpp
   std::atomic<std::uint64_t> length;                    // bytes of the item in it
   std::atomic<std::uint64_t> position;                  // of that item: how many were published before it
 };

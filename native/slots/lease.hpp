@@ -3,14 +3,14 @@
 // Shape      take some ─► copy ─► … the holder works … ─┬─► leave all
 //                                                      ├─► leave some, put the rest back
 //                                                      └─► killed
-//            A taken slot is a lease of one item already (slots.hpp): this is several of them at a time.
+//            A taken slot is a lease of one item already (slots/slots.hpp): this is several of them at a time.
 // Roles      one holder, one call at a time. The memory for the leases is the caller's.
-// Invariants E1  a slot that was neither left nor put back names its holder, and is recovered when that one dies: its
-//                item comes again, at its position. Only recovery and put_back() make a slot ORPHANED, so whatever
-//                may have been delivered before is told to be so.
-//            E2  what the dead had is leased apart from what is new: a lease is redelivered as a whole, or not.
-//            E3  items are left in order: what was released never comes again, what was not always does.
-// Progress   as a take. Who holds a lease keeps its slots from others, and nothing else.
+// Invariants E1  a slot that was neither left nor put back names its holder, and is recovered when the holder dies: its
+//                item is redelivered, at its position. Only recovery and put_back() make a slot ORPHANED, so an item
+//                that may have been delivered before is always flagged.
+//            E2  a lease has redelivered items only, or new ones only.
+//            E3  items are left in order: a released item is never redelivered, one that was not released always is.
+// Progress   as a take. The holder of a lease keeps its slots from others, and nothing else.
 // Source     ours; killed at every step in tests/native/crash_slots.cpp.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace queueduct {
 
-// Those slots that have an item of the dead, the oldest `limit` of them by position, into leases. Returns how many.
+// The oldest `limit` ORPHANED slots by position, into leases. Returns how many.
 [[nodiscard]] inline std::uint64_t list_orphans(const Slots& slots, Lease* leases, std::uint64_t limit) noexcept {
   const auto is_older = [](const Lease& one, const Lease& other) { return one.position < other.position; };
   std::uint64_t count = 0;
@@ -28,7 +28,7 @@ namespace queueduct {
     if (slot_word::state_of(slots.word_of(slot)) != slot_word::State::orphaned) continue;
     Lease found{slot};
     found.position = slots.position_of(slot);
-    if (count == limit) {  // a heap: the youngest of them goes
+    if (count == limit) {  // a heap: the youngest goes
       if (!is_older(found, leases[0])) continue;
       std::pop_heap(leases, leases + count--, is_older);
     }
@@ -39,18 +39,18 @@ namespace queueduct {
   return count;
 }
 
-// What the dead had, up to `limit` items of it; or else what is new. done, empty, closed or corrupt. keeps E2
+// Leases up to `limit` ORPHANED items or, where there are none, new ones: done, empty, closed or corrupt. keeps E2
 [[nodiscard]] inline SlotOutcome try_lease(Slots& slots, std::uint32_t me, Lease* leases, std::uint64_t limit,
                                            std::uint64_t& count) noexcept {
   count = 0;
   if (slots.closed() & Slots::gets_closed) return SlotOutcome::closed;
   std::atomic<std::uint32_t>& hint = slots.control().may_be_orphaned;
   if (hint.load(std::memory_order_acquire) != 0) {
-    hint.store(0, std::memory_order_relaxed);  // before the look, as in claim_orphan()
+    hint.store(0, std::memory_order_relaxed);  // before the scan, as in claim_orphan()
     const std::uint64_t listed = list_orphans(slots, leases, limit);
     QUEUEDUCT_FAILPOINT("lease.listed");
     for (std::uint64_t i = 0; i < listed; ++i)
-      if (Lease claimed; slots.claim_orphan(leases[i].slot, slot_word::State::taken, me, claimed)) leases[count++] = claimed;
+      if (Lease one; slots.claim_orphan(leases[i].slot, slot_word::State::taken, me, one)) leases[count++] = one;
     if (listed != 0) hint.store(1, std::memory_order_release);  // there may be more
     if (count != 0) return SlotOutcome::done;
   }
@@ -62,7 +62,8 @@ namespace queueduct {
   return count != 0 ? SlotOutcome::done : outcome;
 }
 
-// The first `released` for good; the others go to somebody else. False: the words contradict each other. keeps E3
+// Releases the first `released` for good; the others are redelivered. Returns false if the words contradict each other.
+// keeps E3
 [[nodiscard]] inline bool end_lease(Slots& slots, Lease* leases, std::uint64_t count, std::uint64_t released) noexcept {
   bool is_sound = true;
   for (std::uint64_t i = 0; i < released; ++i) {
@@ -74,7 +75,7 @@ namespace queueduct {
   return is_sound;
 }
 
-// The positions whose items somebody has taken, alive or dead, and nobody has left: at most one a slot. Returns how many.
+// The positions of items that were taken and not left, by the living or the dead: at most one a slot. Returns how many.
 [[nodiscard]] inline std::uint64_t list_unreleased(const Slots& slots, std::uint64_t* positions) noexcept {
   std::uint64_t count = 0;
   for (std::uint64_t slot = 0; slot < slots.count(); ++slot) {

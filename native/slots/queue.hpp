@@ -1,4 +1,4 @@
-// A slot queue as its users hold it: the slots, who sleeps on them, who is dead, when to look for them.
+// A handle on a slot queue: slots, waiting, participants, recovery.
 #pragma once
 
 #include "segment/idle.hpp"
@@ -24,10 +24,11 @@ class SlotsQueue {
                reinterpret_cast<SlotLine*>(base + at.lines), base + at.payload, count, slot_bytes, at.stride),
         participant_table_(lock_fd, reinterpret_cast<ParticipantLine*>(base + at.participants), participants,
                 &control_->participants_used, identity),
-        producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers, participant_table_),
+        producers_(at.producers == 0 ? nullptr : reinterpret_cast<ProducersHead*>(base + at.producers), producers,
+                   participant_table_),
         recovery_(slots_, participant_table_, {producers_.lines(), producers_.count()}) {
-    participant_table_.keep_while([](void* queue, std::uint32_t line) { return static_cast<SlotsQueue*>(queue)->has_nothing(line); },
-                       this);
+    participant_table_.keep_while(
+        [](void* queue, std::uint32_t line) { return static_cast<SlotsQueue*>(queue)->has_nothing(line); }, this);
   }
 
   [[nodiscard]] Slots& slots() noexcept { return slots_; }
@@ -41,22 +42,18 @@ class SlotsQueue {
   // The calling thread's name in the words: its line plus one. 0: it has none yet, call join().
   [[nodiscard]] std::uint32_t me() const noexcept { return participant_table_.mine_plus_one(); }
 
-  // A table is full of the living or not at all: of a dead one's line somebody may just look whether it is settled.
   [[nodiscard]] ParticipantTable::Joined join() noexcept {
-    for (int look = 0;; ++look) {
-      const ParticipantTable::Joined joined = participant_table_.join([this](std::uint32_t line) {
-        (void)recovery_.recover_line(line);
-        return true;
-      });
-      if (joined == ParticipantTable::Joined::yes) {
-        // release: who sees it dead and marked sees the slots it had; before the first claim, so keeps V5
-        participant_table_.lines()[me() - 1].intent.store(SlotsRecovery::present, std::memory_order_release);
-        QUEUEDUCT_FAILPOINT("slots.joined");
-      }
-      if (joined != ParticipantTable::Joined::table_full || look == join_looks || participant_table_.is_full_for_good(look)) return joined;
-      const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
-      nanosleep(&moment, nullptr);
-    }
+    const auto recover = [this](std::uint32_t line) {
+      (void)recovery_.recover_line(line);
+      return true;
+    };
+    const ParticipantTable::Joined joined =
+        participant_table_.patiently([&] { return participant_table_.join(recover); });
+    if (joined != ParticipantTable::Joined::yes) return joined;
+    // release: a recoverer that sees the mark of the dead sees its slots; before the first claim, so keeps V5
+    participant_table_.lines()[me() - 1].intent.store(SlotsRecovery::present, std::memory_order_release);
+    QUEUEDUCT_FAILPOINT("slots.joined");
+    return joined;
   }
 
   // The owner word of the calling thread, which has joined.
@@ -64,11 +61,11 @@ class SlotsQueue {
 
   // What a killed call of a producer has put. The caller owns the line. False: it contradicts the slots.
   [[nodiscard]] bool settle_producer(ProducerLine& line) noexcept {
-    for (int look = 0;; ++look) {
+    for (int attempt = 0;; ++attempt) {
       const Settled settled = settle(slots_, line);
-      if (settled != Settled::undecided || look == settle_looks) return settled == Settled::yes;
+      if (settled != Settled::undecided || attempt == settle_attempts) return settled == Settled::yes;
       if (recovery_.run()) {
-        items().notify_all();  // among what the dead had may be items, and slots for others
+        items().notify_all();  // the dead may have had items for consumers, and slots for producers
         room().notify_all();
         continue;
       }
@@ -77,8 +74,8 @@ class SlotsQueue {
     }
   }
 
-  // After a call that found nothing: look for the dead, but not each time, for it is a pass over the table.
-  // Nobody is declared dead by this clock; it only says when to ask. True: it is worth another try.
+  // After a call that found nothing: searches for dead participants, but not each time: it is a pass over the table.
+  // The clock only says when to search; it declares no participant dead. Returns true if another try is worth it.
   [[nodiscard]] bool recover_if_due(std::uint32_t me, bool now) noexcept {
     if (control_->may_be_stray.load(std::memory_order_relaxed) != 0 && gather(me)) return true;
     const std::int64_t time = monotonic_ns();
@@ -95,17 +92,16 @@ class SlotsQueue {
     return changed;
   }
 
-  // Puts are over: is there really nothing more to come? Called after a take that found nothing; `me`: by whom. An item
-  // stays in its slot, whoever has it, so one look at each word is enough (O2): what was put back meanwhile was TAKEN
-  // before, and is seen as one or the other.
-  // Who has taken something itself does not wait for what others have (O3).
+  // After the last put, and a take by `me` that found nothing: returns true if nothing more can come. An item stays in
+  // its slot, so one load of each word is enough (O2): an item put back meanwhile is seen as TAKEN or as ORPHANED.
+  // A participant that has taken an item does not wait for what others have (O3).
   [[nodiscard]] bool is_drained(std::uint32_t me = 0) noexcept {
     bool is_taken = false;
     bool is_taken_by_me = false;
     for (std::uint64_t slot = 0; slot < slots_.count(); ++slot) {
       const std::uint64_t word = slots_.word_of(slot);
       switch (slot_word::state_of(word)) {
-        case slot_word::State::arriving:  // P2: a publish that was not refused is ARRIVING since before this look, or done
+        case slot_word::State::arriving:  // P2: a publish that was not refused is ARRIVING by now, or done
         case slot_word::State::queued:
         case slot_word::State::orphaned: return false;
         case slot_word::State::taken:
@@ -160,15 +156,15 @@ class SlotsQueue {
   // What can be taken: after shutdown(immediate) nothing.
   [[nodiscard]] std::uint64_t size() noexcept {
     if (slots_.closed() & Slots::gets_closed) return 0;
-    const bool look = control_->may_be_orphaned.load(std::memory_order_relaxed) != 0;
-    return slots_.used().size() + (look ? count_in(slot_word::State::orphaned) : 0);
+    const bool may_be_orphaned = control_->may_be_orphaned.load(std::memory_order_relaxed) != 0;
+    return slots_.used().size() + (may_be_orphaned ? count_in(slot_word::State::orphaned) : 0);
   }
 
   [[nodiscard]] std::uint64_t count_in(slot_word::State state) const noexcept {
     return slots_.count_words([state](std::uint64_t word) { return slot_word::state_of(word) == state; });
   }
 
-  // Where the slots are. Each is looked at once: the four add up to all of them, whatever moves meanwhile.
+  // Counts each slot once, so that the four add up to all of them, whatever moves meanwhile.
   [[nodiscard]] SlotCounts count_slots() const noexcept {
     using slot_word::State;
     SlotCounts counts;
@@ -188,15 +184,9 @@ class SlotsQueue {
     return counts;
   }
 
-  [[nodiscard]] std::uint32_t count_alive() const noexcept {
-    std::uint32_t alive = 0;
-    for (std::uint32_t line = 0; line < participant_table_.used(); ++line) alive += participant_table_.is_alive(line);
-    return alive;
-  }
-
  private:
-  // A slot that a thread has taken may be left by another, and so outlives it: does none name this line any more? Asked
-  // again and again of the same line, so the look begins at the slot that was the answer last time.
+  // Returns true if no slot names this line: another thread may leave a slot after its taker has ended. The question
+  // comes again and again for the same line, so the scan begins at the slot that was the answer last time.
   [[nodiscard]] bool has_nothing(std::uint32_t line) noexcept {
     std::atomic<std::uint32_t>& last = last_named_[line % last_named_count];
     const std::uint64_t begin = last.load(std::memory_order_relaxed) % slots_.count();
@@ -212,8 +202,7 @@ class SlotsQueue {
 
   static constexpr std::uint32_t last_named_count = 64;
   static constexpr std::int64_t recovery_interval_ns = 10'000'000;
-  static constexpr int join_looks = 500;
-  static constexpr int settle_looks = 500;  // one is enough, unless what the line says was never so
+  static constexpr int settle_attempts = 500;  // one is enough, unless what the line says was never so
 
   [[nodiscard]] bool is_any(slot_word::State state) const noexcept { return count_in(state) != 0; }
 

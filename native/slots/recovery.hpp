@@ -1,18 +1,18 @@
-// What the dead had: slots come back, items are delivered again.
+// Recovery of dead participants' slots: slots become free again, items are redelivered.
 //
 // Shape      one compare-and-swap a slot, from the word that names the dead:
 //              HELD                            ──► STRAY
 //              ARRIVING  in `used`? ──yes──► QUEUED      ──no──► STRAY      (its put never returned)
 //              TAKEN                           ──► ORPHANED
 //              LEAVING   in `free`? ──yes──► FREE        ──no──► STRAY
-// Roles      anybody, as often as they like, also several at a time; a recoverer needs no line of its own.
-// Invariants V1  a line's slots are recovered under its lock in the participant table: its owner is dead, and it has no next one.
-//                So what names the line cannot change but by other recoverers and by claims.
+// Roles      any participant, at any time, also several at once; a recoverer needs no line of its own.
+// Invariants V1  a line's slots are recovered under its lock in the participant table: its owner is dead, and it has no
+//                next one. So only other recoverers and claims change a word that names the line.
 //            V2  both heads are moved on past a claimed slot before its word becomes anything else (S2).
 //            V3  a slot of the dead that is in `used`, or `free`, leaves it by a claim only, and a claim changes the
 //                word. So if it was found in neither, and the word is still the same, it never was there.
-//                (Without the look an item whose put returned could be lost, or a slot be in a queue twice.)
-//            V4  before a slot becomes STRAY, whoever was about to put something there is told that it is not in (K2).
+//                (Without this test an item whose put returned could be lost, or a slot be in a queue twice.)
+//            V4  before a slot becomes STRAY, the claim of the named producer that held it is cut (K2).
 //            V5  a line is used again only when nothing names it any more: its intent is set as long as it has an
 //                owner, and is cleared after this (R2).
 // Progress   lock-free; one pass over the slots for all that have died.
@@ -31,7 +31,7 @@ class SlotsRecovery {
   // A participant's line is marked as long as it lives. keeps V5
   static constexpr std::uint64_t present = 1;
 
-  // ReadGuards for the dead, and recovers what they had. Returns whether anything changed.
+  // Finds dead participants and recovers their slots. Returns true if anything changed.
   [[nodiscard]] bool run() noexcept {
     bool changed = false;
     participant_table_.tidy_all([&](auto has_died) { changed = recover_all(has_died); });
@@ -54,7 +54,7 @@ class SlotsRecovery {
       std::uint64_t word = slots_.word_of(slot);
       while (slot_word::owner_of(word) != 0 && has_died(static_cast<std::uint32_t>(slot_word::owner_of(word) - 1))) {
         if (recover_slot(slot, word)) changed = true;
-        word = slots_.word_of(slot);  // nobody alive writes this line's name: it is gone, or another recoverer's turn
+        word = slots_.word_of(slot);  // no live participant writes this name: it is gone, or another recoverer's turn
       }
     }
     return changed;
@@ -86,7 +86,7 @@ class SlotsRecovery {
       case State::leaving: return slots_.free().contains(slot) ? State::free : State::stray;
       case State::taken: return State::orphaned;
       case State::held: return State::stray;
-      default: return slot_word::state_of(word);  // has no owner: somebody wrote there who is none of us; drop the name
+      default: return slot_word::state_of(word);  // a corrupt word: these states have no owner; drop the name
     }
   }
 

@@ -1,32 +1,33 @@
-// Slots: memory that is lent out, filled, queued, taken, read and lent out again, without a copy.
+// Slots: memory that is loaned, filled, queued, taken, read and loaned again, without a copy.
 //
 // Shape      free ──hold──► HELD(me) ──publish──► used ──take──► TAKEN(me) ──leave──► free
-//            `free` and `used` are index queues; each slot has a word that says whose it is:
+//            `free` and `used` are index queues; each slot has a word with its state and owner:
 //              | generation : 46 | owner's line + 1 : 15 | state : 3 |
 //              FREE             in `free`
-//              HELD(owner)      lent out, no item; in neither queue
+//              HELD(owner)      loaned, no item; in neither queue
 //              ARRIVING(owner)  its item is complete; going into `used`, or just there
 //              QUEUED           in `used`
 //              TAKEN(owner)     its item is being read; in neither queue
 //              LEAVING(owner)   its item is over; going into `free`, or just there
-//              STRAY            of somebody dead, no item: to be brought back into `free`
-//              ORPHANED         of somebody dead, or given back: its item is to be delivered again
-// Roles      any number of participants, each with a line of the participant table; anybody recovers (slots_recovery.hpp).
+//              STRAY            its owner died, no item: to be brought back into `free`
+//              ORPHANED         its owner died or gave it back: its item is to be redelivered
+// Roles      any number of participants, each with a line of the participant table; any of them recovers
+//            (slots/recovery.hpp).
 // Invariants S1  a slot is claimed by the compare-and-swap of its word while it is at the front of a queue. Only then
-//                is that queue's head moved, by the claimer or by anybody who sees the claim. So a slot is never
-//                out of both queues without an owner's name in its word, whoever dies when.
+//                is that queue's head moved, by the claimer or by any participant that sees the claim. So a slot is
+//                never out of both queues without an owner in its word, at whatever step a participant dies.
 //            S2  a claimed word becomes claimable for the same queue again (FREE, LEAVING; QUEUED, ARRIVING) only
-//                after that head has moved: so who reads the word, and finds the head where it was, has read a word
-//                of this stay in the queue.
-//            S3  each change of a word raises its generation: a compare-and-swap from a word seen earlier takes
-//                nothing from anybody.
+//                after that head has moved: so a participant that reads the word, and then finds the head where it
+//                was, has read a word of this stay in the queue.
+//            S3  each change of a word raises its generation: a compare-and-swap from an old word fails.
 //            S4  only the owner writes a slot's bytes, length and position, and only while it is HELD or ARRIVING.
-//            S5  at most `capacity` slots are out of `free`; those that were lent before it was lowered aside.
-//            S6  a publish after shutdown() has looked at the words fails; one before it was seen.
-// Progress   lock-free. Who is stopped keeps the slots that it has, and nothing else.
-// Source     the seed's lock-free queue of two index queues; the words and what follows from them are ours.
+//            S5  at most `capacity` slots are out of `free`; but for those loaned before it was lowered.
+//            S6  shutdown() sees every publish that succeeds: a publish after it has read the words fails.
+// Progress   lock-free. A stopped participant keeps the slots that it owns, and nothing else.
+// Source     a queue of data as two queues of indices, free and used (SCQ, section 2: Nikolaev 2019); the owner words
+//            and recovery are ours.
 //
-// Memory orders come in pairs, besides those of index_queue.hpp:
+// Memory orders come in pairs, besides those of slots/index_queue.hpp:
 //   P1  swap():  acq_rel compare-and-swap of a word  with acquire load of it: all that its owners before did, and
 //                the moves of head that they saw (S2)
 //   P2  seq_cst  swap() to ARRIVING, then load of `closed`; shut_down() sets `closed`, then loads the words. One of
@@ -80,7 +81,7 @@ struct Lease {
   std::uint64_t word = 0;
   std::uint64_t bytes = 0;     // of its item
   std::uint64_t position = 0;  // of its item
-  bool redelivered = false;    // somebody had it before
+  bool redelivered = false;    // another participant had it before
   std::byte* data = nullptr;
 };
 
@@ -90,8 +91,8 @@ class Slots {
   static constexpr std::uint32_t puts_closed = 1;
   static constexpr std::uint32_t gets_closed = 2;
 
-  Slots(SlotsControl* control, IndexQueue free, IndexQueue used, SlotLine* lines, std::byte* payload, std::uint64_t count,
-        std::uint64_t slot_bytes, std::uint64_t stride) noexcept
+  Slots(SlotsControl* control, IndexQueue free, IndexQueue used, SlotLine* lines, std::byte* payload,
+        std::uint64_t count, std::uint64_t slot_bytes, std::uint64_t stride) noexcept
       : control_(control), free_(free), used_(used), lines_(lines), payload_(payload), count_(count),
         slot_bytes_(slot_bytes), stride_(stride) {}
 
@@ -109,7 +110,9 @@ class Slots {
     const std::uint64_t capacity = control_->capacity.load(std::memory_order_seq_cst);  // P2
     return capacity >= 1 && capacity <= count_ ? capacity : count_;
   }
-  [[nodiscard]] std::uint32_t closed() const noexcept { return control_->closed.load(std::memory_order_seq_cst); }  // P2
+  [[nodiscard]] std::uint32_t closed() const noexcept {
+    return control_->closed.load(std::memory_order_seq_cst);  // P2
+  }
 
   // A slot to fill: done, full, closed or corrupt.
   [[nodiscard]] SlotOutcome try_hold(std::uint32_t me, Lease& lease) noexcept {
@@ -120,13 +123,14 @@ class Slots {
       if (outcome != SlotOutcome::done) return outcome == SlotOutcome::empty ? SlotOutcome::full : outcome;
       lease.bytes = slot_bytes_;
       // P2: set_capacity() either sees our claim, or we see its number. keeps S5
-      if (const std::uint64_t now = capacity(); now >= allowed || free_.size() >= count_ - now) return SlotOutcome::done;
+      const std::uint64_t now = capacity();
+      if (now >= allowed || free_.size() >= count_ - now) return SlotOutcome::done;
       if (!leave(lease)) return SlotOutcome::corrupt;
     }
   }
 
-  // The item is complete: let the others have it. closed, corrupt: the slot is back in `free`, or lost to a liar.
-  // refused() is called before a slot goes back that no item of ours was ever in.
+  // Publishes a complete item. After closed the slot is back in `free`; after corrupt it is lost.
+  // refused() is called before a slot goes back whose item was never in the queue.
   template <class Refused>
   [[nodiscard]] SlotOutcome publish(Lease& lease, std::uint64_t bytes, Refused refused) noexcept {
     SlotLine& line = lines_[lease.slot];
@@ -144,20 +148,20 @@ class Slots {
     });
     if (!pushed) return SlotOutcome::corrupt;
     QUEUEDUCT_FAILPOINT("slots.published");
-    (void)swap(lease.slot, lease.word, State::queued, 0);  // fails if it is taken by now, which is as good
+    (void)swap(lease.slot, lease.word, State::queued, 0);  // fails if it is taken by now: the same to us
     return SlotOutcome::done;
   }
   [[nodiscard]] SlotOutcome publish(Lease& lease, std::uint64_t bytes) noexcept {
     return publish(lease, bytes, [] {});
   }
 
-  // An item to read: done, empty, closed (no more gets) or corrupt. Those of the dead come first: they are the oldest.
+  // An item to read: done, empty, closed (no more gets) or corrupt. ORPHANED items come first: they are the oldest.
   [[nodiscard]] SlotOutcome try_take(std::uint32_t me, Lease& lease) noexcept {
     if (closed() & gets_closed) return SlotOutcome::closed;
     return claim_oldest(State::taken, me, lease);
   }
 
-  // The same, those of the dead left aside.
+  // The same, without ORPHANED items.
   [[nodiscard]] SlotOutcome try_take_new(std::uint32_t me, Lease& lease) noexcept {
     if (closed() & gets_closed) return SlotOutcome::closed;
     return claim(used_, 1, slot_word::can_be_taken, State::taken, me, lease);
@@ -179,17 +183,17 @@ class Slots {
     return outcome;
   }
 
-  // Gives a slot back: its item, if it had one, is over. False: the words contradict each other.
+  // Gives a slot back, its item released. Returns false if the words contradict each other.
   [[nodiscard]] bool leave(Lease& lease) noexcept {
     if (!swap(lease.slot, lease.word, State::leaving, slot_word::owner_of(lease.word))) return false;
     QUEUEDUCT_FAILPOINT("slots.leaving");
     if (!free_.push(lease.slot)) return false;
     QUEUEDUCT_FAILPOINT("slots.left");
-    (void)swap(lease.slot, lease.word, State::free, 0);  // fails if somebody holds it by now
+    (void)swap(lease.slot, lease.word, State::free, 0);  // fails if another participant holds it by now
     return true;
   }
 
-  // A taken item that was not used after all: somebody else gets it, and is told.
+  // A taken item that its consumer did not use: it is redelivered, flagged.
   [[nodiscard]] bool put_back(Lease& lease) noexcept {
     if (!swap(lease.slot, lease.word, State::orphaned, 0)) return false;
     QUEUEDUCT_FAILPOINT("slots.orphaned");
@@ -199,8 +203,8 @@ class Slots {
 
   // Brings the strays back into `free`. Returns how many.
   [[nodiscard]] std::uint64_t gather_strays(std::uint32_t me) noexcept {
-    // before the look, so that who adds one later sets it again. Relaxed: one that is missed for want of an order
-    // between the two is found without the hint, by recover_if_due()
+    // before the scan, so that a recoverer that adds one later sets it again. Relaxed: one that this misses for want of
+    // an order is found without the hint, by recover_if_due()
     control_->may_be_stray.store(0, std::memory_order_relaxed);
     std::uint64_t gathered = 0;
     for (std::uint64_t slot = 0; slot < count_; ++slot) {
@@ -213,7 +217,7 @@ class Slots {
     return gathered;
   }
 
-  // An item of the dead, if there is one.
+  // Claims the oldest ORPHANED item, if there is one.
   [[nodiscard]] bool claim_orphan(State to, std::uint32_t me, Lease& lease) noexcept {
     control_->may_be_orphaned.store(0, std::memory_order_relaxed);  // as above
     // the oldest, by position: read before the claim, and so a hint when others claim as well
@@ -227,7 +231,7 @@ class Slots {
     return claim_orphan(oldest, to, me, lease);
   }
 
-  // The item of the dead in this slot, if there is one.
+  // Claims the ORPHANED item of this slot, if there is one.
   [[nodiscard]] bool claim_orphan(std::uint64_t slot, State to, std::uint32_t me, Lease& lease) noexcept {
     lease = Lease{slot, word_of(slot)};
     if (slot_word::state_of(lease.word) != State::orphaned) return false;
@@ -267,24 +271,26 @@ class Slots {
     return free_.size() > count_ - capacity() || control_->may_be_stray.load(std::memory_order_relaxed) != 0;
   }
   [[nodiscard]] bool looks_takeable() noexcept {
-    return used_.front().seen == IndexQueue::Seen::index || control_->may_be_orphaned.load(std::memory_order_relaxed) != 0;
+    return used_.front().seen == IndexQueue::Seen::index ||
+           control_->may_be_orphaned.load(std::memory_order_relaxed) != 0;
   }
 
-  // relaxed: exact for who has the slot, since P1 carried it there; for others a hint
+  // relaxed: exact for the slot's owner, since P1 carried it there; for others a hint
   [[nodiscard]] std::uint64_t position_of(std::uint64_t slot) const noexcept {
     return lines_[slot].position.load(std::memory_order_relaxed);
   }
 
  private:
   [[nodiscard]] SlotOutcome claim_oldest(State to, std::uint32_t me, Lease& lease) noexcept {
-    if (control_->may_be_orphaned.load(std::memory_order_acquire) != 0 && claim_orphan(to, me, lease)) return SlotOutcome::done;
+    const bool may_be_orphaned = control_->may_be_orphaned.load(std::memory_order_acquire) != 0;
+    if (may_be_orphaned && claim_orphan(to, me, lease)) return SlotOutcome::done;
     return claim(used_, 1, slot_word::can_be_taken, to, me, lease);
   }
 
   // The slot at the front of a queue that has at least so many: its word first, then the head. keeps S1, S2
   template <class Claimable>
-  [[nodiscard]] SlotOutcome claim(IndexQueue& queue, std::uint64_t least, Claimable is_claimable, State to, std::uint32_t me,
-                              Lease& lease) noexcept {
+  [[nodiscard]] SlotOutcome claim(IndexQueue& queue, std::uint64_t least, Claimable is_claimable, State to,
+                                  std::uint32_t me, Lease& lease) noexcept {
     for (;;) {
       const IndexQueue::Front front = queue.front();
       if (front.seen == IndexQueue::Seen::corrupt) return SlotOutcome::corrupt;
@@ -306,7 +312,7 @@ class Slots {
     }
   }
 
-  // What a peer may have written there is believed within the slot only.
+  // A peer may have written anything there: the length is checked against the slot.
   [[nodiscard]] bool read_line(Lease& lease) const noexcept {
     lease.bytes = lines_[lease.slot].length.load(std::memory_order_relaxed);
     lease.position = position_of(lease.slot);

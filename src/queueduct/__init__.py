@@ -20,17 +20,13 @@ from queueduct.errors import (
     TooManyReaders,
     UnfitItem,
 )
-from queueduct.events.queue import EventQueue
-from queueduct.events.reading.reader import Reader
+from queueduct.events import EventQueue, Reader
 from queueduct.index.queue import IndexQueue
-from queueduct.kinds import open
 from queueduct.lease import Lease
-from queueduct.overwriting.queue import OverwritingQueue
-from queueduct.rings.bounded import BoundedQueue
-from queueduct.rings.growing import GrowingQueue
-from queueduct.segments.segment import queues, unlink
-from queueduct.slots.loans import LoanedSlot, TakenSlot
-from queueduct.slots.queue import SlotQueue
+from queueduct.overwriting import OverwritingQueue
+from queueduct.rings import BoundedQueue, GrowingQueue
+from queueduct.segments.catalog import open, queues, unlink
+from queueduct.slots import LoanedSlot, SlotQueue, TakenSlot
 from queueduct.stats import (
     BoundedStats,
     EventStats,

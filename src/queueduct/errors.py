@@ -14,8 +14,8 @@
         ├── QueueClosed             this handle was closed (also a ValueError)
         ├── QueueNotShared          a queue without a name, in a child of its process (also a RuntimeError)
         ├── QueueReplaced           the name now belongs to another queue than the one that was pickled
-        ├── ProducerInUse           somebody alive is just putting for this producer
-        ├── ReaderInUse             somebody alive holds the reader of that name
+        ├── ProducerInUse           a live participant is just putting for this producer
+        ├── ReaderInUse             a live process holds the reader of that name
         ├── TooManyParticipants     every line of the participant table is taken
         ├── TooManyProducers        every line of the table of producers is taken
         ├── TooManyReaders          every line of the table of readers is taken
@@ -103,7 +103,7 @@ class UnfitItem(QueueductError, ValueError, TypeError, OverflowError):
 
 
 class ReaderInUse(QueueductError):
-    """The reader of that name is held by somebody alive."""
+    """The reader of that name is held by a live process."""
 
 
 class DataLost(QueueductError):

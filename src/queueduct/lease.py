@@ -1,4 +1,4 @@
-"""A lease: items that somebody has taken and not yet answered for."""
+"""A lease: items that a consumer has taken but not yet released."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Lease:
     """Items that are claimed, with their positions, and that the queue keeps until they are released.
 
     ``with q.lease(1000) as lease:`` releases them all at the end of the block. An exception gives them back, and so
-    does the death of the process, at whatever instruction: then they go to somebody else, at the same positions,
-    perhaps after items that were put later. So what was done with them may be done again, and who must not do it
-    twice remembers positions.
+    does the death of the process, at whatever instruction: then another consumer gets them, at the same positions,
+    perhaps after items that were put later. So what was done with them may be done again, and a consumer that
+    must not do it twice remembers positions.
     """
 
-    _holding: Holding | None = None  # when it is over: who ends it takes its own out, in one step
+    _holding: Holding | None = None  # when it is over: the thread that ends it takes it out, in one step
 
     def __init__(
         self, items: Any, positions: NDArray[np.int64], holding: Holding, name: str, *, is_redelivered: bool
@@ -61,7 +61,7 @@ class Lease:
         holding.release(chosen)
 
     def give_back(self) -> None:
-        """All of them go to somebody else, or to whoever asks next."""
+        """All of them go to the next consumer that asks."""
         self.release(0)
 
     def _raise_over(self) -> NoReturn:

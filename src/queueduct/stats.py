@@ -34,7 +34,7 @@ class ProducerInfo(NamedTuple):
 
 
 class BoundedStats(NamedTuple):
-    """One look at a BoundedQueue. Exact when nobody else is working on it, a snapshot otherwise."""
+    """The counters of a BoundedQueue. Exact when no other thread is working on it, a snapshot otherwise."""
 
     capacity: int
     """Slots."""
@@ -57,11 +57,11 @@ class BoundedStats(NamedTuple):
     redelivered: int
     """Items whose consumer was killed before it had them; delivered to another."""
     leased: int
-    """Items that somebody has claimed and not released: on lease, just being got, or left by the dead for another."""
+    """Items that a consumer has claimed and not released: on lease, just being got, or to be redelivered."""
 
 
 class EventStats(NamedTuple):
-    """One look at an EventQueue. Positions are exact at the moment of the look; bytes follow the chunks."""
+    """The counters of an EventQueue. Positions are exact at one moment; bytes follow the chunks."""
 
     end: int
     """Where the next item goes: how many were ever put."""
@@ -99,12 +99,12 @@ class ReaderInfo(NamedTuple):
     """It needs everything from here on."""
     lag: int
     is_attached: bool
-    """Is somebody alive who holds it?"""
+    """True if a live process holds it."""
     is_dropped: bool
 
 
 class OverwritingStats(NamedTuple):
-    """One look at an OverwritingQueue. Exact when nobody else is working on it, a snapshot otherwise.
+    """The counters of an OverwritingQueue. Exact when no other thread is working on it, a snapshot otherwise.
 
     ``puts == gets + overwritten + torn + lost_with_reader + discarded + size``, unless a program that is not queueduct
     took part.
@@ -118,9 +118,9 @@ class OverwritingStats(NamedTuple):
     puts: int
     """Messages ever put."""
     gets: int
-    """Messages that somebody got, or is just getting, or has on lease."""
+    """Messages that a consumer got, or is just getting, or has on lease."""
     overwritten: int
-    """Messages that nobody got because later ones needed their place, also while somebody was reading them."""
+    """Messages that no consumer got because later ones needed their place, also while a consumer was reading them."""
     torn: int
     """Messages whose writer was killed in the middle; never delivered."""
     lost_with_reader: int
@@ -140,7 +140,7 @@ class OverwritingStats(NamedTuple):
 
 
 class SlotStats(NamedTuple):
-    """One look at a SlotQueue. Exact when nobody else is working on it, a snapshot otherwise."""
+    """The counters of a SlotQueue. Exact when no other thread is working on it, a snapshot otherwise."""
 
     capacity: int
     """How many slots may be in use at a time."""
@@ -149,11 +149,11 @@ class SlotStats(NamedTuple):
     size: int
     """Items that can be taken."""
     free: int
-    """Slots that nobody uses."""
+    """Slots that are free."""
     loaned: int
     """Slots that are being filled."""
     queued: int
-    """Slots with an item that nobody has taken, or that is to be delivered again."""
+    """Slots with an item that no consumer has taken, or that is to be delivered again."""
     taken: int
     """Slots whose item is being read."""
     published: int
@@ -172,11 +172,11 @@ class SlotStats(NamedTuple):
     redelivered: int
     """Items that were delivered again, since their taker was killed or gave them back."""
     leased: int
-    """Items that somebody has taken and not released, by take, get or lease: the same as taken."""
+    """Items that a consumer has taken and not released, by take, get or lease: the same as taken."""
 
 
 class GrowingStats(NamedTuple):
-    """One look at a GrowingQueue. Exact when nobody else is working on it, a snapshot otherwise."""
+    """The counters of a GrowingQueue. Exact when no other thread is working on it, a snapshot otherwise."""
 
     level_slots: tuple[int, ...]
     """Slots of each sub-queue, the first first."""
@@ -191,7 +191,7 @@ class GrowingStats(NamedTuple):
     slot_bytes: int
     """Bytes a slot holds; 0 for references within a process."""
     resident_bytes: int
-    """What the whole queue takes of memory just now; 0 within a process, where nobody counts."""
+    """What the whole queue takes of memory just now; 0 within a process, where it is not counted."""
     reserved_bytes: int
     """What it may take without asking further; never more than max_bytes."""
     max_bytes: int
@@ -209,4 +209,4 @@ class GrowingStats(NamedTuple):
     redelivered: int
     """Items whose consumer was killed before it had them; delivered to another."""
     leased: int
-    """Items that somebody has claimed and not released: on lease, just being got, or left by the dead for another."""
+    """Items that a consumer has claimed and not released: on lease, just being got, or to be redelivered."""

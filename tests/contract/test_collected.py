@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from queueduct import EventQueue, SlotQueue
-from queueduct.kinds import CLASSES
+from tests.support.kinds import CLASSES
 
 MESSAGE = b"x" * 64
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from queueduct import BoundedQueue
-from queueduct.kinds import CLASSES
+from tests.support.kinds import CLASSES
 from tests.support.reading import reader_of
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.edges.edge_kinds import KINDS
+from tests.edges.kinds import KINDS
 
 WAITS = """
 import asyncio, os, sys, threading
 import queueduct
 from tests.support.children import fork
 from tests.support.deadline import until
-from edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 kind = KINDS[sys.argv[1]]
 q = kind.create("q")
 taken = kind.consumer(q)

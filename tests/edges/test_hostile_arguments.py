@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import queueduct
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.children import fork
 
 
@@ -195,7 +195,7 @@ LYING = """
 import contextlib, sys, warnings
 import numpy as np
 import queueduct
-from edges.edge_kinds import KINDS, item
+from tests.edges.kinds import KINDS, item
 
 warnings.simplefilter("ignore")  # Python's own, of what __index__ may return
 

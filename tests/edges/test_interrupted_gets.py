@@ -11,10 +11,10 @@ import signal
 import pytest
 
 import queueduct
-from queueduct.kinds import CLASSES
 from tests.edges.interrupting import STRIKES, Item, Struck, arm, handling, numbers_of, send, send_to_thread, struck_by
 from tests.support.children import fork
 from tests.support.deadline import until
+from tests.support.kinds import CLASSES
 
 COUNT = 12
 KINDS = list(CLASSES)

@@ -10,7 +10,7 @@ import pytest
 
 import queueduct
 from queueduct import EventQueue, GrowingQueue
-from queueduct.kinds import CLASSES
+from tests.support.kinds import CLASSES
 
 _testcapi = pytest.importorskip("_testcapi", reason="this Python was built without its own test modules")
 

@@ -22,9 +22,9 @@ import pytest
 import queueduct
 from queueduct import BoundedQueue, EventQueue, GrowingQueue, OverwritingQueue, SlotQueue
 from queueduct.items.views import ViewSession
-from queueduct.kinds import CLASSES
 from tests.edges.interrupting import Item, Struck, exit_by, handling, struck_by
 from tests.support.deadline import until_parked
+from tests.support.kinds import CLASSES
 
 RECORD = np.dtype([("number", "i8"), ("rest", "S24")])
 FORMS: dict[str, tuple[Any, Callable[[int], Any], Callable[[Any], int]]] = {

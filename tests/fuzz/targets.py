@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import queueduct
 from queueduct import BoundedQueue, EventQueue, GrowingQueue, OverwritingQueue, SlotQueue
-from queueduct.native import _layout, _slots_layout
+from queueduct.native import _layout
 from tests.support.raw import LINE_BYTES, RawEvents, RawGrowing, RawOverwriting, RawSegment, RawSlots
 
 CAPACITY = 16
@@ -312,7 +312,7 @@ class Slots:
             for name in ("item_text", "control", "participants", "free_cells", "used_cells", "lines", "payload")
         }
         return {
-            "header": (0, _slots_layout.HEADER_BYTES, 12),
+            "header": (0, _layout.SLOTS_HEADER_BYTES, 12),
             "item_text": (at["item_text"], at["item_text"] + raw.field("item_text_bytes"), 6),
             "control": (at["control"], at["participants"], 30),
             "participants": (at["participants"], at["participants"] + 4 * LINE_BYTES, 10),

@@ -36,7 +36,7 @@ def test_what_is_on_lease_is_not_overwritten_and_puts_do_not_wait(feed):
     check_sum(feed)
 
 
-def test_what_was_given_back_comes_before_what_is_in_the_queue_to_a_lease_and_after_it_to_a_get(feed):
+def test_given_back_items_are_leased_first_but_got_last(feed):
     feed.put_many(range(3))
     feed.lease(2).give_back()
     with feed.lease(9) as lease:
@@ -101,7 +101,7 @@ def test_a_lease_is_at_most_what_the_shelf_has_room_for():
 
 def test_a_queue_takes_memory_for_leases_with_its_first_one():
     with OverwritingQueue.create("frames", 4, message_bytes=1 << 20) as queue:
-        path = queueduct.segments.segment.directory() / "frames"
+        path = queueduct.segments.names.directory_of() / "frames"
         before = path.stat().st_blocks * 512
         assert before < 5 << 20
         queue.put(bytes(1 << 20))
@@ -123,7 +123,7 @@ def test_a_shutdown_at_once_ends_leases_and_what_was_given_back(feed):
 
 
 def test_positions_rise_and_are_never_given_twice_though_a_stranger_takes_part(feed):
-    stranger = Published(queueduct.segments.segment.directory() / "feed")
+    stranger = Published(queueduct.segments.names.directory_of() / "feed")
     seen = []
     try:
         for number in range(40):

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import queueduct
 from queueduct.spark import session
-from queueduct.spark.address import queue_directory
 
 OPTIONS = {"maxRowsPerTrigger": 20_000, "partitions": 2}
 
@@ -73,7 +72,7 @@ def taken(queue, stats) -> range:
 
 
 def spool_end(queue, directory: Path) -> int:
-    with queue_directory(str(directory)), queueduct.EventQueue.open(f"{queue.name}.spool") as spool:
+    with queueduct.EventQueue.open(f"{queue.name}.spool", directory=directory) as spool:
         return spool.end
 
 

@@ -76,10 +76,7 @@ def test_a_batch_that_spark_repeats_reads_the_same_rows(stream, ticks):
 
 
 def spool_of(stream):
-    from queueduct.spark.address import queue_directory
-
-    with queue_directory(stream.options["spoolDir"]):
-        return queueduct.EventQueue.open("ticks.spool")
+    return queueduct.EventQueue.open("ticks.spool", directory=stream.options["spoolDir"])
 
 
 def test_what_is_done_is_freed_from_the_spool(stream, ticks):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import queueduct
-from queueduct.spark.kinds import KINDS
+from queueduct.segments.kinds import KINDS
 from tests.spark.rows import numbered
 from tests.spark.spooling import Query
 

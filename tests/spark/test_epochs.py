@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-import queueduct
 from queueduct import DataLost, EventQueue
 from queueduct.spark.address import Address
 from queueduct.spark.convert.schema import arrow_schema
@@ -18,12 +17,7 @@ from queueduct.spark.read.batch import BatchReader
 from queueduct.spark.read.stream import StreamReader
 from tests.support.raw import RawEvents
 
-
-@pytest.fixture(autouse=True)
-def disk(tmp_path, monkeypatch):
-    if not queueduct.segments.segment.is_on_disk(tmp_path):
-        pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("disk")
 
 
 def reader(kind=StreamReader, **options):
@@ -63,19 +57,19 @@ def test_an_offset_names_nothing_that_is_not_on_the_disk(children, limit):
     crashed(children, 100, 100, restart=False)
     stream = reader()
     at = stream.latestOffset(stream.initialOffset(), limit)
-    assert 100 < at["position"] <= stream.attached().queue.stats().synced == 200
+    assert 100 < at["position"] <= stream.subscription.queue.stats().synced == 200
     stream.stop()
 
 
 def test_available_now_takes_all_that_was_put_and_has_it_written_first(children):
     crashed(children, 100, 100, restart=False)
     stream = reader()
-    stream.attached().queue.durable_end()  # a sync on demand just now
-    stream.attached().queue.put_many(np.arange(5))
+    stream.subscription.queue.durable_end()  # a sync on demand just now
+    stream.subscription.queue.put_many(np.arange(5))
     stream.prepareForTriggerAvailableNow()
     start = stream.initialOffset()
     end = stream.latestOffset(start, ReadAllAvailable())
-    assert end["position"] == stream.attached().queue.stats().synced == 205
+    assert end["position"] == stream.subscription.queue.stats().synced == 205
     assert len(rows(stream, start, end)) == 205
     stream.stop()
 
@@ -83,7 +77,7 @@ def test_available_now_takes_all_that_was_put_and_has_it_written_first(children)
 def test_a_query_that_begins_at_the_latest_begins_at_what_is_on_the_disk(children):
     crashed(children, 100, 100, restart=False)
     stream = reader(startingOffsets="latest")
-    assert stream.initialOffset()["position"] == stream.attached().queue.stats().synced == 200
+    assert stream.initialOffset()["position"] == stream.subscription.queue.stats().synced == 200
     stream.stop()
 
 
@@ -115,7 +109,7 @@ def test_a_query_goes_on_after_a_crash_of_the_machine_with_every_new_item(childr
     again.stop()
 
 
-def test_a_checkpoint_of_a_later_epoch_than_the_queue_s_is_refused_as_one_that_is_ahead():
+def test_a_checkpoint_of_a_later_epoch_is_refused_as_one_ahead():
     """Such as when the queue's file was put back from a copy."""
     with EventQueue.create("q", item="<i8") as q:
         q.put_many(np.arange(100))

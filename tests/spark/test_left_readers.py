@@ -14,8 +14,8 @@ import queueduct
 from queueduct.spark.address import Address
 from queueduct.spark.convert.schema import arrow_schema
 from queueduct.spark.options import SourceOptions
-from queueduct.spark.read import subscription as attachment
-from queueduct.spark.read.ranges import Span
+from queueduct.spark.read import subscription
+from queueduct.spark.read.ranges import Range
 from queueduct.spark.read.stream import StreamReader
 from tests.spark.rows import check_each_once, numbered
 from tests.spark.test_stream import Stream
@@ -45,7 +45,7 @@ def fail(query):
 
 
 @pytest.mark.parametrize("given", [{}, {"reader": "mine"}])
-def test_queries_that_fail_in_their_first_batch_leave_no_reader_and_can_be_started_again(spark, ticks, tmp_path, given):
+def test_queries_that_fail_in_their_first_batch_leave_no_reader(spark, ticks, tmp_path, given):
     ticks.put_many(numbered(0, 100))
     for number in range(2):
         rows = spark.readStream.format("queueduct").options(queue="ticks", **given).load()
@@ -78,7 +78,7 @@ def test_reading_a_batch_and_planning_leave_no_reader(spark, ticks):
     assert names(ticks) == []
 
 
-def test_a_query_that_is_killed_in_its_first_batch_finds_its_items_when_it_is_started_again(ticks, children, tmp_path):
+def test_a_query_killed_in_its_first_batch_finds_its_items_again(ticks, children, tmp_path):
     """Though everybody else is done with them, and the log would free them."""
     ticks.put_many(numbered(0, 60_000))
 
@@ -96,10 +96,10 @@ def test_a_query_that_is_killed_in_its_first_batch_finds_its_items_when_it_is_st
     again.initialOffset()
     spans = again.partitions(*planned)
     assert (spans[0].start, spans[-1].stop) == (0, 50_000)
-    assert all(isinstance(span, Span) for span in spans)
+    assert all(isinstance(span, Range) for span in spans)
     found = sum(batch.num_rows for span in spans for batch in again.read(span))
     assert found == 50_000
-    again.attached().leave()
+    again.subscription.leave()
     again.stop()
     assert names(ticks) == ["other"], "and when it fails again in an orderly way, it leaves no reader"
 
@@ -116,42 +116,40 @@ def test_a_reader_stays_once_its_query_is_known_to_have_committed(ticks, tmp_pat
     else:
         (tmp_path / "commits").mkdir()
         (tmp_path / "commits" / "0").touch()
-    stream.attached().leave()
+    stream.subscription.leave()
     stream.stop()
     assert len(names(ticks)) == 1
     again = reader_of(ticks)
     again.initialOffset()
     again.partitions(end, {**end, "position": 200})
-    again.attached().leave()
+    again.subscription.leave()
     again.stop()
     assert len(names(ticks)) == 1, "a later batch that fails is not the first"
 
 
 @pytest.mark.parametrize("given", [{}, {"startingOffsets": "50"}])
 @pytest.mark.parametrize("name", ["mine", "spark-12345678aaaaaa-10"])
-def test_a_reader_that_was_named_and_there_before_stays_wherever_the_query_begins(ticks, name, given):
+def test_a_named_reader_stays_wherever_the_query_begins(ticks, name, given):
     """The second is another query's, which this one takes over."""
     ticks.put_many(numbered(0, 100))
     ticks.subscribe(name, start=10).close()
     stream = reader_of(ticks, reader=name, **given)
     plan(stream)
-    stream.attached().leave()
+    stream.subscription.leave()
     stream.stop()
     assert names(ticks) == [name]
 
 
-def test_a_query_that_was_stopped_after_its_first_commit_is_not_taken_for_one_that_stays_away(
-    ticks, tmp_path, monkeypatch
-):
+def test_a_query_stopped_after_its_first_commit_comes_back(ticks, tmp_path, monkeypatch):
     """Its checkpoint alone told of the commit: with a long interval Spark asks for nothing more for hours."""
     ticks.put_many(numbered(0, 1000))
     stream = reader_of(ticks, checkpointLocation=str(tmp_path))
     _, end, _ = plan(stream)
     (tmp_path / "commits").mkdir()
     (tmp_path / "commits" / "0").touch()
-    stream.attached().leave()
+    stream.subscription.leave()
     stream.stop()
-    monkeypatch.setattr("queueduct.spark.read.subscription.COMING_BACK_SECONDS", -1.0)
+    monkeypatch.setattr("queueduct.spark.read.subscription.RESTART_SECONDS", -1.0)
     other = reader_of(ticks)
     plan(other)
     assert end["reader"] in names(ticks)
@@ -159,13 +157,11 @@ def test_a_query_that_was_stopped_after_its_first_commit_is_not_taken_for_one_th
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_a_query_whose_connection_is_closed_leaves_as_one_that_is_told_to_unless_its_driver_is_gone(
-    monkeypatch, is_killed
-):
+def test_a_query_whose_connection_closes_leaves_unless_its_driver_is_gone(monkeypatch, is_killed):
     """Spark closes it first and sends SIGTERM then: on a busy machine the process has ended in between."""
-    monkeypatch.setattr(attachment, "PARTING_SECONDS", 0.1)
+    monkeypatch.setattr(subscription, "DRIVER_EXIT_SECONDS", 0.1)
     left = []
-    attachment.leave_unless_killed(lambda: left.append(True), -1 if is_killed else os.getppid())
+    subscription.leave_unless_killed(lambda: left.append(True), -1 if is_killed else os.getppid())
     assert bool(left) != is_killed
 
 
@@ -182,7 +178,7 @@ def test_a_query_needs_one_line_for_readers(queue_dir, others):
         stream.stop()
 
 
-def test_what_killed_queries_left_an_hour_ago_is_removed_by_the_next_and_nothing_else(ticks):
+def test_the_next_query_removes_what_killed_ones_left_an_hour_ago(ticks):
     ticks.put_many(numbered(0, 1000))
     old, young = int(time.time()) - 4000, int(time.time()) - 100
     stale, fresh, moved = f"spark-{old:08x}aaaaaa-5", f"spark-{young:08x}bbbbbb-5", f"spark-{old:08x}cccccc-5"

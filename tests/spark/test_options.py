@@ -7,12 +7,13 @@ from queueduct.spark.options import SinkOptions, SourceOptions
 
 def test_names_are_read_in_any_case_of_letters():
     options = SourceOptions.of({"QUEUE": "ticks", "maxrowspertrigger": "5", "FailOnDataLoss": "FALSE"})
-    assert (options.queue, options.max_rows, options.fail_on_data_loss) == ("ticks", 5, False)
+    assert (options.queue, options.max_rows_per_trigger, options.fail_on_data_loss) == ("ticks", 5, False)
 
 
 def test_defaults_lose_nothing_and_wait():
     options = SourceOptions.of({"path": "ticks"})
-    assert (options.queue, options.starting, options.fail_on_data_loss, options.reader) == ("ticks", None, True, None)
+    assert (options.queue, options.starting_offsets, options.fail_on_data_loss) == ("ticks", None, True)
+    assert options.reader is None
     assert SinkOptions.of({"queue": "q"}).timeout is None
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import queueduct
-from queueduct.spark.options import SINK_NAMES, SOURCE_NAMES
+from queueduct.spark.options import SinkOptions, SourceOptions, option_names
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "spark.md").read_text()
 
@@ -25,5 +25,5 @@ def test_the_examples_run(spark, number, tmp_path, monkeypatch, capsys):
 
 
 def test_every_option_is_on_the_page():
-    for name in {*SOURCE_NAMES, *SINK_NAMES}:
+    for name in {*option_names(SourceOptions), *option_names(SinkOptions)}:
         assert f"`{name}`" in PAGE, name

@@ -15,8 +15,8 @@ import queueduct
 from queueduct.cli import main
 from queueduct.spark.address import Address
 from queueduct.spark.pipelines import aggregate, archive
-from queueduct.spark.pipelines.aggregate import duration
 from queueduct.spark.pipelines.progress import Progress, fields_of
+from queueduct.spark.pipelines.queries import duration
 from queueduct.spark.pipelines.runner import cause, run
 from tests.spark.rows import TICK, check_each_once, numbered, parquet_numbers
 from tests.support.deadline import until
@@ -32,7 +32,7 @@ def test_archive_writes_every_item_once_and_goes_on_where_it_stopped(spark, tick
     assert read.count() == 4000, "the checkpoint beside the files does not disturb who reads them"
 
 
-def test_archive_of_a_queue_that_forgets_goes_through_a_spool_beside_its_checkpoint(spark, tmp_path):
+def test_an_archive_of_a_queue_that_forgets_goes_through_a_spool(spark, tmp_path):
     lake = tmp_path / "lake"
     with queueduct.BoundedQueue.create("jobs", 4096, item=TICK) as jobs:
         jobs.put_many(numbered(0, 3000))
@@ -44,7 +44,7 @@ def test_archive_of_a_queue_that_forgets_goes_through_a_spool_beside_its_checkpo
     assert spark.read.parquet(str(lake)).count() == 4000, "the spool does not disturb who reads the files either"
 
 
-def test_an_archive_ends_when_its_queue_was_shut_down_and_queue_and_spool_are_empty(spark, tmp_path):
+def test_an_archive_ends_after_a_shutdown_when_all_is_archived(spark, tmp_path):
     lake = tmp_path / "lake"
     with queueduct.BoundedQueue.create("jobs", 4096, item=TICK) as jobs:
         jobs.put_many(numbered(0, 3000))
@@ -177,8 +177,8 @@ def without_sparks_own(err: str) -> str:
 
 @pytest.mark.timeout(400)
 def test_the_demo_accounts_for_every_tick(spark, tmp_path):
+    from queueduct.demo.display import draw_plot
     from queueduct.demo.flow import Demonstration, queues
-    from queueduct.demo.plot import draw
 
     console = Console(quiet=True)
     with queues() as (source, candles):
@@ -187,7 +187,7 @@ def test_the_demo_accounts_for_every_tick(spark, tmp_path):
     assert account.rows == sum(symbol.put for symbol in account.symbols) > 40
     assert account.candles > 0
     assert account.latency_p50 > 0
-    draw(account, tmp_path / "plot.png")
+    draw_plot(account, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").stat().st_size > 10_000
 
 

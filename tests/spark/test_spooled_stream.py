@@ -8,7 +8,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 import queueduct
 from queueduct.spark.datasource import check_spooled
 from queueduct.spark.options import SourceOptions
-from queueduct.spark.read import subscription as attachment
+from queueduct.spark.read import subscription
 from tests.spark.rows import TICK, numbered
 from tests.spark.spooling import Query, killed_at, stream_of
 
@@ -37,7 +37,7 @@ def test_available_now_counts_what_the_dead_have_left(jobs, tmp_path):
 
 
 def test_a_spool_that_another_query_fills_is_a_clear_error(jobs, tmp_path, monkeypatch):
-    monkeypatch.setattr(attachment, "BUSY_SECONDS", 0.0)
+    monkeypatch.setattr(subscription, "BUSY_SECONDS", 0.0)
     one = stream_of(jobs, tmp_path)
     one.initialOffset()
     with pytest.raises(queueduct.ReaderInUse, match=r"filled by another query.*option spoolDir"):

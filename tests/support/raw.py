@@ -8,7 +8,7 @@ import struct
 import zlib
 from pathlib import Path
 
-from queueduct.native import _layout, _slots_layout
+from queueduct.native import _layout
 
 LINE_BYTES = 128
 CLOSED_BIT = 1 << 63
@@ -181,6 +181,7 @@ class RawOverwriting(RawSegment):
         messages, words = struct.unpack_from("<II", self.memory, 8)
         self.base = _layout.overwriting_own_offset(messages, words)
         self.fields = {name: (self.base + offset, size) for name, (offset, size) in _layout.FIELDS.items()}
+        self.fields |= {"published_magic": (0, 8), "queue_max_len": (8, 4), "msg_size": (12, 4)}
 
     def sign(self) -> None:
         self.set_field("checksum", 0)
@@ -191,8 +192,8 @@ class RawOverwriting(RawSegment):
 class RawSlots(RawSegment):
     """The same for a segment of slots."""
 
-    fields = _slots_layout.FIELDS
-    header_bytes = _slots_layout.HEADER_BYTES
+    fields = _layout.SLOTS_FIELDS
+    header_bytes = _layout.SLOTS_HEADER_BYTES
 
     def control_offset(self, at: int) -> int:
         return self.field("control_offset") + at
@@ -207,7 +208,7 @@ class RawSlots(RawSegment):
         return list(struct.unpack_from(f"<{self.field('capacity')}Q", self.memory, self.field(name)))
 
     def slot_line(self, index: int) -> int:
-        return self.field("lines_offset") + index * _slots_layout.SLOT_LINE_BYTES
+        return self.field("lines_offset") + index * _layout.SLOT_LINE_BYTES
 
 
 def claim_as_the_dead(name: str, line: int, side: int, position: int, count: int) -> None:

@@ -1,25 +1,24 @@
-"""The subcommands of ``queueduct`` that need Spark. Spark itself is imported when one of them runs."""
+"""The subcommands ``archive`` and ``aggregate``. Spark is imported when one of them runs."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
-from queueduct.spark.check_command import check
+import queueduct
 from queueduct.spark.ending import interruptible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["COMMANDS"]
+__all__ = ["aggregate", "archive"]
 
 Command = Callable[..., Any]
 
@@ -36,6 +35,7 @@ def shared_options(command: Command) -> Command:
         click.option("--max-rows", type=click.IntRange(min=1), help="Rows a batch, at most."),
         click.option("--start", help="Where a new query starts: earliest (default), latest or a position."),
         click.option("--reader", help="The durable reader's name; by default the checkpoint keeps one."),
+        click.option("--directory", help="Where the queues are; by default $QUEUEDUCT_DIR."),
         click.option("--json", "as_json", is_flag=True, help="No live display; print the summary as JSON."),
     ):
         command = option(command)
@@ -63,16 +63,7 @@ def archive(queue: str, to: Path, partition_by: tuple[str, ...], **shared: Any) 
     def start(spark: SparkSession) -> StreamingQuery:
         from queueduct.spark import pipelines
 
-        return pipelines.archive(
-            spark,
-            queue,
-            to,
-            checkpoint=shared["checkpoint"],
-            available_now=shared["available_now"],
-            interval=shared["every"],
-            partition_by=partition_by,
-            options=source_options(shared),
-        )
+        return pipelines.archive(spark, queue, to, partition_by=partition_by, **query_options(shared))
 
     run(queue, f"archive {queue} to {to}", start, shared, shared["checkpoint"] or to / "_checkpoint")
 
@@ -91,7 +82,7 @@ def archive(queue: str, to: Path, partition_by: tuple[str, ...], **shared: Any) 
 )
 @click.option("--time", help="The field of event time; by default the only one of type M8.")
 @click.option("--watermark", default="1s", show_default=True, help="How late an item may come.")
-@click.option("--timeout", type=float, help="Give up when nobody has taken a result for so many seconds.")
+@click.option("--timeout", type=float, help="Give up when no consumer has taken a result for so many seconds.")
 @shared_options
 def aggregate(queue: str, to: str, **given: Any) -> None:
     """Aggregate QUEUE over windows of time into another queue, exactly once.
@@ -108,24 +99,22 @@ def aggregate(queue: str, to: str, **given: Any) -> None:
             spark,
             queue,
             to,
-            window=given["window"],
-            aggregates=given["aggregates"],
-            by=given["by"],
-            time=given["time"],
-            watermark=given["watermark"],
-            checkpoint=given["checkpoint"],
-            available_now=given["available_now"],
-            interval=given["every"],
-            timeout=given["timeout"],
-            options=source_options(given),
+            **{name: given[name] for name in ("window", "aggregates", "by", "time", "watermark", "timeout")},
+            **query_options(given),
         )
 
     run(queue, f"aggregate {queue} to {to}", start, given, given["checkpoint"])
 
 
-def source_options(shared: dict[str, Any]) -> dict[str, str | int]:
-    names = {"max_rows": "maxRowsPerTrigger", "start": "startingOffsets", "reader": "reader"}
-    return {option: shared[name] for name, option in names.items() if shared[name] is not None}
+def query_options(shared: dict[str, Any]) -> dict[str, Any]:
+    """What both pipelines take, as their arguments."""
+    names = {"max_rows": "maxRowsPerTrigger", "start": "startingOffsets", "reader": "reader", "directory": "directory"}
+    return {
+        "checkpoint": shared["checkpoint"],
+        "available_now": shared["available_now"],
+        "interval": shared["every"],
+        "options": {option: shared[name] for name, option in names.items() if shared[name] is not None},
+    }
 
 
 def run(
@@ -135,12 +124,10 @@ def run(
     shared: dict[str, Any],
     checkpoint: Path,
 ) -> None:
-    """Look at the queue before Spark is started for it; then see the query through."""
-    import queueduct
-
+    """Open the queue before Spark is started for it; then run the query to its end."""
     console = Console(stderr=True, quiet=shared["as_json"])
-    with interruptible(), clear_errors():
-        queueduct.open(queue).close()
+    with interruptible():
+        queueduct.open(queue, directory=shared["directory"]).close()
         from queueduct.spark.address import Address
         from queueduct.spark.pipelines import runner
         from queueduct.spark.read.spool import beside
@@ -150,7 +137,7 @@ def run(
             summary = runner.run(
                 spark,
                 lambda: start(spark),
-                Address(queue),
+                Address(queue, shared["directory"]),
                 title,
                 console,
                 spool_dir,
@@ -158,7 +145,7 @@ def run(
                 available_now=shared["available_now"],
             )
     if shared["as_json"]:
-        click.echo(json.dumps(summary.as_dict(), indent=2))
+        click.echo(json.dumps(asdict(summary), indent=2))
     else:
         click.echo(
             f"{summary.rows:,} rows in {summary.batches} batches, {summary.seconds:.1f} s: "
@@ -177,48 +164,3 @@ def run(
             f"--available-now must do everything that is there, and has left {summary.left:,} items of {queue!r}; "
             "start it again: it goes on where it stopped"
         )
-
-
-@click.command(
-    epilog="\b\nExamples:\n  queueduct demo\n  queueduct demo --seconds 10 --rate 5000 --out /tmp/demo --json\n"
-)
-@click.option(
-    "--seconds", default=30.0, show_default=True, type=click.FloatRange(1, 3600), help="How long to put ticks."
-)
-@click.option("--rate", default=40_000.0, show_default=True, type=click.FloatRange(100, 1e7), help="Ticks a second.")
-@click.option(
-    "--out",
-    default=Path("queueduct-demo"),
-    show_default=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where the archive, the summary and the plot go.",
-)
-@click.option("--json", "as_json", is_flag=True, help="No live display; print the summary as JSON.")
-def demo(seconds: float, rate: float, out: Path, as_json: bool) -> None:
-    """The main job, live: producers, a queue, Spark, a Parquet archive, and candles in a second queue.
-
-    Takes about a minute. The exit code is 1 if a tick is missing or doubled, or a candle is wrong.
-    """
-    with interruptible(), clear_errors():
-        from queueduct.demo import flow as demonstration
-
-        account = demonstration.run(seconds, rate, out, Console(quiet=as_json))
-    if as_json:
-        click.echo(json.dumps(account.as_dict(), indent=2))
-    sys.exit(0 if account.ok else 1)
-
-
-@contextlib.contextmanager
-def clear_errors() -> Iterator[None]:
-    """What goes wrong as one line on stderr, not as a traceback."""
-    import queueduct
-
-    try:
-        yield
-    except ImportError as error:
-        raise click.ClickException(f"{error}; Spark is an extra: pip install 'queueduct[spark]'") from error
-    except (queueduct.QueueductError, OSError, ValueError, TypeError, RuntimeError) as error:
-        raise click.ClickException(str(error)) from error
-
-
-COMMANDS = (aggregate, archive, check, demo)

@@ -1,20 +1,34 @@
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.native._native cimport Identity, Joined, Range, ParticipantTable
-from queueduct.core._queue cimport Backend
+from queueduct.core._queue cimport Backend, Queue
+from queueduct.items._buffers cimport Gathered, Held, as_records, borrow
+from queueduct.items._item_kinds cimport OBJECT, RECORD
+from queueduct.native._native cimport Buffer, Identity, Joined, ParticipantTable, Range, array_data, byte
 
 
 cdef class SegmentBackend(Backend):
     """A backend that works on a mapped segment: what is needed of it whatever the kind."""
-    cdef Range* guard                # NULL: memory of our own, which nobody can truncate
-    cdef const ParticipantTable* participant_table        # who uses it; NULL until there is one
+    cdef Range* guard                # NULL: memory of our own, which no process can truncate
+    cdef const ParticipantTable* participant_table    # NULL until the native queue is made
     cdef int item_kind                    # what an item is
     cdef uint32_t participants
+    cdef uint64_t record_bytes       # of a record; 0 where items vary in length
     cdef readonly object dtype
     cdef readonly object memory      # the mapping: unmapped when the last one is out
     cdef bint gave_back              # items that were got and could not be returned are to come before others
 
+    # A kind brings:
+    cdef Joined try_join(self) noexcept nogil               # makes the calling thread a participant
+    cdef void sleep(self, bint for_items, uint64_t slots, int64_t limit_ns) noexcept nogil
+    cdef int check_length(self, uint64_t length) except -1  # of an item that varies in length: does it fit?
+    cdef int raise_corrupt(self) except -1
+
+    cdef byte* take_over(self, object opened, Identity* identity) except NULL
     cdef int check_attached(self) except -1
+    cdef int join(self) except -1
+    cdef Gathered gather(self, object items)
+    cdef bint wait_until(self, bint for_items, uint64_t slots, int64_t deadline) except -1
     cdef int check_held(self) except -1
     cdef bint is_cut(self)
     cdef int raise_if_truncated(self) except -1
@@ -24,4 +38,35 @@ cdef class SegmentBackend(Backend):
     cdef int raise_shut_down(self) except -1
 
 
+cdef SegmentBackend named_backend(Queue queue, str what)
 cdef Identity own_identity() except *
+cdef object encode_object
+
+
+cdef inline uint32_t line_of(SegmentBackend backend) except? 0xFFFFFFFF:
+    """This thread's line in the participant table; a thread joins at its first operation."""
+    cdef uint32_t mine = backend.participant_table.mine_plus_one()
+    if mine == 0:
+        backend.join()
+        mine = backend.participant_table.mine_plus_one()
+    return mine - 1
+
+
+cdef inline object lend(SegmentBackend backend, object item, Buffer* one):
+    """Where an item's bytes are, as long as the caller keeps what is returned."""
+    cdef Held lent
+    if backend.item_kind == RECORD:
+        item = as_records(backend.dtype, item, one=True)
+        one.data = array_data(item)
+        one.bytes = backend.record_bytes
+        return item
+    if backend.item_kind == OBJECT:
+        item = encode_object(item)
+    elif type(item) is not bytes:
+        lent = borrow(item)
+        one.data = lent.view.buf
+        one.bytes = lent.view.len
+        return lent
+    one.data = PyBytes_AS_STRING(item)
+    one.bytes = PyBytes_GET_SIZE(item)
+    return item

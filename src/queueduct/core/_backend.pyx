@@ -1,24 +1,42 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""What every backend that works on a mapped segment needs: who we are in it, and the errors it can always give."""
+"""What every backend on a mapped segment needs: its memory, its participant, and the errors that every kind has."""
 
 cimport cython
+from cpython.exc cimport PyErr_CheckSignals
 
 import os
 
-from queueduct.native._guard cimport forget
+from queueduct.core._queue cimport AT_ONCE, open_backend, remaining_ns
+from queueduct.items._buffers cimport Held, gather
+from queueduct.items._item_kinds cimport OBJECT, REFERENCE
+from queueduct.native._guard cimport forget, watch
 from queueduct.native._native cimport check_length, is_broken, mark_broken, thread_limit
 
-from queueduct.segments import segment
 from queueduct.errors import CorruptSegment, QueueClosed, QueueNotShared, ShutDown, TooManyParticipants
+from queueduct.items import types
+from queueduct.segments.boot import boot_id, process_start_ticks
+
+encode_object = types.encode_object
+
+cdef extern from "native/_handover.hpp" namespace "queueduct":
+    void count_for_all_threads(object)  # the thread that drops the last reference frees it at once
+
+
+cdef SegmentBackend named_backend(Queue queue, str what):
+    """The backend of a queue with a name: within a process there are no producers and no leases."""
+    cdef Backend backend = open_backend(queue)
+    if queue.segment is None:
+        raise ValueError(f"a queue without a name has no {what}; use {type(queue).__name__}.create(name, ...)")
+    return backend
 
 
 cdef Identity own_identity() except *:
     """By which others tell whether we still live."""
     cdef Identity identity
-    boot = segment.boot_id()
+    boot = boot_id()
     identity.boot_id[0] = int.from_bytes(boot[:8], "little")
     identity.boot_id[1] = int.from_bytes(boot[8:], "little")
-    identity.start_ticks = segment.process_start_ticks()
+    identity.start_ticks = process_start_ticks()
     return identity
 
 
@@ -28,6 +46,28 @@ cdef class SegmentBackend(Backend):
     def __dealloc__(self):
         forget(self.guard)
 
+    cdef Joined try_join(self) noexcept nogil: return Joined.lost
+    cdef void sleep(self, bint for_items, uint64_t slots, int64_t limit_ns) noexcept nogil: pass
+    cdef int check_length(self, uint64_t length) except -1: return 0
+    cdef int raise_corrupt(self) except -1: return self.raise_if_truncated()
+
+    cdef byte* take_over(self, object opened, Identity* identity) except NULL:
+        """The memory of an open segment. Its descriptor is taken next: from there on nothing raises."""
+        cdef Held mapped
+        self.memory = opened.take_memory()
+        count_for_all_threads(self.memory)
+        mapped = Held(self.memory)
+        self.participants = opened.geometry.participants
+        self.item_kind = REFERENCE
+        if opened.item is not None:
+            self.label = repr(opened.name)
+            self.dtype = opened.item.dtype
+            self.record_bytes = 0 if self.dtype is None else self.dtype.itemsize
+            self.item_kind = opened.item.kind
+            self.guard = watch(mapped.view.buf, mapped.view.len)
+        identity[0] = own_identity()
+        return <byte*>mapped.view.buf
+
     cdef int check_open(self) except -1:
         if self.is_closing:
             return Backend.check_open(self)
@@ -36,7 +76,7 @@ cdef class SegmentBackend(Backend):
         return 0
 
     cdef int check_attached(self) except -1:
-        """As soon as there is a roster: could it open its file?"""
+        """As soon as there is a participant table: raises OSError if it could not open its file."""
         cdef int error = self.participant_table.open_error()
         if error != 0:
             raise OSError(
@@ -45,6 +85,36 @@ cdef class SegmentBackend(Backend):
                 "close files that are not needed, or raise the limit (ulimit -n)",
             )
         return 0
+
+    cdef int join(self) except -1:
+        """Make this thread a participant."""
+        cdef Joined joined
+        with nogil:
+            joined = self.try_join()
+        return 0 if joined == Joined.yes else self.raise_not_joined(joined)
+
+    cdef Gathered gather(self, object items):
+        """A batch of items that vary in length, each of which can fit."""
+        cdef Gathered batch = gather(list(map(encode_object, items)) if self.item_kind == OBJECT else items)
+        self.check_length(batch.longest)
+        return batch
+
+    cdef bint wait_until(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
+        """After a try that did not succeed: True to try again, False when the time is up."""
+        cdef int64_t left = 0 if deadline == AT_ONCE else remaining_ns(deadline)
+        if left <= 0:
+            return False
+        with nogil:
+            self.sleep(for_items, slots, left)
+        PyErr_CheckSignals()
+        self.check_open()
+        return True
+
+    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
+        cdef int64_t left = remaining_ns(deadline)
+        with nogil:
+            self.sleep(for_items, slots, left)
+        return self.check_open()
 
     cdef int check_held(self) except -1:
         """Before something that needs the file itself."""
@@ -57,7 +127,7 @@ cdef class SegmentBackend(Backend):
         return self.raise_if_truncated() if is_broken(self.guard) else 0
 
     cdef bint is_cut(self):
-        """Is the file shorter than what is mapped of it? Who cannot know takes it for cut."""
+        """Returns true if the file is shorter than what is mapped of it, or if that cannot be known."""
         cdef int fd = -1 if self.participant_table is NULL else self.participant_table.descriptor()
         return fd < 0 or check_length(fd, len(self.memory)) != 0
 
@@ -88,15 +158,17 @@ cdef class SegmentBackend(Backend):
         if joined == Joined.too_many_threads:
             raise TooManyParticipants(f"more than {thread_limit} threads of this process use queueduct at once")
         if joined == Joined.forked_off:
-            raise QueueNotShared(f"the queue {self.label} lives in the process that we were forked from: give it a name")
+            raise QueueNotShared(
+                f"the queue {self.label} lives in the process that we were forked from: give it a name"
+            )
         self.raise_lost()
 
     cdef int raise_lost(self) except -1:
-        """The handle has no descriptor to hold locks with: nobody else would see what it does."""
+        """The handle has no descriptor to hold locks with: no other participant would see what it does."""
         raise QueueClosed(
-            f"this handle of the queue {self.label} has no file descriptor any more: either this process has closed it, "
-            "as os.closerange() and daemons do, or it could not be had: too many files were open, or there is no /proc; "
-            "open the queue again by its name"
+            f"this handle of the queue {self.label} has no file descriptor any more: either this process has closed "
+            "it, as os.closerange() and daemons do, or it could not be had: too many files were open, or there is no "
+            "/proc; open the queue again by its name"
         )
 
     cdef int raise_shut_down(self) except -1:

@@ -16,13 +16,14 @@ cdef int64_t deadline_of(object block, object timeout) except -1
 cdef int64_t computed_deadline(bint block, object timeout) except -1
 cdef int64_t remaining_ns(int64_t deadline)
 cdef object checked_int(str label, object value)
+cdef dict checked_sizes(dict sizes)
 cdef list checked_positions(object positions)
 
 
 cdef class Backend:
-    """The working part of a handle. Who is in a call holds a reference, so its memory outlives a close()."""
+    """The working part of a handle. A thread in a call holds a reference, so its memory outlives a close()."""
     cdef object label             # for messages: the queue's name, quoted (an object: the collector must see us)
-    cdef Flag is_closing          # the handle was closed: who waits in here must leave
+    cdef Flag is_closing          # the handle was closed: a thread that waits in here must leave
     cdef object refusal           # the reason, if this is a forked child's copy of a queue without a name; else None
 
     cdef int put(self, object item, int64_t deadline) except -1
@@ -39,7 +40,7 @@ cdef class Backend:
 
 
 cdef inline object sound(Backend backend, object value):
-    """What was seen in memory that somebody may truncate, once it is known that nobody has."""
+    """A value that was read from memory that a process may truncate, once it is known that none has."""
     backend.check_sound()
     return value
 
@@ -52,6 +53,9 @@ cdef class Queue:
     cdef object waiters           # asyncio's, made at its first use
     cdef object __weakref__
 
+    cdef Backend attach(self, object opened)
+    cdef int after_attach(self, Backend backend, object opened) except -1
+    cdef int raise_full(self, Backend backend) except -1
     cdef int stay_in_process(self) except -1
     cdef int refuse(self) except -1
 
@@ -60,5 +64,11 @@ cdef extern from "native/_handover.hpp" namespace "queueduct":
     bint replace_backend(Queue, Backend before, Backend after)
     bint install_backend(Queue, Backend unmade, Backend backend)
 
-cdef bint is_made(Queue queue) except -1
 cdef int install(Queue queue, Backend backend) except -1
+
+
+cdef inline Backend open_backend(Queue queue):
+    """The backend of a handle that is open."""
+    cdef Backend backend = held(queue)
+    backend.check_open()
+    return backend

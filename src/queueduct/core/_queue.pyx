@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""The surface that every queue has: who calls what, how long they wait, and how it ends.
+"""The surface that every queue has: its calls, how long they wait, and how it ends.
 
 A queue is a surface and a backend. Each kind brings its backends, which never see a timeout, only a deadline.
 A closed handle has a backend that refuses everything.
@@ -15,13 +15,14 @@ cimport cython
 
 from queueduct.native._native cimport monotonic_ns, park_limit_ns
 
-from queueduct.core import aio as _aio
-from queueduct.segments import segment
 from queueduct.errors import CorruptSegment, Empty, Full, QueueClosed, QueueNotShared, ShutDown
+from queueduct.items.types import ItemType
+from queueduct.segments import catalog, creation, segment
 
 TIMED_OUT = object()
 FOREVER = 0x7FFFFFFFFFFFFFFF
 AT_ONCE = 1
+cdef frozenset SIZES_LEFT_OUT = frozenset(("slot_bytes", "message_bytes", "item_bytes", "chunk_bytes"))
 
 
 cdef int64_t deadline_of(object block, object timeout) except -1:
@@ -44,7 +45,7 @@ cdef int64_t computed_deadline(bint block, object timeout) except -1:
 
 
 cdef int64_t remaining_ns(int64_t deadline):
-    """What is left; for FOREVER as long as anybody sleeps at a time."""
+    """What is left; for FOREVER as long as a thread sleeps at a time."""
     return park_limit_ns if deadline == FOREVER else deadline - monotonic_ns()
 
 
@@ -53,6 +54,14 @@ cdef object checked_int(str label, object value):
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
         raise TypeError(f"{label} must be an int: {label}={value!r}")
     return int.__index__(PyNumber_Index(value))
+
+
+cdef dict checked_sizes(dict sizes):
+    """As ints; a size that may be left out, None."""
+    return {
+        label: None if size is None and label in SIZES_LEFT_OUT else checked_int(label, size)
+        for label, size in sizes.items()
+    }
 
 
 cdef list checked_positions(object positions):
@@ -75,7 +84,7 @@ cdef class Backend:
         return 0
 
     cdef int check_sound(self) except -1:
-        """After an access to memory that somebody may truncate: raises CorruptSegment if that has happened."""
+        """After an access to memory that a process may truncate: raises CorruptSegment if that has happened."""
         return 0
 
     cdef int put(self, object item, int64_t deadline) except -1:
@@ -87,7 +96,7 @@ cdef class Backend:
         self.check_open()
 
     cdef object put_many(self, object items, int64_t deadline):
-        """How many are in."""
+        """How many are in; None, or Full, if none is."""
         self.check_open()
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
@@ -112,7 +121,7 @@ cdef class Backend:
         return self.check_open()
 
     cdef void wake_everybody(self) noexcept:
-        """So that those who wait see that the handle is closed."""
+        """So that waiting threads see that the handle is closed."""
 
 
 cdef Backend closed_body(object label):
@@ -122,7 +131,7 @@ cdef Backend closed_body(object label):
     return backend
 
 
-# Queues without a name, by id: a forked child has only copies of them, which nobody else would ever see.
+# Queues without a name, by id: a forked child has only copies of them, which no other process would ever see.
 cdef object unnamed = weakref.WeakValueDictionary()
 
 
@@ -158,12 +167,8 @@ os.register_at_fork(after_in_child=leave_to_parent)
 cdef Backend UNMADE = closed_body("that was never made")  # of a handle that no kind has made a queue
 
 
-cdef bint is_made(Queue queue) except -1:
-    return held(queue) is not UNMADE
-
-
 cdef int install(Queue queue, Backend backend) except -1:
-    """Make the handle a queue, once. The backend is new: nobody else knows it."""
+    """Make the handle a queue, once. The backend is new: no other thread knows it."""
     if not install_backend(queue, UNMADE, backend):
         raise TypeError("a queue is initialised once")
     return 0
@@ -175,13 +180,57 @@ cdef class Queue:
     def __cinit__(self, *args, **kwargs):
         self.backend = UNMADE
 
+    # -- how it is made ---------------------------------------------------------------------------------
+
+    @classmethod
+    def _create(cls, name, item, directory, exist_ok, sizes, **options):
+        """A new queue in shared memory. A size that is None follows from the others and from the item."""
+        item_type = ItemType.of(item)
+        geometry = cls._geometry.of(item_type, **checked_sizes(sizes), **options)
+        geometry.check()
+        geometry.check_item(item_type)
+        return creation.create(name, geometry, item_type, cls._attach, directory=directory, exist_ok=exist_ok)
+
+    @classmethod
+    def open(cls, name, *, directory=None, allow_pickle=True):
+        """Open the queue of this kind and name. Without ``allow_pickle``, one of objects is refused."""
+        return cls._attach(segment.open_segment(name, directory=directory, kind=cls._geometry.kind), allow_pickle)
+
+    @classmethod
+    def _attach(cls, opened, allow_pickle=True):
+        """A handle of an open segment, which is closed if that fails."""
+        cdef Queue self = cls.__new__(cls)
+        cdef Backend backend
+        try:
+            opened.item.check_pickle(opened.name, allow_pickle)
+            backend = self.attach(opened)
+            install(self, backend)
+            self.after_attach(backend, opened)
+        except BaseException:
+            opened.close()
+            raise
+        self.segment = opened
+        return self
+
+    cdef Backend attach(self, object opened):
+        """The kind's own backend, which takes over the memory and the descriptor of an open segment."""
+        raise TypeError("a queue is of one of the kinds: use BoundedQueue, GrowingQueue, EventQueue, ...")
+
+    cdef int after_attach(self, Backend backend, object opened) except -1:
+        """As soon as others may know the backend."""
+        return 0
+
+    cdef int raise_full(self, Backend backend) except -1:
+        """After a put that found no room."""
+        raise Full
+
     cdef int stay_in_process(self) except -1:
         """Of a queue without a name, as soon as it has a backend."""
         unnamed[id(self)] = self
         return 0
 
     cdef int refuse(self) except -1:
-        """In a forked child: everything raises from now on, also for who is in a call, or reads."""
+        """In a forked child: everything raises from now on, also in a call or a reader that is under way."""
         cdef Backend backend = held(self)
         cdef Backend refusing
         if backend.is_closing:
@@ -200,13 +249,13 @@ cdef class Queue:
         """Put an item; wait for room if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown."""
         cdef Backend backend = held(self)
         if not backend.put(item, deadline_of(block, timeout)):
-            raise Full
+            self.raise_full(backend)
 
     def put_nowait(self, item):
         """``put(item, block=False)``."""
         cdef Backend backend = held(self)
         if not backend.put(item, AT_ONCE):
-            raise Full
+            self.raise_full(backend)
 
     def try_put(self, item):
         """Put an item if there is room now. True if it is in; never waits."""
@@ -241,7 +290,10 @@ cdef class Queue:
         Waits until all are in, at most ``timeout`` seconds. Raises Full, or ShutDown, only if none is in.
         """
         cdef Backend backend = held(self)
-        return backend.put_many(items, deadline_of(block, timeout))
+        cdef object put = backend.put_many(items, deadline_of(block, timeout))
+        if put is None:
+            self.raise_full(backend)
+        return put
 
     def get_many(self, max_items, block=True, timeout=None):
         """Get at least one item and at most ``max_items``, without waiting for more than the first.
@@ -281,7 +333,8 @@ cdef class Queue:
     @cython.critical_section
     def _bridge(self):
         if self.waiters is None:
-            self.waiters = _aio.Bridge(self)
+            from queueduct.core.aio import Bridge  # here: asyncio takes as long to import as all the rest of this
+            self.waiters = Bridge(self)
         return self.waiters
 
     def _slots_for(self, item):
@@ -307,6 +360,16 @@ cdef class Queue:
         return None if self.segment is None else self.segment.geometry.kind
 
     @property
+    def directory(self):
+        """The directory that the queue's name is in, a pathlib.Path; None within a process."""
+        return None if self.segment is None else self.segment.path.parent
+
+    @property
+    def segment_id(self):
+        """16 bytes that tell this queue from a later one of the same name; None within a process."""
+        return None if self.segment is None else self.segment.segment_id
+
+    @property
     def item(self):
         """What it carries: bytes, object or a dtype."""
         return object if self.segment is None else self.segment.item.spec
@@ -317,7 +380,7 @@ cdef class Queue:
         return True if held(self).is_closing else False
 
     def qsize(self):
-        """How many items there are: exact when nobody is at work on it."""
+        """How many items there are: exact while no other thread uses it."""
         cdef Backend backend = held(self)
         return sound(backend, backend.size())
 
@@ -345,7 +408,7 @@ cdef class Queue:
     def shutdown(self, immediate=False):
         """No more puts; gets go on until the queue is empty, or with ``immediate`` end at once.
 
-        As queue.Queue.shutdown of Python 3.13. Everybody who waits is woken.
+        As queue.Queue.shutdown of Python 3.13. All waiting threads are woken.
         """
         cdef Backend backend = held(self)
         backend.shut_down(immediate)
@@ -367,7 +430,7 @@ cdef class Queue:
         """Remove the queue's name; see queueduct.unlink."""
         if self.segment is None:
             raise ValueError("a queue without a name has nothing to unlink")
-        segment.unlink(self.segment.name, folder=self.segment.path.parent)
+        catalog.unlink(self.segment.name, directory=self.directory)
 
     def __enter__(self):
         return self
@@ -381,5 +444,4 @@ cdef class Queue:
                 "a queue without a name lives in one process and cannot be pickled; "
                 f"use {type(self).__name__}.create(name, ...) to share one between processes"
             )
-        from queueduct.kinds import reopen
-        return reopen, (self.segment.name, str(self.segment.path.parent), self.segment.segment_id, type(self))
+        return catalog.reopen, (self.segment.name, str(self.directory), self.segment.segment_id, type(self))

@@ -14,15 +14,13 @@ from queueduct.demo.ticks import PRODUCERS, Producers, symbols_of
 from queueduct.spark.pipelines.progress import Batch
 
 if TYPE_CHECKING:
-    from queueduct.demo.picture import Picture
+    from queueduct.demo.display import Display
 
 __all__ = ["Account", "settle"]
 
 
 @dataclass
 class Symbol:
-    """One symbol's ticks."""
-
     symbol: str
     put: int
     archived: int
@@ -33,8 +31,6 @@ class Symbol:
 
 @dataclass
 class Account:
-    """What the demonstration saw."""
-
     rows: int
     seconds: float
     rows_per_second: float
@@ -56,10 +52,10 @@ class Account:
         return {"ok": self.ok, **asdict(self)}
 
 
-def settle(archive: Path, producers: Producers, picture: Picture, batches: list[Batch]) -> Account:
+def settle(archive: Path, producers: Producers, display: Display, batches: list[Batch]) -> Account:
     """Compare everything with everything."""
     rows = read_archive(archive)
-    candles = np.concatenate(picture.taken) if picture.taken else None
+    candles = np.concatenate(display.taken) if display.taken else None
     problems = producers.failures()
     symbols = [
         account_for(rows, producer, int(producers.counts[producer]), index, symbol, candles)
@@ -70,7 +66,7 @@ def settle(archive: Path, producers: Producers, picture: Picture, batches: list[
         if one.missing or one.doubled:
             problems.append(f"{one.symbol}: {one.missing:,} ticks are missing and {one.doubled:,} doubled")
     problems += wrong_candles(rows, candles)
-    began = picture.opened
+    began = display.opened
     batches = [batch for batch in batches if batch.done_at > began]
     latencies = [latency_of(rows, batch, began) for batch in batches]
     every = np.concatenate([*latencies, np.zeros(0)])
@@ -85,7 +81,7 @@ def settle(archive: Path, producers: Producers, picture: Picture, batches: list[
         candles=0 if candles is None else len(candles),
         symbols=symbols,
         problems=problems,
-        put_over_time=[(moment - began, total) for moment, total in picture.put],
+        put_over_time=[(moment - began, total) for moment, total in display.put],
         archived_over_time=[(batch.done_at - began, batch.stop) for batch in batches],
         latency_over_time=[
             (batch.done_at - began, float(np.percentile(some, 50)), float(np.percentile(some, 99)))
@@ -96,7 +92,7 @@ def settle(archive: Path, producers: Producers, picture: Picture, batches: list[
 
 
 def read_archive(archive: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """Every row, in the order of positions, without Spark: whoever can read Parquet can check it."""
+    """Every row, in the order of positions, read without Spark: any reader of Parquet can check it."""
     columns = ["position", "producer", "sequence", "ts", "sym", "px", "qty"]
     files = sorted(archive.glob("*.parquet"))
     if not files:
@@ -128,9 +124,9 @@ def wrong_candles(rows: dict[str, np.ndarray[Any, Any]], candles: Any) -> list[s
     if candles is None:
         return ["no candle has come"]
     problems = []
-    keys = {(bytes(candle["sym"]), int(candle["start"].astype("i8"))) for candle in candles}
-    if len(keys) != len(candles):
-        problems.append(f"{len(candles) - len(keys)} candles came twice")
+    keys = [(bytes(candle["sym"]), int(candle["start"].astype("i8"))) for candle in candles]
+    if doubled := len(keys) - len(set(keys)):
+        problems.append(f"{doubled} candles came twice")
     seconds = rows["ts"].astype("M8[us]").astype("i8") // 1_000_000
     symbols = rows["sym"].astype("S8")
     order = np.lexsort((seconds, symbols))
@@ -140,11 +136,10 @@ def wrong_candles(rows: dict[str, np.ndarray[Any, Any]], candles: Any) -> list[s
         key = (bytes(symbols[group[0]]), int(seconds[group[0]]) * 1_000_000)
         prices = rows["px"][group]
         expected[key] = (len(group), int(rows["qty"][group].sum()), prices.max(), prices.min())
-    wrong = 0
-    for candle in candles:
-        key = (bytes(candle["sym"]), int(candle["start"].astype("i8")))
-        got = (int(candle["ticks"]), int(candle["volume"]), candle["high"], candle["low"])
-        wrong += expected.get(key) != got
+    wrong = sum(
+        expected.get(key) != (int(candle["ticks"]), int(candle["volume"]), candle["high"], candle["low"])
+        for key, candle in zip(keys, candles, strict=True)
+    )
     if wrong:
         problems.append(f"{wrong} candles differ from the archive")
     return problems

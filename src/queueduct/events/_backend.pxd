@@ -1,14 +1,13 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from queueduct.events._log cimport LogBackend
-from queueduct.events._native cimport Appended, ProducerLine
-from queueduct.native._native cimport Buffer
+from queueduct.events._native cimport Appended
+from queueduct.native._native cimport Buffer, ProducerLine
 
 
 cdef class EventsBackend(LogBackend):
     cdef int64_t synced_ns           # when a sync on demand was last begun
 
-    cdef int check_length(self, uint64_t length) except -1
     cdef uint64_t append(
         self, const void* records, const Buffer* items, uint64_t count, uint64_t in_all, int64_t deadline,
         ProducerLine* once,
@@ -23,3 +22,7 @@ cdef class EventsBackend(LogBackend):
     cdef int raise_not_written(self, int error) except -1
     cdef int after_put(self) except -1
     cdef int write_to_disk(self) except -1
+    cdef int settle_boot(self) except -1
+    cdef int _settle_under_lock(self) except -1
+    cdef int check_epoch(self, uint64_t position, object epoch) except -1
+    cdef uint64_t durable_end(self, bint sync) except? 0xFFFFFFFFFFFFFFFF

@@ -3,22 +3,25 @@
 
 import os
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.items._batches cimport Gathered, gather
-from queueduct.items._buffers cimport Held, as_records, borrow
+from queueduct.core._backend cimport lend
+from queueduct.core._queue cimport AT_ONCE, FOREVER, checked_int, remaining_ns
 from queueduct.events._native cimport *
-from queueduct.items._item_kinds cimport LONG_COPY, OBJECT, RECORD, REFERENCE
-from queueduct.native._native cimport array_data, count_each, drop_each, is_broken, references_of
-from queueduct.core._queue cimport AT_ONCE, FOREVER, remaining_ns
+from queueduct.items._buffers cimport Gathered, as_records
+from queueduct.items._item_kinds cimport LONG_COPY, RECORD, REFERENCE
+from queueduct.native._native cimport array_data, count_each, drop_each, is_broken, monotonic_ns, references_of
 
-from queueduct.items import types as items
-from queueduct.errors import ProducerInUse
+from queueduct.errors import DataLost
 
-cdef object encode_object = items.encode_object
+cdef extern from "<unistd.h>" nogil:
+    int usleep(unsigned int)
+
+cdef enum:
+    LOOK_US = 1000              # between two looks at another process that settles
+    SYNC_PAUSE_NS = 20000000    # between two syncs on demand
 
 
 cdef class EventsBackend(LogBackend):
@@ -26,24 +29,15 @@ cdef class EventsBackend(LogBackend):
     # -- put --------------------------------------------------------------------------------------------
 
     cdef int put(self, object item, int64_t deadline) except -1:
-        cdef Held lent
         cdef Buffer one
         cdef PyObject* reference
+        cdef object lent
         if self.item_kind == REFERENCE:
             reference = <PyObject*>item
             return self.append(&reference, NULL, 1, sizeof(void*), deadline, NULL) == 1
+        lent = lend(self, item, &one)
         if self.item_kind == RECORD:
-            item = as_records(self.dtype, item, one=True)
-            return self.append(array_data(item), NULL, 1, self.map.item_bytes, deadline, NULL) == 1
-        if self.item_kind == OBJECT:
-            item = encode_object(item)
-        if type(item) is bytes:
-            one.data = PyBytes_AS_STRING(item)
-            one.bytes = PyBytes_GET_SIZE(item)
-        else:
-            lent = borrow(item)
-            one.data = lent.view.buf
-            one.bytes = lent.view.len
+            return self.append(one.data, NULL, 1, one.bytes, deadline, NULL) == 1
         self.check_length(one.bytes)
         return self.append(NULL, &one, 1, one.bytes, deadline, NULL) == 1
 
@@ -66,10 +60,9 @@ cdef class EventsBackend(LogBackend):
                 array_data(held), NULL, <uint64_t>held.nbytes // self.map.item_bytes, held.nbytes, deadline, NULL
             )
         else:
-            batch = gather(list(map(encode_object, given)) if self.item_kind == OBJECT else given)
+            batch = self.gather(given)
             if batch.count == 0:
                 return 0
-            self.check_length(batch.longest)
             total = self.append(NULL, batch.buffers, batch.count, batch.in_all, deadline, NULL)
         return None if total == 0 else total
 
@@ -103,9 +96,7 @@ cdef class EventsBackend(LogBackend):
                     break
                 if once is not NULL and generation != self.queue.participant_table().generation():
                     self.leave()
-                    raise ProducerInUse(
-                        f"this process was forked in the middle of a put_once of {self.label}, which its parent goes on with"
-                    )
+                    break  # a handler has forked, and we are the child: the parent goes on with its put_once
                 if (in_all < LONG_COPY and once is NULL) or self.item_kind == REFERENCE:  # for a producer it may sync
                     outcome = self._append_locked(records, items, total, count, once, &put)
                 else:
@@ -135,12 +126,8 @@ cdef class EventsBackend(LogBackend):
         cdef const char* data
         if items is NULL:
             data = <const char*>records + total * self.map.item_bytes
-            if once is NULL:
-                return self.queue.append_records(data, count - total, put[0])
-            return self.queue.append_records_once(once, data, count - total, put[0])
-        if once is NULL:
-            return self.queue.append_bytes(items + total, count - total, put[0])
-        return self.queue.append_bytes_once(once, items + total, count - total, put[0])
+            return self.queue.append_records(data, count - total, put[0], once)
+        return self.queue.append_bytes(items + total, count - total, put[0], once)
 
     cdef int after_put(self) except -1:
         if is_broken(self.guard):
@@ -166,7 +153,8 @@ cdef class EventsBackend(LogBackend):
     cdef int raise_not_written(self, int error) except -1:
         raise OSError(
             error, f"the queue {self.label} could not be written to its disk: {os.strerror(error)}; everything up to "
-            f"position {self.map.control.confirmed.load()} is there, and the rest is written when the disk takes it again"
+            f"position {self.map.control.confirmed.load()} is there, and the rest is written when the disk takes it "
+            "again"
         )
 
     cdef bint wait_for_room(
@@ -202,15 +190,81 @@ cdef class EventsBackend(LogBackend):
         self.check_open()
         return True
 
+    # -- the machine's boots: what is left of a log after a crash, and what outlives the next one -------
+
+    cdef int settle_boot(self) except -1:
+        """Before anything else. After a crash of the machine only what was synced is there; else nothing is cut."""
+        cdef Settling settling = self.queue.begin_settling()
+        cdef bint is_settled = False
+        while settling == Settling.busy:
+            with nogil:
+                usleep(LOOK_US)
+            PyErr_CheckSignals()
+            settling = self.queue.begin_settling()
+        if settling == Settling.done:
+            return 0
+        try:
+            if self.queue.must_settle():
+                self._settle_under_lock()
+            is_settled = True
+        finally:
+            self.queue.end_settling(is_settled)
+        return 0
+
+    cdef int _settle_under_lock(self) except -1:
+        cdef bint is_settled
+        cdef int error
+        self.enter(FOREVER)
+        with nogil:
+            is_settled = self.queue.settle_boot()
+        error = self.queue.boot_error()
+        self.leave()
+        if error != 0:
+            raise OSError(
+                error, f"the queue {self.label} was cut back after a crash of the machine, and its disk did not take "
+                f"that: {os.strerror(error)}; it is cut when it can be written"
+            )
+        if not is_settled:
+            self.raise_corrupt()
+        return 0
+
+    cdef int check_epoch(self, uint64_t position, object epoch) except -1:
+        """Raises DataLost if a position noted in that epoch stands for another item by now. None: it is one of now."""
+        cdef uint64_t now = self.queue.epoch()
+        cdef uint64_t until
+        if epoch is None:
+            return 0
+        noted = checked_int("epoch", epoch)
+        if not 0 <= noted <= now:
+            raise ValueError(f"epoch must be between 0 and that of {self.label}, {now}: epoch={epoch}")
+        until = valid_until(self.map.control[0], noted)
+        if position > until:
+            raise DataLost(
+                f"the machine went down since, and {self.label} was cut back to what was on its disk: position "
+                f"{position} was noted in epoch {noted}, the log was cut at {until}, and is in epoch {now} now; what lay "
+                "beyond is lost, and its positions belong to other items; go on from the cut",
+                position, until,
+            )
+        return 0
+
+    cdef uint64_t durable_end(self, bint sync) except? 0xFFFFFFFFFFFFFFFF:
+        cdef EventsWord end = end_word(self.map)
+        cdef int64_t now
+        if not self.is_on_disk:
+            return end.position()
+        now = monotonic_ns()
+        if sync and self.map.control.confirmed.load() < end.position() and now - self.synced_ns >= SYNC_PAUSE_NS:
+            self.synced_ns = now
+            self.write_to_disk()
+        return min(end.position(), <uint64_t>self.map.control.confirmed.load())
+
     # -- the rest ---------------------------------------------------------------------------------------
 
     def sync_if_needed(self):
         """Write what is new to the disk. False: the handle is closed."""
-        cdef EventsWord end
         if self.is_closing:
             return False
-        end.word = self.map.control.end.load()
-        if self.is_on_disk and end.position() > self.map.control.confirmed.load():
+        if self.is_on_disk and end_word(self.map).position() > self.map.control.confirmed.load():
             self.write_to_disk()
         return True
 
@@ -221,14 +275,9 @@ cdef class EventsBackend(LogBackend):
         self.check_held()
         return os.fstat(self.queue.participant_table().descriptor()).st_blocks * 512
 
-    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
-        cdef int64_t left = remaining_ns(deadline)
-        cdef uint32_t ticket
+    cdef void sleep(self, bint for_items, uint64_t slots, int64_t limit_ns) noexcept nogil:
         if not for_items:
-            ticket = self.queue.room().announce()
-            with nogil:
-                self.queue.wait_for_room(ticket, left)
-        return self.check_open()
+            self.queue.wait_for_room(self.queue.room().announce(), limit_ns)
 
     cdef object get(self, int64_t deadline):
         raise TypeError(f"an event queue is read through a reader: subscribe() to {self.label} first")
@@ -237,12 +286,10 @@ cdef class EventsBackend(LogBackend):
         raise TypeError(f"an event queue is read through a reader: subscribe() to {self.label} first")
 
     cdef object size(self):
-        cdef EventsWord end
-        end.word = self.map.control.end.load()
-        return end.position() - earliest_position(self.map[0])
+        return end_word(self.map).position() - earliest_position(self.map[0])
 
     cdef int shut_down(self, bint immediate) except -1:
-        self.enter(0x7FFFFFFFFFFFFFFF)
+        self.enter(FOREVER)
         self.log.shut_down()
         if immediate:
             with nogil:  # on a disk it may sync

@@ -21,8 +21,6 @@ cdef class LogBackend(SegmentBackend):
     cdef int acquire(self, int64_t deadline, bint while_open) except -1
     cdef int leave(self) except -1
     cdef void abandon_reader(self, uint32_t number) noexcept
-    cdef uint32_t line(self) except? 0xFFFFFFFF
-    cdef int raise_corrupt(self) except -1
     cdef int raise_unreadable(self) except -1
     cdef int check_found(self, ReadResult found) except -1
     cdef int check_count(self, uint64_t records) except -1

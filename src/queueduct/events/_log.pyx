@@ -9,22 +9,19 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.items._buffers cimport Held
-from queueduct.events._native cimport *
-from queueduct.native._guard cimport watch
-from queueduct.items._item_kinds cimport REFERENCE
-from queueduct.core._backend cimport own_identity
-from queueduct.native._native cimport Identity, PyTypeObject, drop_held, is_broken, traverseproc, visitproc
+from queueduct.core._backend cimport line_of
 from queueduct.core._queue cimport AT_ONCE, remaining_ns
+from queueduct.events._native cimport *
+from queueduct.items._item_kinds cimport REFERENCE
+from queueduct.native._native cimport (
+    Identity, Joined, PyTypeObject, byte, drop_held, is_broken, traverseproc, visitproc,
+)
 
-from queueduct.segments import boot
 from queueduct.errors import CorruptSegment, TooManyParticipants
+from queueduct.segments import boot
 
 cdef enum:
     BRIEFLY_NS = 100000000  # what even a call that never waits grants the holder of the lock
-
-cdef extern from "native/_handover.hpp" namespace "queueduct":
-    void count_for_all_threads(object)  # what goes with the backend goes with whoever gives that up
 
 cdef extern from "events/_references.hpp" namespace "queueduct":
     int visit_events(const EventsMap&, visitproc, void*) noexcept
@@ -39,7 +36,7 @@ cdef void keep_for_later(void* context, void** references, uint64_t count) noexc
 
 
 cdef BootWitnesses witnesses(bint on_disk) except *:
-    """In memory nobody asks for them: what is there is of this boot."""
+    """In memory they are not needed: what is there is of this boot."""
     cdef BootWitnesses found
     if not on_disk:
         return found
@@ -54,16 +51,14 @@ cdef BootWitnesses witnesses(bint on_disk) except *:
 
 cdef class LogBackend(SegmentBackend):
 
-    def __cinit__(self, geometry, offsets, memory, item, *, take_lock_fd, label, on_disk):
+    def __cinit__(self, opened, *, on_disk):
         cdef EventsOffsets at
         cdef EventsMap shape
-        cdef BootWitnesses boot_witnesses
-        cdef Held mapped
+        cdef BootWitnesses boot_witnesses = witnesses(on_disk)
         cdef Identity identity
-        self.memory = memory
-        count_for_all_threads(memory)
-        self.label = label
-        mapped = Held(memory)
+        cdef byte* memory = self.take_over(opened, &identity)
+        cdef dict offsets = opened.offsets
+        cdef object geometry = opened.geometry
         at.control = offsets["control_offset"]
         at.participants = offsets["participants_offset"]
         at.readers = offsets["readers_offset"]
@@ -78,27 +73,21 @@ cdef class LogBackend(SegmentBackend):
         shape.first_items = geometry.first_items
         shape.item_bytes = geometry.item_bytes
         shape.reader_lines = geometry.readers
-        shape.varies = item is not None and item.varies
+        shape.varies = opened.item is not None and opened.item.varies
         shape.may_drop = geometry.on_full == 3
-        self.item_kind = REFERENCE if item is None else item.kind
-        self.dtype = None if item is None else item.dtype
-        self.participants = geometry.participants
         self.raises_when_full = geometry.on_full == 2
         self.is_on_disk = on_disk
         self.is_durable = on_disk and geometry.sync != 3
         self.syncs_always = on_disk and geometry.sync == 1
-        self.guard = watch(mapped.view.buf, mapped.view.len) if item is not None else NULL
-        boot_witnesses = witnesses(on_disk)
-        identity = own_identity()  # before the descriptor is taken: from there on nothing raises
         self.queue = new EventsQueue(
-            <byte*>mapped.view.buf, at, shape, geometry.participants, geometry.producers, take_lock_fd(),
-            identity, self.is_durable, boot_witnesses,
+            memory, at, shape, self.participants, geometry.producers, opened.take_lock_fd(), identity, self.is_durable,
+            boot_witnesses,
         )
-        self.participant_table = &self.queue.participant_table()
         self.log = &self.queue.log()
         self.map = &self.log.map()
-        if item is None:
+        if self.item_kind == REFERENCE:
             self.log.on_forget(keep_for_later, &self.forgotten)
+        self.participant_table = &self.queue.participant_table()
         self.check_attached()
 
     def __dealloc__(self):
@@ -137,17 +126,8 @@ cdef class LogBackend(SegmentBackend):
 
     # -- the lock ---------------------------------------------------------------------------------------
 
-    cdef uint32_t line(self) except? 0xFFFFFFFF:
-        """This thread's line in the participant table; a thread joins when it first needs the lock."""
-        cdef uint32_t line = 0
-        cdef Joined joined
-        if self.queue.find_line(line):
-            return line
-        with nogil:
-            joined = self.queue.join()
-        if joined == Joined.yes and self.queue.find_line(line):
-            return line
-        self.raise_not_joined(joined)
+    cdef Joined try_join(self) noexcept nogil:
+        return self.queue.join()
 
     cdef int enter(self, int64_t deadline) except -1:
         """1: this thread has the lock, and leaves before anything can raise. 0: the time is up."""
@@ -158,7 +138,7 @@ cdef class LogBackend(SegmentBackend):
         cdef uint32_t line
         cdef Entered entered
         cdef int64_t left = 0
-        line = self.line()
+        line = line_of(self)
         entered = self.queue.try_enter(line)
         while entered == Entered.no:
             left = BRIEFLY_NS if deadline == AT_ONCE else remaining_ns(deadline)
@@ -173,7 +153,7 @@ cdef class LogBackend(SegmentBackend):
                 self.check_open()
             if deadline == AT_ONCE:
                 return 0
-            line = self.line()
+            line = line_of(self)
         if entered == Entered.corrupt:
             self.raise_corrupt()
         return 1
@@ -187,7 +167,7 @@ cdef class LogBackend(SegmentBackend):
         return 0
 
     cdef void abandon_reader(self, uint32_t number) noexcept:
-        """Without waiting: where the lock cannot be had, whoever needs room next sees that nobody holds the line."""
+        """Without waiting: if the lock cannot be had, the next producer that needs room sees that the line is free."""
         cdef uint32_t line = 0
         if self.queue.find_line(line) and not self.queue.is_within(line) and \
                 self.queue.try_enter(line) == Entered.yes:

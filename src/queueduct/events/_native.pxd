@@ -3,11 +3,10 @@
 from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from queueduct.native._native cimport Buffer, Event, Identity, Joined, Range, ParticipantTable, atomic, byte, visitproc
+from queueduct.native._native cimport Buffer, Event, Identity, Joined, ProducerLine, Producers, ParticipantTable, atomic, byte
 
 cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
     const uint64_t block_bytes_limit
-    const uint64_t open_end
     const uint64_t dropped_bit
     const uint32_t reader_name_bytes
     uint32_t reader_lock_number(uint32_t)
@@ -29,7 +28,6 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
         atomic[uint64_t] spare_bytes
         atomic[uint64_t] repairs
         atomic[uint64_t] dropped
-        atomic[uint64_t] synced
         atomic[uint64_t] confirmed
         atomic[uint64_t] cuts
 
@@ -42,7 +40,6 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
     cdef cppclass ReaderLine:
         atomic[uint64_t] place
         atomic[uint32_t] name_length
-        atomic[uint32_t] pid
         atomic[uint64_t] beyond
         char* name
 
@@ -54,7 +51,6 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
         uint32_t reader_lines
         bint varies, may_drop
         ChunkLine& chunk(uint64_t) const
-        uint64_t index_bytes(uint64_t) const
 
     cdef cppclass Chunk:
         uint64_t number, first, items, bytes
@@ -105,13 +101,9 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
     const uint32_t no_reader "queueduct::Readers::none"
 
     cdef cppclass EventLog:
-        EventLog(const EventsMap&)
         const EventsMap& map() const
         Readers& readers()
-        int error() const
-        Appended append_records(const Backing&, const void*, uint64_t, uint64_t&)
         void on_forget(void (*)(void*, void**, uint64_t) noexcept, void*)
-        void clear(const Backing&)
         void shut_down()
         uint64_t reclaim(const Backing&)
         uint64_t chunk_bytes(uint64_t, uint64_t) const
@@ -127,12 +119,10 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
         Entered enter(uint32_t, int64_t)
         void leave()
         bint is_within(uint32_t) const
-        bint bury_readers(bint)
+        bint abandon_dead_readers(bint)
         void keep_last(uint64_t)
-        Appended append_records(const void*, uint64_t, uint64_t&)
-        Appended append_bytes(const Buffer*, uint64_t, uint64_t&)
-        Appended append_records_once(ProducerLine*, const void*, uint64_t, uint64_t&)
-        Appended append_bytes_once(ProducerLine*, const Buffer*, uint64_t, uint64_t&)
+        Appended append_records(const void*, uint64_t, uint64_t&, ProducerLine*)
+        Appended append_bytes(const Buffer*, uint64_t, uint64_t&, ProducerLine*)
         Subscribed subscribe(const char*, uint32_t, bint, uint64_t, uint32_t&, Cursor&)
         uint64_t rejoin(uint32_t, Cursor&)
         void unsubscribe(uint32_t)
@@ -153,46 +143,7 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
         uint64_t epoch() const
         int error() const
         int confirm_once(ProducerLine&)
-        uint32_t count_alive() const
         Producers& producers()
-        @staticmethod
-        EventsMap placed(byte*, const EventsOffsets&, EventsMap)
-
-    cdef cppclass ProducerLine:
-        pass
-
-    cdef cppclass ProducerName:
-        ProducerName()
-        @staticmethod
-        bint of(const char*, size_t, ProducerName&)
-        const char* text() const
-        size_t bytes() const
-
-    cdef enum class Taken "queueduct::Producers::Taken":
-        yes, in_use, table_full, table_busy, unknown
-
-    cdef enum class Begun:
-        yes, complete, other_total, unfinished
-
-    cdef cppclass Progress:
-        uint64_t total, done
-
-    cdef cppclass Listed "queueduct::Producers::Listed":
-        Listed()
-        ProducerName name
-        uint64_t sequence, total, done
-
-    cdef cppclass Producers:
-        uint32_t count() const
-        Taken take(const ProducerName&, uint64_t, uint64_t, uint64_t, ProducerLine*&)
-        Taken forget(const ProducerName&, uint64_t)
-        bint look(uint32_t, Listed&) const
-        @staticmethod
-        void leave(ProducerLine&)
-
-    uint64_t owner_word "queueduct::owner::word_of"(const ParticipantTable&, uint32_t)
-    Begun begin(ProducerLine&, uint64_t, uint64_t)
-    Progress progress_of(const ProducerLine&)
 
     ReadResult begin_session(const EventsMap&, ReaderLine&, Cursor&, uint64_t&)
     ReadResult next_run(const EventsMap&, ReaderLine&, bint, Cursor&, uint64_t, uint64_t, Run&)
@@ -200,6 +151,11 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
     bint move_to(const EventsMap&, ReaderLine&, uint64_t)
     bint still_holds(const EventsMap&, const ReaderLine&)
     bint is_still_kept(const EventsMap&, uint64_t)
-    bint item_bounds(const EventsMap&, const Chunk&, uint64_t, uint32_t&, uint32_t&)
-    const byte* items_of(const EventsMap&, const Chunk&)
     uint64_t earliest_position(const EventsMap&)
+
+
+cdef inline EventsWord end_word(const EventsMap* map) noexcept nogil:
+    """Where the next item goes, and whether the log is closed."""
+    cdef EventsWord end
+    end.word = map.control.end.load()
+    return end

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from queueduct.items.types import ItemType
 from queueduct.native import _layout
-from queueduct.segments.geometry import Geometry, check_between, number_of, power_of_two_from
+from queueduct.segments.geometry import Geometry, check_between, check_product, number_of, power_of_two_from
 
 __all__ = ["EventsGeometry"]
 
@@ -22,6 +21,9 @@ class EventsGeometry(Geometry):
     """A log of chunks in an arena of blocks."""
 
     kind = "events"
+    number = 5
+    smaller = "a smaller max_bytes"
+    header_names = {"item_bytes": "slot_bytes", "block_count": "capacity"}  # noqa: RUF012
     fields = _layout.EVENTS_FIELDS
     header_bytes = _layout.EVENTS_HEADER_BYTES
 
@@ -92,11 +94,7 @@ class EventsGeometry(Geometry):
             raise ValueError(f"block_bytes must be pages, at most {_layout.BLOCK_BYTES_LIMIT}: {self.block_bytes}")
         if not 2 <= self.chunk_lines <= 2 * _layout.BLOCKS_LIMIT or self.chunk_lines & (self.chunk_lines - 1):
             raise ValueError(f"chunk_lines must be a power of two: chunk_lines={self.chunk_lines}")
-        if self.block_count * self.block_bytes > _layout.SEGMENT_BYTES_LIMIT:
-            raise ValueError(
-                f"capacity * block_bytes must be at most {_layout.SEGMENT_BYTES_LIMIT}: "
-                f"{self.block_count} * {self.block_bytes}"
-            )
+        check_product("capacity * block_bytes", self.block_count, self.block_bytes)
 
     def check_item(self, item: ItemType) -> None:
         super().check_item(item)
@@ -111,39 +109,6 @@ class EventsGeometry(Geometry):
             self.readers,
             self.producers,
             len(item.text),
-        )
-
-    def values(self) -> dict[str, int]:
-        return {
-            "capacity": self.block_count,
-            "slot_bytes": self.item_bytes,
-            "participants": self.participants,
-            "producers": self.producers,
-            "max_bytes": self.max_bytes,
-            "block_bytes": self.block_bytes,
-            "first_items": self.first_items,
-            "chunk_lines": self.chunk_lines,
-            "readers": self.readers,
-            "on_full": self.on_full,
-            "sync": self.sync,
-            "sync_interval_ns": self.sync_interval_ns,
-        }
-
-    @classmethod
-    def from_header(cls, field: Callable[[str], int]) -> EventsGeometry:
-        return cls(
-            field("participants"),
-            field("producers"),
-            item_bytes=field("slot_bytes"),
-            first_items=field("first_items"),
-            max_bytes=field("max_bytes"),
-            block_bytes=field("block_bytes"),
-            block_count=field("capacity"),
-            chunk_lines=field("chunk_lines"),
-            readers=field("readers"),
-            on_full=field("on_full"),
-            sync=field("sync"),
-            sync_interval_ns=field("sync_interval_ns"),
         )
 
     def needed_bytes(self, item: ItemType) -> int:

@@ -1,17 +1,17 @@
-from collections.abc import Iterable
 from typing import Any, Literal, Self
 
 from numpy.typing import DTypeLike
 
+from queueduct.core._put_once import PutOnceMethods
 from queueduct.core._queue import Queue
 from queueduct.events.reading.reader import Reader
-from queueduct.segments.segment import Segment
-from queueduct.stats import EventStats, ProducerInfo, ReaderInfo
+from queueduct.segments.names import Directory
+from queueduct.stats import EventStats, ReaderInfo
 
 OnFull = Literal["wait", "raise", "drop_slowest"]
 Sync = Literal["always", "interval", "never"]
 
-class EventQueue(Queue):
+class EventQueue(Queue, PutOnceMethods):
     """A log that everybody reads: every reader sees every item, memory is freed when all have read it."""
 
     def __init__(
@@ -39,17 +39,9 @@ class EventQueue(Queue):
         participants: int = 256,
         sync: Sync = "interval",
         sync_interval: float = 1.0,
+        directory: Directory = None,
         exist_ok: bool = False,
     ) -> Self: ...
-    @classmethod
-    def open(cls, name: str, *, allow_pickle: bool = True) -> Self: ...
-    @classmethod
-    def _attach(cls, opened: Segment, allow_pickle: bool) -> Self: ...
-    def put_once(
-        self, items: Iterable[Any], producer: str, sequence: int, *, block: bool = True, timeout: float | None = None
-    ) -> int: ...
-    def producers(self) -> list[ProducerInfo]: ...
-    def forget_producer(self, producer: str) -> None: ...
     def subscribe(
         self,
         name: str | None = None,
@@ -72,9 +64,5 @@ class EventQueue(Queue):
     def keep_last(self, n: int) -> None: ...
     def sync(self) -> None: ...
     @property
-    def segment_id(self) -> bytes | None: ...
-    @property
     def is_shut_down(self) -> bool: ...
-    def full(self) -> bool: ...
     def stats(self) -> EventStats: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...

@@ -1,37 +1,37 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""EventQueue: how it is made, who reads it, and what it says of itself. The work is in its backend and its readers."""
+"""EventQueue: how it is made and read, and what it says of itself. The work is in its backend and its readers."""
 
-import os
+from types import SimpleNamespace
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from queueduct.core._queue cimport (
+    FOREVER, Backend, Queue, checked_int, checked_sizes, held, install, open_backend, sound,
+)
 from queueduct.events._backend cimport EventsBackend
-from queueduct.events._boot cimport check_epoch, durable_end, settle_boot
-from queueduct.events.reading._fetch cimport decoded, fetch_list, fetch_records
-from queueduct.events.reading._held cimport list_readers, raise_full
 from queueduct.events._native cimport *
-from queueduct.events._put_once cimport forget_producer, list_producers, put_once
+from queueduct.events.reading._fetch cimport decoded, fetch_list, fetch_records
+from queueduct.events.reading._held cimport list_readers, why_full
 from queueduct.events.reading.reader cimport make_reader
 from queueduct.items._item_kinds cimport RECORD, REFERENCE
 from queueduct.native._native cimport array_data, has_gil
-from queueduct.core._queue cimport (
-    AT_ONCE, FOREVER, Backend, Queue, checked_int, computed_deadline, deadline_of, held, install, is_made, sound,
-)
 
 import numpy
 
-from queueduct.segments import creation as creating
-from queueduct.items import types as items
-from queueduct.events import sync_thread as keeper
-from queueduct.segments import segment
-from queueduct.errors import DataLost, ReaderInUse
+from queueduct.core import sync_thread
+from queueduct.core._put_once import PutOnceMethods
+from queueduct.errors import DataLost, Full, ReaderInUse
+from queueduct.events._put_once import EventsProducerCall
 from queueduct.events.geometry import EventsGeometry
+from queueduct.items.types import ItemType
+from queueduct.segments import segment
 from queueduct.stats import EventStats
 
 cdef int ONE_PROCESS = -2    # ParticipantTable::one_process
 cdef uint64_t RUN_UNDER_LOCK = 4096    # references that are read at a time where that needs the lock
 
-cdef class EventQueue(Queue):
+
+cdef class EventQueue(Queue, PutOnceMethods):
     """A log that everybody reads: every reader sees every item, memory is freed when all have read it.
 
     ``EventQueue()`` passes references between the threads of this process.
@@ -39,26 +39,29 @@ cdef class EventQueue(Queue):
     ``subscribe()`` gives a reader; ``subscribe("name")`` one that keeps its place.
     """
 
+    _geometry = EventsGeometry
+    _producer_call = EventsProducerCall
+
     def __init__(self, *, max_bytes=256 << 20, on_full="wait", first_items=4, chunk_bytes=None, readers=64):
-        if is_made(self):
-            raise TypeError("a queue is initialised once")
-        references = items.ItemType.of(numpy.dtype("u8"))
-        geometry = geometry_of(
-            references, max_bytes, on_full, first_items, None, chunk_bytes, readers, 0, 1024, "never", 1.0
+        references = ItemType.of(numpy.dtype("u8"))
+        sizes = dict(max_bytes=max_bytes, first_items=first_items, chunk_bytes=chunk_bytes, readers=readers)
+        geometry = EventsGeometry.of(
+            references, on_full=on_full, sync="never", sync_interval=1.0, item_bytes=None, producers=0,
+            participants=1024, **checked_sizes(sizes),
         )
         geometry.check()
         offsets = geometry.layout(references)
-        install(self, EventsBackend(
-            geometry, offsets, segment.private_memory(offsets["total_bytes"]), None,
-            take_lock_fd=lambda: ONE_PROCESS, label="without a name", on_disk=False,
-        ))
+        install(self, EventsBackend(SimpleNamespace(
+            name=None, geometry=geometry, offsets=offsets, item=None, take_lock_fd=lambda: ONE_PROCESS,
+            take_memory=lambda: segment.private_memory(offsets["total_bytes"]),
+        ), on_disk=False))
         self.stay_in_process()
 
     @classmethod
     def create(
         cls, name, *, item=bytes, max_bytes=256 << 20, on_full="wait", first_items=4, item_bytes=None,
         chunk_bytes=None, readers=64, producers=64, participants=256, sync="interval", sync_interval=1.0,
-        exist_ok=False,
+        directory=None, exist_ok=False,
     ):
         """Make a queue of that name in shared memory, or on a disk.
 
@@ -69,105 +72,42 @@ cdef class EventQueue(Queue):
         On a disk, ``sync`` says what outlives the machine: every put (``"always"``), what is older than
         ``sync_interval`` seconds (``"interval"``), or what was there at the last close or sync (``"never"``).
         With ``exist_ok`` an existing queue of the same shape is opened instead.
+        ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
-        item_type = items.ItemType.of(item)
-        geometry = geometry_of(
-            item_type, max_bytes, on_full, first_items, item_bytes, chunk_bytes, readers, producers, participants,
-            sync, sync_interval,
+        return cls._create(
+            name, item, directory, exist_ok,
+            dict(
+                max_bytes=max_bytes, first_items=first_items, item_bytes=item_bytes, chunk_bytes=chunk_bytes,
+                readers=readers, producers=producers, participants=participants,
+            ),
+            on_full=on_full, sync=sync, sync_interval=sync_interval,
         )
-        return creating.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
 
-    @classmethod
-    def open(cls, name, *, allow_pickle=True):
-        """Open the event queue of that name. Without ``allow_pickle``, one of objects is refused."""
-        return cls._attach(segment.open_segment(name, kind="events"), allow_pickle)
+    cdef Backend attach(self, object opened):
+        cdef EventsBackend backend = EventsBackend(opened, on_disk=segment.is_on_disk(opened.path.parent))
+        backend.settle_boot()
+        backend.queue.participant_table().leave_line()  # a thread that only opens a queue is no participant yet
+        return backend
 
-    @classmethod
-    def _attach(cls, opened, allow_pickle=True):
-        cdef EventQueue self = cls.__new__(cls)
-        cdef EventsBackend backend
-        try:
-            opened.item.check_pickle(opened.name, allow_pickle)
-            on_disk = segment.is_on_disk(opened.path.parent)
-            backend = EventsBackend(
-                opened.geometry, opened.offsets, opened.take_memory(), opened.item,
-                take_lock_fd=opened.take_lock_fd, label=repr(opened.name), on_disk=on_disk,
-            )
-            settle_boot(backend)
-            backend.queue.participant_table().leave_line()  # who only opens a queue is no participant yet
-            install(self, backend)
-            if backend.is_durable and not backend.syncs_always:
-                keeper.keep(backend, opened.geometry.sync_interval_ns / 1e9)
-        except BaseException:
-            opened.close()
-            raise
-        self.segment = opened
-        return self
+    cdef int after_attach(self, Backend backend, object opened) except -1:
+        if (<EventsBackend>backend).is_durable and not (<EventsBackend>backend).syncs_always:
+            sync_thread.keep(backend, opened.geometry.sync_interval_ns / 1e9)
+        return 0
 
-    # -- put --------------------------------------------------------------------------------------------
-
-    def put(self, item, block=True, timeout=None):
-        """Put an item; wait for room if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown."""
-        cdef Backend backend = held(self)
-        if not backend.put(item, deadline_of(block, timeout)):
-            raise_full(<EventsBackend>backend)
-
-    def put_nowait(self, item):
-        """``put(item, block=False)``."""
-        cdef Backend backend = held(self)
-        if not backend.put(item, AT_ONCE):
-            raise_full(<EventsBackend>backend)
-
-    def put_many(self, items, block=True, timeout=None):
-        """Put items in order; returns how many are in.
-
-        Waits until all are in, at most ``timeout`` seconds. Raises Full, or ShutDown, only if none is in.
-        """
-        cdef Backend backend = held(self)
-        put = backend.put_many(items, deadline_of(block, timeout))
-        if put is None:
-            raise_full(<EventsBackend>backend)
-        return put
-
-    def put_once(self, items, producer, sequence, *, block=True, timeout=None):
-        """Put all of ``items`` exactly once for this producer and sequence; returns how many this call has put.
-
-        Sequences of a producer rise. A call that was killed, or ran out of time (Full), is repeated with the
-        same items and goes on where it stopped; one that is complete puts nothing.
-        """
-        cdef EventsBackend backend = body_of(self)
-        try:
-            return sound(backend, put_once(backend, items, producer, sequence, computed_deadline(block, timeout)))
-        except Exception:
-            backend.check_sound()  # then that is the news
-            raise
-
-    def producers(self):
-        """What put_once keeps of each producer."""
-        cdef EventsBackend backend = body_of(self)
-        return sound(backend, list_producers(backend))
-
-    def forget_producer(self, producer):
-        """Make room in the table of producers. What it put stays; what it repeats would be put again."""
-        cdef EventsBackend backend = body_of(self)
-        try:
-            forget_producer(backend, producer)
-        except Exception:
-            backend.check_sound()  # then that is the news
-            raise
-        backend.check_sound()
+    cdef int raise_full(self, Backend backend) except -1:
+        raise Full(why_full(<EventsBackend>backend))
 
     # -- read -------------------------------------------------------------------------------------------
 
     def subscribe(self, name=None, start="latest", *, epoch=None):
         """A reader from ``start`` on: ``"latest"``, ``"earliest"``, or a position (the earliest kept, if it is gone).
 
-        With a name it is durable: it keeps its committed place while nobody holds it, and is found again by
+        With a name it is durable: it keeps its committed place while no process holds it, and is found again by
         its name, wherever ``start`` would be. Without, it goes with its process. A position that was kept elsewhere
         comes with the ``epoch`` that the queue had then: DataLost if the log was cut before it since.
         """
         cdef uint64_t first = 0
-        cdef EventsBackend backend = body_of(self)
+        cdef EventsBackend backend = open_backend(self)
         if name is not None and (not isinstance(name, str) or not name):
             raise ValueError(f"a reader's name must be a str that is not empty: name={name!r}")
         if isinstance(start, str):
@@ -180,12 +120,12 @@ cdef class EventQueue(Queue):
         if not 0 <= wanted < 1 << 52:
             raise ValueError(f"start must be 'latest', 'earliest' or a position: start={start!r}")
         first = wanted
-        check_epoch(backend, first, epoch)
+        backend.check_epoch(first, epoch)
         return make_reader(self, backend, None if name is None else str(name), None, first)
 
     def unsubscribe(self, name):
         """Forget a durable reader; what it held back may be freed. ValueError if there is none."""
-        cdef EventsBackend backend = body_of(self)
+        cdef EventsBackend backend = open_backend(self)
         cdef bytes encoded
         if not isinstance(name, str):
             raise TypeError(f"a reader's name must be a str: name={name!r}")
@@ -204,8 +144,8 @@ cdef class EventQueue(Queue):
             raise ReaderInUse(f"the reader {name!r} of {backend.label} is held by somebody alive; close it there first")
 
     def readers(self):
-        """Everybody who is registered, attached or not."""
-        return list_readers(body_of(self))
+        """All registered readers, attached or not."""
+        return list_readers(open_backend(self))
 
     def read(self, start, stop, *, epoch=None):
         """The items of positions ``start`` to ``stop``, the same each time while they are kept.
@@ -213,13 +153,12 @@ cdef class EventQueue(Queue):
         One array, or a list. Raises DataLost if some are no longer kept, ValueError beyond the end. Positions that
         were kept elsewhere come with the ``epoch`` that the queue had then: DataLost if the log was cut before them.
         """
-        cdef EventsBackend backend = body_of(self)
-        cdef EventsWord end
-        end.word = backend.map.control.end.load()
+        cdef EventsBackend backend = open_backend(self)
+        cdef EventsWord end = end_word(backend.map)
         backend.check_sound()
         first, last = checked_int("start", start), checked_int("stop", stop)
         if epoch is not None and 0 <= last < 1 << 52:
-            check_epoch(backend, last, epoch)
+            backend.check_epoch(last, epoch)
         if not 0 <= first <= last <= end.position():
             raise ValueError(
                 f"start and stop must be positions up to the end, {end.position()}: start={start}, stop={stop}"
@@ -231,24 +170,20 @@ cdef class EventQueue(Queue):
     @property
     def end(self):
         """Where the next item goes."""
-        cdef EventsBackend backend = body_of(self)
-        cdef EventsWord end
-        end.word = backend.map.control.end.load()
-        return sound(backend, end.position())
+        cdef EventsBackend backend = open_backend(self)
+        return sound(backend, end_word(backend.map).position())
 
     @property
     def epoch(self):
         """How often the log was cut after a crash of the machine. A position that is kept elsewhere needs it."""
-        return body_of(self).queue.epoch()
+        return (<EventsBackend>open_backend(self)).queue.epoch()
 
     def valid_until(self, epoch):
         """Positions noted in that epoch stand for the same items up to here: the lowest cut since, or the end."""
-        cdef EventsBackend backend = body_of(self)
-        cdef EventsWord end
+        cdef EventsBackend backend = open_backend(self)
         noted = checked_int("epoch", epoch)
-        check_epoch(backend, 0, noted)
-        end.word = backend.map.control.end.load()
-        return min(<uint64_t>end.position(), <uint64_t>valid_until(backend.map.control[0], noted))
+        backend.check_epoch(0, noted)
+        return min(<uint64_t>end_word(backend.map).position(), <uint64_t>valid_until(backend.map.control[0], noted))
 
     def durable_end(self, sync=True):
         """Where what outlives the machine ends: what is kept elsewhere, or shown elsewhere, ends here.
@@ -256,44 +191,31 @@ cdef class EventQueue(Queue):
         In memory that is ``end``: nothing outlives the machine, and nothing of it comes back. On a disk it is what is
         on it for certain; with ``sync`` everything is written first, at most once in 20 ms.
         """
-        return durable_end(body_of(self), sync)
+        return (<EventsBackend>open_backend(self)).durable_end(sync)
 
     @property
     def earliest(self):
         """The oldest position that is kept."""
-        cdef EventsBackend backend = body_of(self)
+        cdef EventsBackend backend = open_backend(self)
         return sound(backend, earliest_position(backend.map[0]))
 
     # -- forget -----------------------------------------------------------------------------------------
 
     def clear(self):
         """Forget everything: readers go on with what comes next. One in the middle keeps what it holds."""
-        cdef EventsBackend backend = body_of(self)
-        backend.enter(FOREVER)
-        with nogil:  # on a disk it may sync
-            backend.queue.keep_last(0)
-        backend.leave()
-        backend.check_sound()
-        backend.queue.room().notify_all()
+        keep_last(open_backend(self), 0)
 
     def keep_last(self, n):
         """Forget all but the last ``n`` items; 0 clears, more than there are does nothing."""
-        cdef EventsBackend backend = body_of(self)
-        cdef uint64_t kept
+        cdef EventsBackend backend = open_backend(self)
         count = checked_int("n", n)
         if count < 0:
             raise ValueError(f"n must not be negative: n={n}")
-        kept = min(count, 1 << 52)
-        backend.enter(FOREVER)
-        with nogil:  # on a disk it may sync
-            backend.queue.keep_last(kept)
-        backend.leave()
-        backend.check_sound()
-        backend.queue.room().notify_all()
+        keep_last(backend, min(count, 1 << 52))
 
     def sync(self):
         """Write everything to the disk now; nothing to do in memory."""
-        cdef EventsBackend backend = body_of(self)
+        cdef EventsBackend backend = open_backend(self)
         if self.segment is not None:
             backend.write_to_disk()
         backend.check_sound()
@@ -306,43 +228,35 @@ cdef class EventQueue(Queue):
         try:
             (<EventsBackend>backend).sync_if_needed()
         finally:
-            backend.is_closing = True  # before its readers hold nothing any more: who copies out looks at it afterwards
+            backend.is_closing = True  # before the readers let go: a thread that copies out looks at it afterwards
             (<EventsBackend>backend).release_readers()
             Queue.close(self)
 
     # -- looks ------------------------------------------------------------------------------------------
 
     @property
-    def segment_id(self):
-        """Tells a queue from its successor of the same name; None within a process."""
-        return None if self.segment is None else self.segment.segment_id
-
-    @property
     def is_shut_down(self):
         """Was it shut down? Then nothing more is put."""
-        cdef EventsWord end
-        cdef EventsBackend backend = body_of(self)
-        end.word = backend.map.control.end.load()
-        return sound(backend, end.is_closed())
+        cdef EventsBackend backend = open_backend(self)
+        return sound(backend, end_word(backend.map).is_closed())
 
     @property
     def capacity(self):
         """Bytes of chunks that the queue holds at most: an event queue has no number of items."""
-        return body_of(self).map.max_bytes
+        return (<EventsBackend>open_backend(self)).map.max_bytes
 
     def full(self):
         """Are max_bytes in use? A hint, as with every queue that others use."""
-        cdef EventsBackend backend = body_of(self)
+        cdef EventsBackend backend = open_backend(self)
         return sound(backend, backend.map.control.used_bytes.load() >= backend.map.max_bytes)
 
     def stats(self):
         """One look at the queue."""
-        cdef EventsBackend backend = body_of(self)
+        cdef EventsBackend backend = open_backend(self)
         cdef EventsControl* control = backend.map.control
-        cdef EventsWord end
+        cdef EventsWord end = end_word(backend.map)
         cdef uint64_t number
         sizes = []
-        end.word = control.end.load()
         for number in range(control.head_chunk.load(), control.chunks_made.load()):
             sizes.append(backend.map.chunk(number).items.load())
             if len(sizes) >= <int64_t>backend.map.chunk_lines:
@@ -355,7 +269,7 @@ cdef class EventQueue(Queue):
             max_bytes=backend.map.max_bytes,
             resident_bytes=backend.resident_bytes(),
             readers=count_readers(backend),
-            participants=backend.queue.count_alive(),
+            participants=backend.participant_table.count_alive(),
             participants_limit=backend.participants,
             is_shut_down=end.is_closed(),
             dropped=control.dropped.load(),
@@ -366,7 +280,7 @@ cdef class EventQueue(Queue):
 
 
 cdef uint32_t count_readers(EventsBackend backend) noexcept:
-    """Without the lock, and so without a line: who looks is no participant. The ephemeral ones of the dead are gone."""
+    """Without the lock: to count makes no participant. The ephemeral readers of the dead are gone."""
     cdef Readers* table = &backend.log.readers()
     cdef uint32_t count = 0
     cdef uint32_t i
@@ -377,29 +291,14 @@ cdef uint32_t count_readers(EventsBackend backend) noexcept:
     return count
 
 
-cdef EventsBackend body_of(EventQueue queue):
-    cdef Backend backend = held(queue)
-    backend.check_open()
-    return <EventsBackend>backend
-
-
-cdef object geometry_of(
-    item, max_bytes, on_full, first_items, item_bytes, chunk_bytes, readers, producers, participants, sync,
-    sync_interval,
-):
-    return EventsGeometry.of(
-        item,
-        max_bytes=checked_int("max_bytes", max_bytes),
-        first_items=checked_int("first_items", first_items),
-        item_bytes=None if item_bytes is None else checked_int("item_bytes", item_bytes),
-        chunk_bytes=None if chunk_bytes is None else checked_int("chunk_bytes", chunk_bytes),
-        on_full=on_full,
-        sync=sync,
-        sync_interval=sync_interval,
-        readers=checked_int("readers", readers),
-        producers=checked_int("producers", producers),
-        participants=checked_int("participants", participants),
-    )
+cdef int keep_last(EventsBackend backend, uint64_t count) except -1:
+    backend.enter(FOREVER)
+    with nogil:  # on a disk it may sync
+        backend.queue.keep_last(count)
+    backend.leave()
+    backend.check_sound()
+    backend.queue.room().notify_all()
+    return 0
 
 
 cdef int raise_lost(EventsBackend backend, wanted) except -1:
@@ -432,7 +331,7 @@ cdef object read_records(EventsBackend backend, uint64_t start, uint64_t stop):
 
 
 cdef list read_references(EventsBackend backend, uint64_t at, uint64_t stop, Run* run):
-    """A run of references, read under the log's lock: nobody drops them meanwhile. None: they are gone."""
+    """A run of references, read under the log's lock: no thread drops them meanwhile. None: they are gone."""
     cdef list part = None
     backend.enter(FOREVER)
     try:

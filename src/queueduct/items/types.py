@@ -1,6 +1,6 @@
 """What an item is: bytes, a numpy record, or a Python object. The only place that pickles.
 
-An item type is written into a segment's header as text, so that whoever opens the queue by name
+An item type is written into a segment's header as text, so that every opener of the queue
 gets the same one. ``object`` means pickle, and unpickling runs code: a named queue uses it only
 when its creator asked for it, and an opener can refuse it.
 """
@@ -33,7 +33,7 @@ class ItemType:
 
     @property
     def varies(self) -> bool:
-        """Do items differ in length?"""
+        """Returns true if items differ in length."""
         return self.kind != RECORD
 
     @property
@@ -59,7 +59,7 @@ class ItemType:
         if self.kind == OBJECT and not allow_pickle:
             raise ValueError(
                 f"the queue {name!r} carries pickled objects, and unpickling runs code: "
-                "open it with allow_pickle=True if you trust whoever puts"
+                "open it with allow_pickle=True if you trust its producers"
             )
 
     @classmethod
@@ -98,7 +98,7 @@ class ItemType:
         try:
             dtype = restore(ast.literal_eval(text.decode()))
             check_record(dtype)
-        except Exception as error:  # whatever the parser and numpy have to say to bytes that anybody wrote
+        except Exception as error:  # whatever the parser and numpy raise for bytes that any program may have written
             raise CorruptSegment(f"item_text is not a dtype: {text[:80]!r}") from error
         return cls(RECORD, dtype, text)
 
@@ -173,7 +173,7 @@ def decode_object(data: bytes) -> Any:
 
 
 def is_its_own(error: BaseException, data: bytes) -> bool:
-    """Has decode_object() failed because of the item? Else something has interrupted it, and the item is whole.
+    """Returns true if decode_object() failed because of the item. Else it was interrupted, and the item is whole.
 
     An item's own error comes each time. What a signal's handler raises does not, nor what another thread sends; and
     for want of memory or stack another time is worth a try.
@@ -188,7 +188,7 @@ def is_its_own(error: BaseException, data: bytes) -> bool:
 
 
 def is_from_handler(error: BaseException) -> bool:
-    """Has a signal's handler raised it, or what it called? A handler is given the frame that it interrupts."""
+    """Returns true if a signal's handler raised it, or what it called: it is given the frame that it interrupts."""
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame

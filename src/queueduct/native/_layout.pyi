@@ -7,11 +7,8 @@ SEGMENT_BYTES_LIMIT: int
 PARTICIPANTS_LIMIT: int
 PRODUCERS_LIMIT: int
 ITEM_TEXT_LIMIT: int
-ITEM_BYTES_LIMIT: int
 HEADER_BYTES: int
-CONTROL_BYTES: int
 PARTICIPANT_BYTES: int
-PRODUCER_BYTES: int
 FIELDS: dict[str, tuple[int, int]]
 
 def bounded_layout(
@@ -42,7 +39,7 @@ MESSAGE_WORDS_LIMIT: int
 
 def overwriting_layout(messages: int, words: int, participants: int, item_text_bytes: int) -> dict[str, int]: ...
 def overwriting_own_offset(messages: int, words: int) -> int: ...
-def overwriting_shelf_offset(messages: int, words: int, participants: int, item_text_bytes: int) -> int: ...
+def overwriting_leased_offset(messages: int, words: int, participants: int, item_text_bytes: int) -> int: ...
 
 STEPS_LIMIT: int
 FIRST_BYTES_LIMIT: int
@@ -62,3 +59,18 @@ def growing_layout(
 ) -> dict[str, int]: ...
 def growing_capacity(first_bytes: int, level: int, slot_bytes: int) -> int: ...
 def growing_region_end(begin: int, capacity: int, slot_bytes: int, varying: bool) -> int: ...
+
+SLOTS_LIMIT: int
+SLOT_LINE_BYTES: int
+SLOTS_HEADER_BYTES: int
+SLOTS_FIELDS: dict[str, tuple[int, int]]
+CAPACITY_AT: int
+FREE_HEAD_AT: int
+FREE_TAIL_AT: int
+USED_HEAD_AT: int
+USED_TAIL_AT: int
+
+def slots_layout(
+    slots: int, slot_bytes: int, participants: int, producers: int, item_text_bytes: int
+) -> dict[str, int]: ...
+def cyclic_index(n: int, cycle: int, index: int) -> int: ...

@@ -48,6 +48,8 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         void let_go_of_ended()
         void leave_line()
         uint32_t generation() const
+        uint32_t mine_plus_one() const
+        uint32_t count_alive() const
         int descriptor() const
         int open_error() const
         bint is_lost() const
@@ -80,6 +82,7 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         void park(uint32_t, int64_t)
         void park_for_all(uint32_t, int64_t)
 
+    uint64_t owner_word "queueduct::owner::word_of"(const ParticipantTable&, uint32_t)
     const uint64_t count_limit "queueduct::Progress::count_limit"
     const size_t producer_name_bytes
 
@@ -116,7 +119,7 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         Taken take(const ProducerName&, uint64_t, uint64_t, uint64_t, ProducerLine*&)
         Taken find(const ProducerName&, uint64_t, ProducerLine*&)
         Taken forget(const ProducerName&, uint64_t)
-        bint look(uint32_t, Listed&) const
+        bint snapshot(uint32_t, Listed&) const
         @staticmethod
         void leave(ProducerLine&)
 
@@ -131,10 +134,6 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         uint64_t seen
 
 cdef extern from "ring/lease.hpp" namespace "queueduct" nogil:
-    cdef struct Inherited "queueduct::RingLease::Inherited":
-        bint changed, unclaimed
-        uint64_t count
-
     cdef cppclass RingLease:
         Joined join()
         bint is_ours() const
@@ -143,8 +142,6 @@ cdef extern from "ring/lease.hpp" namespace "queueduct" nogil:
         void finish(const Redelivered*, uint64_t)
         bint is_redelivered() const
         Outcome claim(Redelivered*, uint64_t, uint64_t&, bint, Aside)
-        Outcome try_claim(Redelivered*, uint64_t, uint64_t&, uint64_t&)
-        Inherited try_inherit(Redelivered*, uint64_t)
         void copy_out(const Redelivered&, void*, uint64_t) const
         void release(const Redelivered*, uint64_t, bint)
         void let_go()

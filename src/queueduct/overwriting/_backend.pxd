@@ -18,17 +18,17 @@ cdef class OverwritingBackend(SegmentBackend):
     cdef bint is_allocated        # what leases hold has memory
     cdef Unread unread            # what was got when the shelf had no place for it
 
-    cdef int _raise_corrupt(self) except -1
-    cdef uint32_t _line(self) except? 0xFFFFFFFF
-    cdef int _check_length(self, uint64_t length) except -1
     cdef int put_as(self, object item, bint overwrite, int64_t deadline) except -1
     cdef object put_many_as(self, object items, bint overwrite, int64_t deadline)
     cdef object _put_messages(
         self, const char* records, const Buffer* messages, uint64_t count, bint overwrite, int64_t deadline
     )
     cdef int _put_message(self, const void* data, uint64_t length, bint overwrite, int64_t deadline) except -1
-    cdef bint _wait(self, Claim claim, bint for_items, int64_t end) except -1
-    cdef bint wait_for_shelf(self, int64_t end) except -1
+    cdef Claim _try_put(
+        self, uint32_t line, const char* records, const Buffer* messages, uint64_t count, bint overwrite,
+        int64_t limit_ns, uint64_t* put,
+    ) noexcept nogil
+    cdef int64_t retry_ns(self, Claim claim, bint for_items, int64_t deadline, int64_t* end) except -2
     cdef object _new_target(self)
     cdef object _get_objects(self, uint64_t limit, int64_t deadline)
     cdef object _get_unkept(self, int64_t deadline)

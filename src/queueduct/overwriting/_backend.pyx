@@ -2,91 +2,64 @@
 """The working part of an overwriting queue: convert, wait, raise. The algorithm is in native/."""
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from queueduct.items._batches cimport Gathered, gather
-from queueduct.items._buffers cimport Held, as_records, borrow, scalar_of
-from queueduct.native._guard cimport watch
+from queueduct.core._backend cimport encode_object, lend, line_of
+from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
+from queueduct.items._buffers cimport Gathered, as_records, gather, scalar_of
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
-from queueduct.core._backend cimport own_identity
+from queueduct.items._objects cimport unpickle_all
 from queueduct.native._native cimport (
     Buffer, Identity, Joined, array_data, byte, import_array, is_broken, monotonic_ns, shorten,
 )
-from queueduct.items._objects cimport unpickle_all
 from queueduct.overwriting._native cimport *
 from queueduct.overwriting._objects cimport Kept, Unread
-from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
 
 import numpy
 
-from queueduct.items import types as items
-from queueduct.errors import CorruptSegment, Full
+from queueduct.errors import CorruptSegment
 
 import_array()
 
-cdef object encode_object = items.encode_object
-
 cdef enum:
     OBJECTS_LIMIT = 1024   # that one get_many takes to the shelf
-
-cdef extern from "native/_handover.hpp" namespace "queueduct":
-    void count_for_all_threads(object)  # what goes with the backend goes with whoever gives that up
 
 
 @cython.final
 cdef class OverwritingBackend(SegmentBackend):
 
     def __cinit__(self, opened):
-        self.unread = Unread()
         cdef OverwritingOffsets at
-        cdef Held mapped
         cdef Identity identity
+        cdef byte* memory = self.take_over(opened, &identity)
         cdef uint64_t words = opened.geometry.message_bytes // 8
-        self.memory = opened.take_memory()
-        count_for_all_threads(self.memory)
-        mapped = Held(self.memory)
-        self.label = repr(opened.name)
-        self.dtype = opened.item.dtype
-        self.item_kind = opened.item.kind
-        self.participants = opened.geometry.participants
+        self.unread = Unread()
         at = overwriting_offsets(opened.geometry.capacity, words, self.participants, len(opened.item.text))
         self.item_bytes = opened.geometry.message_bytes if self.dtype is None else self.dtype.itemsize
-        self.guard = watch(mapped.view.buf, mapped.view.len)
-        identity = own_identity()  # before the descriptor is taken: from there on nothing raises
         self.queue = new OverwritingShared(
-            <byte*>mapped.view.buf, at, opened.geometry.capacity, words, self.participants, opened.take_lock_fd(),
-            identity,
+            memory, at, opened.geometry.capacity, words, self.participants, opened.take_lock_fd(), identity
         )
-        self.participant_table = &self.queue.participant_table()
-        self.queue.rest().identify(<uint64_t>int.from_bytes(opened.segment_id[:8], "little"))
         self.ring = &self.queue.ring()
+        self.queue.rest().identify(<uint64_t>int.from_bytes(opened.segment_id[:8], "little"))
+        self.participant_table = &self.queue.participant_table()
         self.check_attached()
 
     def __dealloc__(self):
         del self.queue
 
-    cdef int _raise_corrupt(self) except -1:
-        cdef RingState places = self.ring.places()
+    cdef int raise_corrupt(self) except -1:
+        cdef RingState state = self.ring.state()
         self.raise_if_truncated()
         raise CorruptSegment(
-            f"the header or the journal of {self.label} makes no sense: START_IDX={places.start}, "
-            f"QUEUE_LEN={places.length}, HEADER_LOCK={self.ring.header_lock().load():#x}, "
+            f"the header or the journal of {self.label} makes no sense: START_IDX={state.start}, "
+            f"QUEUE_LEN={state.length}, HEADER_LOCK={self.ring.header_lock().load():#x}, "
             f"capacity={self.ring.capacity()}; recreate the queue"
         )
 
-    cdef uint32_t _line(self) except? 0xFFFFFFFF:
-        """This thread's line in the participant table; a thread joins at its first operation."""
-        cdef uint32_t line = 0
-        cdef Joined joined
-        if self.queue.find_line(line):
-            return line
-        with nogil:
-            joined = self.queue.join()
-        if joined == Joined.yes and self.queue.find_line(line):
-            return line
-        self.raise_not_joined(joined)
+    cdef Joined try_join(self) noexcept nogil:
+        return self.queue.join()
 
     # -- put --------------------------------------------------------------------------------------------
 
@@ -95,24 +68,17 @@ cdef class OverwritingBackend(SegmentBackend):
 
     cdef int put_as(self, object item, bint overwrite, int64_t deadline) except -1:
         """1: it is in. 0: the time is up."""
-        cdef Held lent
-        if self.item_kind == RECORD:
-            item = as_records(self.dtype, item, one=True)
-            return self._put_message(array_data(item), self.item_bytes, overwrite, deadline)
-        if self.item_kind == OBJECT:
-            item = encode_object(item)
-        elif type(item) is not bytes:
-            lent = borrow(item)
-            self._check_length(lent.view.len)
-            return self._put_message(lent.view.buf, lent.view.len, overwrite, deadline)
-        self._check_length(PyBytes_GET_SIZE(item))
-        return self._put_message(PyBytes_AS_STRING(item), PyBytes_GET_SIZE(item), overwrite, deadline)
+        cdef Buffer one
+        cdef object lent = lend(self, item, &one)
+        if self.item_kind != RECORD:
+            self.check_length(one.bytes)
+        return self._put_message(one.data, one.bytes, overwrite, deadline)
 
     cdef object put_many(self, object given, int64_t deadline):
         return self.put_many_as(given, True, deadline)
 
     cdef object put_many_as(self, object given, bint overwrite, int64_t deadline):
-        """How many are in. What is in counts, so only an empty-handed batch raises."""
+        """How many are in; None: the time is up, and none is."""
         cdef Gathered batch
         cdef uint64_t count, i
         self.check_open()
@@ -122,7 +88,7 @@ cdef class OverwritingBackend(SegmentBackend):
             return self._put_messages(<const char*>array_data(given), NULL, count, overwrite, deadline)
         batch = gather(list(map(encode_object, given)) if self.item_kind == OBJECT else given)
         for i in range(batch.count):
-            self._check_length(batch.buffers[i].bytes)
+            self.check_length(batch.buffers[i].bytes)
         return self._put_messages(NULL, batch.buffers, batch.count, overwrite, deadline)
 
     cdef object _put_messages(
@@ -131,50 +97,44 @@ cdef class OverwritingBackend(SegmentBackend):
         """Of records or of messages, one of which is NULL."""
         cdef uint64_t total = 0
         cdef uint64_t put = 0
-        cdef uint64_t size = self.item_bytes
-        cdef uint32_t line
         cdef Claim claim
         cdef int64_t limit = 0
         cdef int64_t end = deadline
+        cdef uint64_t size = self.item_bytes
+        cdef uint32_t line
         if count == 0:
             return 0
-        line = self._line()
         while True:
+            line = line_of(self)
             if (count - total) * size < LONG_COPY and limit == 0:
-                if records is NULL:
-                    claim = self.queue.try_put_many(line, messages + total, count - total, overwrite, 0, put)
-                else:
-                    claim = self.queue.try_put_records(
-                        line, records + total * size, size, count - total, overwrite, 0, put
-                    )
+                claim = self._try_put(line, records, messages, count - total, overwrite, 0, &put)
             else:
                 with nogil:
-                    if records is NULL:
-                        claim = self.queue.try_put_many(line, messages + total, count - total, overwrite, limit, put)
-                    else:
-                        claim = self.queue.try_put_records(
-                            line, records + total * size, size, count - total, overwrite, limit, put
-                        )
+                    claim = self._try_put(line, records, messages, count - total, overwrite, limit, &put)
             total += put
             if is_broken(self.guard):
-                self._raise_corrupt()
+                self.raise_corrupt()
             if total == count or (total > 0 and claim == Claim.closed):
                 return total
             if put != 0:
                 end = deadline  # a moment is granted for each
-            if claim == Claim.full and deadline == AT_ONCE:
-                break
-            if end == AT_ONCE:
-                end = monotonic_ns() + BRIEFLY_NS
-            if not self._wait(claim, False, end):
-                break
-            line = self._line()
-            limit = min(remaining_ns(end), <int64_t>BRIEFLY_NS) if claim == Claim.locked else 0
-        if total == 0:
-            raise Full
-        return total
+                if records is NULL:
+                    messages += put
+                else:
+                    records += put * size
+            limit = self.retry_ns(claim, False, deadline, &end)
+            if limit < 0:
+                return None if total == 0 else total
 
-    cdef int _check_length(self, uint64_t length) except -1:
+    cdef Claim _try_put(
+        self, uint32_t line, const char* records, const Buffer* messages, uint64_t count, bint overwrite,
+        int64_t limit_ns, uint64_t* put,
+    ) noexcept nogil:
+        if records is NULL:
+            return self.queue.try_put_many(line, messages, count, overwrite, limit_ns, put[0])
+        return self.queue.try_put_records(line, records, self.item_bytes, count, overwrite, limit_ns, put[0])
+
+    cdef int check_length(self, uint64_t length) except -1:
         """Before any lock is taken."""
         if length == self.item_bytes or (self.item_kind == OBJECT and length < self.item_bytes):
             return 0
@@ -194,7 +154,7 @@ cdef class OverwritingBackend(SegmentBackend):
         cdef int64_t limit = 0
         cdef int64_t end = deadline
         cdef bint waited = False
-        line = self._line()
+        line = line_of(self)
         while True:
             if length < LONG_COPY and limit == 0:
                 claim = self.queue.try_put(line, data, length, overwrite, 0)
@@ -203,18 +163,14 @@ cdef class OverwritingBackend(SegmentBackend):
                     claim = self.queue.try_put(line, data, length, overwrite, limit)
             if claim == Claim.done:
                 if is_broken(self.guard):
-                    self._raise_corrupt()
+                    self.raise_corrupt()
                 if waited and not overwrite and self.ring.looks_free():
                     self.queue.room().notify()
                 return 1
-            if claim == Claim.full and deadline == AT_ONCE:
+            limit = self.retry_ns(claim, False, deadline, &end)
+            if limit < 0:
                 return 0
-            if end == AT_ONCE:
-                end = monotonic_ns() + BRIEFLY_NS
-            if not self._wait(claim, False, end):
-                return 0
-            line = self._line()
-            limit = min(remaining_ns(end), <int64_t>BRIEFLY_NS) if claim == Claim.locked else 0
+            line = line_of(self)
             waited = True
 
     # -- get --------------------------------------------------------------------------------------------
@@ -237,7 +193,7 @@ cdef class OverwritingBackend(SegmentBackend):
         self.check_open()
         has_some = not self.queue.looks_empty()
         if is_broken(self.guard):
-            self._raise_corrupt()
+            self.raise_corrupt()
         return has_some
 
     cdef object _new_target(self):
@@ -274,7 +230,7 @@ cdef class OverwritingBackend(SegmentBackend):
             kept.begin(self, self.queue, limit)
             if not self.is_allocated:
                 self.is_allocated = kept.allocate() == 0
-            claim = kept.claim(self._line(), limit_ns) if self.is_allocated else Claim.full
+            claim = kept.claim(line_of(self), limit_ns) if self.is_allocated else Claim.full
             if claim == Claim.done:
                 if waited and self.ring.looks_gettable():
                     self.queue.items().notify()
@@ -288,16 +244,9 @@ cdef class OverwritingBackend(SegmentBackend):
                 if found is None:
                     continue
                 return found
-            if deadline == AT_ONCE and (
-                claim == Claim.empty or claim == Claim.busy or (claim == Claim.closed and self.queue.may_come_again())
-            ):
-                self.raise_if_truncated()
+            limit_ns = self.retry_ns(claim, True, deadline, &end)
+            if limit_ns < 0:
                 return TIMED_OUT
-            if end == AT_ONCE:
-                end = monotonic_ns() + BRIEFLY_NS
-            if not self._wait(claim, True, end):
-                return TIMED_OUT
-            limit_ns = min(remaining_ns(end), <int64_t>BRIEFLY_NS) if claim == Claim.locked else 0
             waited = True
 
     cdef object _get_unkept(self, int64_t deadline):
@@ -322,14 +271,14 @@ cdef class OverwritingBackend(SegmentBackend):
         return batch if forks == self.queue.participant_table().generation() else None
 
     cdef object _get_records(self, uint64_t limit, int64_t deadline):
-        cdef uint64_t most = min(limit, max(<uint64_t>self.ring.places().length, 1), self.ring.capacity())
+        cdef uint64_t most = min(limit, max(<uint64_t>self.ring.state().length, 1), self.ring.capacity())
         cdef object batch = numpy.empty(most, dtype=self.dtype)
         cdef char* data = <char*>array_data(batch)
         cdef uint64_t got = 0
         cdef uint32_t line
         if not self._get_message(data, deadline):
             return TIMED_OUT
-        line = self._line()
+        line = line_of(self)
         data += self.item_bytes
         if most * self.item_bytes < LONG_COPY:
             self.queue.try_get_records(line, data, self.item_bytes, most - 1, 0, got)
@@ -337,7 +286,7 @@ cdef class OverwritingBackend(SegmentBackend):
             with nogil:
                 self.queue.try_get_records(line, data, self.item_bytes, most - 1, 0, got)
         if is_broken(self.guard):
-            self._raise_corrupt()
+            self.raise_corrupt()
         if 1 + got == most:
             return batch
         try:
@@ -368,7 +317,7 @@ cdef class OverwritingBackend(SegmentBackend):
     cdef bint _get_another(self, uint32_t line, void* to) noexcept:
         """Of a batch that has one already: whatever is in the way of another, those are delivered first."""
         cdef Claim claim
-        if self.ring.places().length == 0:
+        if self.ring.state().length == 0:
             return False
         if self.item_bytes < LONG_COPY:
             claim = self.queue.try_get(line, to, self.item_bytes, 0)
@@ -386,7 +335,7 @@ cdef class OverwritingBackend(SegmentBackend):
         cdef int64_t limit = 0
         cdef int64_t end = deadline
         cdef bint waited = False
-        line = self._line()
+        line = line_of(self)
         while True:
             if self.item_bytes < LONG_COPY and limit == 0:
                 claim = self.queue.try_get(line, to, self.item_bytes, 0)
@@ -395,69 +344,52 @@ cdef class OverwritingBackend(SegmentBackend):
                     claim = self.queue.try_get(line, to, self.item_bytes, limit)
             if claim == Claim.done:
                 if is_broken(self.guard):
-                    self._raise_corrupt()
+                    self.raise_corrupt()
                 if waited and self.ring.looks_gettable():
                     self.queue.items().notify()
                 return True
-            if deadline == AT_ONCE and (
-                claim == Claim.empty or claim == Claim.busy or (claim == Claim.closed and self.queue.may_come_again())
-            ):
-                if is_broken(self.guard):
-                    self._raise_corrupt()
+            limit = self.retry_ns(claim, True, deadline, &end)
+            if limit < 0:
                 return False
-            if end == AT_ONCE:
-                end = monotonic_ns() + BRIEFLY_NS
-            if not self._wait(claim, True, end):
-                return False
-            line = self._line()
-            limit = min(remaining_ns(end), <int64_t>BRIEFLY_NS) if claim == Claim.locked else 0
+            line = line_of(self)
             waited = True
 
     # -- waiting ----------------------------------------------------------------------------------------
 
-    cdef bint _wait(self, Claim claim, bint for_items, int64_t end) except -1:
-        """After a try that did not succeed: True to try again, False when the time is up."""
+    cdef int64_t retry_ns(self, Claim claim, bint for_items, int64_t deadline, int64_t* end) except -2:
+        """After a try that did not succeed. Returns how long the next one may wait for the header, or -1: time is up.
+
+        `end` is the deadline at first: a call that never waits gets a moment when the header, or a message, is in use.
+        """
         cdef int64_t left
         if claim == Claim.closed and not (for_items and self.queue.may_come_again()):
             self.raise_shut_down()
         if claim == Claim.corrupt or is_broken(self.guard):
-            self._raise_corrupt()
-        left = remaining_ns(end)
+            self.raise_corrupt()
+        if deadline == AT_ONCE and (claim == Claim.full or (for_items and claim != Claim.locked)):
+            return -1
+        if end[0] == AT_ONCE:
+            end[0] = monotonic_ns() + BRIEFLY_NS
+        left = remaining_ns(end[0])
         if left <= 0:
-            return False
+            return -1
         if claim != Claim.locked:  # then the next try waits
             with nogil:
-                if for_items:
-                    self.queue.wait_for_items(left)
-                elif claim == Claim.full:
-                    self.queue.wait_for_room(left)
+                if for_items and claim == Claim.full:  # to a lease
+                    self.queue.wait_for_cell(left)
+                elif for_items or claim == Claim.full:
+                    self.sleep(for_items, 1, left)
                 else:
                     self.queue.wait_for_copy(left)
         PyErr_CheckSignals()
         self.check_open()
-        return True
+        return max(0, min(remaining_ns(end[0]), <int64_t>BRIEFLY_NS)) if claim == Claim.locked else 0
 
-    cdef bint wait_for_shelf(self, int64_t end) except -1:
-        """The same for a lease that found no place for what it takes."""
-        cdef int64_t left = remaining_ns(end)
-        if is_broken(self.guard):
-            self._raise_corrupt()
-        if left <= 0:
-            return False
-        with nogil:
-            self.queue.wait_for_shelf(left)
-        PyErr_CheckSignals()
-        self.check_open()
-        return True
-
-    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
-        cdef int64_t left = remaining_ns(deadline)
-        with nogil:
-            if for_items:
-                self.queue.wait_for_items(left)
-            else:
-                self.queue.wait_for_room(left)
-        return self.check_open()
+    cdef void sleep(self, bint for_items, uint64_t slots, int64_t limit_ns) noexcept nogil:
+        if for_items:
+            self.queue.wait_for_items(limit_ns)
+        else:
+            self.queue.wait_for_room(limit_ns)
 
     # -- the rest ---------------------------------------------------------------------------------------
 
@@ -466,8 +398,8 @@ cdef class OverwritingBackend(SegmentBackend):
         return self.ring.length() + self.count_left() + self.unread.count()
 
     cdef uint64_t count_left(self) noexcept:
-        """Messages that nobody has any more who had taken them."""
-        return 0 if self.ring.is_discarded() else self.queue.leased_messages().count_left()
+        """Messages whose consumer is gone, or gave them back."""
+        return 0 if self.ring.is_discarded() else self.queue.leased_messages().count_orphans()
 
     cdef int shut_down(self, bint immediate) except -1:
         self.queue.shut_down(immediate)

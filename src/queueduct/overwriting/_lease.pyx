@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Leases on an overwriting queue: convert, wait, raise. The algorithm is in native/overwriting_lease.hpp."""
+"""Leases on an overwriting queue: the native calls. The algorithm is in native/overwriting/lease.hpp."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -7,172 +7,126 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
-from queueduct.items._item_kinds cimport OBJECT, RECORD
-from queueduct.native._native cimport Joined, array_data, import_array, is_broken, monotonic_ns
-from queueduct.overwriting._backend cimport BRIEFLY_NS, OverwritingBackend
+from queueduct.core._lease cimport Holding
+from queueduct.native._native cimport Joined, array_data, import_array
+from queueduct.overwriting._backend cimport OverwritingBackend
 from queueduct.overwriting._native cimport *
-from queueduct.core._queue cimport AT_ONCE, checked_positions, remaining_ns
 
 import os
 
 import numpy
-
-from queueduct.items import types as items
-from queueduct.errors import QueueClosed
-from queueduct.lease import Lease
 
 import_array()
 
 
 @cython.final
 @cython.no_gc_clear  # its end needs the backend
-cdef class OverwritingHolding:
-    """What one lease holds. Dropped before it is released, it gives everything back."""
-    cdef OverwritingBackend backend
+cdef class OverwritingHolding(Holding):
+    cdef OverwritingShared* queue
     cdef OverwritingLease* lease
-    cdef vector[LeasedMessage] kept
+    cdef vector[LeasedMessage] kept        # room for all that it may claim; empty: it has given up, or is over
+    cdef Claim claim                 # how the last one ended
+    cdef int64_t wait_ns             # how long the next one waits for the header
+    cdef int64_t until               # when to give up; 0: not yet known
 
     def __cinit__(self, OverwritingBackend backend):
-        self.backend = backend
+        self.queue = backend.queue
         self.lease = new OverwritingLease(backend.queue[0])
 
     def __dealloc__(self):
         cdef bint was_held = self.lease is not NULL and self.lease.is_ours() and self.kept.size() != 0
         del self.lease
         if was_held:
-            self.backend.queue.items().notify()
+            self.queue.items().notify()
 
-    cdef int join(self) except -1:
+    cdef int begin(self, uint64_t limit) except -1:
+        self._join()
+        self._furnish()
+        self.kept.resize(min(limit, self.queue.leased_messages().cells()))
+        return 0
+
+    cdef int _join(self) except -1:
         cdef Joined joined
         with nogil:
             joined = self.lease.join()
         return 0 if joined == Joined.yes else self.backend.raise_not_joined(joined)
 
-    cdef int allocate(self) except -1:
+    cdef int _furnish(self) except -1:
         """Memory for what leases hold, which a queue has from its first lease on."""
+        cdef OverwritingBackend backend = <OverwritingBackend>self.backend
         cdef int error
-        if self.backend.is_allocated:
+        if backend.is_allocated:
             return 0
         with nogil:
             error = self.lease.allocate()
         if error:
-            self.backend.raise_if_cut()
+            backend.raise_if_cut()
             raise OSError(
                 error,
-                f"no room for the leases of {self.backend.label}: {os.strerror(error)}; "
-                f"{self.backend.queue.leased_messages().data_bytes()} bytes are needed",
+                f"no room for the leases of {backend.label}: {os.strerror(error)}; "
+                f"{self.queue.leased_messages().data_bytes()} bytes are needed",
             )
-        self.backend.is_allocated = True
+        backend.is_allocated = True
         return 0
 
-    def release(self, uint64_t count):
-        cdef bint is_all = count == self.kept.size()
-        if not self.lease.is_ours():
-            raise QueueClosed(f"this lease of {self.backend.label} is another process's: a fork does not share it")
+    cdef int64_t try_claim(self, bint waited) except -1:
+        cdef uint64_t count = 0
         with nogil:
-            self.lease.release(self.kept.data(), count)
-            self.lease.let_go()
-            self.kept.clear()
-        if is_broken(self.backend.guard):
-            self.backend._raise_corrupt()
-        if not is_all:
-            self.backend.queue.items().notify()
-            self.backend.check_held()  # else what was given back waits for the end of this handle
-        self.backend.check_sound()
-
-
-def lease(OverwritingBackend backend, name, limit, int64_t deadline):
-    """Up to ``limit`` messages, those that others left first; None when the time is up."""
-    cdef OverwritingHolding holding = OverwritingHolding(backend)
-    cdef uint64_t most = min(limit, backend.queue.leased_messages().places())
-    cdef uint64_t count = 0
-    cdef int64_t end = deadline
-    cdef int64_t wait_ns = 0
-    cdef bint waited = False
-    cdef Claim claim = Claim.done
-    holding.join()
-    holding.allocate()
-    holding.kept.resize(most)
-    while True:
-        with nogil:
-            if not backend.ring.is_discarded():
-                count = holding.lease.take_over(holding.kept.data(), most)
+            if not self.queue.ring().is_discarded():
+                count = self.lease.take_over(self.kept.data(), self.kept.size())
             if count == 0:
-                claim = holding.lease.try_claim(holding.kept.data(), most, wait_ns, count)
-        if count != 0:
-            break
-        if deadline == AT_ONCE and claim == Claim.closed and backend.queue.may_come_again():
-            end = 0  # others have it
-        elif deadline == AT_ONCE and claim != Claim.locked and claim != Claim.closed and claim != Claim.corrupt:
-            end = 0  # nothing is there, or its writer is at work, or the shelf is full
-        elif end == AT_ONCE:
-            end = monotonic_ns() + BRIEFLY_NS
-        if not wait(holding, claim, end):
-            holding.kept.clear()
-            return None
-        wait_ns = min(remaining_ns(end), <int64_t>BRIEFLY_NS) if claim == Claim.locked else 0
-        waited = True
-    holding.kept.resize(count)
-    if waited and backend.ring.looks_gettable():
-        backend.queue.items().notify()
-    found = copied(holding)
-    if is_broken(backend.guard):
-        backend._raise_corrupt()
-    return Lease(found, positions_of(holding), holding, name, is_redelivered=holding.lease.is_redelivered())
+                self.claim = self.lease.try_claim(self.kept.data(), self.kept.size(), self.wait_ns, count)
+        self.is_redelivered = self.lease.is_redelivered()
+        if count != 0 and waited and self.queue.ring().looks_gettable():
+            self.queue.items().notify()
+        return count
 
-
-def unreleased(OverwritingBackend backend, positions):
-    """Those of the positions that somebody has on lease, and nobody has released."""
-    cdef object found = numpy.empty(backend.queue.leased_messages().used(), dtype=numpy.int64)
-    cdef int64_t* to = <int64_t*>array_data(found)
-    cdef uint64_t limit = len(found)
-    cdef uint64_t count
-    cdef list asked = checked_positions(positions)
-    with nogil:
-        count = backend.queue.leased_messages().list(to, limit)
-    held = set(found[:count].tolist())
-    return [position for position in asked if position in held]
-
-
-cdef bint wait(OverwritingHolding holding, Claim claim, int64_t end) except -1:
-    """After a try that found nothing: True to try again, False when the time is up."""
-    cdef OverwritingBackend backend = holding.backend
-    if claim == Claim.full:
-        if not backend.wait_for_shelf(end):
+    cdef bint wait(self, int64_t deadline) except -1:
+        if self.until == 0:
+            self.until = deadline
+        self.wait_ns = (<OverwritingBackend>self.backend).retry_ns(self.claim, True, deadline, &self.until)
+        if self.wait_ns < 0:
+            self.kept.clear()
             return False
-    elif not backend._wait(claim, True, end):
-        return False
-    if not holding.lease.is_ours():  # a handler has forked, and we are the child
-        holding.join()
-    return True
+        if not self.lease.is_ours():  # a handler has forked, and we are the child
+            self._join()
+        return True
 
+    cdef bint is_ours(self) noexcept:
+        return self.lease.is_ours()
 
-cdef object copied(OverwritingHolding holding):
-    """The items as memory of our own. An error here gives them back."""
-    cdef OverwritingBackend backend = holding.backend
-    cdef uint64_t count = holding.kept.size()
-    cdef uint64_t size = backend.item_bytes
-    cdef uint64_t i
-    cdef char* to
-    cdef list found = []
-    cdef object target
-    if backend.item_kind == RECORD:
-        target = numpy.empty(count, dtype=backend.dtype)
-        to = <char*>array_data(target)
+    cdef uint64_t position_of(self, uint64_t i) noexcept:
+        return self.kept[i].position
+
+    cdef bytes copied(self, uint64_t i):
+        return PyBytes_FromStringAndSize(
+            <char*>self.queue.leased_messages().data(self.kept[i].cell), (<OverwritingBackend>self.backend).item_bytes
+        )
+
+    cdef void copy_records(self, char* to) noexcept nogil:
+        cdef uint64_t size = (<OverwritingBackend>self.backend).item_bytes
+        cdef uint64_t i
+        for i in range(self.count):
+            memcpy(to + i * size, self.queue.leased_messages().data(self.kept[i].cell), size)
+
+    cdef bint end(self, uint64_t released) noexcept nogil:
+        self.lease.release(self.kept.data(), released)
+        self.lease.let_go()
+        self.kept.clear()
+        return True
+
+    cdef int after_end(self, bint is_any, bint is_all) except -1:
+        if not is_all:
+            self.queue.items().notify()
+            self.backend.check_held()  # else what was given back waits for the end of this handle
+        return 0
+
+    cdef list unreleased(self, list asked):
+        cdef object found = numpy.empty(self.queue.leased_messages().used(), dtype=numpy.int64)
+        cdef int64_t* to = <int64_t*>array_data(found)
+        cdef uint64_t limit = len(found)
+        cdef uint64_t count
         with nogil:
-            for i in range(count):
-                memcpy(to + i * size, backend.queue.leased_messages().data(holding.kept[i].place), size)
-        return target
-    for i in range(count):
-        target = PyBytes_FromStringAndSize(<char*>backend.queue.leased_messages().data(holding.kept[i].place), size)
-        found.append(items.decode_object(target) if backend.item_kind == OBJECT else target)
-    return found
-
-
-cdef object positions_of(OverwritingHolding holding):
-    cdef uint64_t i
-    cdef object positions = numpy.empty(holding.kept.size(), dtype=numpy.int64)
-    cdef int64_t* to = <int64_t*>array_data(positions)
-    for i in range(holding.kept.size()):
-        to[i] = holding.kept[i].position
-    return positions
+            count = self.queue.leased_messages().list(to, limit)
+        held = set(found[:count].tolist())
+        return [position for position in asked if position in held]

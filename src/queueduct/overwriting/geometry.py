@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from queueduct.items.types import ItemType
 from queueduct.native import _layout
-from queueduct.segments.geometry import Geometry, check_between
+from queueduct.segments.geometry import Geometry, check_between, check_product
 
 __all__ = ["OverwritingGeometry"]
 
@@ -20,6 +19,8 @@ class OverwritingGeometry(Geometry):
     """A ring of messages in the published format, and after it what is queueduct's own."""
 
     kind = "overwriting"
+    number = 3
+    header_names = {"message_bytes": "slot_bytes"}  # noqa: RUF012
     fields = _layout.FIELDS
     header_bytes = _layout.HEADER_BYTES
     magic = _layout.PUBLISHED_MAGIC
@@ -49,12 +50,7 @@ class OverwritingGeometry(Geometry):
                 f"message_bytes must be a multiple of {WORD_BYTES}: message_bytes={self.message_bytes}; "
                 f"try {whole_words(self.message_bytes)}"
             )
-        in_all = self.capacity * (WORD_BYTES + self.message_bytes)
-        if in_all > _layout.SEGMENT_BYTES_LIMIT:
-            raise ValueError(
-                f"capacity * (8 + message_bytes) must be at most {_layout.SEGMENT_BYTES_LIMIT} bytes: "
-                f"{self.capacity} * {WORD_BYTES + self.message_bytes} = {in_all}"
-            )
+        check_product("capacity * (8 + message_bytes)", self.capacity, WORD_BYTES + self.message_bytes)
 
     def check_item(self, item: ItemType) -> None:
         if item.dtype is not None and whole_words(item.dtype.itemsize) != self.message_bytes:
@@ -97,21 +93,9 @@ class OverwritingGeometry(Geometry):
             self.capacity, self.message_bytes // WORD_BYTES, self.participants, len(item.text)
         )
 
-    def values(self) -> dict[str, int]:
-        return {
-            "capacity": self.capacity,
-            "slot_bytes": self.message_bytes,
-            "participants": self.participants,
-            "producers": self.producers,
-        }
-
-    @classmethod
-    def from_header(cls, field: Callable[[str], int]) -> OverwritingGeometry:
-        return cls(field("participants"), field("producers"), field("capacity"), field("slot_bytes"))
-
     def needed_bytes(self, item: ItemType) -> int:
         """Without what leases need, which the first lease asks for."""
-        return _layout.overwriting_shelf_offset(
+        return _layout.overwriting_leased_offset(
             self.capacity, self.message_bytes // WORD_BYTES, self.participants, len(item.text)
         )
 

@@ -3,12 +3,12 @@ from typing import Any, Self
 
 from numpy.typing import DTypeLike
 
+from queueduct.core._lease import LeaseMethods
 from queueduct.core._queue import Queue
-from queueduct.lease import Lease
-from queueduct.segments.segment import Segment
+from queueduct.segments.names import Directory
 from queueduct.stats import OverwritingStats
 
-class OverwritingQueue(Queue):
+class OverwritingQueue(Queue, LeaseMethods):
     """A queue that is never full: the oldest message goes when there is no room, and is counted."""
 
     @classmethod
@@ -20,16 +20,18 @@ class OverwritingQueue(Queue):
         item: type[bytes] | type[object] | DTypeLike = ...,
         message_bytes: int | None = None,
         participants: int = 256,
+        directory: Directory = None,
         exist_ok: bool = False,
     ) -> Self: ...
     @classmethod
-    def open(cls, name: str, *, allow_pickle: bool = True) -> Self: ...
-    @classmethod
     def adopt(
-        cls, name: str, *, item: type[bytes] | type[object] | DTypeLike = ..., participants: int = 256
+        cls,
+        name: str,
+        *,
+        item: type[bytes] | type[object] | DTypeLike = ...,
+        participants: int = 256,
+        directory: Directory = None,
     ) -> Self: ...
-    @classmethod
-    def _attach(cls, opened: Segment, allow_pickle: bool) -> Self: ...
     @property
     def message_bytes(self) -> int: ...
     def put(self, item: Any, block: bool = True, timeout: float | None = None, *, overwrite: bool = True) -> None: ...
@@ -39,8 +41,4 @@ class OverwritingQueue(Queue):
         self, items: Iterable[Any], block: bool = True, timeout: float | None = None, *, overwrite: bool = True
     ) -> int: ...
     def aput(self, item: Any, timeout: float | None = None, *, overwrite: bool = True) -> Coroutine[Any, Any, None]: ...
-    def lease(self, max_items: int, block: bool = True, timeout: float | None = None) -> Lease: ...
-    def unreleased(self, positions: Iterable[int]) -> list[int]: ...
-    def full(self) -> bool: ...
     def stats(self) -> OverwritingStats: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...

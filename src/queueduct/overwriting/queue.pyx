@@ -3,27 +3,29 @@
 
 from libc.stdint cimport int64_t
 
+from queueduct.core._queue cimport AT_ONCE, Backend, Queue, checked_int, computed_deadline, held, open_backend, sound
 from queueduct.overwriting._backend cimport OverwritingBackend
 from queueduct.overwriting._native cimport Fates
-from queueduct.core._queue cimport AT_ONCE, Backend, Queue, checked_int, computed_deadline, held, install, sound
 
-from queueduct.overwriting import _lease as _overwriting_lease
-from queueduct.segments import foreign_segment as adopting
-from queueduct.segments import creation as creating
-from queueduct.items import types as items
-from queueduct.segments import segment
-from queueduct.errors import Empty, Full
+from queueduct.core._lease import LeaseMethods
+from queueduct.errors import Full
+from queueduct.items.types import ItemType
+from queueduct.overwriting._lease import OverwritingHolding
 from queueduct.overwriting.geometry import OverwritingGeometry
+from queueduct.segments import foreign_segment
 from queueduct.stats import OverwritingStats
 
 
-cdef class OverwritingQueue(Queue):
+cdef class OverwritingQueue(Queue, LeaseMethods):
     """A queue that is never full: the oldest message goes when there is no room, and is counted.
 
     ``OverwritingQueue.create("prices", capacity=1024, item=dtype)`` lives in shared memory, by name, in a published
     format: other processes ``OverwritingQueue.open("prices")`` it, or get it pickled, and a program in any language
     can join (docs/memory-layout.md). Each message goes to one getter.
     """
+
+    _geometry = OverwritingGeometry
+    _holding = OverwritingHolding
 
     def __init__(self):
         raise TypeError(
@@ -32,49 +34,36 @@ cdef class OverwritingQueue(Queue):
         )
 
     @classmethod
-    def create(cls, name, capacity=1024, *, item=bytes, message_bytes=None, participants=256, exist_ok=False):
+    def create(
+        cls, name, capacity=1024, *, item=bytes, message_bytes=None, participants=256, directory=None, exist_ok=False
+    ):
         """Make a queue of that name in shared memory.
 
         ``capacity`` counts messages, 1 or more. ``item`` is ``bytes`` (each exactly ``message_bytes`` long, a
         multiple of 8, 64 if not given), a numpy dtype, or ``object`` (pickled, at most ``message_bytes``, 256 if not
-        given). ``participants`` is how many threads of all processes may use it at once. With ``exist_ok`` an existing
-        queue of the same shape is opened instead.
+        given). ``participants`` is how many threads of all processes may use it at once.
+        With ``exist_ok`` an existing queue of the same shape is opened instead.
+        ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
-        item_type = items.ItemType.of(item)
-        geometry = OverwritingGeometry.of(
-            item_type,
-            capacity=checked_int("capacity", capacity),
-            message_bytes=None if message_bytes is None else checked_int("message_bytes", message_bytes),
-            participants=checked_int("participants", participants),
+        return cls._create(
+            name, item, directory, exist_ok,
+            dict(capacity=capacity, message_bytes=message_bytes, participants=participants),
         )
-        return creating.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
 
     @classmethod
-    def open(cls, name, *, allow_pickle=True):
-        """Open the overwriting queue of that name. Without ``allow_pickle``, one of objects is refused."""
-        return cls._attach(segment.open_segment(name, kind="overwriting"), allow_pickle)
-
-    @classmethod
-    def adopt(cls, name, *, item=bytes, participants=256):
+    def adopt(cls, name, *, item=bytes, participants=256, directory=None):
         """Open a file of that name that another program made in the published format, and use it from now on.
 
-        What queueduct needs besides is added behind its messages; whoever has the file goes on with it. ``item`` says
-        what a message is. A file that has been adopted already is just opened.
+        What queueduct needs besides is added behind its messages; processes that have the file go on with it. ``item``
+        says what a message is. A file that has been adopted already is just opened.
         """
-        item_type = items.ItemType.of(item)
-        return adopting.adopt(name, "overwriting", item_type, checked_int("participants", participants), cls._attach)
+        return foreign_segment.adopt(
+            name, OverwritingGeometry, ItemType.of(item), checked_int("participants", participants), cls._attach,
+            directory=directory,
+        )
 
-    @classmethod
-    def _attach(cls, opened, allow_pickle=True):
-        cdef OverwritingQueue self = cls.__new__(cls)
-        try:
-            opened.item.check_pickle(opened.name, allow_pickle)
-            install(self, OverwritingBackend(opened))
-        except BaseException:
-            opened.close()
-            raise
-        self.segment = opened
-        return self
+    cdef Backend attach(self, object opened):
+        return OverwritingBackend(opened)
 
     def put(self, item, block=True, timeout=None, *, overwrite=True):
         """Put an item. A full queue loses its oldest, which ``stats().overwritten`` counts.
@@ -103,53 +92,34 @@ cdef class OverwritingQueue(Queue):
         With ``overwrite=False`` it waits until all are in, at most ``timeout`` seconds, and raises Full only if none
         is. Raises ShutDown only if none is in.
         """
-        cdef Backend backend = held(self)
-        backend.check_open()
-        return (<OverwritingBackend>backend).put_many_as(items, overwrite, computed_deadline(block, timeout))
+        cdef OverwritingBackend backend = open_backend(self)
+        put = backend.put_many_as(items, overwrite, computed_deadline(block, timeout))
+        if put is None:
+            raise Full
+        return put
 
     def aput(self, item, timeout=None, *, overwrite=True):
         """``await q.aput(item)``: put without blocking the event loop; with ``overwrite=False`` it waits for room."""
         return self._bridge().put(item, timeout, overwrite=overwrite)
 
-    def lease(self, max_items, block=True, timeout=None):
-        """Take at least one message and at most ``max_items``, and keep them safe until they are released.
-
-        ``with q.lease(1000) as lease:`` has ``lease.items`` and ``lease.positions``, and releases them at its end. No
-        put can overwrite them. If it ends by an exception, or its process dies, they go to somebody else, at the same
-        positions. A position is how many messages were put before. Raises Empty or ShutDown, as a get.
-        """
-        cdef Backend backend = open_body(held(self))
-        cdef object limit = checked_int("max_items", max_items)
-        if limit < 1:
-            raise ValueError(f"max_items must be at least 1: max_items={max_items}")
-        taken = _overwriting_lease.lease(backend, self.name, min(limit, 1 << 62), computed_deadline(block, timeout))
-        if taken is None:
-            raise Empty
-        return taken
-
-    def unreleased(self, positions):
-        """Those of the positions that somebody has on lease, or died with, and nobody has released yet."""
-        cdef Backend backend = open_body(held(self))
-        return sound(backend, _overwriting_lease.unreleased(backend, positions))
-
     @property
     def capacity(self):
         """How many messages fit."""
-        return open_body(held(self)).ring.capacity()
+        return (<OverwritingBackend>open_backend(self)).ring.capacity()
 
     @property
     def message_bytes(self):
         """Bytes of a message: whole words, in which a record or a pickled object is filled up with zeros."""
-        return open_body(held(self)).ring.message_bytes()
+        return (<OverwritingBackend>open_backend(self)).ring.message_bytes()
 
     def full(self):
         """Will the next put overwrite? A hint, as with every queue that others use."""
-        cdef OverwritingBackend backend = open_body(held(self))
+        cdef OverwritingBackend backend = open_backend(self)
         return sound(backend, backend.ring.length() >= backend.ring.capacity())
 
     def stats(self):
         """One look at the queue's counters."""
-        cdef OverwritingBackend backend = open_body(held(self))
+        cdef OverwritingBackend backend = open_backend(self)
         cdef Fates fates = backend.ring.fates()
         return sound(backend, OverwritingStats(
             capacity=backend.ring.capacity(),
@@ -161,20 +131,15 @@ cdef class OverwritingQueue(Queue):
             torn=fates.torn,
             lost_with_reader=fates.lost_with_reader,
             redelivered=backend.queue.control().redelivered.load(),
-            discarded=backend.ring.places().length if backend.ring.is_discarded() else 0,
+            discarded=backend.ring.state().length if backend.ring.is_discarded() else 0,
             total_bytes=self.segment.total_bytes,
             is_shut_down=backend.queue.control().closed.load() != 0,
-            participants=backend.queue.count_alive(),
+            participants=backend.participant_table.count_alive(),
             participants_limit=backend.participants,
-            leased=backend.queue.leased_messages().count_kept(1 << 62),
+            leased=backend.queue.leased_messages().count_leased(1 << 62),
         ))
 
 
 cdef int put_into(Backend backend, object item, bint overwrite, int64_t deadline) except -1:
     backend.check_open()
     return (<OverwritingBackend>backend).put_as(item, overwrite, deadline)
-
-
-cdef OverwritingBackend open_body(Backend backend):
-    backend.check_open()
-    return backend

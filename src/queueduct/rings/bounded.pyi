@@ -1,14 +1,14 @@
-from collections.abc import Iterable
-from typing import Any, Self
+from typing import Self
 
 from numpy.typing import DTypeLike
 
+from queueduct.core._lease import LeaseMethods
+from queueduct.core._put_once import PutOnceMethods
 from queueduct.core._queue import Queue
-from queueduct.lease import Lease
-from queueduct.segments.segment import Segment
-from queueduct.stats import BoundedStats, ProducerInfo
+from queueduct.segments.names import Directory
+from queueduct.stats import BoundedStats
 
-class BoundedQueue(Queue):
+class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
     """A bounded queue of many producers and many consumers: each item goes to one of them."""
 
     def __init__(self, capacity: int = 1024) -> None: ...
@@ -22,19 +22,7 @@ class BoundedQueue(Queue):
         slot_bytes: int | None = None,
         participants: int = 256,
         producers: int = 32,
+        directory: Directory = None,
         exist_ok: bool = False,
     ) -> Self: ...
-    @classmethod
-    def open(cls, name: str, *, allow_pickle: bool = True) -> Self: ...
-    @classmethod
-    def _attach(cls, opened: Segment, allow_pickle: bool) -> Self: ...
-    def put_once(
-        self, items: Iterable[Any], producer: str, sequence: int, *, block: bool = True, timeout: float | None = None
-    ) -> int: ...
-    def producers(self) -> list[ProducerInfo]: ...
-    def forget_producer(self, name: str) -> None: ...
-    def lease(self, max_items: int, block: bool = True, timeout: float | None = None) -> Lease: ...
-    def unreleased(self, positions: Iterable[int]) -> list[int]: ...
-    def full(self) -> bool: ...
     def stats(self) -> BoundedStats: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...

@@ -3,21 +3,20 @@
 
 from libc.stdint cimport uint64_t
 
-from queueduct.rings._bounded_backend cimport BoundedBackend, LocalBackend
+from queueduct.rings.shared._bounded_backend cimport BoundedBackend, LocalBackend
 from queueduct.native._native cimport closed_bit
-from queueduct.rings._native cimport BoundedReferences, Ring, BoundedQueueHandle, slots_in_use
-from queueduct.core._queue cimport Backend, Queue, checked_int, computed_deadline, held, install, is_made, sound
+from queueduct.rings.shared._native cimport BoundedReferences, Ring, BoundedQueueHandle, slots_in_use
+from queueduct.core._queue cimport Backend, Queue, checked_int, held, install, sound
 
-from queueduct.rings import _lease as _bounded_lease
-from queueduct.rings import _put_once as _bounded_once
-from queueduct.segments import creation as creating
-from queueduct.items import types as items
-from queueduct.segments import segment
-from queueduct.rings.bounded_geometry import BoundedGeometry
+from queueduct.core._lease import LeaseMethods
+from queueduct.core._put_once import PutOnceMethods
+from queueduct.rings.shared._lease import RingHolding
+from queueduct.rings.shared._put_once import RingProducerCall
+from queueduct.rings.geometry import BoundedGeometry
 from queueduct.stats import BoundedStats
 
 
-cdef class BoundedQueue(Queue):
+cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
     """A bounded queue of many producers and many consumers: each item goes to one of them.
 
     ``BoundedQueue(1024)`` passes references between the threads of this process.
@@ -25,94 +24,35 @@ cdef class BoundedQueue(Queue):
     other processes ``BoundedQueue.open("ticks")`` it, or get it pickled.
     """
 
+    _geometry = BoundedGeometry
+    _producer_call = RingProducerCall
+    _holding = RingHolding
+
     def __init__(self, capacity=1024):
-        if is_made(self):
-            raise TypeError("a queue is initialised once")
         BoundedGeometry(1, 0, checked_int("capacity", capacity), sizeof(void*)).check()
         install(self, LocalBackend(capacity))
         self.stay_in_process()
 
     @classmethod
     def create(
-        cls, name, capacity=1024, *, item=bytes, slot_bytes=None, participants=256, producers=32, exist_ok=False
+        cls, name, capacity=1024, *, item=bytes, slot_bytes=None, participants=256, producers=32, directory=None,
+        exist_ok=False,
     ):
         """Make a queue of that name in shared memory.
 
         ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` counts slots, a power of
         two; a bytes or object item longer than ``slot_bytes`` takes several. ``participants`` is how many
-        threads of all processes may use it at once, ``producers`` how many names put_once keeps. With
-        ``exist_ok`` an existing queue of the same shape is opened instead.
+        threads of all processes may use it at once, ``producers`` how many names put_once keeps.
+        With ``exist_ok`` an existing queue of the same shape is opened instead.
+        ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
-        item_type = items.ItemType.of(item)
-        geometry = BoundedGeometry(
-            checked_int("participants", participants),
-            checked_int("producers", producers),
-            checked_int("capacity", capacity),
-            item_type.slot_bytes(None if slot_bytes is None else checked_int("slot_bytes", slot_bytes)),
-        )
-        return creating.create(name, geometry, item_type, cls._attach, exist_ok=exist_ok)
-
-    @classmethod
-    def open(cls, name, *, allow_pickle=True):
-        """Open the bounded queue of that name. Without ``allow_pickle``, one of objects is refused."""
-        return cls._attach(segment.open_segment(name, kind="bounded"), allow_pickle)
-
-    @classmethod
-    def _attach(cls, opened, allow_pickle=True):
-        cdef BoundedQueue self = cls.__new__(cls)
-        try:
-            opened.item.check_pickle(opened.name, allow_pickle)
-            install(self, BoundedBackend(opened))
-        except BaseException:
-            opened.close()
-            raise
-        self.segment = opened
-        return self
-
-    def put_once(self, items, producer, sequence, *, block=True, timeout=None):
-        """Put all of ``items`` exactly once for this sequence of this producer; returns how many it put now.
-
-        A call that was killed, or ran out of time, is repeated with the same items and goes on where it stopped.
-        A sequence that is complete, or lies before the last one, is left alone: 0. A producer is a name of 1 to 64
-        bytes of UTF-8, used by one at a time; its sequences only rise, gaps are fine. Raises Full when the time is
-        up (what is in stays counted), ShutDown, ProducerInUse, TooManyProducers.
-        """
-        cdef Backend backend = shared_body(held(self))
-        try:
-            return sound(backend, _bounded_once.put_once(backend, items, producer, sequence, computed_deadline(block, timeout)))
-        except Exception:
-            backend.check_sound()  # then that is the news
-            raise
-
-    def producers(self):
-        """What put_once keeps of each producer: a list of (name, sequence, done, total)."""
-        cdef Backend backend = shared_body(held(self))
-        return sound(backend, _bounded_once.producers(backend))
-
-    def forget_producer(self, name):
-        """Make room for another name in the table of producers. A sequence repeated afterwards is put again."""
-        cdef Backend backend = shared_body(held(self))
-        try:
-            sound(backend, _bounded_once.forget_producer(backend, name))
-        except Exception:
-            backend.check_sound()  # then that is the news
-            raise
-
-    def lease(self, max_items, block=True, timeout=None):
-        """Claim at least one item and at most ``max_items``, and keep them in the queue until they are released.
-
-        ``with q.lease(1000) as lease:`` has ``lease.items`` and ``lease.positions``, and releases them at its end. If it
-        ends by an exception, or its process dies, they go to somebody else, at the same positions. Raises Empty or
-        ShutDown, as a get.
-        """
-        return _bounded_lease.lease(
-            shared_body(held(self), "leases"), self.name, max_items, computed_deadline(block, timeout)
+        return cls._create(
+            name, item, directory, exist_ok,
+            dict(capacity=capacity, slot_bytes=slot_bytes, participants=participants, producers=producers),
         )
 
-    def unreleased(self, positions):
-        """Those of the positions that somebody has claimed to get, and nobody has given back yet."""
-        cdef Backend backend = shared_body(held(self), "leases")
-        return sound(backend, _bounded_lease.unreleased(backend, positions))
+    cdef Backend attach(self, object opened):
+        return BoundedBackend(opened)
 
     @property
     def capacity(self):
@@ -147,13 +87,6 @@ cdef class BoundedQueue(Queue):
             redelivered=(<BoundedQueueHandle*>shared.queue).control().redelivered.load() if shared is not None else 0,
             leased=shared.queue.count_leased() if shared is not None else 0,
         ))
-
-
-cdef Backend shared_body(Backend backend, what="producers"):
-    backend.check_open()
-    if not isinstance(backend, BoundedBackend):
-        raise ValueError(f"a queue without a name has no {what}; use BoundedQueue.create(name, ...)")
-    return backend
 
 
 cdef const Ring* ring_of(Backend backend) except NULL:

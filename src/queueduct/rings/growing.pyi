@@ -1,14 +1,14 @@
-from collections.abc import Iterable
-from typing import Any, Self
+from typing import Self
 
 from numpy.typing import DTypeLike
 
+from queueduct.core._lease import LeaseMethods
+from queueduct.core._put_once import PutOnceMethods
 from queueduct.core._queue import Queue
-from queueduct.lease import Lease
-from queueduct.segments.segment import Segment
-from queueduct.stats import GrowingStats, ProducerInfo
+from queueduct.segments.names import Directory
+from queueduct.stats import GrowingStats
 
-class GrowingQueue(Queue):
+class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
     """A queue of many producers and many consumers that grows with what is in it, and gives memory back."""
 
     def __init__(self) -> None: ...
@@ -24,19 +24,7 @@ class GrowingQueue(Queue):
         max_bytes: int | None = None,
         participants: int = 256,
         producers: int = 32,
+        directory: Directory = None,
         exist_ok: bool = False,
     ) -> Self: ...
-    @classmethod
-    def open(cls, name: str, *, allow_pickle: bool = True) -> Self: ...
-    @classmethod
-    def _attach(cls, opened: Segment, allow_pickle: bool) -> Self: ...
-    def put_once(
-        self, items: Iterable[Any], producer: str, sequence: int, *, block: bool = True, timeout: float | None = None
-    ) -> int: ...
-    def producers(self) -> list[ProducerInfo]: ...
-    def forget_producer(self, name: str) -> None: ...
-    def lease(self, max_items: int, block: bool = True, timeout: float | None = None) -> Lease: ...
-    def unreleased(self, positions: Iterable[int]) -> list[int]: ...
-    def full(self) -> bool: ...
     def stats(self) -> GrowingStats: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...

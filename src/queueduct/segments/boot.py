@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Witnesses", "kernel_boot_id", "witnesses"]
+__all__ = ["Witnesses", "boot_id", "kernel_boot_id", "process_start_ticks", "witnesses"]
 
 PROC = Path("/proc")
 INSIDE_PROC = "/sys/kernel/random/boot_id"
@@ -37,13 +37,31 @@ def kernel_boot_id() -> bytes:
     try:
         if not is_kernels_own(PROC / INSIDE_PROC[1:], (PROC / "self/mountinfo").read_text()):
             return UNKNOWN_ID
+        return boot_id()
+    except (OSError, ValueError):
+        return UNKNOWN_ID
+
+
+@cache
+def boot_id() -> bytes:
+    """What ``/proc`` says, also where that is a container's own: all processes that see each other see the same."""
+    try:
         return bytes.fromhex((PROC / INSIDE_PROC[1:]).read_text().strip().replace("-", ""))
     except (OSError, ValueError):
         return UNKNOWN_ID
 
 
+def process_start_ticks() -> int:
+    """When this process started, in ticks since boot: with the pid, it names a process for good. 0 if unknown."""
+    try:
+        after_name = (PROC / "self/stat").read_text().rpartition(")")[2]
+        return int(after_name.split()[19])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 def is_kernels_own(path: Path, mounts: str) -> bool:
-    """Does that path lead to proc's own file? The last mount at it, or above it, says what is there."""
+    """Returns true if the path leads to proc's own file: the last mount at it, or above it, decides."""
     found = ("", "", "")
     for line in mounts.splitlines():
         fields, _, rest = line.partition(" - ")

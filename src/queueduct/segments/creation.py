@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +17,7 @@ from queueduct.errors import QueueExists, QueueNotFound
 from queueduct.items.types import ItemType
 from queueduct.segments import segment
 from queueduct.segments.geometry import Geometry
+from queueduct.segments.names import Directory, check_name, directory_of
 
 __all__ = ["create"]
 
@@ -33,6 +33,7 @@ def create(
     item: ItemType,
     attach: Callable[[segment.Segment], Made],
     *,
+    directory: Directory = None,
     exist_ok: bool = False,
 ) -> Made:
     """A new queue; with ``exist_ok`` the one that is there, if it is of the same shape.
@@ -41,13 +42,13 @@ def create(
     """
     for tries_left in reversed(range(TRIES)):
         try:
-            return create_new(name, geometry, item, attach)
+            return create_new(name, geometry, item, attach, directory)
         except QueueExists:
             if not exist_ok:
                 raise
         try:
-            found = segment.open_segment(name, kind=geometry.kind)
-        except QueueNotFound:  # somebody has unlinked it meanwhile
+            found = segment.open_segment(name, directory=directory, kind=geometry.kind)
+        except QueueNotFound:  # another process has unlinked it meanwhile
             if tries_left == 0:
                 raise
             continue
@@ -61,11 +62,13 @@ def create(
     )
 
 
-def create_new(name: str, geometry: Geometry, item: ItemType, attach: Callable[[segment.Segment], Made]) -> Made:
+def create_new(
+    name: str, geometry: Geometry, item: ItemType, attach: Callable[[segment.Segment], Made], directory: Directory
+) -> Made:
     """A new queue, complete before it has a name."""
-    segment.check_name(name)
+    check_name(name)
     geometry.check()
-    folder = segment.directory()
+    folder = directory_of(directory, make=True)
     needed_bytes = geometry.needed_bytes(item)
     made: Any = None
     try:
@@ -74,7 +77,7 @@ def create_new(name: str, geometry: Geometry, item: ItemType, attach: Callable[[
                 fd, link = files.enter_context(unnamed_file(folder))
                 os.posix_fallocate(fd, 0, needed_bytes)
                 os.truncate(fd, geometry.layout(item)["total_bytes"])
-                segment_id = secrets.token_bytes(16)
+                segment_id = os.urandom(16)
                 os.pwrite(fd, segment.header_of(geometry, item, segment_id), geometry.header_offset)
                 geometry.initialise(fd, item)
             status = os.fstat(fd)
@@ -88,8 +91,8 @@ def create_new(name: str, geometry: Geometry, item: ItemType, attach: Callable[[
                     ) from None
         return made  # type: ignore[no-any-return]  # no cast(): a call is a place for an interrupt
     except BaseException:
-        # Somebody may interrupt us behind the last step, too. Our file lives until `made` is closed, so that nobody
-        # else's can be taken for it.
+        # A signal may interrupt us behind the last step, too. Our file lives until `made` is closed, so that no other
+        # process's file can be taken for it.
         if made is not None:
             withdraw(folder / name, status)
             made.close()
@@ -115,8 +118,8 @@ def no_room_named(folder: Path, needed_bytes: int) -> Iterator[None]:
         free = os.statvfs(folder)
         raise OSError(
             error.errno,
-            f"no room for a segment of {needed_bytes} bytes in {folder}: {free.f_bavail * free.f_frsize} bytes "
-            f"and {free.f_favail} files are free; use a smaller capacity, or set QUEUEDUCT_DIR to another directory",
+            f"no room for a segment of {needed_bytes} bytes in {folder}: {free.f_bavail * free.f_frsize} bytes and "
+            f"{free.f_favail} files are free; use a smaller capacity, or another directory (directory=, QUEUEDUCT_DIR)",
         ) from error
 
 
@@ -139,7 +142,7 @@ def unnamed_file(folder: Path) -> Iterator[tuple[int, Any]]:
 @contextlib.contextmanager
 def temporary_file(folder: Path) -> Iterator[tuple[int, Any]]:
     """For file systems without unnamed files: a hidden name first."""
-    temporary = folder / f".new-{os.getpid()}-{secrets.token_hex(8)}"
+    temporary = folder / f".new-{os.getpid()}-{os.urandom(8).hex()}"
     with HiddenFile(temporary) as fd:
         yield fd, lambda path: os.link(temporary, path)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -15,8 +14,8 @@ from queueduct.errors import CorruptSegment
 from queueduct.items.types import ItemType
 from queueduct.native import _layout
 from queueduct.segments import segment
-from queueduct.segments.geometries import GEOMETRIES
 from queueduct.segments.geometry import Geometry, check_between
+from queueduct.segments.names import Directory, check_name, directory_of
 
 __all__ = ["adopt"]
 
@@ -27,20 +26,28 @@ _no_fork = threading.RLock()
 os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)
 
 
-def adopt(name: str, kind: str, item: ItemType, participants: int, attach: Callable[[segment.Segment], Made]) -> Made:
+def adopt(
+    name: str,
+    shape: type[Geometry],
+    item: ItemType,
+    participants: int,
+    attach: Callable[[segment.Segment], Made],
+    *,
+    directory: Directory = None,
+) -> Made:
     """Open a file that another program made in the format that this kind published, and add what is queueduct's own.
 
     If that fails, the file is as it was. ``attach`` makes a queue of a segment, and closes the segment if it fails.
     """
     check_between("participants", participants, 1, _layout.PARTICIPANTS_LIMIT)
-    path = segment.directory() / segment.check_name(name)
+    path = directory_of(directory) / check_name(name)
     end = time.monotonic() + PATIENCE_SECONDS
     while True:
         # a child would have the lock as well, and keep it when we are dead
         with _no_fork, segment.open_regular(path) as fd:
             if try_to_lock(fd):
                 try:
-                    geometry = published_geometry(path, fd, kind, participants)
+                    geometry = published_geometry(path, fd, shape, participants)
                     geometry.check_item(item)
                     if not os.pread(fd, len(_layout.MAGIC), geometry.header_offset).strip(b"\0"):
                         return add_own_part(path, fd, geometry, item, attach)
@@ -49,15 +56,15 @@ def adopt(name: str, kind: str, item: ItemType, participants: int, attach: Calla
                     fcntl.flock(fd, fcntl.LOCK_UN)  # a mapping keeps the descriptor, and with it the lock
         if time.monotonic() > end:
             raise TimeoutError(
-                f"somebody else has been adopting {path} for more than {PATIENCE_SECONDS} s; "
+                f"another process has been adopting {path} for more than {PATIENCE_SECONDS} s; "
                 "end that process, and try again"
             )
         time.sleep(0.01)
-    return attach(segment.open_segment(name, folder=path.parent, kind=kind))
+    return attach(segment.open_segment(name, directory=path.parent, kind=shape.kind))
 
 
 def try_to_lock(fd: int) -> bool:
-    """One adopts at a time, and the lock goes with its process. False: somebody else is at it."""
+    """One process adopts at a time, and the lock goes with it. Returns false if another process has it."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -65,10 +72,10 @@ def try_to_lock(fd: int) -> bool:
     return True
 
 
-def published_geometry(path: Path, fd: int, kind: str, participants: int) -> Geometry:
+def published_geometry(path: Path, fd: int, shape: type[Geometry], participants: int) -> Geometry:
     """What the other program has made."""
     try:
-        return GEOMETRIES[kind].published(os.pread(fd, _layout.HEADER_BYTES, 0), participants)
+        return shape.published(os.pread(fd, _layout.HEADER_BYTES, 0), participants)
     except ValueError as error:
         raise CorruptSegment(f"{path}: {error}") from None
 
@@ -85,7 +92,7 @@ def add_own_part(
     try:
         os.posix_fallocate(fd, 0, geometry.needed_bytes(item))
         os.truncate(fd, total_bytes)
-        segment_id = secrets.token_bytes(16)
+        segment_id = os.urandom(16)
         head = segment.header_of(geometry, item, segment_id)
         os.pwrite(fd, head[len(_layout.MAGIC) :], geometry.header_offset + len(_layout.MAGIC))
         made = attach(segment.Segment(path, geometry, item, segment_id, fd))

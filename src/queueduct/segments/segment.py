@@ -1,97 +1,31 @@
-"""Named memory: open, validate, list and unlink segments; creating.py makes them. The only place that maps memory.
+"""Named memory: what a segment's header says, and segments opened and validated. The only place that maps memory.
 
-A segment is a file in ``$QUEUEDUCT_DIR`` (default ``/dev/shm/queueduct-<uid>``). Any directory works:
-on tmpfs a queue is memory, on a disk it outlives a reboot. A segment gets its name only when it is
-complete, and every field of its header is checked before a byte of it is used.
+A segment is a file. Any directory works: on tmpfs a queue is memory, on a disk it outlives a reboot. A segment gets its
+name only when it is complete (creation.py), and every field of its header is checked before a byte of it is used.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import mmap
 import os
 import stat
 import time
 import zlib
-from functools import cache
 from pathlib import Path
 
 from queueduct.errors import CorruptSegment, QueueNotFound, QueueReplaced
 from queueduct.items.types import ItemType
 from queueduct.native import _layout
 from queueduct.native._mapping import Mapping
-from queueduct.segments.geometries import GEOMETRIES
+from queueduct.segments.boot import boot_id
 from queueduct.segments.geometry import Geometry
-from queueduct.stats import QueueInfo
+from queueduct.segments.kinds import KINDS, by_number
+from queueduct.segments.names import Directory, check_name, directory_of
 
-__all__ = ["Segment", "directory", "open_segment", "private_memory", "queues", "unlink"]
+__all__ = ["Segment", "open_segment", "private_memory"]
 
-KINDS = {1: "bounded", 2: "growing", 3: "overwriting", 4: "slots", 5: "events"}
-KIND_NUMBERS = {name: number for number, name in KINDS.items()}
-LESS = {  # address space
-    "bounded": "a smaller capacity",
-    "growing": "fewer steps",
-    "overwriting": "a smaller capacity",
-    "slots": "a smaller capacity",
-    "events": "a smaller max_bytes",
-}
 POPULATE_LIMIT_BYTES = 256 << 20
-NAME_LIMIT_BYTES = 255
-
-
-def directory() -> Path:
-    """Where named queues live; created, private to this user, when it is not there."""
-    chosen = os.environ.get("QUEUEDUCT_DIR")
-    path = Path(chosen) if chosen else Path(f"/dev/shm/queueduct-{os.geteuid()}")
-    with contextlib.suppress(FileExistsError):
-        path.mkdir(mode=0o700, parents=bool(chosen))
-    status = os.stat(path, follow_symlinks=bool(chosen))
-    if not stat.S_ISDIR(status.st_mode):
-        raise NotADirectoryError(f"the directory of queues is not a directory: {path}; set QUEUEDUCT_DIR to one")
-    if not chosen and (status.st_uid != os.geteuid() or status.st_mode & 0o077):
-        raise PermissionError(
-            f"{path} must belong to this user alone: owner={status.st_uid}, "
-            f"mode={stat.S_IMODE(status.st_mode):o}; remove it, or set QUEUEDUCT_DIR to another directory"
-        )
-    return path.absolute()
-
-
-def check_name(name: str) -> str:
-    """A name is a file name: one component, not hidden."""
-    if not isinstance(name, str):
-        raise TypeError(f"a queue's name must be a str: name={name!r}")
-    encoded = os.fsencode(name)
-    if not encoded:
-        raise ValueError("a queue's name must not be empty")
-    if len(encoded) > NAME_LIMIT_BYTES:
-        raise ValueError(
-            f"a queue's name must be at most {NAME_LIMIT_BYTES} bytes long: {len(encoded)} bytes, {name[:40]!r}…"
-        )
-    if "/" in name or "\0" in name:
-        raise ValueError(f"a queue's name must not contain '/' or NUL: name={name!r}")
-    if name.startswith("."):
-        raise ValueError(f"a queue's name must not start with a dot: name={name!r}")
-    return name
-
-
-@cache
-def boot_id() -> bytes:
-    """The kernel's name for this boot; zeros where it has none."""
-    try:
-        text = Path("/proc/sys/kernel/random/boot_id").read_text()
-        return bytes.fromhex(text.strip().replace("-", ""))
-    except (OSError, ValueError):
-        return bytes(16)
-
-
-def process_start_ticks() -> int:
-    """When this process started, in ticks since boot: with the pid, it names a process for good."""
-    try:
-        after_name = Path("/proc/self/stat").read_text().rpartition(")")[2]
-        return int(after_name.split()[19])
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 class Descriptor:
@@ -116,8 +50,8 @@ class Descriptor:
 class Segment:
     """An open, validated, mapped segment, in a file that need not have its name yet.
 
-    The lock descriptor says which file to lock: whoever takes it opens that file anew, where no fork can come
-    between, and closes this one. So it has no locks itself, and a child that inherits it keeps nobody alive.
+    The lock descriptor says which file to lock: the participant table opens that file anew, where no fork can come
+    between, and closes this one. So it has no locks itself, and a child that inherits it keeps no participant alive.
     """
 
     _lock_fd = -1
@@ -150,11 +84,11 @@ class Segment:
                 error.errno,
                 f"no address space for the {self.total_bytes} bytes of {self.name!r}, most of which take no memory "
                 "before they are used: raise the limit (ulimit -v), or create the queue with "
-                f"{LESS[self.geometry.kind]}",
+                f"{self.geometry.smaller}",
             ) from error
 
     def take_lock_fd(self) -> int:
-        """Hand the lock's descriptor to whoever will close it."""
+        """Hand the lock's descriptor to the caller, who closes it."""
         return int(self.__dict__.pop("_lock_fd", -1))  # one line: an interrupt comes before it or behind it
 
     def take_memory(self) -> Mapping:
@@ -166,14 +100,14 @@ class Segment:
         return taken
 
     def close(self) -> None:
-        """Give up what nobody has taken; the file stays."""
+        """Close what was not taken; the file stays."""
         if "_lock_fd" in self.__dict__:
             os.close(self.__dict__.pop("_lock_fd"))
         if self._memory is not None:
             self._memory.close()
 
     def __del__(self) -> None:
-        """An interrupt may come between any two lines: then nobody else is left to do it."""
+        """An interrupt may come between any two lines: then nothing else closes the descriptor."""
         if "_lock_fd" in self.__dict__:
             os.close(self.__dict__.pop("_lock_fd"))
 
@@ -198,7 +132,7 @@ def header_of(geometry: Geometry, item: ItemType, segment_id: bytes) -> bytearra
         "magic": _layout.MAGIC,
         "layout_version": _layout.LAYOUT_VERSION,
         "byte_order": _layout.BYTE_ORDER,
-        "kind": KIND_NUMBERS[geometry.kind],
+        "kind": geometry.number,
         "item_kind": item.kind,
         "item_text_bytes": len(item.text),
         "segment_id": segment_id,
@@ -228,10 +162,10 @@ def checksum(head: bytes | bytearray, end: int) -> int:
 
 
 def open_segment(
-    name: str, *, folder: Path | None = None, kind: str | None = None, segment_id: bytes | None = None
+    name: str, *, directory: Directory = None, kind: str | None = None, segment_id: bytes | None = None
 ) -> Segment:
     """Open by name and check every field; a bad file is left as it was."""
-    path = (folder or directory()) / check_name(name)
+    path = directory_of(directory) / check_name(name)
     with open_regular(path) as fd:
         geometry, item, found_id = validate(path, fd)
         if kind is not None and geometry.kind != kind:
@@ -305,12 +239,11 @@ def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
         raise CorruptSegment(f"{path}: magic must be {_layout.MAGIC!r}: magic={head[:8]!r}{at_offset(header_offset)}")
     expect("byte_order", _layout.BYTE_ORDER)
     expect("layout_version", _layout.LAYOUT_VERSION)
-    kind = KINDS.get(field("kind"))
+    kind = by_number(field("kind"))
     if kind is None:
-        raise CorruptSegment(f"{path}: kind must be one of {sorted(KINDS)}: kind={field('kind')}")
-    shape = GEOMETRIES.get(kind)
-    if shape is None:
-        raise CorruptSegment(f"{path}: this version of queueduct has no queue of kind {kind!r}")
+        numbers = sorted(kind.geometry.number for kind in KINDS.values())
+        raise CorruptSegment(f"{path}: kind must be one of {numbers}: kind={field('kind')}")
+    shape = kind.geometry
     fields = shape.fields
     head = os.pread(fd, shape.header_bytes, header_offset)
     if len(head) < shape.header_bytes:
@@ -347,10 +280,10 @@ def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
 
 def find_header(path: Path, start: bytes) -> int:
     """Where the segment header of a file that begins with these bytes stands."""
-    for shape in GEOMETRIES.values():
-        if start.startswith(shape.magic):
+    for kind in KINDS.values():
+        if start.startswith(kind.geometry.magic):
             try:
-                return shape.find_header(start)
+                return kind.geometry.find_header(start)
             except ValueError as error:
                 raise CorruptSegment(f"{path}: {error}") from None
     return 0
@@ -369,31 +302,10 @@ def private_memory(total_bytes: int) -> mmap.mmap:
 
 
 def is_on_disk(path: Path) -> bool:
-    """Can what is there outlive the machine? tmpfs cannot."""
+    """Returns true if files there outlive a crash of the machine, which those of a tmpfs do not."""
     device = os.stat(path).st_dev
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields, _, rest = line.partition(" - ")
         if fields.split()[2] == f"{os.major(device)}:{os.minor(device)}":
             return rest.split()[0] not in ("tmpfs", "ramfs", "devtmpfs")
     return True
-
-
-def queues() -> list[QueueInfo]:
-    """Every queue in the directory, by name. What is not a segment is passed over."""
-    folder = directory()
-    found = []
-    for entry in sorted(os.listdir(folder)):
-        if entry.startswith("."):
-            continue
-        with contextlib.suppress(CorruptSegment, QueueNotFound, PermissionError), open_regular(folder / entry) as fd:
-            found.append(QueueInfo(entry, validate(folder / entry, fd)[0].kind))
-    return found
-
-
-def unlink(name: str, *, folder: Path | None = None) -> None:
-    """Remove the name. Whoever has the queue open goes on with it; the memory goes with the last of them."""
-    path = (folder or directory()) / check_name(name)
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        raise QueueNotFound(f"there is no queue named {name!r} in {path.parent}") from None

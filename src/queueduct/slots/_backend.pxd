@@ -13,23 +13,19 @@ cdef class SlotsBackend(SegmentBackend):
     cdef uint64_t slot_bytes
     cdef uint32_t takes              # so far: now and then one looks for the dead
 
-    cdef int _raise_corrupt(self) except -1
-    cdef uint32_t _me(self) except 0
+    cdef uint32_t me(self) except 0
     cdef int hold(self, Lease* lease, int64_t deadline) except -1
     cdef int publish(self, Lease* lease, uint64_t length, bint waited) except -1
     cdef int published(self, SlotOutcome outcome, bint waited) except -1
     cdef int take(self, Lease* lease, int64_t deadline) except -1
     cdef int leave(self, Lease* lease, bint waited) except -1
     cdef int put_back(self, Lease* lease) except -1
-    cdef int check_length(self, uint64_t length) except -1
-    cdef object lend(self, object item, Buffer* one)
     cdef int _put_bytes(self, const void* data, uint64_t length, int64_t deadline) except -1
-    cdef int _fill(self, Lease* lease, const void* data, uint64_t length) except -1
+    cdef int fill(self, Lease* lease, const void* data, uint64_t length) except -1
     cdef object copy_out(self, const Lease* lease)
     cdef object decoded(self, object copied)
     cdef int end_one(self, Lease* lease, uint32_t forks, object copied, object error) except -1
     cdef int _take_some(self, Lease* leases, uint64_t limit, uint64_t* count, int64_t deadline) except -1
     cdef object _converted(self, Lease* leases, uint64_t count, uint64_t* over)
     cdef int _end_some(self, Lease* leases, uint64_t count, uint64_t released, bint waited) except -1
-    cdef bint _wait(self, bint for_items, int64_t deadline) except -1
-    cdef bint _go_on(self, SlotOutcome outcome, bint for_items, int64_t deadline) except -1
+    cdef bint go_on(self, SlotOutcome outcome, bint for_items, int64_t deadline) except -1

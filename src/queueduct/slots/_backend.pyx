@@ -2,26 +2,23 @@
 """A slot queue in shared memory: convert, wait, raise. The algorithm is in native/."""
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.exc cimport PyErr_CheckSignals
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from queueduct.items._batches cimport Gathered, gather
-from queueduct.items._buffers cimport Held, as_records, borrow
-from queueduct.native._guard cimport watch
+from queueduct.core._backend cimport lend, line_of
+from queueduct.core._queue cimport TIMED_OUT
+from queueduct.items._buffers cimport Gathered, as_records
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
-from queueduct.core._backend cimport own_identity
-from queueduct.native._native cimport Buffer, Identity, Joined, array_data, byte, import_array, is_broken
 from queueduct.items._objects cimport unpickle_all
-from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
+from queueduct.native._native cimport Buffer, Identity, Joined, array_data, byte, import_array, is_broken
 from queueduct.slots._native cimport *
 
 import numpy
 
-from queueduct.items import types as items
 from queueduct.errors import CorruptSegment, Full, ShutDown
+from queueduct.items import types as items
 
 import_array()
 
@@ -29,12 +26,8 @@ cdef enum:
     TAKES_BETWEEN_LOOKS = 1024   # a power of two
     BATCH_LIMIT = 4096           # items that one get_many takes
 
-cdef object encode_object = items.encode_object
 cdef object decode_object = items.decode_object
 cdef object is_its_own = items.is_its_own
-
-cdef extern from "native/_handover.hpp" namespace "queueduct":
-    void count_for_all_threads(object)  # what goes with the backend goes with whoever gives that up
 
 
 @cython.final
@@ -42,12 +35,9 @@ cdef class SlotsBackend(SegmentBackend):
 
     def __cinit__(self, opened):
         cdef SlotsOffsets at
-        cdef dict offsets = opened.offsets
-        cdef Held mapped
         cdef Identity identity
-        self.memory = opened.take_memory()
-        count_for_all_threads(self.memory)
-        mapped = Held(self.memory)
+        cdef byte* memory = self.take_over(opened, &identity)
+        cdef dict offsets = opened.offsets
         at.control = offsets["control_offset"]
         at.participants = offsets["participants_offset"]
         at.producers = offsets["producers_offset"]
@@ -56,26 +46,20 @@ cdef class SlotsBackend(SegmentBackend):
         at.lines = offsets["lines_offset"]
         at.payload = offsets["payload_offset"]
         at.stride = offsets["slot_stride"]
-        self.guard = watch(mapped.view.buf, mapped.view.len)
-        identity = own_identity()  # before the descriptor is taken: from there on nothing raises
-        self.queue = new SlotsQueue(
-            <byte*>mapped.view.buf, at, opened.geometry.capacity, opened.geometry.slot_bytes,
-            opened.geometry.participants, opened.geometry.producers, opened.take_lock_fd(), identity,
-        )
-        self.participant_table = &self.queue.participant_table()
-        self.queue.rest().identify(<uint64_t>int.from_bytes(opened.segment_id[:8], "little"))
-        self.slots = &self.queue.slots()
         self.slot_bytes = opened.geometry.slot_bytes
-        self.label = repr(opened.name)
-        self.dtype = opened.item.dtype
-        self.item_kind = opened.item.kind
-        self.participants = opened.geometry.participants
+        self.queue = new SlotsQueue(
+            memory, at, opened.geometry.capacity, self.slot_bytes, self.participants, opened.geometry.producers,
+            opened.take_lock_fd(), identity,
+        )
+        self.slots = &self.queue.slots()
+        self.queue.rest().identify(<uint64_t>int.from_bytes(opened.segment_id[:8], "little"))
+        self.participant_table = &self.queue.participant_table()
         self.check_attached()
 
     def __dealloc__(self):
         del self.queue
 
-    cdef int _raise_corrupt(self) except -1:
+    cdef int raise_corrupt(self) except -1:
         self.raise_if_truncated()
         raise CorruptSegment(
             f"the index queues and the words of {self.label} contradict each other: "
@@ -84,18 +68,16 @@ cdef class SlotsBackend(SegmentBackend):
             f"slots={self.slots.count()}; recreate the queue"
         )
 
-    cdef uint32_t _me(self) except 0:
-        """This thread's name in the words; a thread joins at its first operation."""
-        cdef Joined joined
-        cdef uint32_t me = self.queue.me()
-        if me != 0:
-            return me
+    cdef inline uint32_t me(self) except 0:
+        """This thread's name in the words."""
+        return line_of(self) + 1
+
+    cdef int join(self) except -1:
         self.check_open()
-        with nogil:
-            joined = self.queue.join()
-        if joined != Joined.yes:
-            self.raise_not_joined(joined)
-        return self.queue.me()
+        return SegmentBackend.join(self)
+
+    cdef Joined try_join(self) noexcept nogil:
+        return self.queue.join()
 
     # -- slots ------------------------------------------------------------------------------------------
 
@@ -104,10 +86,10 @@ cdef class SlotsBackend(SegmentBackend):
         cdef SlotOutcome outcome
         cdef int waited = 1
         while True:
-            outcome = self.slots.try_hold(self._me(), lease[0])
+            outcome = self.slots.try_hold(self.me(), lease[0])
             if outcome == SlotOutcome.done:
                 return waited
-            if not self._go_on(outcome, False, deadline):
+            if not self.go_on(outcome, False, deadline):
                 return 0
             waited = 2
 
@@ -120,7 +102,7 @@ cdef class SlotsBackend(SegmentBackend):
             self.queue.room().notify()
             self.raise_shut_down()
         if outcome != SlotOutcome.done or is_broken(self.guard):
-            self._raise_corrupt()
+            self.raise_corrupt()
         self.queue.participant_table().let_go_of_ended()
         self.queue.items().notify()
         if waited and self.slots.looks_holdable():
@@ -133,20 +115,20 @@ cdef class SlotsBackend(SegmentBackend):
         cdef int waited = 1
         self.takes += 1
         if self.takes % TAKES_BETWEEN_LOOKS == 0:
-            self._me()
+            self.me()
             with nogil:
-                self.queue.recover_if_due(self.queue.me(), False)  # under a steady flow nobody else would
+                self.queue.recover_if_due(self.queue.me(), False)  # under a steady flow no other call would
         while True:
-            outcome = self.slots.try_take(self._me(), lease[0])
+            outcome = self.slots.try_take(self.me(), lease[0])
             if outcome == SlotOutcome.done:
                 return waited
-            if not self._go_on(outcome, True, deadline):
+            if not self.go_on(outcome, True, deadline):
                 return 0
             waited = 2
 
     cdef int leave(self, Lease* lease, bint waited) except -1:
         if not self.slots.leave(lease[0]) or is_broken(self.guard):
-            self._raise_corrupt()
+            self.raise_corrupt()
         self.queue.participant_table().let_go_of_ended()
         self.queue.room().notify()
         if waited and self.slots.looks_takeable():
@@ -155,7 +137,7 @@ cdef class SlotsBackend(SegmentBackend):
 
     cdef int put_back(self, Lease* lease) except -1:
         if not self.slots.put_back(lease[0]) or is_broken(self.guard):
-            self._raise_corrupt()
+            self.raise_corrupt()
         self.queue.participant_table().let_go_of_ended()
         self.queue.items().notify()
         return 0
@@ -172,27 +154,8 @@ cdef class SlotsBackend(SegmentBackend):
 
     cdef int put(self, object item, int64_t deadline) except -1:
         cdef Buffer one
-        cdef object lent = self.lend(item, &one)
+        cdef object lent = lend(self, item, &one)
         return self._put_bytes(one.data, one.bytes, deadline)
-
-    cdef object lend(self, object item, Buffer* one):
-        """Where the item's bytes are, as long as the caller keeps what is returned."""
-        cdef Held lent
-        if self.item_kind == RECORD:
-            item = as_records(self.dtype, item, one=True)
-            one.data = array_data(item)
-            one.bytes = self.slot_bytes
-            return item
-        if self.item_kind == OBJECT:
-            item = encode_object(item)
-        elif type(item) is not bytes:
-            lent = borrow(item)
-            one.data = lent.view.buf
-            one.bytes = lent.view.len
-            return lent
-        one.data = PyBytes_AS_STRING(item)
-        one.bytes = PyBytes_GET_SIZE(item)
-        return item
 
     cdef int _put_bytes(self, const void* data, uint64_t length, int64_t deadline) except -1:
         """1: they are in. 0: the time is up."""
@@ -202,11 +165,11 @@ cdef class SlotsBackend(SegmentBackend):
         held = self.hold(&lease, deadline)
         if held == 0:
             return 0
-        self._fill(&lease, data, length)
+        self.fill(&lease, data, length)
         self.publish(&lease, length, held == 2)
         return 1
 
-    cdef int _fill(self, Lease* lease, const void* data, uint64_t length) except -1:
+    cdef int fill(self, Lease* lease, const void* data, uint64_t length) except -1:
         if length < LONG_COPY:
             memcpy(lease.data, data, length)
         else:
@@ -225,8 +188,7 @@ cdef class SlotsBackend(SegmentBackend):
             data = <const char*>array_data(array)
             count = <uint64_t>array.nbytes // self.slot_bytes
         else:
-            batch = gather(list(map(encode_object, items)) if self.item_kind == OBJECT else items)
-            self.check_length(batch.longest)
+            batch = self.gather(items)
             count = batch.count
         for i in range(count):
             try:
@@ -294,7 +256,7 @@ cdef class SlotsBackend(SegmentBackend):
             # unpickling has forked, and we are the child: the item is its parent's
 
     cdef int end_one(self, Lease* lease, uint32_t forks, object copied, object error) except -1:
-        """After an error: an item that is its cause is done with, any other one is somebody else's or comes again."""
+        """After an error: an item that is its cause is done with, any other one is the parent's or comes again."""
         cdef bint is_over = False
         try:
             is_over = self.item_kind == OBJECT and copied is not None and is_its_own(error, copied)
@@ -341,15 +303,15 @@ cdef class SlotsBackend(SegmentBackend):
         cdef int waited = 1
         self.takes += 1
         if self.takes % TAKES_BETWEEN_LOOKS == 0:
-            self.queue.recover_if_due(self._me(), False)
+            self.queue.recover_if_due(self.me(), False)
         while True:
-            outcome = try_lease(self.slots[0], self._me(), leases, limit, count[0])
+            outcome = try_lease(self.slots[0], self.me(), leases, limit, count[0])
             if outcome == SlotOutcome.done:
                 break
-            if not self._go_on(outcome, True, deadline):
+            if not self.go_on(outcome, True, deadline):
                 return 0
             waited = 2
-        while count[0] < limit and self.slots.try_take_new(self._me(), leases[count[0]]) == SlotOutcome.done:
+        while count[0] < limit and self.slots.try_take_new(self.me(), leases[count[0]]) == SlotOutcome.done:
             count[0] += 1  # after those of the dead
         return waited
 
@@ -368,7 +330,7 @@ cdef class SlotsBackend(SegmentBackend):
             for i in range(count):
                 (<list>batch).append(self.copy_out(&leases[i]))
         if is_broken(self.guard):
-            self._raise_corrupt()
+            self.raise_corrupt()
         if self.item_kind == OBJECT:
             unpickle_all(batch, over)
         else:
@@ -377,7 +339,7 @@ cdef class SlotsBackend(SegmentBackend):
 
     cdef int _end_some(self, Lease* leases, uint64_t count, uint64_t released, bint waited) except -1:
         if not end_lease(self.slots[0], leases, count, released) or is_broken(self.guard):
-            self._raise_corrupt()
+            self.raise_corrupt()
         if released:
             self.queue.room().notify_all()
         if released < count:
@@ -388,49 +350,30 @@ cdef class SlotsBackend(SegmentBackend):
 
     # -- waiting ----------------------------------------------------------------------------------------
 
-    cdef bint _go_on(self, SlotOutcome outcome, bint for_items, int64_t deadline) except -1:
+    cdef bint go_on(self, SlotOutcome outcome, bint for_items, int64_t deadline) except -1:
         """After a try that did not succeed: True to try again, False when the time is up."""
         cdef bint is_closed = self.slots.closed() != 0
         cdef bint is_recovered
         cdef uint32_t me
         if outcome == SlotOutcome.corrupt or is_broken(self.guard):
-            self._raise_corrupt()
+            self.raise_corrupt()
         if outcome == SlotOutcome.closed:
             self.raise_shut_down()
-        me = self._me()
+        me = self.me()
         with nogil:
             is_recovered = self.queue.recover_if_due(me, for_items and is_closed)
         self.check_open()
         if is_recovered:
             return True
-        if for_items and is_closed and self.queue.is_drained(self._me()):
+        if for_items and is_closed and self.queue.is_drained(self.me()):
             self.raise_shut_down()
-        return self._wait(for_items, deadline)
+        return self.wait_until(for_items, 1, deadline)
 
-    cdef bint _wait(self, bint for_items, int64_t deadline) except -1:
-        cdef int64_t left
-        if deadline == AT_ONCE:
-            return False
-        left = remaining_ns(deadline)
-        if left <= 0:
-            return False
-        with nogil:
-            if for_items:
-                self.queue.wait_for_items(left)
-            else:
-                self.queue.wait_for_room(left)
-        PyErr_CheckSignals()
-        self.check_open()
-        return True
-
-    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
-        cdef int64_t left = remaining_ns(deadline)
-        with nogil:
-            if for_items:
-                self.queue.wait_for_items(left)
-            else:
-                self.queue.wait_for_room(left)
-        return self.check_open()
+    cdef void sleep(self, bint for_items, uint64_t slots, int64_t limit_ns) noexcept nogil:
+        if for_items:
+            self.queue.wait_for_items(limit_ns)
+        else:
+            self.queue.wait_for_room(limit_ns)
 
     # -- the rest ---------------------------------------------------------------------------------------
 

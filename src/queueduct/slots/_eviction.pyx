@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from queueduct.items._item_kinds cimport OBJECT
 from queueduct.native._native cimport Buffer, is_broken
+from queueduct.core._backend cimport lend
 from queueduct.core._queue cimport TIMED_OUT
 from queueduct.slots._backend cimport SlotsBackend
 from queueduct.slots._native cimport Lease, SlotOutcome
@@ -18,7 +19,7 @@ cdef object put_evicting(SlotsBackend backend, object item, int64_t deadline):
     """The evicted item, or None; TIMED_OUT when the time is up."""
     cdef Buffer one
     cdef Lease lease
-    cdef object lent = backend.lend(item, &one)
+    cdef object lent = lend(backend, item, &one)
     cdef object evicted = None
     cdef int held
     backend.check_length(one.bytes)
@@ -32,7 +33,7 @@ cdef object put_evicting(SlotsBackend backend, object item, int64_t deadline):
         if evicted is not TIMED_OUT:
             break
         evicted = None  # what we had is the parent's
-    backend._fill(&lease, one.data, one.bytes)
+    backend.fill(&lease, one.data, one.bytes)
     backend.publish(&lease, one.bytes, held == 2)
     return evicted
 
@@ -42,16 +43,16 @@ cdef int hold_or_evict(SlotsBackend backend, Lease* lease, int64_t deadline) exc
     cdef SlotOutcome outcome
     cdef int waited = 1
     while True:
-        outcome = backend.slots.try_hold(backend._me(), lease[0])
+        outcome = backend.slots.try_hold(backend.me(), lease[0])
         if outcome == SlotOutcome.full:
-            outcome = backend.slots.try_evict(backend._me(), lease[0])
+            outcome = backend.slots.try_evict(backend.me(), lease[0])
             if outcome == SlotOutcome.done:
                 return 3
             if outcome == SlotOutcome.empty:
                 outcome = SlotOutcome.full
         if outcome == SlotOutcome.done:
             return waited
-        if not backend._go_on(outcome, False, deadline):
+        if not backend.go_on(outcome, False, deadline):
             return 0
         waited = 2
 
@@ -62,9 +63,9 @@ cdef object evict_surplus(SlotsBackend backend):
     cdef object evicted
     cdef SlotOutcome outcome
     while True:
-        outcome = backend.slots.try_evict_surplus(backend._me(), lease)
+        outcome = backend.slots.try_evict_surplus(backend.me(), lease)
         if outcome == SlotOutcome.corrupt or is_broken(backend.guard):
-            backend._raise_corrupt()
+            backend.raise_corrupt()
         if outcome != SlotOutcome.done:
             return TIMED_OUT
         evicted = as_evicted(backend, &lease)

@@ -1,139 +1,93 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Leases on a slot queue: convert, wait, raise. The algorithm is in native/slots_lease.hpp."""
+"""Leases on a slot queue: the native calls. The algorithm is in native/slots/lease.hpp."""
 
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
-from queueduct.items._item_kinds cimport RECORD
-from queueduct.native._native cimport array_data, import_array, is_broken
-from queueduct.core._queue cimport checked_positions
+from queueduct.core._lease cimport LEASE_LIMIT, Holding
 from queueduct.slots._backend cimport SlotsBackend
 from queueduct.slots._native cimport *
-
-import numpy
-
-from queueduct.errors import QueueClosed
-from queueduct.lease import Lease as PublicLease
-
-import_array()
-
-cdef enum:
-    LEASE_LIMIT = 65536    # items that one lease holds
 
 
 @cython.final
 @cython.no_gc_clear  # its end needs the backend
-cdef class SlotsHolding:
-    """What one lease holds. Dropped before it is released, it gives everything back."""
-    cdef SlotsBackend backend
-    cdef vector[Lease] leases        # first `held` of them
-    cdef uint64_t held
-    cdef uint32_t forks              # of the process, when we got it
+cdef class SlotsHolding(Holding):
+    cdef SlotsQueue* queue
+    cdef Slots* slots
+    cdef vector[Lease] leases        # the first `count` of them are held
+    cdef SlotOutcome outcome         # of the last claim
+    cdef uint32_t forks              # of the process, when it was claimed
     cdef uint32_t noted_at           # where it stands that its thread has it
 
     def __cinit__(self, SlotsBackend backend):
-        self.backend = backend
+        self.queue = backend.queue
+        self.slots = backend.slots
 
     def __dealloc__(self):
-        if self.held != 0 and self._is_ours():
-            self.backend.queue.rest().forget(self.noted_at)
-            end_lease(self.backend.slots[0], self.leases.data(), self.held, 0)
-            self.backend.queue.participant_table().let_go_of_ended()
-            self.backend.queue.items().notify_all()
-            self.backend.queue.wake_the_rest()
+        if self.count != 0 and self.is_ours():
+            self.end(0)
+            self.after_end(False, False)
 
-    cdef bint _is_ours(self) noexcept:
-        return self.forks == self.backend.queue.participant_table().generation()
+    cdef int begin(self, uint64_t limit) except -1:
+        cdef uint32_t me = (<SlotsBackend>self.backend).me()
+        self.leases.resize(min(limit, <uint64_t>LEASE_LIMIT, self.slots.count()))
+        with nogil:
+            self.queue.recover_if_due(me, True)  # a pass over the table is little beside what a lease is for
+        return 0
 
-    def release(self, uint64_t count):
-        cdef uint64_t held = self.held
+    cdef int64_t try_claim(self, bint waited) except -1:
+        cdef uint64_t count = 0
+        cdef uint32_t me = (<SlotsBackend>self.backend).me()  # a handler may have forked
+        with nogil:
+            self.outcome = try_lease(self.slots[0], me, self.leases.data(), self.leases.size(), count)
+        if self.outcome != SlotOutcome.done:
+            return 0
+        self.forks = self.queue.participant_table().generation()
+        self.noted_at = self.queue.rest().note()
+        self.is_redelivered = self.leases[0].redelivered
+        if waited and self.slots.looks_takeable():
+            self.queue.items().notify()
+        return count
+
+    cdef bint wait(self, int64_t deadline) except -1:
+        return (<SlotsBackend>self.backend).go_on(self.outcome, True, deadline)
+
+    cdef bint is_ours(self) noexcept:
+        return self.forks == self.queue.participant_table().generation()
+
+    cdef uint64_t position_of(self, uint64_t i) noexcept:
+        return self.leases[i].position
+
+    cdef bytes copied(self, uint64_t i):
+        return (<SlotsBackend>self.backend).copy_out(&self.leases[i])
+
+    cdef void copy_records(self, char* to) noexcept nogil:
+        cdef uint64_t size = self.slots.slot_bytes()
+        cdef uint64_t i
+        for i in range(self.count):
+            memcpy(to + i * size, self.leases[i].data, size)
+
+    cdef bint end(self, uint64_t released) noexcept nogil:
         cdef bint is_sound
-        if not self._is_ours():
-            raise QueueClosed(f"this lease of {self.backend.label} is another process's: a fork does not share it")
+        self.queue.rest().forget(self.noted_at)
+        is_sound = end_lease(self.slots[0], self.leases.data(), self.count, released)
+        self.queue.participant_table().let_go_of_ended()
+        return is_sound
+
+    cdef int after_end(self, bint is_any, bint is_all) except -1:
+        if is_any:
+            self.queue.room().notify_all()
+        if not is_all:
+            self.queue.items().notify_all()
+        self.queue.wake_the_rest()
+        return 0
+
+    cdef list unreleased(self, list asked):
+        cdef vector[uint64_t] found
+        found.resize(self.slots.count())
         with nogil:
-            self.backend.queue.rest().forget(self.noted_at)
-            is_sound = end_lease(self.backend.slots[0], self.leases.data(), held, count)
-            self.held = 0
-            self.backend.queue.participant_table().let_go_of_ended()
-        if not is_sound or is_broken(self.backend.guard):
-            self.backend._raise_corrupt()
-        if count:
-            self.backend.queue.room().notify_all()
-        if count < held:
-            self.backend.queue.items().notify_all()
-        self.backend.queue.wake_the_rest()
-        self.backend.check_sound()
-
-
-def lease(SlotsBackend backend, name, limit, int64_t deadline):
-    """Up to ``limit`` items, those of the dead first; None when the time is up."""
-    cdef SlotsHolding holding = SlotsHolding(backend)
-    cdef uint64_t most = min(limit, LEASE_LIMIT, backend.slots.count())
-    cdef uint64_t count = 0
-    cdef uint32_t me = backend._me()
-    cdef SlotOutcome outcome
-    cdef bint waited = False
-    holding.leases.resize(most)
-    with nogil:
-        backend.queue.recover_if_due(me, True)  # a pass over the table is little beside what a lease is for
-    while True:
-        with nogil:
-            outcome = try_lease(backend.slots[0], me, holding.leases.data(), most, count)
-        if outcome == SlotOutcome.done:
-            break
-        if not backend._go_on(outcome, True, deadline):
-            return None
-        me = backend._me()  # a handler may have forked
-        waited = True
-    holding.held = count
-    holding.forks = backend.queue.participant_table().generation()
-    holding.noted_at = backend.queue.rest().note()
-    if waited and backend.slots.looks_takeable():
-        backend.queue.items().notify()
-    found = copied(holding)
-    if is_broken(backend.guard):
-        backend._raise_corrupt()
-    return PublicLease(found, positions_of(holding), holding, name, is_redelivered=holding.leases[0].redelivered)
-
-
-def unreleased(SlotsBackend backend, positions):
-    """Those of the positions that somebody has taken, and nobody has given back."""
-    cdef vector[uint64_t] found
-    cdef list asked = checked_positions(positions)
-    found.resize(backend.slots.count())
-    with nogil:
-        found.resize(list_unreleased(backend.slots[0], found.data()))
-    held = set(found)
-    return [position for position in asked if position in held]
-
-
-cdef object copied(SlotsHolding holding):
-    """The items as memory of our own. An error here gives them back."""
-    cdef SlotsBackend backend = holding.backend
-    cdef uint64_t i
-    cdef uint64_t count = holding.held
-    cdef char* to
-    cdef object target
-    cdef list found
-    if backend.item_kind == RECORD:
-        target = numpy.empty(count, dtype=backend.dtype)
-        to = <char*>array_data(target)
-        with nogil:
-            for i in range(count):
-                memcpy(to + i * backend.slot_bytes, holding.leases[i].data, backend.slot_bytes)
-        return target
-    found = []
-    for i in range(count):
-        found.append(backend.decoded(backend.copy_out(&holding.leases[i])))
-    return found
-
-
-cdef object positions_of(SlotsHolding holding):
-    cdef uint64_t i
-    cdef object positions = numpy.empty(holding.held, dtype=numpy.int64)
-    cdef int64_t* to = <int64_t*>array_data(positions)
-    for i in range(holding.held):
-        to[i] = holding.leases[i].position
-    return positions
+            found.resize(list_unreleased(self.slots[0], found.data()))
+        held = set(found)
+        return [position for position in asked if position in held]

@@ -35,9 +35,6 @@ cdef extern from "slots/queue.hpp" namespace "queueduct" nogil:
     cdef enum class SlotOutcome:
         done, full, empty, closed, corrupt
 
-    cdef enum class State "queueduct::slot_word::State":
-        free, held, arriving, queued, taken, leaving, stray, orphaned
-
     cdef struct SlotsOffsets:
         uint64_t item_text, control, participants, producers, free_cells, used_cells, lines, payload, total, stride
 
@@ -83,7 +80,6 @@ cdef extern from "slots/queue.hpp" namespace "queueduct" nogil:
         Rest& rest()
         ParticipantTable& participant_table()
         Producers& producers()
-        uint64_t owner_word() const
         bint settle_producer(ProducerLine&)
         Event items() const
         Event room() const
@@ -99,7 +95,6 @@ cdef extern from "slots/queue.hpp" namespace "queueduct" nogil:
         void wait_for_room(int64_t)
         uint64_t size()
         SlotCounts count_slots() const
-        uint32_t count_alive() const
 
     SlotOutcome publish_once(Slots&, ProducerLine&, Lease&, uint64_t)
 

@@ -1,14 +1,11 @@
 """Where a queue is: its directory, its name, and the id that tells it from a later one of the same name.
 
-An address is plain data. It travels with a task to whatever process runs it, and is opened there.
+An address is plain data. It travels with a task to the process that runs it, and is opened there.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import socket
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -16,13 +13,13 @@ from typing import Any
 import queueduct
 from queueduct.errors import QueueNotFound, QueueReplaced
 
-__all__ = ["ANEW", "ELSEWHERE", "Address", "commanded", "queue_directory"]
+__all__ = ["NEW_CHECKPOINT", "NEW_TARGET", "Address", "restart_at"]
 
-ELSEWHERE = (
+NEW_TARGET = (
     "and a query that writes files into a new directory, too, since Spark's file sink leaves out the batches of a new "
     "checkpoint where those of an old one are (queueduct archive: another --to)"
 )
-ANEW = f"start with a new checkpoint, {ELSEWHERE}"
+NEW_CHECKPOINT = f"start with a new checkpoint, {NEW_TARGET}"
 
 OPEN_HANDLES = 8  # that a worker process keeps from task to task
 
@@ -37,62 +34,37 @@ class Address:
 
     def open(self) -> Any:
         """A new handle, or an error that names the queue and the host."""
-        with queue_directory(self.directory):
-            try:
-                queue = queueduct.open(self.name)
-            except QueueNotFound as error:
-                raise QueueNotFound(
-                    f"{error}; looked for on host {socket.gethostname()}: a queue in shared memory is one host's own, "
-                    "so run Spark there, or name its directory with the option directory"
-                ) from error
-        _, found = told_by_pickle(queue)
+        try:
+            queue = queueduct.open(self.name, directory=self.directory)
+        except QueueNotFound as error:
+            raise QueueNotFound(
+                f"{error}; looked for on host {socket.gethostname()}: a queue in shared memory is one host's own, "
+                "so run Spark there, or name its directory with the option directory"
+            ) from error
+        found = self.exactly(queue).segment
         if self.segment is not None and found != self.segment:
             queue.close()
             raise QueueReplaced(
                 f"the queue {self.name!r} is not the one that this query reads: it was created anew, or another one "
-                f"has its name; wanted id {self.segment}, found {found}; {ANEW}"
+                f"has its name; wanted id {self.segment}, found {found}; {NEW_CHECKPOINT}"
             )
         return queue
 
     def exactly(self, queue: Any) -> Address:
         """The same, for this very queue and from any directory."""
-        directory, segment = told_by_pickle(queue)
-        return replace(self, directory=directory, segment=segment)
+        return replace(self, directory=str(queue.directory), segment=queue.segment_id.hex())
 
     def read(self, start: int, stop: int) -> Any:
         """The items of these positions. The only thing that a task asks of a queue."""
-        return kept_open(self).read(start, stop)
+        return cached_queue(self).read(start, stop)
 
 
-def commanded(position: int) -> str:
-    """The commands have no failOnDataLoss: how they go on there."""
+def restart_at(position: int) -> str:
+    """The commands have no failOnDataLoss: how they go on at that position."""
     return f", and a command does with --start {position}, a new --checkpoint and, for queueduct archive, another --to"
 
 
-def told_by_pickle(queue: Any) -> tuple[str, str]:
-    """The directory of a named queue and its id, as its pickle would tell them to another process."""
-    _, (_, directory, segment_id, _) = queue.__reduce__()
-    return str(directory), bytes(segment_id).hex()
-
-
 @lru_cache(maxsize=OPEN_HANDLES)
-def kept_open(address: Address) -> Any:
-    """One handle for all tasks of this process; the queue's id keeps it right, and its end of life closes it."""
+def cached_queue(address: Address) -> Any:
+    """One handle for all tasks of this process. The queue's id keeps it right; it is closed when it is dropped."""
     return address.open()
-
-
-@contextlib.contextmanager
-def queue_directory(directory: str | None) -> Iterator[None]:
-    """Look for queues there, for a moment."""
-    if directory is None:
-        yield
-        return
-    before = os.environ.get("QUEUEDUCT_DIR")
-    os.environ["QUEUEDUCT_DIR"] = directory
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["QUEUEDUCT_DIR"]
-        else:
-            os.environ["QUEUEDUCT_DIR"] = before

@@ -57,12 +57,12 @@ class Place:
             stream.close()
 
     def write_first(self, name: str, text: str) -> str:
-        """What the file has from now on: this, or what somebody else has written before."""
+        """What the file has from now on: this, or what another process has written before."""
         if self.is_local:
             write_first(Path(self.name), name, text)
         else:
             self.system.mkdirs(self.path)
-            with contextlib.suppress(Exception):  # whoever is second finds the file below, and else it is missed there
+            with contextlib.suppress(Exception):  # the second process finds the file below
                 stream = self.system.create(self.under(name), False)
                 stream.write(bytearray(text.encode()))
                 stream.close()
@@ -105,7 +105,7 @@ def first_lacking(names: list[str]) -> int | None:
 
 
 class Checkpoint:
-    """As it was when it was looked at."""
+    """As it was when it was read."""
 
     def __init__(self, spark: SparkSession, path: str | Path) -> None:
         self.place = Place(spark, path)

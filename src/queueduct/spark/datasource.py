@@ -12,9 +12,9 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from queueduct.segments.kinds import Kind, kind_of
 from queueduct.spark.address import Address
 from queueduct.spark.convert.schema import arrow_schema, spark_schema
-from queueduct.spark.kinds import Kind, kind_of
 from queueduct.spark.options import SinkOptions, SourceOptions
 from queueduct.spark.read.batch import BatchReader
 from queueduct.spark.read.spooled_stream import SpooledStreamReader
@@ -36,11 +36,11 @@ class QueueductSource(DataSource):
 
     def schema(self) -> StructType:
         """The fields of the queue's records, and the position."""
-        return spark_schema(self.looked_at()[2])
+        return spark_schema(self.resolve()[2])
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options, address, columns, kind = self.looked_at(schema)
-        if not kind.is_read_in_place:
+        options, address, columns, kind = self.resolve(schema)
+        if not kind.is_log:
             raise TypeError(
                 f"a batch read may be run more than once, and {options.queue!r} gives each item once, so spark.read "
                 "cannot read it; use readStream with trigger(availableNow=True), or put into an EventQueue"
@@ -48,18 +48,17 @@ class QueueductSource(DataSource):
         return BatchReader(options, address, columns)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        options, address, columns, kind = self.looked_at(schema)
-        if kind.is_read_in_place:
+        options, address, columns, kind = self.resolve(schema)
+        if kind.is_log:
             return StreamReader(options, address, columns)
         check_spooled(options)
         return SpooledStreamReader(options, address, columns)
 
-    def looked_at(self, wanted: StructType | None = None) -> tuple[SourceOptions, Address, pa.Schema, Kind]:
+    def resolve(self, wanted: StructType | None = None) -> tuple[SourceOptions, Address, pa.Schema, Kind]:
         """The options, and what the queue itself says: which one it is, and of what columns."""
         options = SourceOptions.of(self.options)
         address = Address(options.queue, options.directory)
-        queue = address.open()
-        try:
+        with address.open() as queue:
             columns = arrow_schema(queue.item, strings=options.strings, position_column=options.position_column)
             if wanted is not None and wanted != spark_schema(columns):
                 raise ValueError(
@@ -67,8 +66,6 @@ class QueueductSource(DataSource):
                     f"not {wanted.simpleString()}; leave out .schema(…), and select and cast afterwards"
                 )
             return options, address.exactly(queue), columns, kind_of(queue)
-        finally:
-            queue.close()
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         if overwrite:
@@ -89,10 +86,10 @@ class QueueductSource(DataSource):
 
 def check_spooled(options: SourceOptions) -> None:
     """Options that mean positions of the queue mean nothing where a get takes the item away."""
-    if options.starting is not None and options.starting != "earliest":
+    if options.starting_offsets is not None and options.starting_offsets != "earliest":
         raise ValueError(
             f"a query takes all that is in {options.queue!r}, and has no other place to start: "
-            f"startingOffsets={options.starting}; leave it out"
+            f"startingOffsets={options.starting_offsets}; leave it out"
         )
     if options.reader is not None:
         raise ValueError(

@@ -1,14 +1,14 @@
 """Ctrl-C at any moment ends everything that a command has started, and says so in one line.
 
 A command starts a Java, which starts Pythons, which start more; a Java that is only about to start hears of nothing. So
-a command takes itself for the parent of all that are orphaned below it (``PR_SET_CHILD_SUBREAPER``): whoever is started
-by anybody here is found below this process until it has ended. The signal's handler ends them and then this process,
+a command becomes the parent of all that are orphaned below it (``PR_SET_CHILD_SUBREAPER``): every process that is
+started here is found below this process until it has ended. The signal's handler ends them and then this process,
 on the spot: no exception travels through Spark's code, which would answer with the stacks of two languages. Queues,
 checkpoints and archives are made for processes that end at any instruction.
 
-Who reads a stream is asked to end, since it may have a reader to give back. Other Pythons are killed: asked, they would
-print what they had been doing. Java is asked, to remove its files, and killed if it takes its time, or if the signal
-comes again.
+A stream reader is asked to end, since it may have to remove its durable reader. Other Pythons are killed: asked, they
+would print what they had been doing. Java is asked, to remove its files, and killed if it takes its time, or if the
+signal comes again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,7 +31,7 @@ Result = TypeVar("Result")
 
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "its terminal's end"}
 PATIENCE_SECONDS = 4.0  # for Java to remove its files
-LOOK_SECONDS = 0.02
+POLL_SECONDS = 0.02
 STREAM_READER = b"python_streaming_source_runner"
 SET_CHILD_SUBREAPER = 36  # of prctl
 
@@ -74,27 +75,15 @@ def whenever_it_ends(work: Callable[[], object]) -> None:
 
 
 def in_a_thread(work: Callable[[], Result]) -> Result:
-    """What this returns or raises. Signals are ours meanwhile: Spark takes them over in the main thread only."""
-    results: list[Result] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
+    """Returns or raises what ``work`` does. Signals stay ours: Spark takes them over in the main thread only."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
 
 
 def end_everything(number: int, frame: object) -> None:
     """The handler; pressed again while it waits, it does not wait."""
-    terminal = silence()
+    terminal = os.dup(2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # hides what other threads print about Java's end
     for each in SIGNALS:
         signal.signal(each, lambda *_: end_at_once(number, terminal))
     asked: set[int] = set()
@@ -105,16 +94,8 @@ def end_everything(number: int, frame: object) -> None:
                 asked.add(pid)
                 send(pid, signal.SIGTERM if may_be_asked(pid) else signal.SIGKILL)
         reap()
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     end_at_once(number, terminal)
-
-
-def silence() -> int:
-    """Whatever other threads say of Java's end, nobody is to read; where stderr was is returned."""
-    terminal = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    return terminal
 
 
 def end_at_once(number: int, terminal: int) -> None:
@@ -124,7 +105,7 @@ def end_at_once(number: int, terminal: int) -> None:
         for pid in found:
             send(pid, signal.SIGKILL)
         reap()
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     for work in works:
         with contextlib.suppress(Exception):
             work()
@@ -146,7 +127,7 @@ def may_be_asked(pid: int) -> bool:
 
 
 def descendants() -> list[int]:
-    """All that were started from here and have not ended, or ended without anybody's having looked."""
+    """All processes that were started from here and have not ended, or have ended and not been waited for."""
     found, parents = [], [os.getpid()]
     while parents:
         children = children_of(parents.pop())

@@ -4,32 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal, TypeVar, cast
 
-__all__ = ["SinkOptions", "SourceOptions", "Start"]
+__all__ = ["SinkOptions", "SourceOptions", "Start", "option_names"]
 
 Value = TypeVar("Value", int, float)
 Start = Literal["earliest", "latest"] | int
-
-SOURCE_NAMES = [
-    "queue",
-    "directory",
-    "strings",
-    "positionColumn",
-    "startingOffsets",
-    "startPosition",
-    "endPosition",
-    "maxRowsPerTrigger",
-    "maxBytesPerTrigger",
-    "partitions",
-    "reader",
-    "failOnDataLoss",
-    "spoolDir",
-    "spoolMaxBytes",
-    "checkpointLocation",
-]
-SINK_NAMES = ["queue", "directory", "positionColumn", "timeout", "stagingDir", "producer", "sequence"]
 
 
 @dataclass(frozen=True)
@@ -40,37 +21,37 @@ class SourceOptions:
     directory: str | None
     strings: str
     position_column: str
-    starting: Start | None
+    starting_offsets: Start | None
     start_position: int | None
     end_position: int | None
-    max_rows: int | None
-    max_bytes: int | None
+    max_rows_per_trigger: int | None
+    max_bytes_per_trigger: int | None
     partitions: int | None
     reader: str | None
     fail_on_data_loss: bool
     spool_dir: str | None
     spool_max_bytes: int | None
-    checkpoint: str | None
+    checkpoint_location: str | None
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> SourceOptions:
-        values = Given(given, SOURCE_NAMES)
+        values = OptionParser(given, cls)
         return cls(
             queue=values.queue(),
             directory=values.get("directory"),
             strings=values.one_of("strings", "string", "binary"),
             position_column=values.get("positionColumn") or "position",
-            starting=values.starting(),
+            starting_offsets=values.starting(),
             start_position=values.number("startPosition", least=0),
             end_position=values.number("endPosition", least=0),
-            max_rows=values.number("maxRowsPerTrigger", least=1),
-            max_bytes=values.number("maxBytesPerTrigger", least=1),
+            max_rows_per_trigger=values.number("maxRowsPerTrigger", least=1),
+            max_bytes_per_trigger=values.number("maxBytesPerTrigger", least=1),
             partitions=values.number("partitions", least=1),
             reader=values.get("reader"),
             fail_on_data_loss=values.one_of("failOnDataLoss", "true", "false") == "true",
             spool_dir=values.get("spoolDir"),
             spool_max_bytes=values.number("spoolMaxBytes", least=1 << 16),
-            checkpoint=values.get("checkpointLocation"),
+            checkpoint_location=values.get("checkpointLocation"),
         )
 
 
@@ -88,7 +69,7 @@ class SinkOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> SinkOptions:
-        values = Given(given, SINK_NAMES)
+        values = OptionParser(given, cls)
         sequence = values.number("sequence", least=0)
         if sequence is not None and values.get("producer") is None:
             raise ValueError(f"sequence numbers the writes of a producer: sequence={sequence}; give producer too")
@@ -108,12 +89,18 @@ class SinkOptions:
         )
 
 
-class Given:
+def option_names(options: type[SourceOptions | SinkOptions]) -> list[str]:
+    """As Spark writes them: ``spool_dir`` is the option spoolDir."""
+    words = (each.name.split("_") for each in fields(options))
+    return [first + "".join(map(str.capitalize, rest)) for first, *rest in words]
+
+
+class OptionParser:
     """Options as Spark hands them over: text, in any case of letters."""
 
-    def __init__(self, given: Mapping[str, str], names: list[str]) -> None:
+    def __init__(self, given: Mapping[str, str], options: type[SourceOptions | SinkOptions]) -> None:
         self.values = {name.lower(): value for name, value in given.items()}
-        known = {name.lower(): name for name in names}
+        known = {name.lower(): name for name in option_names(options)}
         for name in self.values:  # Spark adds some of its own, so only what looks like a slip is refused
             close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
             if name not in known and close:

@@ -1,9 +1,9 @@
-"""Directories that hold rows on their way: this user's own, and closed to everybody else.
+"""Directories that hold rows on their way: this user's own, and closed to other users.
 
-Whoever can write into such a directory can put rows of his own into a queue, and whoever can read it sees everybody's
-rows. So it must belong to this user with mode 0700, must not be a link that somebody may turn elsewhere, and must not
-lie in a directory where anybody may put another one in its place, nor be reached through a link in such a one. An open
-one is refused and not closed: what is in it may be somebody else's already, and only its owner can tell.
+A user who can write into such a directory can put rows into a queue, and a user who can read it sees all rows. So it
+must belong to this user with mode 0700, must not be a link that another user may turn elsewhere, and must not lie in a
+directory where any user may put another one in its place, nor be reached through a link in such a one. An open one is
+refused and not closed: what is in it may be another user's already, and only its owner can tell.
 
 Of the mode only what others may do counts. A directory in one with the set-group-ID bit inherits that bit, which opens
 nothing, and which ``chmod 700`` leaves as it is.
@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["make_private"]
+__all__ = ["make_private", "replace_text"]
 
 PRIVATE = 0o700
 OTHERS = 0o077
@@ -40,6 +41,13 @@ def make_private(directory: Path, option: str) -> Path:
     check_private(directory, option)
     check_parents(directory, option)
     return directory
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write the file anew: a reader finds the old text or the new one, whole."""
+    temporary = path.with_suffix(f".{secrets.token_hex(4)}")
+    temporary.write_text(text)
+    temporary.replace(path)
 
 
 def make_parents(directory: Path) -> None:
@@ -72,16 +80,16 @@ def check_private(directory: Path, option: str) -> None:
 
 
 def check_parents(directory: Path, option: str) -> None:
-    for parent in looked_into(directory):
+    for parent in lookups_of(directory):
         mode = parent.stat().st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             raise PermissionError(
-                f"{directory} must not lie where anybody can put another directory in its place: {parent} has mode "
+                f"{directory} must not lie where any user can put another directory in its place: {parent} has mode "
                 f"{stat.S_IMODE(mode):04o}; chmod o-w or +t it, or name a directory elsewhere with {BY[option]}"
             )
 
 
-def looked_into(path: Path) -> Iterator[Path]:
+def lookups_of(path: Path) -> Iterator[Path]:
     """Every directory in which a name of the path is looked up, also through the links on the way."""
     at, names = Path("/"), list(reversed(path.parts[1:]))
     while names:

@@ -65,7 +65,7 @@ def session(
 
 
 def workers_are_ours(master: str, given: dict[str, str]) -> bool:
-    """Do they run here, beside this terminal, and with this Python?"""
+    """Returns true if the workers run here, beside this terminal, and with this Python."""
     python = given.get("spark.pyspark.python", os.environ.get("PYSPARK_PYTHON"))
     return master.startswith("local") and python == sys.executable
 

@@ -11,7 +11,7 @@ namespace queueduct::testing {
 // "..." is a message that nobody has written, or that was taken.
 class Stage {
  public:
-  explicit Stage(RingState places) : segment_({.capacity = 5, .words = 3}) { segment_.reset(places); }
+  explicit Stage(RingState state) : segment_({.capacity = 5, .words = 3}) { segment_.reset(state); }
 
   void fill(const std::string& letters) {
     for (std::size_t i = 0; i < letters.size(); ++i)
@@ -31,7 +31,9 @@ class Stage {
 
   [[nodiscard]] OverwritingSegment& segment() noexcept { return segment_; }
 
-  [[nodiscard]] static std::uint64_t word_of(char letter) noexcept { return 0x0101010101010101u * static_cast<unsigned char>(letter); }
+  [[nodiscard]] static std::uint64_t word_of(char letter) noexcept {
+    return 0x0101010101010101u * static_cast<unsigned char>(letter);
+  }
 
  private:
   [[nodiscard]] std::string drawn() const {

@@ -33,13 +33,13 @@ class OverwritingSegment {
   OverwritingSegment(const OverwritingSegment&) = delete;
   OverwritingSegment& operator=(const OverwritingSegment&) = delete;
 
-  void reset(RingState places) noexcept {
+  void reset(RingState state) noexcept {
     std::memset(base_, 0, at_.total);
     std::memcpy(base_, published_magic, 8);
     write(8, static_cast<std::uint32_t>(shape_.capacity));
     write(12, static_cast<std::uint32_t>(shape_.words));
-    write(24, places.packed());
-    control().counters.puts.store(places.length);
+    write(24, state.packed());
+    control().counters.puts.store(state.length);
   }
 
   // The bytes at an offset, as anybody finds them.
@@ -53,7 +53,9 @@ class OverwritingSegment {
   void write(std::uint64_t offset, Number number) noexcept {
     std::memcpy(base_ + offset, &number, sizeof number);
   }
-  [[nodiscard]] std::uint64_t message_at(std::uint64_t index) const noexcept { return 32 + index * (8 + 8 * shape_.words); }
+  [[nodiscard]] std::uint64_t message_at(std::uint64_t index) const noexcept {
+    return 32 + index * (8 + 8 * shape_.words);
+  }
 
   [[nodiscard]] const OverwritingShape& shape() const noexcept { return shape_; }
   [[nodiscard]] const OverwritingOffsets& offsets() const noexcept { return at_; }

@@ -17,7 +17,6 @@ from queueduct.core._queue cimport AT_ONCE, FOREVER, TIMED_OUT, checked_int, com
 
 import numpy
 
-from queueduct.core import aio as _aio
 from queueduct.errors import Empty, ShutDown
 from queueduct.items.views import ViewSession
 
@@ -334,7 +333,8 @@ cdef class Reader(Place):
     def aget(self, timeout=None):
         """``await r.aget()``: get without blocking the event loop. A cancelled aget takes no item."""
         if self.waiters is None:
-            self.waiters = _aio.Bridge(self)
+            from queueduct.core.aio import Bridge  # here, as in Queue
+            self.waiters = Bridge(self)
         return self.waiters.get(timeout)
 
     @cython.critical_section

@@ -5,10 +5,10 @@ numbers are those of the checkpoint. With another checkpoint, say a new one that
 out are batches that it never had: they are gone, and the query knows nothing of it.
 
 So an archive and its checkpoint name each other by a random id, in a file of each: ``_queueduct_archive`` here, where
-whoever reads Parquet passes it over, and ``queueduct_archive`` there. The checkpoint's is written first. Killed between
+readers of Parquet pass it over, and ``queueduct_archive`` there. The checkpoint's is written first. Killed between
 the two, the next start finds the id in the checkpoint, and an archive that has none, in the very place that the
-checkpoint's file names: it goes on. Each file is made whole, by the first who makes it: of two queries that begin one
-archive at the same time, one is refused.
+checkpoint's file names: it goes on. Each file is made whole, by the first process that makes it: of two queries that
+begin one archive at the same time, one is refused.
 
 The numbers have the last word, with ids or without, since earlier versions wrote none and a directory can be copied.
 A batch is planned, then written, then noted as done; so the archive's last batch is the last that is done, or the one

@@ -1,14 +1,13 @@
-"""See a query through: show how it goes, end it when its queue has ended or somebody presses Ctrl-C, and sum up."""
+"""See a query through: show how it goes, end it when its queue has ended or on Ctrl-C, and sum up."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,10 +19,10 @@ from rich.live import Live
 from rich.table import Table
 
 from queueduct import QueueductError
+from queueduct.segments.kinds import kind_of
 from queueduct.spark.address import Address
 from queueduct.spark.checkpoint import Checkpoint
 from queueduct.spark.ending import end_everything, in_a_thread
-from queueduct.spark.kinds import kind_of
 from queueduct.spark.pipelines.progress import Batch, Progress, has_ended
 from queueduct.spark.read.spool import backlog_of
 from queueduct.spark.sessions import session
@@ -41,7 +40,7 @@ __all__ = [
 
 Result = TypeVar("Result")
 
-LOOK_SECONDS = 0.25
+POLL_SECONDS = 0.25
 ALL_DONE = "everything that was there is done"
 SAY_SECONDS = 5.0  # between lines where there is no terminal
 
@@ -52,8 +51,6 @@ class QueryFailed(QueueductError):
 
 @dataclass
 class Summary:
-    """What a query has done."""
-
     queue: str
     rows: int
     batches: int
@@ -69,28 +66,21 @@ class Summary:
     """Items that are taken for done, and that Spark has not read: its sink took their batches for older ones."""
     reader: str
     ended: str
-    """Why: the queue was shut down, everything was done, or somebody stopped it."""
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+    """Why: the queue was shut down, everything was done, or it was stopped."""
 
 
 @contextlib.contextmanager
 def started_spark(master: str, console: Console, **settings: str) -> Iterator[SparkSession]:
-    """A session, with something to look at while it starts."""
+    """A session, with a spinner while it starts."""
     with console.status("starting Spark: about ten seconds"):
         spark = in_a_thread(lambda: session(master, **settings))
-        make_active(spark)
+        # In Java a session is active in the thread that made it, and sources are looked up in that one.
+        classic: Any = spark
+        classic._get_j_spark_session_class(classic._jvm).setActiveSession(classic._jsparkSession)
     try:
         yield spark
     finally:
         spark.stop()
-
-
-def make_active(spark: SparkSession) -> None:
-    """For this thread: in Java a session is active in the thread that made it, and sources are looked up in that."""
-    classic: Any = spark
-    classic._get_j_spark_session_class(classic._jvm).setActiveSession(classic._jsparkSession)
 
 
 def run(
@@ -108,9 +98,8 @@ def run(
     progress = Progress(spark)
     with address.open() as queue:
         backlog = backlog_of(queue, address, spool_dir)
-        look = functools.partial(looked_at, spark, checkpoint)
-        before = look()
-        there = There(int(queue.end) if kind_of(queue).is_read_in_place else None, backlog(before.done), before)
+        before = Reached.of(spark, checkpoint)
+        there = There(int(queue.end) if kind_of(queue).is_log else None, backlog(before.done), before)
         with console.status("planning the query"):
             query = failing_clearly(start)
         began = time.monotonic()
@@ -122,12 +111,12 @@ def run(
                 query.stop()
             progress.settled(query)
             progress.close()
-            after = look()
+            after = Reached.of(spark, checkpoint)
         view = view._replace(known=after.done, began=after.began)
         return summed_up(view, time.monotonic() - began, ended, there, is_to_do_all=available_now or ended == ALL_DONE)
 
 
-class Looked(NamedTuple):
+class Reached(NamedTuple):
     """What a checkpoint says, if there is one."""
 
     done: int | None = None
@@ -137,12 +126,10 @@ class Looked(NamedTuple):
     began: int | None = None
     """Where the query began."""
 
-
-def looked_at(spark: SparkSession, checkpoint: str | Path | None) -> Looked:
-    if checkpoint is None:
-        return Looked()
-    found = Checkpoint(spark, checkpoint)
-    return Looked(found.position(), found.position_planned(), found.began())
+    @classmethod
+    def of(cls, spark: SparkSession, checkpoint: str | Path | None) -> Reached:
+        found = None if checkpoint is None else Checkpoint(spark, checkpoint)
+        return cls() if found is None else cls(found.position(), found.position_planned(), found.began())
 
 
 class There(NamedTuple):
@@ -151,7 +138,7 @@ class There(NamedTuple):
     end: int | None
     """Of a queue that is read in place."""
     items: int
-    before: Looked
+    before: Reached
 
     def left(self, view: View) -> int:
         """How much of it is not done. Of a queue that gives items away, others may have taken some."""
@@ -178,7 +165,7 @@ class View(NamedTuple):
     progress: Progress
     backlog: Callable[[int | None], int]
     known: int | None
-    """Up to where everything is done by the checkpoint, as it was looked at last."""
+    """Up to where everything is done by the checkpoint, as it was read last."""
     began: int | None = None
     """Where the query once began."""
 
@@ -202,7 +189,7 @@ class View(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """Has the last batch been committed, and is nothing left?"""
+        """Returns true if the last batch has been committed and nothing is left."""
         if self.lag > 0:  # asked first: what is on its way from a queue to its spool is so in an active trigger
             return False
         status = self.query.status
@@ -213,7 +200,7 @@ def watch(view: View, title: str, console: Console, interrupted: Interrupts) -> 
     """Until the query ends, the queue has ended, or Ctrl-C."""
     began = said = time.monotonic()
     with Live(console=console, refresh_per_second=4, transient=True) as live:
-        while not has_ended(view.query, LOOK_SECONDS):
+        while not has_ended(view.query, POLL_SECONDS):
             now = time.monotonic()
             live.update(picture(view, title, now - began))
             if not console.is_terminal and now - said > SAY_SECONDS:
@@ -239,7 +226,7 @@ def ending_with_all(interrupted: Interrupts) -> Iterator[None]:
     try:
         yield
     except Exception:
-        if interrupted.wait(LOOK_SECONDS) and interrupted.number is not None:
+        if interrupted.wait(POLL_SECONDS) and interrupted.number is not None:
             end_everything(interrupted.number, None)
         raise
 

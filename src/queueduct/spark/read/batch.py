@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from queueduct.spark.address import Address
 from queueduct.spark.options import SourceOptions
-from queueduct.spark.read.ranges import Span, check_retained, cut, read_span
+from queueduct.spark.read.ranges import check_retained, cut, read_range
 
 __all__ = ["BatchReader"]
 
@@ -26,22 +26,19 @@ class BatchReader(DataSourceReader):
         self.schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        queue = self.address.open()
-        try:
+        with self.address.open() as queue:
             queue.sync()  # what a batch writes outlives the machine: so must what it has read
             start, stop = self.range(queue.earliest, queue.durable_end())
-        finally:
-            queue.close()
         return cut(self.address, start, stop, self.options.partitions)
 
     def range(self, earliest: int, end: int) -> tuple[int, int]:
         """What was asked for, of what is there."""
         options = self.options
-        if options.starting == "latest":
+        if options.starting_offsets == "latest":
             raise ValueError("a batch read that starts at the latest position reads nothing: startingOffsets='latest'")
         start = options.start_position
-        if start is None and isinstance(options.starting, int):
-            start = options.starting
+        if start is None and isinstance(options.starting_offsets, int):
+            start = options.starting_offsets
         if start is None:
             start = earliest
         stop = end if options.end_position is None else options.end_position
@@ -49,10 +46,7 @@ class BatchReader(DataSourceReader):
             raise ValueError(f"endPosition must not be beyond the queue's end: endPosition={stop}, end={end}")
         if start > stop:
             raise ValueError(f"startPosition must not be after the end: startPosition={start}, end={stop}")
-        start = check_retained(self.address, start, stop, earliest, may_skip=not options.fail_on_data_loss)
-        return start, stop
+        return check_retained(self.address, start, stop, earliest, may_skip=not options.fail_on_data_loss), stop
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, Span):  # Spark's own, when there were no spans
-            return iter(())
-        return read_span(partition, self.schema, may_skip=not self.options.fail_on_data_loss)
+        return read_range(partition, self.schema, may_skip=not self.options.fail_on_data_loss)

@@ -49,7 +49,7 @@ class Drainer:
             rows -= len(lease)
 
     def recover(self) -> None:
-        """What the dead have left, and perhaps some of what is new."""
+        """Drain what dead consumers have left, and perhaps some new items."""
         self.settle()
         while (lease := self.take(LEASE_ROWS)) is not None:
             if not self.keep(lease) or not lease.is_redelivered:
@@ -70,7 +70,7 @@ class Drainer:
         return max(1, (stats.max_bytes - stats.used_bytes) // self.item_bytes)
 
     def keep(self, lease: Lease) -> bool:
-        """Append what is not there yet, then let the queue forget it. False: the spool is full."""
+        """Append what is not there yet, then release the lease. Returns false if the spool is full."""
         was_settled = self.reader.committed == self.spool.log.end
         with lease:
             new = np.ones(len(lease), bool)
@@ -87,7 +87,7 @@ class Drainer:
         return put == len(places)
 
     def append(self, lease: Lease, places: np.ndarray[Any, Any]) -> int:
-        """How many of these are in: in order, and all of them unless the spool is full."""
+        """Append these in order. Returns how many are in: all, unless the spool is full."""
         if len(places) == 0:
             return 0
         chosen = lease.items[places] if isinstance(lease.items, np.ndarray) else [lease.items[i] for i in places]
@@ -112,7 +112,7 @@ class Drainer:
 
 
 def unsettled_of(other: Spool) -> np.ndarray[Any, Any]:
-    """Of a spool that somebody else may be working on: what we hold does not go from it meanwhile."""
+    """Of a spool that another drainer may be filling: what our lease holds does not go from it meanwhile."""
     while True:
         with contextlib.suppress(DataLost):
             return other.unsettled()

@@ -8,11 +8,11 @@
 
 A spool is read like any EventQueue, under the durable reader of its query. A second durable reader, the drainer's own,
 stands where everything before it was released in the queue. What lies after it was appended by a drainer that may have
-been killed before it released it: those items come again, at the same positions, and are left out. Both readers hold
+been killed before it released them: those items come again, at the same positions, and are left out. Both readers hold
 the items, so an item that may come again is always still there to be compared with.
 
 Other queries drain the same queue into spools of their own, and get what a killed one held. So every spool of a queue
-is noted in a directory beside the queue, and who is given something again looks into all of them.
+is noted in a directory beside the queue, and a drainer that gets a redelivered item looks into all of them.
 
 The reader of the drainer has the queue's id in its name, and is held by one process at a time: a spool belongs to one
 queue and is filled by one query.
@@ -31,14 +31,14 @@ from typing import Any
 import numpy as np
 
 from queueduct import CorruptSegment, EventQueue, QueueNotFound, QueueReplaced
-from queueduct.spark.address import Address, queue_directory
-from queueduct.spark.kinds import kind_of
-from queueduct.spark.private import make_private
+from queueduct.segments.kinds import kind_of
+from queueduct.spark.address import Address
+from queueduct.spark.private import make_private, replace_text
 
 __all__ = ["READER", "Spool", "backlog_of", "beside", "spool_directory", "spool_item", "unpacked"]
 
 READER = "spark"  # the durable reader of the query
-DRAINER = "drainer of "  # and of whoever fills the spool, followed by the queue's id
+DRAINER = "drainer of "  # and of the drainer, followed by the queue's id
 NOTES, NOTE, QUEUE = ".spools-", ".spool", "queue"  # of which spools a queue has
 POSITION, ITEM = "position", "item"
 POSITION_BYTES = 8  # before each item of varying length
@@ -87,7 +87,7 @@ def beside(checkpoint: str | Path) -> dict[str, str]:
 
 def backlog_of(queue: Any, address: Address, spool_dir: str | None) -> Callable[[int | None], int]:
     """How many items a query has not done, told up to where everything is."""
-    if kind_of(queue).is_read_in_place:
+    if kind_of(queue).is_log:
         return lambda done: max(0, int(queue.end) - (int(queue.earliest) if done is None else done))
     exact = address.exactly(queue)
 
@@ -117,16 +117,16 @@ class Spool:
         make_private(directory, "spoolDir")
         spool = cls.find(address, directory)
         if spool is None:
-            with queue_directory(str(directory)):
-                made = EventQueue.create(
-                    file_name(address),
-                    item=spool_item(item),
-                    max_bytes=max_bytes or DEFAULT_MAX_BYTES,
-                    readers=8,
-                    producers=0,
-                    sync="never",  # the drainer says when
-                    exist_ok=True,
-                )
+            made = EventQueue.create(
+                file_name(address),
+                item=spool_item(item),
+                max_bytes=max_bytes or DEFAULT_MAX_BYTES,
+                readers=8,
+                producers=0,
+                sync="never",  # the drainer says when
+                directory=directory,
+                exist_ok=True,
+            )
             spool = cls(address, directory, made)
         if spool.log.item != spool_item(item):
             raise ValueError(spool.strange(f"it has items of {spool.log.item}, not of {spool_item(item)}"))
@@ -135,16 +135,13 @@ class Spool:
     @classmethod
     def find(cls, address: Address, directory: Path) -> Spool | None:
         """The one that is there, if it is this queue's."""
-        if not directory.is_dir():
+        try:
+            log = EventQueue.open(file_name(address), directory=directory, allow_pickle=False)
+        except (QueueNotFound, NotADirectoryError):
             return None
-        with queue_directory(str(directory)):
-            try:
-                spool = cls(address, directory, EventQueue.open(file_name(address), allow_pickle=False))
-            except QueueNotFound:
-                return None
-        wanted = DRAINER + str(address.segment)
+        spool = cls(address, directory, log)
         for reader in spool.log.readers():
-            if (reader.name or "").startswith(DRAINER) and reader.name != wanted:
+            if (reader.name or "").startswith(DRAINER) and reader.name != spool.drainer:
                 raise ValueError(spool.strange(f"its queue's id is {str(reader.name).removeprefix(DRAINER)}"))
         return spool
 
@@ -181,9 +178,7 @@ class Spool:
             (folder / QUEUE, self.queue.name),
             (folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:24]}{NOTE}", path),
         ):
-            temporary = note.with_suffix(f".{os.getpid()}")
-            temporary.write_text(text)
-            temporary.replace(note)
+            replace_text(note, text)
 
     def others(self) -> Iterator[Spool]:
         """The other spools of the queue, as far as they are still there."""

@@ -8,33 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
 from queueduct import ReaderInUse
-from queueduct.spark.address import ANEW, Address
-from queueduct.spark.kinds import kind_of
+from queueduct.segments.kinds import kind_of
+from queueduct.spark.address import NEW_CHECKPOINT, Address
 from queueduct.spark.options import SourceOptions
 from queueduct.spark.read.drainer import LEASE_ROWS, Drainer
-from queueduct.spark.read.ranges import Span, read_span
-from queueduct.spark.read.spool import READER, Spool, spool_directory
+from queueduct.spark.read.ranges import read_range
+from queueduct.spark.read.spool import READER, Spool, spool_directory, unpacked
 from queueduct.spark.read.stream import Offset, StreamReader
-from queueduct.spark.read.subscription import Attachment
+from queueduct.spark.read.subscription import LogSubscription
 
 __all__ = ["SpooledStreamReader"]
 
 
-class SpooledAttachment(Attachment):
+class SpoolSubscription(LogSubscription):
     """A query's hold on its spool, and on the queue that it drains into it."""
 
     def __init__(self, address: Address, options: SourceOptions) -> None:
         self.source: Any = address.open()
         directory = spool_directory(options.spool_dir, address)
         self.spool = Spool.open(address, directory, self.source.item, options.spool_max_bytes)
-        super().__init__(address, replace(options, reader=READER, starting=None), self.spool.log)
+        super().__init__(address, replace(options, reader=READER, starting_offsets=None), self.spool.log)
+        self.log_address = self.spool.address
         self.spool.note()
         try:
             self.durable = self.subscribe(READER, "earliest")  # first: what is drained must not go unread
@@ -49,16 +50,12 @@ class SpooledAttachment(Attachment):
         return int(self.durable.committed), READER, self.token
 
     @property
-    def read_address(self) -> Address:
-        return self.spool.address
-
-    @property
     def target(self) -> int:
         self.drainer.recover()
         return int(self.end + self.source.qsize())
 
-    def refill(self, stop: int | None) -> None:
-        """Drain, but no more than a batch may take: the rest is there for other consumers."""
+    def drain(self, stop: int | None) -> None:
+        """Drain up to position ``stop`` of the spool: what no batch may take yet is left to other consumers."""
         self.drainer.drain(max(int(self.source.qsize()), LEASE_ROWS) if stop is None else stop - self.end)
 
     def report(self) -> dict[str, int]:
@@ -72,7 +69,7 @@ class SpooledAttachment(Attachment):
             raise ValueError(
                 f"the spool in {self.spool.directory} has been read by another query since: this checkpoint is at "
                 f"position {position}, the spool at {self.durable.committed}; give each query a spoolDir of its own, "
-                f"and for this one {ANEW}"
+                f"and for this one {NEW_CHECKPOINT}"
             )
         return earliest
 
@@ -90,20 +87,23 @@ class SpooledStreamReader(StreamReader):
 
     is_available_now = False
 
-    def attach(self) -> Attachment:
-        return SpooledAttachment(self.address, self.options)
+    def subscribe(self) -> LogSubscription:
+        return SpoolSubscription(self.address, self.options)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Not now: nothing is taken from the queue before it is known that the checkpoint is this spool's."""
+        """Later: no item is taken before the first offset has shown that the checkpoint is this spool's."""
         self.is_available_now = True
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        self.position(start)
+        position = self.position(start)
         if self.is_available_now and self.target is None:
-            self.target = self.attached().target
-        latest = super().latestOffset(start, limit)
-        if latest["position"] == start["position"]:  # then what lay before the start was freed: now there may be room
+            self.target = self.subscription.target
+        latest = start
+        for _ in range(2):  # the first may find the spool full, and frees what lies before the start
+            cast(SpoolSubscription, self.subscription).drain(self.furthest(position, limit))
             latest = super().latestOffset(start, limit)
+            if latest["position"] != start["position"]:
+                break
         return latest
 
     def initialOffset(self) -> Offset:
@@ -112,19 +112,16 @@ class SpooledStreamReader(StreamReader):
         return self.initial
 
     def spool_id(self) -> str:
-        return str(self.attached().read_address.segment)
+        return str(self.subscription.log_address.segment)
 
     def position(self, offset: Offset) -> int:
         if offset["queue"] == self.address.segment and offset.get("spool") != self.spool_id():
             raise ValueError(
                 f"the checkpoint's spool of the queue {self.address.name!r} is not in "
-                f"{self.attached().read_address.directory}: wanted id {offset.get('spool')}, found {self.spool_id()}; "
-                f"give the spoolDir that the query was started with, or, if it is lost, {ANEW}"
+                f"{self.subscription.log_address.directory}: wanted id {offset.get('spool')}, found {self.spool_id()}; "
+                f"give the spoolDir that the query was started with, or, if it is lost, {NEW_CHECKPOINT}"
             )
         return super().position(offset)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, Span):  # Spark's own, when there were no spans
-            return iter(())
-        may_skip = not self.options.fail_on_data_loss
-        return read_span(partition, self.schema, may_skip=may_skip, is_spool=True)
+        return read_range(partition, self.schema, may_skip=not self.options.fail_on_data_loss, unpack=unpacked)

@@ -1,13 +1,13 @@
 """The stream reader: micro-batches by position, under a durable reader that frees what Spark has committed.
 
-An offset is {position, queue, reader, began, epoch}: the next position to read, the id of the very queue, the name of
-the durable reader, where and as what the query began, and how often the log had been cut after a crash of the machine.
+An offset is {position, queue, reader, began, epoch}: the next position to read, the queue's id, the name of the
+durable reader, where and under which token the query began, and how often the log was cut after a crash of the machine.
 Offsets are all the state there is, and Spark's checkpoint keeps them:
 
  - a replayed batch has the same two positions, and the queue gives the same items for them until they are committed;
- - the checkpoint of another queue, or of one that was created anew, is found out by the id;
- - a position that a crash of the machine has given to other items is found out by the epoch, and none is named that
-   could be: offsets end at what is on the queue's disk;
+ - the id tells the checkpoint of another queue, or of one that was created anew;
+ - the epoch tells a position that a crash of the machine has given to another item; offsets end at what is on the
+   queue's disk, so no such position gets into a checkpoint before the crash;
  - a query finds its reader again without being told its name.
 
 The start of the very first batch is the one offset that no checkpoint keeps: Spark asks for the initial offset again
@@ -35,10 +35,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from queueduct.spark.address import ANEW, ELSEWHERE, Address
+from queueduct.spark.address import NEW_CHECKPOINT, NEW_TARGET, Address
 from queueduct.spark.options import SourceOptions
-from queueduct.spark.read.ranges import Span, check_retained, cut, read_span
-from queueduct.spark.read.subscription import Attachment, when_the_query_ends
+from queueduct.spark.read.ranges import check_retained, cut, read_range
+from queueduct.spark.read.subscription import LogSubscription, when_the_query_ends
 
 __all__ = ["StreamReader"]
 
@@ -52,98 +52,94 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options = options
         self.address = address
         self.schema = schema
-        self.attachment: Attachment | None = None
+        self._subscription: LogSubscription | None = None
         self.initial: Offset | None = None
         self.latest: Offset | None = None
         self.target: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "attachment": None}
+        return {**self.__dict__, "_subscription": None}
 
-    def attached(self) -> Attachment:
-        if self.attachment is None:
-            self.attachment = self.attach()
-            when_the_query_ends(self.attachment.leave)
-        return self.attachment
+    @property
+    def subscription(self) -> LogSubscription:
+        if self._subscription is None:
+            self._subscription = self.subscribe()
+            when_the_query_ends(self._subscription.leave)
+        return self._subscription
 
-    def attach(self) -> Attachment:
-        return Attachment(self.address, self.options)
+    def subscribe(self) -> LogSubscription:
+        return LogSubscription(self.address, self.options)
 
     def initialOffset(self) -> Offset:
         if self.initial is None:  # Spark asks twice, and "latest" must not move in between
-            position, reader, token = self.attached().begin()
-            began = {"at": position, "as": token}
+            position, reader, token = self.subscription.begin()
             self.initial = {
                 "position": position,
                 "queue": self.address.segment,
                 "reader": reader,
-                "began": began,
-                "epoch": self.attached().queue.epoch,
+                "began": {"at": position, "as": token},
+                "epoch": self.subscription.queue.epoch,
             }
         return self.initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        rows, size = self.options.max_rows, self.options.max_bytes
+        rows, size = self.options.max_rows_per_trigger, self.options.max_bytes_per_trigger
         if rows is not None and size is not None:
-            return ReadMaxRows(min(rows, self.attached().rows_of_bytes(size)))
+            return ReadMaxRows(min(rows, self.subscription.rows_of_bytes(size)))
         if rows is not None:
             return ReadMaxRows(rows)
         return ReadAllAvailable() if size is None else ReadMaxBytes(size)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self.target = self.attached().target
+        self.target = self.subscription.target
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         position = self.position(start)
-        self.attached().note_done(position, int(start["began"]["at"]))
-        self.attached().refill(self.furthest(position, limit))
-        end, furthest = self.attached().end, self.furthest(position, limit)
-        end = end if furthest is None else min(end, furthest)
+        self.subscription.note_done(position, int(start["began"]["at"]))
+        furthest = self.furthest(position, limit)
+        end = self.subscription.end if furthest is None else min(self.subscription.end, furthest)
         if end <= position:
-            self.attached().settle(start["reader"], start["began"]["as"], position)
-            self.attached().check_still_there()
+            self.subscription.settle(start["reader"], start["began"]["as"], position)
+            self.subscription.check_still_there()
         # Spark compares offsets as text: where nothing has come, it is the same one
         is_new = end > position or position != int(start["position"])
-        self.latest = (
-            {**start, "position": max(position, end), "epoch": self.attached().queue.epoch} if is_new else start
-        )
+        epoch = self.subscription.queue.epoch
+        self.latest = {**start, "position": max(position, end), "epoch": epoch} if is_new else start
         return self.latest
 
     def furthest(self, position: int, limit: ReadLimit) -> int | None:
-        """How far a batch from this position may go; None: as far as it can."""
+        """How far a batch from this position may go; None if there is no limit."""
         allowed = [] if self.target is None else [self.target]
         if isinstance(limit, ReadMaxRows):
             allowed.append(position + limit.max_rows)
         elif isinstance(limit, ReadMaxBytes):
-            allowed.append(position + self.attached().rows_of_bytes(limit.max_bytes))
+            allowed.append(position + self.subscription.rows_of_bytes(limit.max_bytes))
         return min(allowed, default=None)
 
     def reportLatestOffset(self) -> Offset | None:
-        return None if self.latest is None else {**self.latest, **self.attached().report()}
+        return None if self.latest is None else {**self.latest, **self.subscription.report()}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         is_first_again = start["began"] != end["began"]
         first = self.position({**end, "position": end["began"]["at"]}) if is_first_again else self.position(start)
         stop = self.position(end)
-        self.attached().note_done(first, int(end["began"]["at"]))
-        earliest = self.attached().hold(end["reader"], end["began"]["as"], first)
-        self.attached().note_planned(stop)
+        self.subscription.note_done(first, int(end["began"]["at"]))
+        earliest = self.subscription.hold(end["reader"], end["began"]["as"], first)
+        self.subscription.planned = stop
         first = check_retained(self.address, first, stop, earliest, may_skip=not self.options.fail_on_data_loss)
-        return cut(self.attached().read_address, first, stop, self.options.partitions)
+        return cut(self.subscription.log_address, first, stop, self.options.partitions)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, Span):  # Spark's own, when there were no spans
-            return iter(())
-        return read_span(partition, self.schema, may_skip=not self.options.fail_on_data_loss)
+        return read_range(partition, self.schema, may_skip=not self.options.fail_on_data_loss)
 
     def commit(self, end: Offset) -> None:
-        self.attached().note_done(self.position(end), int(end["began"]["at"]))
-        self.attached().settle(end["reader"], end["began"]["as"], self.position(end))
+        self.subscription.note_done(self.position(end), int(end["began"]["at"]))
+        self.subscription.settle(end["reader"], end["began"]["as"], self.position(end))
 
     def stop(self) -> None:
-        if self.attachment is not None:
-            self.attachment.close()
-            self.attachment = None
+        if self._subscription is not None:
+            self._subscription.close()
+            self._subscription = None
 
     def position(self, offset: Offset) -> int:
         """An offset's position, if it is one of this queue."""
@@ -151,12 +147,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise ValueError(
                 f"the checkpoint belongs to another queue than {self.address.name!r}, or to one that was created anew "
                 f"since: the checkpoint's id is {offset['queue']}, the queue's {self.address.segment}; "
-                f"use the checkpoint with its own queue, or start with a new one, {ELSEWHERE}"
+                f"use the checkpoint with its own queue, or start with a new one, {NEW_TARGET}"
             )
-        position = self.attached().check_epoch(int(offset["position"]), int(offset.get("epoch", 0)))
-        if position > self.attached().queue.end:
+        position = self.subscription.check_epoch(int(offset["position"]), int(offset.get("epoch", 0)))
+        if position > self.subscription.queue.end:
             raise ValueError(
                 f"the checkpoint is ahead of the queue {self.address.name!r}: position={position}, "
-                f"end={self.attached().queue.end}; the queue's file is older than the checkpoint; {ANEW}"
+                f"end={self.subscription.queue.end}; the queue's file is older than the checkpoint; {NEW_CHECKPOINT}"
             )
         return position

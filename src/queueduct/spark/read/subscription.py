@@ -1,28 +1,27 @@
-"""A query's hold on its queue: the durable reader, which keeps every item from the last committed position on.
+"""A query's subscription to its log: the durable reader that keeps every item from the last committed position on.
 
-A durable reader stays until somebody removes it, so it must stand for a query that comes back:
+A durable reader stays until it is removed, so it must stand for a query that comes back:
 
 ::
 
     begun      an ephemeral reader     goes with the process: a query that never planned a batch leaves nothing
     planned    a durable reader        the checkpoint has the batch, and a restart will ask for its items again
-    committed  the same                and whoever restarts the query goes on with it
+    committed  the same                and a restart of the query goes on with it
 
-Spark writes a batch to its log of offsets and then asks for its partitions; from that moment the items must stay, and
-the hold becomes durable. A query that fails there, or is stopped, has never committed: Spark ends this process with
-SIGTERM, and the reader goes with it. Nobody has been promised anything yet, and of a log without readers nothing is
-freed; if other readers have let go of the first batch meanwhile, a restart says DataLost. A driver that is killed there
-sends no SIGTERM: it is going to be restarted, and might not find its items again. Its reader stays, and if nobody comes
-back for it within an hour, the next query of the queue removes it; its name has the time, and the position at which it
-stands as long as nothing was committed.
+Spark writes a batch to its log of offsets and then asks for its partitions. From that moment the items must stay, so
+the reader becomes durable. A query that fails there, or is stopped, has never committed: Spark ends this process with
+SIGTERM, and the process removes the reader. No promise is broken: a log without readers frees nothing; if other readers
+have released the first batch meanwhile, a restart raises DataLost. A driver that is killed there sends no SIGTERM: it
+will be restarted, and needs its items. Its reader stays; if no restart takes it within an hour, the next query of the
+queue removes it. The reader's name has the time, and the position at which it stands as long as nothing is committed.
 
-That a batch is committed shows when Spark asks for what comes after it. A query that is stopped between the two is one
-that may not be known to have committed, unless the source is told where the checkpoint is: then it looks there.
+A batch is known to be committed when Spark asks for what comes after it. A query that is stopped between the two looks
+into its checkpoint, if the source was told where that is; otherwise it counts as one that has not committed.
 
-A reader that the user has named, and that was there before, is his: it always stays.
+A reader that the user has named, and that existed before, is the user's: it always stays.
 
-A query is known by the token that it began with. Whoever begins may be a new query, or an old one that Spark asks for
-its start once more: only the first batch tells, by its token.
+A query is known by the token that it began with. A process that begins serves a new query, or an old one that Spark
+asks for its start once more: only the first batch tells, by its token.
 """
 
 from __future__ import annotations
@@ -42,33 +41,35 @@ from types import TracebackType
 from typing import Any
 
 from queueduct import DataLost, EventQueue, QueueductError, ReaderInUse, TooManyReaders
-from queueduct.spark.address import ANEW, Address, commanded
+from queueduct.spark.address import NEW_CHECKPOINT, Address, restart_at
 from queueduct.spark.options import SourceOptions, Start
 from queueduct.spark.read.ranges import check_retained
 
-__all__ = ["Attachment", "when_the_query_ends"]
+__all__ = ["LogSubscription", "when_the_query_ends"]
 
 BUSY_SECONDS = 10.0  # that the process of a killed query may take to end and let go of its reader
 CHECK_SECONDS = 1.0
-COMING_BACK_SECONDS = 3600.0  # that a query which was killed in its first batch has to be started again
+RESTART_SECONDS = 3600.0  # that a query which was killed in its first batch has to be started again
 CROWDED_SECONDS = 60.0  # the same when all lines for readers are taken
-PARTING_SECONDS = 2.0  # that a killed driver may take to be gone after its connections
+DRIVER_EXIT_SECONDS = 2.0  # that a killed driver may take to be gone after its connections
 TOKEN = re.compile(r"spark-(?P<born>[0-9a-f]{8})[0-9a-f]{6}-(?P<at>\d+)")
 RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"  # the process of a stream reader
 
 
-class Attachment:
+class LogSubscription:
     """Lives in the one process that plans a query."""
 
     def __init__(self, address: Address, options: SourceOptions, queue: EventQueue | None = None) -> None:
         self.address = address
+        self.log_address = address
+        """Where tasks read."""
         self.options = options
         self.queue: EventQueue = address.open() if queue is None else queue
         self.token = f"{int(time.time()):08x}{secrets.token_hex(3)}"
         self.durable: Any = None
         self.ephemeral: Any = None
         self.is_removable = False
-        """Is the durable reader one that a query has made for itself?"""
+        """True if a query has made the durable reader for itself."""
         self.has_committed = False
         self.planned: int | None = None
         """Where the last batch ends that was planned."""
@@ -76,32 +77,27 @@ class Attachment:
 
     @property
     def end(self) -> int:
-        """Where what a checkpoint may name ends: a checkpoint outlives the machine, so what it names must, too."""
+        """The end of what a checkpoint may name: it outlives a crash of the machine, so its items must, too."""
         return self.queue.durable_end()
 
     @property
-    def read_address(self) -> Address:
-        """Where tasks read."""
-        return self.address
-
-    @property
     def target(self) -> int:
-        """Where what is there now ends."""
+        """The end of what is there now."""
         return self.all_written()
 
     def all_written(self) -> int:
-        """Where the queue ends, with everything before it on its disk, if it has one."""
+        """Sync the queue, if it is on a disk, and return its end."""
         end = self.queue.end
         if self.queue.durable_end() < end:  # it was asked a moment ago
             self.queue.sync()
         return end
 
     def check_epoch(self, position: int, epoch: int) -> int:
-        """The position, if it still stands for the same item; else the cut that it lies beyond, if that may be."""
+        """The position, if it still stands for the same item; else the cut before it, if items may be skipped."""
         if epoch > self.queue.epoch:
             raise ValueError(
                 f"the checkpoint is ahead of the queue {self.address.name!r}: it is of epoch {epoch}, the queue of "
-                f"epoch {self.queue.epoch}; the queue's file is older than the checkpoint; {ANEW}"
+                f"epoch {self.queue.epoch}; the queue's file is older than the checkpoint; {NEW_CHECKPOINT}"
             )
         valid = self.queue.valid_until(epoch)
         if position <= valid or epoch == self.queue.epoch:
@@ -112,13 +108,10 @@ class Attachment:
             f"the machine went down since the checkpoint was written, and the queue {self.address.name!r} was cut back "
             f"to what was on its disk: the checkpoint is at position {position} of epoch {epoch}, the log was cut at "
             f"{valid}, and is in epoch {self.queue.epoch} now; positions beyond the cut belong to other items; "
-            f"failOnDataLoss=false goes on from the cut{commanded(valid)}",
+            f"failOnDataLoss=false goes on from the cut{restart_at(valid)}",
             position,
             valid,
         )
-
-    def refill(self, stop: int | None) -> None:
-        """See to it that what there is can be read, as far as position ``stop`` if there is one: here it can."""
 
     def report(self) -> dict[str, int]:
         """For the query's progress: where the queue ends."""
@@ -126,13 +119,13 @@ class Attachment:
 
     def begin(self) -> tuple[int, str, str]:
         """Where a query without a checkpoint starts, its reader's name and its token; nothing is freed from here on."""
-        name, starting = self.options.reader, self.options.starting
+        name, starting = self.options.reader, self.options.starting_offsets
         self.all_written()
         if name is not None and starting is None and self.has_reader(name):
             self.durable = self.subscribe(name, "earliest")
             return int(self.durable.committed), name, self.token
         start = self.checked_start(starting)
-        self.ephemeral = self.with_a_line(lambda: self.queue.subscribe(start=start))
+        self.ephemeral = self.with_reader_line(lambda: self.queue.subscribe(start=start))
         at = int(self.ephemeral.position)
         return at, name or f"spark-{self.token}-{at}", self.token
 
@@ -148,12 +141,12 @@ class Attachment:
         return check_retained(self.address, starting, end, earliest, may_skip=not self.options.fail_on_data_loss)
 
     def hold(self, reader: str, token: str, position: int) -> int:
-        """Make sure that the durable reader is ours; the earliest position that it can still give."""
+        """Attach the durable reader. Returns the earliest position that can still be read."""
         if self.durable is None:
             was_there = self.has_reader(reader)
-            if token == self.token and self.options.starting is not None:
+            if token == self.token and self.options.starting_offsets is not None:
                 self.forget(reader)  # a new query that was told where to start: the reader's old place is given up
-            self.forget_those_who_stay_away(COMING_BACK_SECONDS, but=reader)
+            self.forget_abandoned(RESTART_SECONDS, but=reader)
             is_given = reader == self.options.reader
             self.is_removable = not was_there or (not is_given and TOKEN.fullmatch(reader) is not None)
             self.durable = self.subscribe(reader, max(position, self.queue.earliest))
@@ -164,28 +157,25 @@ class Attachment:
 
     def forget(self, reader: str) -> None:
         if self.has_reader(reader):
-            self.subscribe(reader, "earliest").close()  # waits until nobody holds it
+            self.subscribe(reader, "earliest").close()  # waits until no process holds it
             self.queue.unsubscribe(reader)
 
     def settle(self, reader: str, token: str, position: int) -> None:
-        """Everything before the position is done with."""
+        """Release everything before the position."""
         if self.durable is None and token == self.token:
             return  # no batch has been planned yet
         self.hold(reader, token, position)
         if position > self.durable.committed:
             self.durable.commit(position)
 
-    def note_planned(self, stop: int) -> None:
-        self.planned = stop
-
     def note_done(self, position: int, began: int) -> None:
         """Spark is done with everything before the position, in a query that began there."""
         self.has_committed = self.has_committed or position > began
 
-    def forget_those_who_stay_away(self, seconds: float, but: str | None = None) -> bool:
-        """Remove what queries have left that were killed in their first batch, so long ago; was there any?
+    def forget_abandoned(self, seconds: float, but: str | None = None) -> bool:
+        """Remove readers of queries that were killed in their first batch so long ago. Returns true if there was one.
 
-        Not the one that comes back just now, however late.
+        ``but`` is the reader of a query that comes back just now, however late.
         """
         found = False
         for known in self.queue.readers():
@@ -194,27 +184,27 @@ class Attachment:
             if token is None or name == but or known.is_attached or known.position != int(token["at"]):
                 continue
             if time.time() - int(token["born"], 16) > seconds:
-                with contextlib.suppress(QueueductError, ValueError):  # it came back, or somebody else was quicker
+                with contextlib.suppress(QueueductError, ValueError):  # its query came back, or it is gone
                     self.queue.unsubscribe(name)
                     found = True
         return found
 
-    def with_a_line(self, subscribe: Callable[[], Any], but: str | None = None) -> Any:
+    def with_reader_line(self, subscribe: Callable[[], Any], but: str | None = None) -> Any:
         try:
             return subscribe()
         except TooManyReaders:
             if self.ephemeral is not None:  # the last line is our own
                 self.ephemeral.close()
                 self.ephemeral = None
-            elif not self.forget_those_who_stay_away(CROWDED_SECONDS, but):
+            elif not self.forget_abandoned(CROWDED_SECONDS, but):
                 raise
-            return self.with_a_line(subscribe, but)
+            return self.with_reader_line(subscribe, but)
 
     def subscribe(self, name: str, start: Start) -> Any:
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
-                return self.with_a_line(lambda: self.queue.subscribe(name, start=start), but=name)
+                return self.with_reader_line(lambda: self.queue.subscribe(name, start=start), but=name)
             except ReaderInUse as error:
                 if time.monotonic() > deadline:
                     raise ReaderInUse(
@@ -236,7 +226,7 @@ class Attachment:
         return sum(map(len, sample)) / max(1, len(sample))
 
     def check_still_there(self) -> None:
-        """While nothing comes: does the name still lead to this queue? Nobody puts into one that has lost its name."""
+        """While nothing comes: raise if the name leads to another queue now, for then no producer finds this one."""
         if time.monotonic() - self.checked > CHECK_SECONDS:
             self.address.open().close()
             self.checked = time.monotonic()
@@ -247,11 +237,11 @@ class Attachment:
                 held.close()
 
     def leave(self) -> None:
-        """The query is over, by an error or because somebody stopped it: a reader that stands for nothing goes too."""
+        """The query has failed or was stopped: a reader that no restart will need goes too."""
         name = self.durable.name if self.durable is not None and self.is_removable else None
         if name is None or self.has_committed:
             return
-        if has_commits(self.options.checkpoint):
+        if has_commits(self.options.checkpoint_location):
             if self.planned is not None and self.planned > self.durable.committed:
                 self.durable.commit(self.planned)  # where it began it would be taken for one that never committed
             return
@@ -261,15 +251,15 @@ class Attachment:
 
 
 def has_commits(checkpoint: str | None) -> bool:
-    """Has a query with this checkpoint committed a batch?"""
+    """Returns true if a query with this checkpoint has committed a batch."""
     folder = Path(checkpoint.removeprefix("file:"), "commits") if checkpoint else None
     return folder is not None and folder.is_dir() and any(path.name.isdecimal() for path in folder.iterdir())
 
 
 def when_the_query_ends(leave: Callable[[], None]) -> None:
-    """Have this called when Spark ends the process of a stream reader, and only there.
+    """Have this called when Spark ends the process of a stream reader. Does nothing in other processes.
 
-    It closes the connection and sends SIGTERM. Whoever sees the first before the second ends by itself.
+    Spark closes the connection and sends SIGTERM. A process that sees the first before the second ends by itself.
     """
     program = getattr(sys.modules["__main__"], "__spec__", None)
     if program is None or program.name != RUNNER or threading.current_thread() is not threading.main_thread():
@@ -286,8 +276,8 @@ def when_the_query_ends(leave: Callable[[], None]) -> None:
 
 
 def leave_unless_killed(leave: Callable[[], None], driver: int) -> None:
-    """The connection is closed: by a driver that lives on, or with one that was killed and is to come back."""
-    deadline = time.monotonic() + PARTING_SECONDS
+    """The connection is closed, by a driver that lives on, or because the driver was killed and will be restarted."""
+    deadline = time.monotonic() + DRIVER_EXIT_SECONDS
     while os.getppid() == driver and time.monotonic() < deadline:
         time.sleep(0.02)
     if os.getppid() == driver:
@@ -296,6 +286,6 @@ def leave_unless_killed(leave: Callable[[], None], driver: int) -> None:
 
 
 def quiet_when_closed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """What goes wrong is told by Spark; that it has closed the connection is no error."""
+    """Spark reports errors itself, and a connection that Spark has closed is no error."""
     if not isinstance(error, BrokenPipeError | ConnectionResetError | EOFError):
         sys.__excepthook__(kind, error, trace)

@@ -1,4 +1,4 @@
-"""Put staged rows into a queue: each file once, slowed down by a full queue, and not for ever if nobody takes them."""
+"""Put staged rows into a queue: each file once, as fast as consumers make room, and until a timeout if they do not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from queueduct.errors import Full, ProducerInUse, ShutDown
-from queueduct.spark.kinds import kind_of
+from queueduct.segments.kinds import kind_of
 
 __all__ = ["BATCH_SHIFT", "Putter"]
 
@@ -31,7 +31,7 @@ class Putter:
         if not self.kind.puts_once:
             self.put(items)
             return
-        self.patiently(lambda seconds: self.queue.put_once(items, producer, sequence, timeout=seconds))
+        self.retry_while_progressing(lambda seconds: self.queue.put_once(items, producer, sequence, timeout=seconds))
 
     def last_sequence(self, producer: str) -> int:
         """The last one that this producer has begun; -1 if there is none, or if the kind keeps none."""
@@ -39,7 +39,7 @@ class Putter:
         return next((int(one.sequence) for one in known if one.name == producer), -1)
 
     def put(self, items: Any) -> None:
-        """Once, for a write that nobody repeats."""
+        """Once, for a write that is not repeated."""
         done = 0
 
         def put_some(seconds: float) -> None:
@@ -47,10 +47,10 @@ class Putter:
             while done < len(items):
                 done += self.queue.put_many(items[done:], timeout=seconds)
 
-        self.patiently(put_some)
+        self.retry_while_progressing(put_some)
 
-    def patiently(self, put: Callable[[float], object]) -> None:
-        """Wait as long as the queue moves; when it has not for ``timeout`` seconds, say so."""
+    def retry_while_progressing(self, put: Callable[[float], object]) -> None:
+        """Call ``put`` until it succeeds. Raises Full when no item was put by any producer for ``timeout`` seconds."""
         started = moved = time.monotonic()
         seen = self.progress()
         while True:
@@ -63,8 +63,8 @@ class Putter:
                     seen, moved = self.progress(), now
                 elif self.timeout is not None and now - moved >= self.timeout:
                     raise Full(
-                        f"the queue {self.queue.name!r} is full, and nobody has taken an item for {self.timeout:g} s, "
-                        "the timeout; see to its consumers and start the query again: it goes on where it stopped"
+                        f"the queue {self.queue.name!r} is full, and no item was taken for {self.timeout:g} s, the "
+                        "timeout; see to its consumers and start the query again: it goes on where it stopped"
                     ) from error
             except ProducerInUse:  # perhaps the commit of a driver that was killed, and that ends soon
                 if time.monotonic() - started > BUSY_SECONDS:
@@ -79,5 +79,5 @@ class Putter:
                 raise RuntimeError("the driver has died; the batch is put by the one that comes after it")
 
     def progress(self) -> int:
-        """Rises as long as anything is put, which takes somebody who makes room."""
+        """Rises with every put, and a full queue takes a put only when a consumer makes room."""
         return self.kind.count_put(self.queue)

@@ -1,9 +1,9 @@
-# What a stress run uses of native/ and of _stress.hpp, declared for Cython.
+# What a stress run uses of native/ and of _worker.hpp, declared for Cython.
 
 from libc.stdint cimport uint32_t, uint64_t
 
 from queueduct.events._native cimport Cursor, EventsQueue, ReaderLine
-from queueduct.rings._native cimport NativeGrowing, BoundedQueueHandle
+from queueduct.rings.shared._native cimport NativeGrowing, BoundedQueueHandle
 from queueduct.verification.history._native cimport HistoryWriter
 from queueduct.native._native cimport Participant
 from queueduct.overwriting._native cimport OverwritingShared
@@ -35,8 +35,7 @@ cdef extern from "verification/stress/_worker.hpp" namespace "queueduct" nogil:
         atomic[uint64_t] ended_ns
         atomic[uint32_t] is_ready
 
-    cdef cppclass StressPlan:
-        StressPlan()
+    cdef struct StressPlan:
         uint64_t first_value, items, batch, item_bytes, seed, group
         uint32_t waits, tries
         int parent

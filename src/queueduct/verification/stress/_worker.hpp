@@ -1,4 +1,4 @@
-// A worker of a stress run whatever its queue and its clock: what _stress.pyx holds.
+// A worker of a stress run whatever its queue and its clock: what _worker.pyx holds.
 #pragma once
 
 #include <memory>

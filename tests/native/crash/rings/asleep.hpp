@@ -137,7 +137,7 @@ class Asleep {
       if (!options.is_long && std::string(scene.occupancy.name) != "wrap" && scene.occupancy.slots != 0) continue;
       for (const Op op : data_ops) {
         const std::string name = "asleep/" + scene.name() + "/" + name_of(op);
-        if (!options.may_match(name, Groups::names())) continue;
+        if (!options.may_match(name, RingGroups::names())) continue;
         units.push_back({name, [=](Worker& worker) {
                            for (const Point& point : worker.record(scene, {}, op)) {
                              const Step victim{op, Fire::stop, point};

@@ -1,0 +1,1 @@
+"""Pages, and in pictures/ the scripts that draw what they show."""

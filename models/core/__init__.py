@@ -1,0 +1,1 @@
+"""The machinery of every model: the search, the campaigns, the command line."""

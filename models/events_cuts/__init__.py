@@ -1,9 +1,0 @@
-"""How a log is settled after a crash of the machine, with several who open it and a kill at every step.
-
-`python -m models.events_cuts --help` runs it.
-"""
-
-from models.events_cuts.model import CutsModel
-from models.events_cuts.rules import CUTS, VARIANTS, Configuration
-
-__all__ = ["CUTS", "VARIANTS", "Configuration", "CutsModel"]

@@ -1,0 +1,120 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""Leases of every kind: items that a consumer has claimed, and that stay in the queue until it releases them.
+
+How a lease is taken, copied and ended is here once. A kind brings its native calls as a Holding of its own.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+
+from queueduct.core._backend cimport SegmentBackend, named_backend
+from queueduct.core._queue cimport checked_int, checked_positions, computed_deadline, sound
+from queueduct.items._item_kinds cimport OBJECT, RECORD
+from queueduct.native._native cimport array_data, import_array, is_broken
+
+import numpy
+
+from queueduct.errors import Empty, QueueClosed
+from queueduct.items import types as item_types
+from queueduct.lease import Lease
+
+import_array()
+
+
+@cython.no_gc_clear  # its end needs the backend
+cdef class Holding:
+
+    def __cinit__(self, SegmentBackend backend):
+        self.backend = backend
+
+    cdef int begin(self, uint64_t limit) except -1: return 0
+    cdef int64_t try_claim(self, bint waited) except -1: return 0
+    cdef bint wait(self, int64_t deadline) except -1: return False
+    cdef bint is_ours(self) noexcept: return False
+    cdef uint64_t position_of(self, uint64_t i) noexcept: return 0
+    cdef bytes copied(self, uint64_t i): return b""
+    cdef void copy_records(self, char* to) noexcept nogil: pass
+    cdef bint end(self, uint64_t released) noexcept nogil: return True
+    cdef int after_end(self, bint is_any, bint is_all) except -1: return 0
+    cdef list unreleased(self, list asked): return []
+
+    cdef object take(self, object name, object max_items, int64_t deadline):
+        """A Lease of at least one item, those of the dead first."""
+        cdef object limit = checked_int("max_items", max_items)
+        cdef int64_t count
+        if limit < 1:
+            raise ValueError(f"max_items must be at least 1: max_items={max_items}")
+        self.begin(min(limit, 1 << 62))
+        count = self.try_claim(False)
+        while count == 0:
+            if not self.wait(deadline):
+                raise Empty
+            count = self.try_claim(True)
+        self.count = count
+        found = self._items()
+        if is_broken(self.backend.guard):
+            self.backend.raise_corrupt()
+        return Lease(found, self._positions(), self, name, is_redelivered=bool(self.is_redelivered))
+
+    cdef object _items(self):
+        """The items as memory of our own. An error here gives them back."""
+        cdef object target
+        cdef char* to
+        cdef uint64_t i
+        cdef list found = []
+        if self.backend.item_kind == RECORD:
+            target = numpy.empty(self.count, dtype=self.backend.dtype)
+            to = <char*>array_data(target)
+            with nogil:
+                self.copy_records(to)
+            return target
+        for i in range(self.count):
+            target = self.copied(i)
+            found.append(item_types.decode_object(target) if self.backend.item_kind == OBJECT else target)
+        return found
+
+    cdef object _positions(self):
+        cdef uint64_t i
+        cdef object positions = numpy.empty(self.count, dtype=numpy.int64)
+        cdef int64_t* to = <int64_t*>array_data(positions)
+        for i in range(self.count):
+            to[i] = self.position_of(i)
+        return positions
+
+    def release(self, uint64_t count):
+        """The first so many for good; the rest is given back."""
+        cdef bint is_all = count == self.count
+        cdef bint is_sound
+        if not self.is_ours():
+            raise QueueClosed(f"this lease of {self.backend.label} is another process's: a fork does not share it")
+        with nogil:
+            is_sound = self.end(count)
+        self.count = 0
+        if not is_sound or is_broken(self.backend.guard):
+            self.backend.raise_corrupt()
+        self.after_end(count != 0, is_all)
+        self.backend.check_sound()
+
+
+@cython.binding(True)
+class LeaseMethods:
+    """What a kind of queue with leases has besides; its ``_holding`` is the kind's Holding."""
+
+    __slots__ = ()
+
+    def lease(self, max_items, block=True, timeout=None):
+        """Claim at least one item and at most ``max_items``, and keep them in the queue until they are released.
+
+        ``with q.lease(1000) as lease:`` has ``lease.items`` and ``lease.positions``, and releases them at its end. If
+        it ends by an exception, or its process dies, another consumer gets them, at the same positions. Raises Empty
+        or ShutDown, as a get.
+        """
+        cdef SegmentBackend backend = named_backend(self, "leases")
+        cdef Holding holding = type(self)._holding(backend)
+        return holding.take(self.name, max_items, computed_deadline(block, timeout))
+
+    def unreleased(self, positions):
+        """Those of the positions that a consumer has claimed, and none has released yet."""
+        cdef SegmentBackend backend = named_backend(self, "leases")
+        cdef Holding holding = type(self)._holding(backend)
+        return sound(backend, holding.unreleased(checked_positions(positions)))

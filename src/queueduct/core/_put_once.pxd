@@ -1,0 +1,49 @@
+from libc.stdint cimport int64_t, uint64_t
+
+from queueduct.core._backend cimport SegmentBackend
+from queueduct.items._buffers cimport Gathered
+from queueduct.native._native cimport ProducerLine, ProducerName, Producers, Taken
+
+cdef enum Settled:
+    SETTLED
+    UNDECIDED        # the slots of the killed call are not recovered yet: ask again
+    CONTRADICTED     # what the line says cannot be
+
+
+cdef class ProducerCall:
+    """One call for a named producer: what it puts, and the line that it owns meanwhile."""
+    cdef SegmentBackend backend
+    cdef ProducerName name
+    cdef object producer          # its name
+    cdef uint64_t sequence
+    cdef uint64_t total           # items of the sequence
+    cdef uint64_t done            # of them are in the queue
+    cdef int64_t deadline
+    cdef uint64_t owner           # the owner word by which this thread has the line
+    cdef ProducerLine* line
+    cdef object array             # of records,
+    cdef const char* records
+    cdef Gathered batch           # or of items that vary in length
+    cdef bint is_long             # worth giving up the GIL
+
+    # A kind brings:
+    cdef Producers* table(self) noexcept
+    cdef int join(self) except -1                 # makes this thread a participant, if it is none
+    cdef Taken forget_line(self) except *
+    cdef Settled try_settle(self) except *        # what a killed call has put, which the line does not say yet
+    cdef bint put_some(self) except -1            # puts from `done` on and counts, waits for room; False: time is up
+    cdef str why_full(self)                       # the first part of a message, or nothing
+
+    cdef object put(self, object items, object producer, object sequence, int64_t deadline)
+    cdef list listed(self)
+    cdef int forget(self, object producer) except -1
+    cdef uint64_t owner_word(self) noexcept
+    cdef int check_still_ours(self) except -1
+    cdef int _identify(self, object producer) except -1
+    cdef int _collect(self, object items) except -1
+    cdef int _own(self) except -1
+    cdef int _leave(self) except -1
+    cdef int _settle(self) except -1
+    cdef bint _begin(self) except -1
+    cdef object _put_missing(self)
+    cdef int _raise_in_use(self) except -1

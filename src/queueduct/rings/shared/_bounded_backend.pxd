@@ -1,0 +1,16 @@
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+
+from queueduct.core._queue cimport Backend
+from queueduct.native._native cimport Buffer, Event, Outcome, Participant
+from queueduct.rings.shared._backend cimport RingBackend
+from queueduct.rings.shared._native cimport (
+    BoundedQueueHandle as NativeQueue, BoundedReferences as NativeReferences, Item, Target,
+)
+
+include "_kind_declared.pxi"
+
+
+@cython.final
+cdef class BoundedBackend(KindBackend):
+    pass
