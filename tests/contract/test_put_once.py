@@ -282,12 +282,12 @@ def test_a_table_of_none_keeps_no_names(create):
     assert drained(q) == [b"works"]
 
 
-def test_32_producers_have_room_unless_asked_otherwise(q):
+def test_32_producers_have_room_unless_asked_otherwise(counted):
     for i in range(32):
-        q.put_once([], str(i), 0)
+        counted.put_once([], str(i), 0)
     with pytest.raises(TooManyProducers):
-        q.put_once([], "one more", 0)
-    assert len(q.producers()) == 32
+        counted.put_once([], "one more", 0)
+    assert len(counted.producers()) == 32
 
 
 @pytest.mark.parametrize("producers", [-1, 4097, 2**40])

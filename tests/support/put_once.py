@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from queueduct import BoundedQueue, EventQueue, GrowingQueue, SlotQueue
 
 
 def make_growing(name, capacity, *, item=bytes, **options):
     """It cannot grow: its capacity is known."""
-    varies = item in (bytes, object)
-    sizes = {"slot_bytes": 64, "first_bytes": 64 * capacity} if varies else {"first_bytes": 64 * capacity}
-    return GrowingQueue.create(name, item=item, steps=1, **sizes, **options)
+    slot_bytes = 64 if item in (bytes, object) else None
+    first_bytes = (slot_bytes or np.dtype(item).itemsize) * capacity
+    return GrowingQueue.create(name, item=item, steps=1, slot_bytes=slot_bytes, first_bytes=first_bytes, **options)
 
 
 def make_slots(name, capacity, *, item=bytes, **options):
