@@ -234,10 +234,10 @@ def test_the_public_names_are_exactly_those_in_all():
 
 
 def typed_members(cls):
-    """What its stub says that a class has. Python needs none; what a base without one has, the class itself names."""
+    """What its stub says that a class has. A module of Python needs none; a private base is in its heir's."""
     stub = ROOT / "src" / Path(*cls.__module__.split(".")).with_suffix(".pyi")
     if not stub.exists():
-        return vars(cls) if sys.modules[cls.__module__].__file__.endswith(".py") else ()
+        return vars(cls) if sys.modules[cls.__module__].__file__.endswith(".py") else []
     (found,) = [node for node in ast.parse(stub.read_text()).body if getattr(node, "name", "") == cls.__name__]
     return [node.name for node in found.body if isinstance(node, ast.FunctionDef)]
 

@@ -1,30 +1,31 @@
 // The words of an overwriting segment, and the journal by which several of them change at once.
 //
 // Shape      write down the whole change ─► is_committed = 1 ─► make it ─► is_committed = 0
-// Roles      whoever has the header's lock commits and settles; anybody looks.
-// Invariants J1  every field of the journal says what will be, not what is added: making it twice is making it once.
-//            J2  who is killed before the mark has changed nothing; what one killed after it has left undone is done
-//                by whoever has the header's lock next, before anything else.
+// Roles      the owner of the header's lock commits and settles; any participant reads.
+// Invariants J1  every field of the journal has the value after the change, not a difference: making it twice is making
+//                it once.
+//            J2  a participant killed before it set the mark has changed nothing. What one killed later has not yet
+//                made, the next owner of the header's lock makes before anything else.
 // Progress   a few stores.
 //
-// Memory orders: all stores are relaxed, since the header's lock carries them (P1 in overwriting_lock.hpp), but for
-//   J2  commit(): release store of the mark, after the journal   ordered for a dead writer by the kernel, see there
-//   P5  make(): release store of a place's word, after the place's position   with acquire in overwriting_shelf.hpp
+// Memory orders: all stores are relaxed, since the header's lock carries them (P1 in overwriting/lock.hpp), except
+//   J2  commit(): release store of the mark, after the journal; for a dead writer the kernel orders it, see there
+//   P5  make(): release store of a cell's word, after its position   with acquire in overwriting/leased_messages.hpp
 #pragma once
 
 #include "overwriting/lock.hpp"
 
 namespace queueduct {
 
-// What one change makes of the queue.
+// What one change makes of the queue, in the words of OverwritingJournal.
 struct OverwritingChange {
-  RingState places;
-  std::uint64_t index;  // the message; the capacity: none
+  RingState state;
+  std::uint64_t index;
   std::uint64_t message_lock;
-  std::uint64_t noted_at;  // see OverwritingJournal
+  std::uint64_t noted_at;
   std::uint64_t note;
   OverwritingCounts counts;
-  LeaseCounts leases = {};  // where a place is noted
+  LeaseCounts leases = {};
 };
 
 class OverwritingMemory {
@@ -35,7 +36,7 @@ class OverwritingMemory {
         messages_(base + sizeof(PublishedHeader)),
         control_(reinterpret_cast<OverwritingControl*>(base + at.control)),
         readings_(reinterpret_cast<ReadingLine*>(base + at.readings)),
-        shelf_words_(reinterpret_cast<std::atomic<std::uint64_t>*>(base + at.shelf_words)),
+        cell_words_(reinterpret_cast<std::atomic<std::uint64_t>*>(base + at.leased_words)),
         capacity_(capacity),
         words_(words),
         participants_(participants) {}
@@ -48,8 +49,8 @@ class OverwritingMemory {
   [[nodiscard]] std::atomic<std::uint64_t>* words_of(std::uint64_t index) const noexcept {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(messages_ + index * message_stride(words_));
   }
-  [[nodiscard]] RingState places() const noexcept {
-    return RingState::unpack(head_->places.load(std::memory_order_relaxed));
+  [[nodiscard]] RingState state() const noexcept {
+    return RingState::unpack(head_->state.load(std::memory_order_relaxed));
   }
   [[nodiscard]] bool is_sound(RingState at) const noexcept { return at.start < capacity_ && at.length <= capacity_; }
   [[nodiscard]] OverwritingCounts counted() const noexcept { return load(control_->counters); }
@@ -57,9 +58,10 @@ class OverwritingMemory {
   [[nodiscard]] std::atomic<std::uint64_t>& reading(std::uint32_t line) const noexcept { return readings_[line].word; }
 
   [[nodiscard]] std::uint64_t noted_at_line(std::uint32_t line) const noexcept { return line + 1; }
-  [[nodiscard]] std::uint64_t noted_at_place(std::uint64_t place) const noexcept { return participants_ + place + 1; }
+  [[nodiscard]] std::uint64_t noted_at_cell(std::uint64_t cell) const noexcept { return participants_ + cell + 1; }
 
-  // Under the header's lock, before anything else: make what its last owner had committed. False: it makes no sense.
+  // Under the header's lock, before anything else: makes what its last owner had committed. Returns false if the
+  // journal is corrupt.
   [[nodiscard]] bool settle() noexcept {
     return control_->journal.is_committed.load(std::memory_order_relaxed) == 0 || make_again();
   }
@@ -69,7 +71,7 @@ class OverwritingMemory {
     constexpr auto relaxed = std::memory_order_relaxed;
     OverwritingJournal& journal = control_->journal;
     QUEUEDUCT_FAILPOINT("journal.before_write");
-    journal.places.store(change.places.packed(), relaxed);
+    journal.state.store(change.state.packed(), relaxed);
     journal.index.store(change.index, relaxed);
     QUEUEDUCT_FAILPOINT("journal.half_written");
     journal.message_lock.store(change.message_lock, relaxed);
@@ -88,21 +90,21 @@ class OverwritingMemory {
     return change.noted_at > participants_;
   }
 
-  // Apart from settle(): what is called seldom must not cost who has nothing to settle.
+  // Out of line: almost no call of settle() needs it.
   [[nodiscard, gnu::noinline, gnu::cold]] bool make_again() noexcept {
     const OverwritingChange change = journaled();
-    if (change.index > capacity_ || !is_sound(change.places)) return false;
+    if (change.index > capacity_ || !is_sound(change.state)) return false;
     if (change.index == capacity_ && !is_lease(change)) return false;
-    if (change.noted_at > participants_ + shelf_places(capacity_, words_)) return false;
+    if (change.noted_at > participants_ + leased_cells(capacity_, words_)) return false;
     make(change);
     return true;
   }
 
-  // What the journal says, each word read once.
+  // Reads each word of the journal once.
   [[nodiscard]] OverwritingChange journaled() const noexcept {
     constexpr auto relaxed = std::memory_order_relaxed;
     const OverwritingJournal& journal = control_->journal;
-    return {RingState::unpack(journal.places.load(relaxed)), journal.index.load(relaxed),
+    return {RingState::unpack(journal.state.load(relaxed)), journal.index.load(relaxed),
             journal.message_lock.load(relaxed),           journal.noted_at.load(relaxed),
             journal.note.load(relaxed),                   load(journal.counters),
             load(journal.leases)};
@@ -112,14 +114,14 @@ class OverwritingMemory {
     constexpr auto relaxed = std::memory_order_relaxed;
     if (change.index < capacity_) words_of(change.index)->store(change.message_lock, relaxed);
     QUEUEDUCT_FAILPOINT("make.message_locked");
-    head_->places.store(change.places.packed(), relaxed);  // both at once: keeps I1 of overwriting.hpp
+    head_->state.store(change.state.packed(), relaxed);  // keeps I1 of overwriting/ring.hpp
     QUEUEDUCT_FAILPOINT("make.placed");
     store(control_->counters, change.counts);
     QUEUEDUCT_FAILPOINT("make.counted");
     if (is_lease(change)) [[unlikely]] {
       store(control_->leases, change.leases);
       QUEUEDUCT_FAILPOINT("make.lease_counted");
-      shelf_words_[change.noted_at - participants_ - 1].store(change.note, std::memory_order_release);  // release P5
+      cell_words_[change.noted_at - participants_ - 1].store(change.note, std::memory_order_release);  // release P5
     } else if (change.noted_at != 0) {
       readings_[change.noted_at - 1].word.store(change.note, relaxed);
     }
@@ -128,7 +130,7 @@ class OverwritingMemory {
     QUEUEDUCT_FAILPOINT("make.made");
   }
 
-  // relaxed: under the lock exact, else a snapshot
+  // relaxed: exact under the header's lock, otherwise a snapshot
   [[nodiscard]] static OverwritingCounts load(const OverwritingCounters& from) noexcept {
     constexpr auto relaxed = std::memory_order_relaxed;
     return {from.puts.load(relaxed), from.taken.load(relaxed), from.dropped.load(relaxed), from.torn.load(relaxed)};
@@ -153,7 +155,7 @@ class OverwritingMemory {
   std::byte* messages_;
   OverwritingControl* control_;
   ReadingLine* readings_;
-  std::atomic<std::uint64_t>* shelf_words_;
+  std::atomic<std::uint64_t>* cell_words_;
   std::uint64_t capacity_;
   std::uint64_t words_;
   std::uint64_t participants_;

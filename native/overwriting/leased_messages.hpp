@@ -1,28 +1,30 @@
-// The shelf of an overwriting queue: where messages on lease are kept, out of the ring.
+// Leased messages of an overwriting queue: each has a cell outside the ring.
 //
-// Shape      place   0: free ─► filler: being copied there ─┬─► keeper: whole ─┬─► 0
-//                                                           │                  └─► its keeper is gone: another keeper
-//                                                           └─► overtaken: overwritten meanwhile ─► 0
-//            A put never waits for a reader, so what is to outlive its reader cannot stay in the ring. A place's word
-//            names its owner as a lock does (overwriting_lock.hpp); beside it stand the message's position and data.
-// Roles      leases fill and release, gets and leases take over what the dead and those who gave back have left.
-// Invariants S1  a place is filled by a change in the journal only, from 0, under the header's lock: the one that takes
-//                the message from the queue. So a message is in the queue or on the shelf, never on both or neither.
-//            S2  the data of a place is written by its filler, and by nobody once it has a keeper.
-//            S3  a place whose keeper is gone (dead, or its line let go) is taken over by one compare-and-swap from
-//                that keeper's word, which nobody ever stores again (N1): so by one, and by another if that one dies.
-//            S4  a place whose filler is gone has half a message: it is lost with its reader, and counted as that until
-//                somebody with the header's lock makes it free and counts it for good, by one change. A filler that
-//                was overtaken says so by one store: from then on it is counted as overwritten, until the same change.
-//            S5  a keeper frees a place by one store of 0: what is released never comes again.
-// Progress   lock-free, but for filling and burying, which take the header's lock.
-// Source     ours; killed at every step in tests/native/crash_overwriting.cpp.
+// Shape      cell    0: free ─► filler: being copied there ─┬─► holder: whole ─┬─► 0
+//                                                           │                  └─► its holder is gone: another
+//                                                           └─► overtaken: overwritten during the copy ─► 0
+//            A put never waits for a reader, so a message that must outlive its reader cannot stay in the ring. A
+//            cell's word names its owner as a lock does (overwriting/lock.hpp); beside it are the message's position
+//            and data.
+// Roles      leases fill and release; gets and leases take over what dead holders, and holders that gave back, left.
+// Invariants S1  a cell is filled from 0 only, under the header's lock, by the change in the journal that takes the
+//                message from the queue. So a message is in the queue or in a cell, never in both or neither.
+//            S2  a cell's data is written by its filler, and never once it has a holder.
+//            S3  a cell whose holder is gone (dead, or its line let go) is taken over by one compare-and-swap from that
+//                holder's word, which is never stored again (N1): so by one participant, and by another if that one
+//                dies.
+//            S4  a cell whose filler is gone has half a message. It counts as lost with its reader until a participant
+//                with the header's lock frees the cell and counts it for good, by one change. A filler that was
+//                overtaken says so by one store: from then on it counts as overwritten, until the same change.
+//            S5  a holder frees a cell by one store of 0: a released message is never delivered again.
+// Progress   lock-free, except to fill a cell and to free half a message, which take the header's lock.
+// Source     ours; killed at every step in tests/native/crash/overwriting.
 //
 // Memory orders come in pairs:
-//   P5  filled() and make() of the journal: release   with acquire in word(): the place's position, and its data
-//   P6  release_place(), overtaken(): release         with acquire in word(), by the next filler: who had the place has
-//                                                     read, or written, the last of it. overtaken() by way of the one
-//                                                     who abandons it, whose own release is make()'s
+//   P5  filled() and make() of the journal: release   with acquire in word(): the cell's position, and its data
+//   P6  release_cell(), overtaken(): release          with acquire in word(), by the next filler: the last owner has
+//                                                     read, or written, the last of the cell. overtaken() by way of
+//                                                     the participant that frees it, whose own release is make()'s
 #pragma once
 
 #include <algorithm>
@@ -31,178 +33,180 @@
 
 namespace queueduct {
 
-// A message on the shelf.
 struct LeasedMessage {
   std::uint64_t position;
-  std::uint64_t place;
-  std::uint64_t owner;  // the place's word when it was found
+  std::uint64_t cell;
+  std::uint64_t owner;  // the cell's word when it was found
 };
 
 class LeasedMessages {
  public:
   LeasedMessages(std::byte* base, const OverwritingOffsets& at, const OverwritingMemory& memory,
-                   const ParticipantTable* participant_table) noexcept
-      : words_(reinterpret_cast<std::atomic<std::uint64_t>*>(base + at.shelf_words)),
-        positions_(reinterpret_cast<std::atomic<std::uint64_t>*>(base + at.shelf_positions)),
-        data_(base + at.shelf_data),
-        data_offset_(at.shelf_data),
+                 const ParticipantTable* participant_table) noexcept
+      : words_(reinterpret_cast<std::atomic<std::uint64_t>*>(base + at.leased_words)),
+        positions_(reinterpret_cast<std::atomic<std::uint64_t>*>(base + at.leased_positions)),
+        data_(base + at.leased_data),
+        data_offset_(at.leased_data),
         memory_(memory),
         participant_table_(participant_table),
-        places_(shelf_places(memory.capacity(), memory.words())) {}
+        cells_(leased_cells(memory.capacity(), memory.words())) {}
 
-  [[nodiscard]] std::uint64_t places() const noexcept { return places_; }
+  [[nodiscard]] std::uint64_t cells() const noexcept { return cells_; }
   [[nodiscard]] std::uint64_t message_bytes() const noexcept { return 8 * memory_.words(); }
-  // In the segment: it has no memory before somebody asks for it.
+  // In the segment. The data has no memory before the first lease.
   [[nodiscard]] std::uint64_t data_offset() const noexcept { return data_offset_; }
-  [[nodiscard]] std::uint64_t data_bytes() const noexcept { return places_ * message_bytes(); }
-  [[nodiscard]] std::byte* data(std::uint64_t place) const noexcept { return data_ + place * message_bytes(); }
-  [[nodiscard]] std::uint64_t word(std::uint64_t place) const noexcept {
-    return words_[place].load(std::memory_order_acquire);  // acquire P5, P6
+  [[nodiscard]] std::uint64_t data_bytes() const noexcept { return cells_ * message_bytes(); }
+  [[nodiscard]] std::byte* data(std::uint64_t cell) const noexcept { return data_ + cell * message_bytes(); }
+  [[nodiscard]] std::uint64_t word(std::uint64_t cell) const noexcept {
+    return words_[cell].load(std::memory_order_acquire);  // acquire P5, P6
   }
-  [[nodiscard]] std::uint64_t position(std::uint64_t place) const noexcept {
-    return positions_[place].load(std::memory_order_relaxed);  // P5
+  [[nodiscard]] std::uint64_t position(std::uint64_t cell) const noexcept {
+    return positions_[cell].load(std::memory_order_relaxed);  // P5
   }
-  // The shared word is only believed within the shelf. 0: nobody has ever leased.
+  // Cells that were ever used; 0: there was no lease yet. The shared word is only believed within the table.
   [[nodiscard]] std::uint64_t used() const noexcept {
-    const std::uint64_t used = memory_.control().shelf_used.load(std::memory_order_acquire);
-    return used < places_ ? used : places_;
+    return std::min(memory_.control().leased_cells_used.load(std::memory_order_acquire), cells_);
   }
 
-  // Without a lock, so it may be another's by the time of the claim. The lowest one: scans are as short as can be.
-  [[nodiscard]] bool find_free(std::uint64_t& place) const noexcept {
-    for (; place < places_; ++place)
-      if (word(place) == 0) return true;
-    return false;
+  // The lowest free cell from `cell` on, so that scans stay short. Without a lock: another lease may fill it first.
+  [[nodiscard]] bool find_free(std::uint64_t& cell) const noexcept {
+    while (cell < cells_ && word(cell) != 0) ++cell;
+    return cell < cells_;
   }
 
-  // Under the header's lock, of a free place, before the change that fills it.
-  void address(std::uint64_t place, std::uint64_t position) noexcept {
+  // Under the header's lock, of a free cell, before the change that fills it.
+  void address(std::uint64_t cell, std::uint64_t position) noexcept {
     QUEUEDUCT_FAILPOINT("shelf.before_address");
-    positions_[place].store(position, std::memory_order_relaxed);  // published by P5
-    std::atomic<std::uint64_t>& used = memory_.control().shelf_used;
-    // release: who scans after the change must look this far
-    if (used.load(std::memory_order_relaxed) <= place) used.store(place + 1, std::memory_order_release);
+    positions_[cell].store(position, std::memory_order_relaxed);  // published by P5
+    std::atomic<std::uint64_t>& used = memory_.control().leased_cells_used;
+    // release: a scan after the change must reach this cell
+    if (used.load(std::memory_order_relaxed) <= cell) used.store(cell + 1, std::memory_order_release);
     QUEUEDUCT_FAILPOINT("shelf.addressed");
   }
 
-  // The data is whole, and ours to keep.
-  void filled(std::uint64_t place, std::uint32_t line) noexcept {
+  // The copy is whole, and `line` is its holder.
+  void filled(std::uint64_t cell, std::uint32_t line) noexcept {
     QUEUEDUCT_FAILPOINT("shelf.before_filled");
-    words_[place].store(lock_word::of(*participant_table_, line, LockRole::keeper), std::memory_order_release);  // release P5
+    words_[cell].store(word_of(line, LockRole::holder), std::memory_order_release);  // release P5
     QUEUEDUCT_FAILPOINT("shelf.filled");
   }
 
-  // What was copied there is not the message. keeps S4
-  void overtaken(LeasedMessage& kept, std::uint32_t line) noexcept {
-    kept.owner = lock_word::of(*participant_table_, line, LockRole::overtaken);
+  // The copy is not the message: a put overwrote it meanwhile. keeps S4
+  void overtaken(LeasedMessage& leased, std::uint32_t line) noexcept {
+    leased.owner = word_of(line, LockRole::overtaken);
     QUEUEDUCT_FAILPOINT("shelf.before_overtaken");
-    words_[kept.place].store(kept.owner, std::memory_order_release);  // release P6: our copy ends before the next begins
+    words_[leased.cell].store(leased.owner, std::memory_order_release);  // release P6
     QUEUEDUCT_FAILPOINT("shelf.overtaken");
   }
 
   // keeps S5
-  void release_place(std::uint64_t place) noexcept {
+  void release_cell(std::uint64_t cell) noexcept {
     QUEUEDUCT_FAILPOINT("shelf.before_release");
-    words_[place].store(0, std::memory_order_release);  // release P6
+    words_[cell].store(0, std::memory_order_release);  // release P6
     QUEUEDUCT_FAILPOINT("shelf.released");
   }
 
-  // What nobody keeps any more, the oldest first and at most so many, is kept by us now.
+  // Makes `line` the holder of messages whose holder is gone: the oldest ones, at most `limit`. Returns how many.
   [[nodiscard]] std::uint64_t take_over(std::uint32_t line, LeasedMessage* taken, std::uint64_t limit) noexcept {
-    const std::uint64_t me = lock_word::of(*participant_table_, line, LockRole::keeper);
-    const std::uint64_t left = list_left(taken, limit);
+    const std::uint64_t me = word_of(line, LockRole::holder);
+    const std::uint64_t orphans = list_orphans(taken, limit);
     std::uint64_t count = 0;
-    for (std::uint64_t i = 0; i < left; ++i) {
+    for (std::uint64_t i = 0; i < orphans; ++i) {
       std::uint64_t owner = taken[i].owner;
       QUEUEDUCT_FAILPOINT("shelf.before_take_over");
       // acquire P5; keeps S3
-      if (!words_[taken[i].place].compare_exchange_strong(owner, me, std::memory_order_acquire)) continue;
+      if (!words_[taken[i].cell].compare_exchange_strong(owner, me, std::memory_order_acquire)) continue;
       QUEUEDUCT_FAILPOINT("shelf.taken_over");
       memory_.control().redelivered.fetch_add(1, std::memory_order_relaxed);  // nothing depends on a count
-      taken[count++] = {taken[i].position, taken[i].place, me};
+      taken[count++] = {taken[i].position, taken[i].cell, me};
     }
     return count;
   }
 
-  // How many nobody keeps any more.
-  [[nodiscard]] std::uint64_t count_left() const noexcept {
-    std::uint64_t left = 0;
-    std::uint64_t asked = 0;  // few owners are asked for, as in list_left()
-    bool is_alive = false;
-    for (std::uint64_t place = 0, end = used(); place < end; ++place) {
-      const std::uint64_t owner = word(place);
-      if (!lock_word::has_role(owner, LockRole::keeper)) continue;
-      if (owner != asked) is_alive = lock_word::is_alive(*participant_table_, asked = owner);
-      left += !is_alive;
-    }
-    return left;
+  // How many messages have lost their holder.
+  [[nodiscard]] std::uint64_t count_orphans() const noexcept {
+    std::uint64_t orphans = 0;
+    for_each_orphan([&orphans](const LeasedMessage&) { ++orphans; });
+    return orphans;
   }
 
-  // A place in which no message will be, from `place` on: its filler is gone, or was overtaken.
-  [[nodiscard]] bool find_half(std::uint64_t& place, std::uint64_t& owner) const noexcept {
-    for (const std::uint64_t end = used(); place < end; ++place) {
-      owner = word(place);
+  // Finds a cell with half a message, from `cell` on: its filler is gone, or was overtaken.
+  [[nodiscard]] bool find_half(std::uint64_t& cell, std::uint64_t& owner) const noexcept {
+    for (const std::uint64_t end = used(); cell < end; ++cell) {
+      owner = word(cell);
       if (is_overtaken(owner)) return true;
-      if (lock_word::has_role(owner, LockRole::filler) && !lock_word::is_alive(*participant_table_, owner)) return true;
+      if (lock_word::has_role(owner, LockRole::filler) && !is_alive(owner)) return true;
     }
     return false;
   }
   [[nodiscard]] static bool is_overtaken(std::uint64_t owner) noexcept {
     return lock_word::has_role(owner, LockRole::overtaken);
   }
-  // Of such places: what was lost with its filler, and what was overwritten.
   void count_half(std::uint64_t& lost, std::uint64_t& overwritten) const noexcept {
     std::uint64_t owner;
-    for (std::uint64_t place = 0; find_half(place, owner); ++place) ++(is_overtaken(owner) ? overwritten : lost);
+    for (std::uint64_t cell = 0; find_half(cell, owner); ++cell) ++(is_overtaken(owner) ? overwritten : lost);
   }
 
-  // How many messages are on lease, or were and are to come again; at most `limit`. Half a message never comes.
-  [[nodiscard]] std::uint64_t count_kept(std::uint64_t limit) const noexcept {
+  // How many messages are on lease, or were and will be delivered again; at most `limit`. Half a message never is.
+  [[nodiscard]] std::uint64_t count_leased(std::uint64_t limit) const noexcept {
     std::uint64_t count = 0;
-    for (std::uint64_t place = 0, end = used(); place < end && count < limit; ++place) {
-      const std::uint64_t owner = word(place);
-      count += lock_word::has_role(owner, LockRole::keeper) ||
-               (lock_word::has_role(owner, LockRole::filler) && lock_word::is_alive(*participant_table_, owner));
+    for (std::uint64_t cell = 0, end = used(); cell < end && count < limit; ++cell) {
+      const std::uint64_t owner = word(cell);
+      count += lock_word::has_role(owner, LockRole::holder) ||
+               (lock_word::has_role(owner, LockRole::filler) && is_alive(owner));
     }
     return count;
   }
 
-  // Positions that somebody has claimed and nobody released, at most so many, in no order.
+  // Positions that are claimed and not released, at most `limit`, in no order. Returns how many.
   [[nodiscard]] std::uint64_t list(std::int64_t* positions, std::uint64_t limit) const noexcept {
     std::uint64_t count = 0;
-    for (std::uint64_t place = 0, end = used(); place < end && count < limit; ++place)
-      if (const std::uint64_t owner = word(place); owner != 0 && !is_overtaken(owner))
-        positions[count++] = static_cast<std::int64_t>(position(place));
+    for (std::uint64_t cell = 0, end = used(); cell < end && count < limit; ++cell)
+      if (const std::uint64_t owner = word(cell); owner != 0 && !is_overtaken(owner))
+        positions[count++] = static_cast<std::int64_t>(position(cell));
     return count;
   }
 
  private:
-  // Those whose keeper is gone, the oldest so many of them, by position. Few owners are asked for: a lease has one.
-  [[nodiscard]] std::uint64_t list_left(LeasedMessage* left, std::uint64_t limit) const noexcept {
-    const auto is_older = [](const LeasedMessage& one, const LeasedMessage& other) { return one.position < other.position; };
-    std::uint64_t count = 0;
+  [[nodiscard]] std::uint64_t word_of(std::uint32_t line, LockRole role) const noexcept {
+    return lock_word::of(*participant_table_, line, role);
+  }
+  [[nodiscard]] bool is_alive(std::uint64_t owner) const noexcept {
+    return lock_word::is_alive(*participant_table_, owner);
+  }
+
+  // Messages whose holder is gone. Few system calls: all cells of a lease have the same word.
+  template <class Visit>
+  void for_each_orphan(Visit visit) const noexcept {
     std::uint64_t living = 0;
     std::uint64_t gone = 0;
-    for (std::uint64_t place = 0, end = used(); place < end; ++place) {
-      const std::uint64_t owner = word(place);
-      if (owner == living || !lock_word::has_role(owner, LockRole::keeper)) continue;
-      if (owner != gone) {
-        const bool is_alive = lock_word::is_alive(*participant_table_, owner);
-        (is_alive ? living : gone) = owner;
-        if (is_alive) continue;
-      }
-      const LeasedMessage found{position(place), place, owner};
-      if (count < limit) {
-        left[count++] = found;
-      } else if (is_older(found, left[0])) {  // the latest of them makes way
-        std::pop_heap(left, left + count, is_older);
-        left[count - 1] = found;
-      } else {
+    for (std::uint64_t cell = 0, end = used(); cell < end; ++cell) {
+      const std::uint64_t owner = word(cell);
+      if (owner == living || !lock_word::has_role(owner, LockRole::holder)) continue;
+      if (owner != gone && is_alive(owner)) {
+        living = owner;
         continue;
       }
-      std::push_heap(left, left + count, is_older);
+      gone = owner;
+      visit({position(cell), cell, owner});
     }
-    std::sort_heap(left, left + count, is_older);
+  }
+
+  // The oldest `limit` of them, by position. Returns how many.
+  [[nodiscard]] std::uint64_t list_orphans(LeasedMessage* orphans, std::uint64_t limit) const noexcept {
+    const auto is_older = [](const LeasedMessage& one, const LeasedMessage& other) {
+      return one.position < other.position;
+    };
+    std::uint64_t count = 0;
+    for_each_orphan([&](const LeasedMessage& found) {
+      if (count == limit) {  // a heap: the youngest goes
+        if (!is_older(found, orphans[0])) return;
+        std::pop_heap(orphans, orphans + count--, is_older);
+      }
+      orphans[count++] = found;
+      std::push_heap(orphans, orphans + count, is_older);
+    });
+    std::sort_heap(orphans, orphans + count, is_older);
     return count;
   }
 
@@ -212,7 +216,7 @@ class LeasedMessages {
   std::uint64_t data_offset_;
   OverwritingMemory memory_;
   const ParticipantTable* participant_table_;
-  std::uint64_t places_;
+  std::uint64_t cells_;
 };
 
 }  // namespace queueduct

@@ -1,27 +1,27 @@
 // The overwriting ring: the oldest message goes when there is no room.
 //
-// Shape      [lock | start, length]  {lock | data} {lock | data} {lock | data} …      see overwriting_layout.hpp
-// Roles      any number of writers and readers, in any process. The claims are made under the header's lock, the
-//            copies after it: a slow copy keeps nobody from the other messages.
+// Shape      [lock | start, length]  {lock | data} {lock | data} {lock | data} …      see overwriting/layout.hpp
+// Roles      any number of producers and consumers, in any process. Claims are made under the header's lock, copies
+//            after it: a slow copy keeps no participant from the other messages.
 // Invariants I1  start < capacity and length <= capacity, in one word that is changed by one store.
 //            I2  a message's lock is taken under the header's lock only, and released by its owner without it.
-//            I3  what is locked by a writer is not read. What is locked by a reader may be written to: the writer puts
-//                its own name over the reader's first, and the reader, which looks last, finds that it has lost it.
-//            I4  a change is in the journal before it is made, whole (overwriting_memory.hpp).
+//            I3  a message locked by a writer is not read. One locked by a reader may be overwritten: the writer puts
+//                its own name over the reader's first, and the reader, which checks last, finds that it lost the lock.
+//            I4  a change is in the journal, whole, before it is made (overwriting/journal.hpp).
 //            I5  a message in the queue whose lock names a dead writer is torn: it is counted, and not delivered. The
-//                lock is read again when its writer is known to be dead: it may have published just before it died.
-//            I6  puts = delivered + overwritten + torn + lost with a reader + length, at every instant at which nobody
-//                holds the header's lock. Delivered is what was taken and neither overwritten nor lost meanwhile.
-//            I7  a position is one message's for good: how many were put before it. What strangers put is not counted,
-//                so with them positions still rise and are never given twice, and no longer count puts.
-// Progress   blocking, by the header's lock for a few stores. A put waits besides for a writer that lives and is just
-//            copying into the very message, one lap before; a get for the writer of the oldest message. Neither waits
-//            for a reader, and nobody for the dead.
-// Source     the published layout and its six traces (docs/memory-layout.md). Ours: the lock names its owner, both
-//            places are one word, the journal, and that a reader never holds up a writer.
+//                lock is read again after its writer was found dead: the writer may have published just before.
+//            I6  puts = delivered + overwritten + torn + lost with a reader + length, whenever the header's lock is
+//                free. Delivered are the messages that were taken and neither overwritten nor lost meanwhile.
+//            I7  a position belongs to one message for good: it is the number of puts before it. Puts of foreign
+//                programs are not counted: with them positions still rise and never repeat, but do not count puts.
+// Progress   blocking, by the header's lock for a few stores. A put also waits for a live writer that is copying into
+//            the same message, one lap before; a get for the writer of the oldest message. Neither waits for a reader,
+//            or for a dead participant.
+// Source     the published layout and its six traces (docs/memory-layout.md). Ours: locks that name their owner, start
+//            and length in one word, the journal, and that a reader never delays a writer.
 //
 // Memory orders come in pairs:
-//   P1  the header's lock (overwriting_lock.hpp): places, journal, counters, and the taking of messages' locks
+//   P1  the header's lock (overwriting/lock.hpp): state, journal, counters, and the taking of messages' locks
 //   P2  publish(): release store of 0     with acquire in claim_oldest(): the message's data
 //   P3  copy_in(): release fence between the lock's store and the data   with the acquire fence in unlock_read():
 //       a reader that has read one word of the new data sees that the lock is no longer its own
@@ -34,102 +34,95 @@
 
 namespace queueduct {
 
-// busy: a writer that lives is copying just there. locked: somebody who lives has the header.
+// busy: a live writer is copying into the message. locked: a live participant has the header's lock.
 enum class Claim : std::uint8_t { done, full, empty, busy, locked, closed, corrupt };
 
 struct Claimed {
   std::uint32_t index = 0;
   std::uint64_t lock = 0;  // the message's, while it is ours
   std::uint64_t skipped = 0;
-  std::uint64_t position = 0;  // of the message: how many were put before it
+  std::uint64_t position = 0;  // I7
 };
 
 class OverwritingRing {
  public:
-  OverwritingRing(const OverwritingMemory& memory, const LeasedMessages& leased_messages, const ParticipantTable* participant_table) noexcept
-      : memory_(memory),
-        leased_messages_(leased_messages),
-        control_(&memory.control()),
-        capacity_(memory.capacity()),
-        words_(memory.words()),
-        participant_table_(participant_table) {}
+  OverwritingRing(const OverwritingMemory& memory, const LeasedMessages& leased_messages,
+                  const ParticipantTable* participant_table) noexcept
+      : memory_(memory), leased_messages_(leased_messages), participant_table_(participant_table) {}
 
-  [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
-  [[nodiscard]] std::uint64_t message_bytes() const noexcept { return words_ * 8; }
+  [[nodiscard]] std::uint64_t capacity() const noexcept { return memory_.capacity(); }
+  [[nodiscard]] std::uint64_t message_bytes() const noexcept { return 8 * memory_.words(); }
   [[nodiscard]] std::atomic<std::uint64_t>& header_lock() const noexcept { return memory_.header_lock(); }
   [[nodiscard]] std::atomic<std::uint64_t>& message_lock(std::uint64_t index) const noexcept {
-    return *words_of(index);
+    return *memory_.words_of(index);
   }
-  [[nodiscard]] RingState places() const noexcept { return memory_.places(); }
-  // Under the header's lock, before anything else. False: the journal makes no sense.
+  [[nodiscard]] RingState state() const noexcept { return memory_.state(); }
+  // As of OverwritingMemory.
   [[nodiscard]] bool settle() noexcept { return memory_.settle(); }
 
-  // Under the header's lock: a place for one message, locked. Inlined, as commit() is: a change that goes through
-  // memory costs a fifth of the put.
+  // Under the header's lock: locks a message to write to. Inlined, as commit() is: a change that goes through memory
+  // costs a fifth of the put.
   [[nodiscard, gnu::always_inline]] Claim claim_put(std::uint32_t line, bool may_overwrite, Claimed& claimed) noexcept {
-    if (control_->closed.load(std::memory_order_relaxed) & closed_to_puts) return Claim::closed;
-    RingState at = places();
-    if (!is_sound(at)) return Claim::corrupt;
-    const bool is_full = at.length == capacity_;
-    claimed.index = is_full ? at.start : wrapped(std::uint64_t{at.start} + at.length);
+    if (closed() & closed_to_puts) return Claim::closed;
+    RingState at = state();
+    if (!memory_.is_sound(at)) return Claim::corrupt;
+    const bool is_full = at.length == capacity();
+    claimed.index = next_index(at);
     std::uint64_t seen = message_lock(claimed.index).load(std::memory_order_acquire);  // acquire P4
     const bool is_readers = lock_word::has_role(seen, LockRole::reader);
-    bool is_dead = false;
+    bool is_torn = false;
     if (seen != 0 && !(is_readers && may_overwrite)) {
       if (!lock_word::is_left(*participant_table_, message_lock(claimed.index), seen))
         return is_readers ? Claim::full : Claim::busy;  // keeps I3
-      is_dead = seen != 0;
+      is_torn = seen != 0 && !is_readers;
     }
-    if (is_full && !may_overwrite && !(is_dead && !is_readers)) return Claim::full;
+    if (is_full && !may_overwrite && !is_torn) return Claim::full;
     OverwritingCounts counts = memory_.counted();
-    claimed.position = counts.puts;
-    ++counts.puts;
-    if (is_full && is_dead && !is_readers)
-      ++counts.torn;  // keeps I5
-    else if (is_full)
-      ++counts.dropped;
-    if (is_full)
+    claimed.position = counts.puts++;
+    if (is_full) {
+      ++(is_torn ? counts.torn : counts.dropped);  // keeps I5
       at.start = wrapped(std::uint64_t{at.start} + 1);
-    else
+    } else {
       ++at.length;
+    }
     claimed.lock = lock_word::of(*participant_table_, line, LockRole::writer);
     memory_.commit({at, claimed.index, claimed.lock, 0, 0, counts});
     return Claim::done;
   }
 
-  // Under the header's lock: the oldest message that is whole, locked and out of the queue.
+  // Under the header's lock: locks the oldest whole message and takes it out of the queue.
   [[nodiscard, gnu::always_inline]] Claim claim_get(std::uint32_t line, Claimed& claimed) noexcept {
     return claim_oldest(line, claimed, [&](RingState, const OverwritingCounts&) noexcept {
-      return Note{memory_.noted_at_line(line), without_the_dead(line) | is_reading, {}};
+      return Note{memory_.noted_at_line(line), reading_at_rest(line) | is_reading, {}};
     });
   }
 
-  // The same, on its way to a place on the shelf. full: that place is another's by now.
-  [[nodiscard]] Claim claim_kept(std::uint32_t line, LeasedMessage& kept, Claimed& claimed) noexcept {
-    if (leased_messages_.word(kept.place) != 0) return Claim::full;
-    kept.owner = lock_word::of(*participant_table_, line, LockRole::filler);
+  // The same for a lease, which copies the message to a cell. full: another lease has that cell by now.
+  [[nodiscard]] Claim claim_to_lease(std::uint32_t line, LeasedMessage& leased, Claimed& claimed) noexcept {
+    if (leased_messages_.word(leased.cell) != 0) return Claim::full;
+    leased.owner = lock_word::of(*participant_table_, line, LockRole::filler);
     return claim_oldest(line, claimed, [&](RingState at, const OverwritingCounts& counts) noexcept {
       LeaseCounts leases = memory_.leases_counted();
-      // keeps I7: without strangers this is how many were put before it, and never less than next_position
+      // keeps I7: without foreign programs this is the number of puts before it, and never below next_position
       const std::uint64_t before = counts.puts > at.length ? counts.puts - at.length : 0;
-      kept.position = before > leases.next_position ? before : leases.next_position;
-      leases.next_position = kept.position + 1;
-      leased_messages_.address(kept.place, kept.position);
-      return Note{memory_.noted_at_place(kept.place), kept.owner, leases};  // keeps S1
+      leased.position = before > leases.next_position ? before : leases.next_position;
+      leases.next_position = leased.position + 1;
+      leased_messages_.address(leased.cell, leased.position);
+      return Note{memory_.noted_at_cell(leased.cell), leased.owner, leases};  // keeps S1
     });
   }
 
-  // After the header was unlocked. `bytes` are at most a message's; the rest of it becomes zeros.
+  // After the header was unlocked. `bytes` is at most a message's size; the rest of the message becomes zeros.
   void copy_in(const Claimed& claimed, const void* from, std::uint64_t bytes) noexcept {
     std::atomic_thread_fence(std::memory_order_release);  // release P3
-    std::atomic<std::uint64_t>* data = words_of(claimed.index) + 1;
+    std::atomic<std::uint64_t>* data = memory_.words_of(claimed.index) + 1;
     QUEUEDUCT_FAILPOINT("message.before_copy");
     const auto* at = static_cast<const char*>(from);
     std::uint64_t i = 0;
     for (; i < bytes / 8; ++i) {
       std::uint64_t word;
       std::memcpy(&word, at + 8 * i, 8);
-      data[i].store(word, std::memory_order_relaxed);  // published by P2; a reader that lost it is told by P3
+      data[i].store(word, std::memory_order_relaxed);  // published by P2; P3 tells a reader that lost it
       if (i == 0) QUEUEDUCT_FAILPOINT("message.half_copied");
     }
     if (bytes % 8 != 0) {
@@ -137,7 +130,7 @@ class OverwritingRing {
       std::memcpy(&word, at + 8 * i, bytes % 8);
       data[i++].store(word, std::memory_order_relaxed);
     }
-    for (; i < words_; ++i) data[i].store(0, std::memory_order_relaxed);
+    for (; i < memory_.words(); ++i) data[i].store(0, std::memory_order_relaxed);
     QUEUEDUCT_FAILPOINT("message.copied");
   }
 
@@ -147,9 +140,9 @@ class OverwritingRing {
     QUEUEDUCT_FAILPOINT("message.published");
   }
 
-  // After the header was unlocked. What it finds is only believed after finish_get().
+  // After the header was unlocked. finish_get() or finish_lease_copy() says whether the copy is the message.
   void copy_out(const Claimed& claimed, void* to, std::uint64_t bytes) const noexcept {
-    const std::atomic<std::uint64_t>* data = words_of(claimed.index) + 1;
+    const std::atomic<std::uint64_t>* data = memory_.words_of(claimed.index) + 1;
     QUEUEDUCT_FAILPOINT("message.before_read");
     auto* at = static_cast<char*>(to);
     std::uint64_t i = 0;
@@ -165,7 +158,7 @@ class OverwritingRing {
     QUEUEDUCT_FAILPOINT("message.read");
   }
 
-  // True: what was copied is the message. False: it was overwritten meanwhile, which is counted by this.
+  // Returns true if the copy is the message. Otherwise it was overwritten meanwhile, and is counted here.
   [[nodiscard]] bool finish_get(std::uint32_t line, const Claimed& claimed) noexcept {
     const bool is_mine = unlock_read(claimed);
     std::atomic<std::uint64_t>& reading = memory_.reading(line);
@@ -176,30 +169,30 @@ class OverwritingRing {
     return is_mine;
   }
 
-  // The same for a place on the shelf; after False the place is to be ended.
-  [[nodiscard]] bool finish_kept(std::uint32_t line, const Claimed& claimed, LeasedMessage& kept) noexcept {
+  // The same for a lease. If it returns false, call free_half_cell() next.
+  [[nodiscard]] bool finish_lease_copy(std::uint32_t line, const Claimed& claimed, LeasedMessage& leased) noexcept {
     const bool is_mine = unlock_read(claimed);
     if (is_mine)
-      leased_messages_.filled(kept.place, line);
+      leased_messages_.filled(leased.cell, line);
     else
-      leased_messages_.overtaken(kept, line);
+      leased_messages_.overtaken(leased, line);
     return is_mine;
   }
 
-  // Under the header's lock: what was claimed for this place never came to be there.
-  void end_place(const LeasedMessage& kept) noexcept {
-    if (leased_messages_.word(kept.place) != kept.owner) return;  // somebody else has done it
+  // Under the header's lock: frees a cell that never got the whole message.
+  void free_half_cell(const LeasedMessage& leased) noexcept {
+    if (leased_messages_.word(leased.cell) != leased.owner) return;  // another participant has freed it
     OverwritingCounts counts = memory_.counted();
     LeaseCounts leases = memory_.leases_counted();
     --counts.taken;
-    ++(LeasedMessages::is_overtaken(kept.owner) ? counts.dropped : leases.lost);
-    memory_.commit({places(), capacity_, 0, memory_.noted_at_place(kept.place), 0, counts, leases});  // keeps S4
+    ++(LeasedMessages::is_overtaken(leased.owner) ? counts.dropped : leases.lost);
+    memory_.commit({state(), capacity(), 0, memory_.noted_at_cell(leased.cell), 0, counts, leases});  // keeps S4
   }
 
-  // Under the header's lock, by the line's new owner: what the last one was reading when it died is lost with it.
-  void bury_reading(std::uint32_t line) noexcept {
+  // Under the header's lock, by the line's new owner: the message that the last owner read when it died is lost.
+  void abandon_reading(std::uint32_t line) noexcept {
     QUEUEDUCT_FAILPOINT("reading.before_bury");
-    memory_.reading(line).store(without_the_dead(line), std::memory_order_relaxed);
+    memory_.reading(line).store(reading_at_rest(line), std::memory_order_relaxed);
     QUEUEDUCT_FAILPOINT("reading.abandoned");
   }
 
@@ -207,7 +200,7 @@ class OverwritingRing {
     std::uint64_t puts, delivered, overwritten, torn, lost_with_reader;
   };
 
-  // Exact when nobody is at work.
+  // Exact if no participant is in a call.
   [[nodiscard]] Fates fates() const noexcept {
     const OverwritingCounts counts = memory_.counted();
     std::uint64_t lost = 0;
@@ -224,39 +217,29 @@ class OverwritingRing {
   }
 
   [[nodiscard]] std::uint32_t index_of_next_put() const noexcept {
-    const RingState at = places();
-    if (!is_sound(at)) return 0;
-    return at.length == capacity_ ? at.start : wrapped(std::uint64_t{at.start} + at.length);
+    const RingState at = state();
+    return memory_.is_sound(at) ? next_index(at) : 0;
   }
   [[nodiscard]] bool is_being_written(std::uint32_t index) const noexcept {
     const std::uint64_t seen = message_lock(index).load(std::memory_order_relaxed);
-    return lock_word::has_role(seen, LockRole::writer) || lock_word::is_strangers(seen);
+    return lock_word::has_role(seen, LockRole::writer) || lock_word::is_foreign(seen);
   }
-  // A shutdown that ends gets at once throws away what is there.
-  [[nodiscard]] bool is_discarded() const noexcept {
-    return control_->closed.load(std::memory_order_relaxed) & closed_to_gets;
-  }
-  // Of messages that can be got.
-  [[nodiscard]] std::uint32_t length() const noexcept { return is_discarded() ? 0 : places().length; }
-  // Without the header's lock: it is empty at this moment, and not shut down.
-  [[nodiscard]] bool looks_empty() const noexcept {
-    return places().length == 0 && control_->closed.load(std::memory_order_relaxed) == 0;
-  }
-  // Shut down and empty, and not at once.
-  [[nodiscard]] bool looks_ended() const noexcept {
-    const std::uint32_t closed = control_->closed.load(std::memory_order_relaxed);
-    return closed != 0 && !(closed & closed_to_gets) && places().length == 0;
-  }
+  // An immediate shutdown discards the messages in the queue.
+  [[nodiscard]] bool is_discarded() const noexcept { return closed() & closed_to_gets; }
+  [[nodiscard]] std::uint32_t length() const noexcept { return is_discarded() ? 0 : state().length; }
+
+  // Hints, without the header's lock.
+  [[nodiscard]] bool looks_empty() const noexcept { return state().length == 0 && closed() == 0; }
+  // Shut down, not immediately, and empty.
+  [[nodiscard]] bool looks_ended() const noexcept { return closed() == closed_to_puts && state().length == 0; }
   [[nodiscard]] bool looks_gettable() const noexcept {
-    const std::uint32_t closed = control_->closed.load(std::memory_order_relaxed);
-    const RingState at = places();
-    if (at.length == 0 || closed & closed_to_gets) return closed != 0;
-    return !is_sound(at) || !is_being_written(at.start);
+    const RingState at = state();
+    if (at.length == 0 || is_discarded()) return closed() != 0;
+    return !memory_.is_sound(at) || !is_being_written(at.start);
   }
   [[nodiscard]] bool looks_free() const noexcept {
-    if (control_->closed.load(std::memory_order_relaxed) != 0) return true;
-    return places().length < capacity_ &&
-           message_lock(index_of_next_put()).load(std::memory_order_relaxed) == 0;
+    if (closed() != 0) return true;
+    return state().length < capacity() && message_lock(index_of_next_put()).load(std::memory_order_relaxed) == 0;
   }
 
  private:
@@ -265,38 +248,42 @@ class OverwritingRing {
   static constexpr std::uint64_t overwritten_mask = (std::uint64_t{1} << 43) - 1;
   static constexpr int lost_shift = 44;
 
-  [[nodiscard]] bool is_sound(RingState at) const noexcept { return memory_.is_sound(at); }
-  [[nodiscard]] std::uint32_t wrapped(std::uint64_t index) const noexcept {
-    return static_cast<std::uint32_t>(index < capacity_ ? index : index - capacity_);
+  // relaxed: shutdown() sets it without the header's lock, and wakes all sleepers after it
+  [[nodiscard]] std::uint32_t closed() const noexcept {
+    return memory_.control().closed.load(std::memory_order_relaxed);
   }
-  [[nodiscard]] std::atomic<std::uint64_t>* words_of(std::uint64_t index) const noexcept {
-    return memory_.words_of(index);
+  [[nodiscard]] std::uint32_t wrapped(std::uint64_t index) const noexcept {
+    return static_cast<std::uint32_t>(index < capacity() ? index : index - capacity());
+  }
+  // The message that the next put writes to.
+  [[nodiscard]] std::uint32_t next_index(RingState at) const noexcept {
+    return at.length == capacity() ? at.start : wrapped(std::uint64_t{at.start} + at.length);
   }
 
-  [[nodiscard]] std::uint64_t without_the_dead(std::uint32_t line) const noexcept {
+  // The line's word, with a get that its last owner died in counted as lost.
+  [[nodiscard]] std::uint64_t reading_at_rest(std::uint32_t line) const noexcept {
     const std::uint64_t word = memory_.reading(line).load(std::memory_order_relaxed);
     return word & is_reading ? (word & ~is_reading) + (std::uint64_t{1} << lost_shift) : word;
   }
 
-  // Where a change notes who is reading, and what.
+  // What a change notes of the reader, and where: see OverwritingJournal.
   struct Note {
     std::uint64_t at;
     std::uint64_t word;
     LeaseCounts leases;
   };
 
-  // note(places, counts): as they are before the claim.
+  // note(state, counts): as they are before the claim.
   template <class MakeNote>
   [[nodiscard, gnu::always_inline]] Claim claim_oldest(std::uint32_t line, Claimed& claimed, MakeNote note) noexcept {
     claimed.skipped = 0;
     for (;;) {
-      const std::uint32_t closed = control_->closed.load(std::memory_order_relaxed);
-      if (closed & closed_to_gets) return Claim::closed;
-      RingState at = places();
-      if (!is_sound(at)) return Claim::corrupt;
+      if (is_discarded()) return Claim::closed;
+      RingState at = state();
+      if (!memory_.is_sound(at)) return Claim::corrupt;
       OverwritingCounts counts = memory_.counted();
       claimed.position = counts.puts - at.length;
-      if (at.length == 0) return closed != 0 ? Claim::closed : Claim::empty;
+      if (at.length == 0) return closed() != 0 ? Claim::closed : Claim::empty;
       claimed.index = at.start;
       std::uint64_t seen = message_lock(at.start).load(std::memory_order_acquire);  // acquire P2
       if (seen != 0 && !lock_word::is_left(*participant_table_, message_lock(at.start), seen)) return Claim::busy;
@@ -318,7 +305,7 @@ class OverwritingRing {
     }
   }
 
-  // True: what was copied out is the message, and its lock is free.
+  // Returns true if the copy is the message; its lock is then free.
   [[nodiscard]] bool unlock_read(const Claimed& claimed) noexcept {
     std::atomic_thread_fence(std::memory_order_acquire);  // acquire P3
     std::uint64_t expected = claimed.lock;
@@ -331,9 +318,6 @@ class OverwritingRing {
 
   OverwritingMemory memory_;
   LeasedMessages leased_messages_;
-  OverwritingControl* control_;
-  std::uint64_t capacity_;
-  std::uint64_t words_;
   const ParticipantTable* participant_table_;
 };
 

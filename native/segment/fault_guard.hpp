@@ -1,22 +1,22 @@
-// A segment file that somebody truncates while we have it mapped must not kill us.
+// A segment file that is truncated while we have it mapped must not kill us.
 //
-// Touching a page that cannot be had raises SIGBUS: one beyond the end of the file, a hole of a file system that is
+// SIGBUS is raised by a page that cannot be read: one beyond the end of the file, a hole of a file system that is
 // full, one that the disk cannot read. Our handler knows three cases:
 //
-//   an attempt    this thread copies from memory that may be given back beside it (a log's readers take no lock). The
-//                 copy is given up, and says so. Nothing is put in the page's place: others use it as before.
-//   a range       zero pages come over all of it, it is marked broken, and the interrupted operation ends on zeros,
-//                 whatever that means to it. Whoever gave it the memory asks for the mark before a result is believed.
-//   neither       the signal goes to whoever had it before us.
+//   an attempt    this thread copies from memory that may be handed back meanwhile (a log's readers take no lock). The
+//                 copy fails, and says so. The page stays as it is: others use it as before.
+//   a range       the handler maps zero pages over all of it and marks it broken, and the interrupted operation ends on
+//                 zeros. Its caller checks the mark before it believes a result.
+//   neither       the signal goes to the handler that was installed before ours.
 //
-// A mark does not say why. Whoever finds it looks at the file's size, outside the handler, and then knows.
+// A mark does not say why. The code that finds it reads the file's size, outside the handler.
 //
 // Shape      a list of tables that only grows. A line of a table is free, or one range's.
 // Roles      any thread watches, forgets and faults; a handler runs in the thread that faulted.
 // Invariants G1  a line is switched on by its begin, stored last (release), loaded first by a handler (acquire).
-//            G2  a table is linked once and stays for good, so a handler may go through the list at any time.
+//            G2  a table is linked once and stays for good, so a handler may walk the list at any time.
 //            G3  there is one handler in a process: this header is compiled into one module. Two would each save the
-//                other as the one before them, and a third would drop out of the circle.
+//                other as the previous one, and a third would drop out of the circle.
 // Progress   watch: lock-free. The handler is async-signal-safe: loads, stores, mmap, siglongjmp.
 #pragma once
 
@@ -44,11 +44,11 @@ struct Range {
 struct Table {
   static constexpr std::size_t lines = 256;
   Range ranges[lines];
-  std::atomic<std::size_t> used{0};  // a hint: full tables are passed over
+  std::atomic<std::size_t> used{0};  // a hint: full tables are skipped
   std::atomic<Table*> next{nullptr};
 };
 
-// A copy that may fail: while it is current, a fault in its source jumps back to where it began.
+// A copy that may fail: while it is current, a fault in its source jumps back to its start.
 struct Attempt {
   sigjmp_buf back;
   std::uintptr_t begin = 0;
@@ -59,22 +59,22 @@ inline Table first;
 inline struct sigaction previous;
 inline std::atomic<std::uintptr_t> page_mask{0};
 
-// initial-exec: a handler must not be the first to make a thread's copy of it, which allocates.
+// initial-exec: the first use of a thread's copy must not allocate, since it may be in a handler.
 inline thread_local Attempt* current __attribute__((tls_model("initial-exec"))) = nullptr;
 
-// Where this thread's attempt stands, for code that is compiled into another module.
+// For code that is compiled into another module.
 [[nodiscard]] inline Attempt** current_attempt() noexcept { return &current; }
 
 inline void pass_on(int number, siginfo_t* info, void* context) noexcept {
   static std::atomic<bool> is_passing{false};
-  if (is_passing.exchange(true)) {  // the other one had it from us, and gives it back: a circle
+  if (is_passing.exchange(true)) {  // the previous handler passed it back to us: a circle
     signal(SIGBUS, SIG_DFL);
   } else if (previous.sa_flags & SA_SIGINFO) {
     previous.sa_sigaction(number, info, context);
   } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
     previous.sa_handler(number);
   } else {
-    signal(SIGBUS, SIG_DFL);  // the instruction runs again and the process dies of it, as it would have
+    signal(SIGBUS, SIG_DFL);  // the instruction runs again, and the process dies as without us
   }
   is_passing.store(false);
 }
@@ -88,7 +88,7 @@ inline void pass_on(int number, siginfo_t* info, void* context) noexcept {
   return nullptr;
 }
 
-// Zeros over all of a range. Where there is no address space to spare for that, over the page of the fault.
+// Maps zeros over all of a range or, if there is not enough address space for that, over the page of the fault.
 [[nodiscard]] inline bool cover(const Range& range, std::uintptr_t at) noexcept {
   const auto put_zeros = [](std::uintptr_t begin, std::size_t bytes) {
     return mmap(reinterpret_cast<void*>(begin), bytes, PROT_READ | PROT_WRITE,
@@ -105,7 +105,7 @@ inline void on_fault(int number, siginfo_t* info, void* context) noexcept {
   const auto at = reinterpret_cast<std::uintptr_t>(info->si_addr);
   const std::uintptr_t mask = page_mask.load(std::memory_order_relaxed);
   if (Attempt* attempt = current; attempt != nullptr && (at | mask) >= attempt->begin &&
-                                  (at & ~mask) < attempt->begin + attempt->bytes) {  // a kernel may tell the page only
+                                  (at & ~mask) < attempt->begin + attempt->bytes) {  // a kernel may give the page only
     current = nullptr;
     errno = error;
     siglongjmp(attempt->back, 1);  // SA_NODEFER: the signal is not blocked meanwhile
@@ -120,7 +120,7 @@ inline void on_fault(int number, siginfo_t* info, void* context) noexcept {
   pass_on(number, info, context);
 }
 
-// Each time: Python's faulthandler may have been enabled since, and has the signal now.
+// Called for each range: Python's faulthandler may have taken the signal since.
 inline void install() noexcept {
   page_mask.store(static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE)) - 1, std::memory_order_relaxed);
   struct sigaction now {};
@@ -145,7 +145,7 @@ inline void install() noexcept {
   return next;
 }
 
-// nullptr: there is no memory for another table.
+// Returns nullptr if there is no memory for another table.
 [[nodiscard]] inline Range* watch(void* begin, std::size_t bytes) noexcept {
   install();
   for (Table* table = &first; table != nullptr; table = next_table(*table)) {
@@ -175,8 +175,8 @@ inline void forget(Range* range) noexcept {
   }
 }
 
-// False: a page of the source could not be had, and what was copied is worth nothing.
-// noinline: what is in registers after a jump is only what this frame has saved.
+// Returns false if a page of the source could not be read; the copy is then worthless.
+// noinline: after a jump only the registers that this frame has saved are valid.
 [[nodiscard]] __attribute__((noinline)) inline bool copy(Attempt** here, void* to, const void* from,
                                                          std::size_t bytes) noexcept {
   Attempt attempt;

@@ -1,5 +1,5 @@
-// Is a segment's file as long as it was? Asked before memory is asked for, which would make a truncated one long again:
-// then its zeros would be read for items, and no page of it would be missing.
+// Checks that a segment's file is as long as it was, before memory is allocated. Allocating would make a truncated file
+// long again: then its zeros would be read as items, and no page would be missing.
 #pragma once
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 namespace queueduct {
 
-// 0, or the error number for memory that is to be had up to `end` of this file.
+// Returns 0, or EFAULT if the file is shorter than `end`, or the error of fstat.
 [[nodiscard]] inline int check_length(int fd, std::uint64_t end) noexcept {
   struct stat status {};
   if (fstat(fd, &status) != 0) return errno;

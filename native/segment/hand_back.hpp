@@ -1,9 +1,9 @@
-// Memory handed back to the system, and what is zeroed where the system does not take it.
+// Hands memory back to the system, and zeroes memory that the system does not take.
 //
-// A file: a hole may be refused, by a file system that knows none (EOPNOTSUPP), or that needs room to make one (ENOSPC).
-// Then the memory is still there, with what was in it, and the caller must count it as there.
-// Private memory: the kernel hands back whole pages only, and takes a length that ends within one for all of it. So units
-// are handed back that are pages of any kernel: of 4, 16 or 64 kB.
+// A file: the system may refuse a hole, if the file system has none (EOPNOTSUPP) or needs room to make one (ENOSPC).
+// Then the memory is still there, with its contents, and the caller must count it as there.
+// Private memory: the kernel takes whole pages only, and rounds a length up to a page. So the unit is a multiple of the
+// page of any kernel: of 4, 16 or 64 kB.
 #pragma once
 
 #include <errno.h>
@@ -15,19 +15,19 @@
 
 namespace queueduct {
 
-// Not the layout's page_bytes, which are the same wherever a segment is.
+// Not the layout's page_bytes, which is the same on every machine.
 [[nodiscard]] inline std::uint64_t kernel_page_bytes() noexcept {
   static const long page = sysconf(_SC_PAGESIZE);
   return page > 0 ? static_cast<std::uint64_t>(page) : page_bytes;
 }
 
-// No page is larger, on x86-64 or arm64; where the kernel says that one is, it is believed.
+// No page on x86-64 or arm64 is larger, unless the kernel says so.
 [[nodiscard]] inline std::uint64_t hand_back_unit() noexcept {
   constexpr std::uint64_t largest_page = 64 << 10;
   return kernel_page_bytes() > largest_page ? kernel_page_bytes() : largest_page;
 }
 
-// Of a file: what lies within reads as zeros afterwards, and whole pages of it have no memory. 0, or why not.
+// The range of the file reads as zeros afterwards, and its whole pages have no memory. Returns 0 or an error number.
 [[nodiscard]] inline int punch_hole(int fd, std::uint64_t begin, std::uint64_t end) noexcept {
   if (begin >= end) return 0;
   while (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
@@ -36,7 +36,7 @@ namespace queueduct {
   return 0;
 }
 
-// Words of memory that is mapped; those that are 0 are not written to, so that pages of zeros stay unreal.
+// Zeroes mapped words. Does not write to words that are 0, so pages of zeros get no memory.
 inline void zero_words(std::byte* begin, const std::byte* end) noexcept {
   for (; begin < end; begin += sizeof(std::uint64_t)) {
     auto& word = *reinterpret_cast<std::atomic<std::uint64_t>*>(begin);
@@ -44,8 +44,8 @@ inline void zero_words(std::byte* begin, const std::byte* end) noexcept {
   }
 }
 
-// Words of a file that `base` maps. To look through the mapping would give memory to a hole, or a SIGBUS where there is
-// none left: so it is read, and only what is there and not zero is written to.
+// Zeroes words of a file that `base` maps. Reading a hole through the mapping would allocate memory, or raise SIGBUS if
+// there is none: so it reads the file, and writes only to pages that are not zero.
 inline void zero_words(int fd, std::byte* base, std::uint64_t begin, std::uint64_t end) noexcept {
   std::uint64_t piece[page_bytes / sizeof(std::uint64_t)];
   while (begin < end) {
@@ -60,7 +60,7 @@ inline void zero_words(int fd, std::byte* base, std::uint64_t begin, std::uint64
   }
 }
 
-// Of private memory: what of it was handed back, and reads as zeros now.
+// The part of private memory that was handed back, and reads as zeros now.
 struct HandedBack {
   std::byte* begin;
   std::byte* end;
@@ -69,11 +69,12 @@ inline HandedBack hand_back_private(std::byte* begin, std::byte* end) noexcept {
   const std::uint64_t unit = hand_back_unit();
   const auto first = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(begin), unit));
   const auto last = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(end) / unit * unit);
-  if (first >= last || madvise(first, static_cast<std::size_t>(last - first), MADV_DONTNEED) != 0) return {begin, begin};
+  if (first >= last || madvise(first, static_cast<std::size_t>(last - first), MADV_DONTNEED) != 0)
+    return {begin, begin};
   return {first, last};
 }
 
-// The same for words that must read as zeros, whether or not their memory goes.
+// The same; all of it reads as zeros afterwards, whether or not its memory was handed back.
 inline void hand_back_zeroed(std::byte* begin, std::byte* end) noexcept {
   const HandedBack gone = hand_back_private(begin, end);
   zero_words(begin, gone.begin);

@@ -1,4 +1,4 @@
-// Before a sleep: when to spin, when to give the core away, when to linger.
+// Before a sleep: when to spin, when to yield the core, when to linger.
 #pragma once
 
 #include <sched.h>
@@ -7,26 +7,25 @@
 
 namespace queueduct {
 
-// How one side of a queue waits before it falls asleep. A sleep and its wake-up cost tens of microseconds,
-// so a short spin pays when the other side runs on another core, and only then.
+// How one side of a queue waits before it sleeps. A sleep and its wake-up cost tens of microseconds, so a short spin
+// pays if the other side runs on another core, and only then.
 //
-// Two sides that run at the same speed meet at one slot, and its cache line goes back and forth for every
-// item: ten times the cost of the item. So whoever has caught up lingers until it is `far` behind again.
-// A producer may do so freely, since its item has a full queue before it. A consumer must not keep an item
-// waiting that comes alone: it lingers only after it has caught up with a stream, which it tells by how
-// soon the next item came.
-// With more workers than cores it is better to give the core away at once. Nobody tells us, but sched_yield
-// does: it comes back at once if nobody else wants the core. So that is tried now and then, and remembered.
+// Two sides of the same speed meet at one slot, and its cache line goes back and forth for every item: ten times the
+// cost of the item. So a side that has caught up lingers until it is `far` behind again. A producer may do so freely,
+// since its item has a full queue before it. A consumer must not delay an item that comes alone: it lingers only after
+// it has caught up with a stream, which it recognises by how soon the next item came.
+// With more workers than cores it is better to yield at once. sched_yield returns at once if no other thread wants the
+// core: so that is tried now and then, and remembered.
 class IdleStrategy {
  public:
   static constexpr std::int64_t spin_ns = 25'000;
   static constexpr std::int64_t try_yield_after_ns = 3'000;
-  static constexpr std::int64_t quick_yield_ns = 2'000;  // longer: somebody else ran meanwhile
+  static constexpr std::int64_t quick_yield_ns = 2'000;  // longer: another thread ran meanwhile
   static constexpr int yields = 16;
-  static constexpr std::int64_t stream_gap_ns = 400;  // an item that comes sooner was not an answer to us
+  static constexpr std::int64_t stream_gap_ns = 400;  // an item that comes sooner was not a reply to ours
   static constexpr std::int64_t longest_linger_ns = 4'000;
 
-  // `near` is enough to go on, `far` is worth stopping for. Returns true if it need not sleep.
+  // `near()`: there is enough to go on. `far()`: there is enough to stop lingering. Returns true if it need not sleep.
   template <class Near, class Far>
   [[nodiscard]] bool wait(Near near, Far far, std::int64_t limit_ns) noexcept {
     const std::int64_t start = monotonic_ns();
@@ -60,7 +59,7 @@ class IdleStrategy {
     return next < longest_linger_ns ? next : longest_linger_ns;
   }
 
-  // Offers the core. True: somebody took it.
+  // Yields the core. Returns true if another thread took it.
   [[nodiscard]] static bool is_core_wanted() noexcept {
     const std::int64_t before = monotonic_ns();
     sched_yield();
@@ -79,15 +78,15 @@ class IdleStrategy {
     return near();
   }
 
-  // Both are learned, shared by a process's threads, and any value is right.
+  // Both are learned, shared by a process's threads, and correct at any value.
   std::atomic<std::int64_t> linger_ns_{0};
   std::atomic<bool> is_crowded_{false};
 };
 
-// Spin, announce, look again, sleep. Returns after a wake-up, a signal, or limit_ns; the caller tries again.
+// Spins, announces, reads again, sleeps. Returns after a wake-up, a signal, or limit_ns; the caller tries again.
 template <class Near, class Far>
-void wait_until(Event event, IdleStrategy& patience, Near near, Far far, std::int64_t limit_ns) noexcept {
-  if (patience.wait(near, far, limit_ns)) return;
+void wait_until(Event event, IdleStrategy& idle, Near near, Far far, std::int64_t limit_ns) noexcept {
+  if (idle.wait(near, far, limit_ns)) return;
   const std::uint32_t ticket = event.announce();
   if (near()) return;  // W1
   event.park(ticket, limit_ns < park_limit_ns ? limit_ns : park_limit_ns);

@@ -1,4 +1,4 @@
-// Every shared struct, offset and magic. No algorithm.
+// The shared structs that all kinds have, and the layout of a bounded segment. No algorithm.
 //
 // A bounded segment:
 //
@@ -52,11 +52,11 @@ struct SegmentHeader {
   std::uint64_t generations_offset;
   std::uint64_t lengths_offset;  // 0: fixed items, no lengths
   std::uint64_t payload_offset;
-  std::uint8_t segment_id[16];  // random: tells a queue from its successor of the same name
-  std::uint8_t boot_id[16];     // of the boot that created it
+  std::uint8_t segment_id[16];  // random: differs from a later queue's of the same name
+  std::uint8_t boot_id[16];     // of the creator
   std::uint64_t created_ns;     // CLOCK_REALTIME
   std::uint32_t creator_pid;
-  std::uint32_t checksum;  // crc32 of header and item text, with this field as 0
+  std::uint32_t checksum;          // crc32 of header and item text, with this field as 0
   std::uint64_t producers_offset;  // 0: no producers
   std::uint32_t producers;
   std::uint8_t reserved[92];
@@ -66,7 +66,7 @@ static_assert(sizeof(SegmentHeader) == 256 && std::is_trivially_copyable_v<Segme
 // Highest bit of a position word: closed. Set once by shutdown(), it makes every later claim fail.
 inline constexpr std::uint64_t closed_bit = std::uint64_t{1} << 63;
 
-// One word on which sleepers of one side wait: bit 0 says "somebody may sleep", the rest counts wake-ups.
+// One word on which sleepers of one side wait: segment/event.hpp.
 struct EventWord {
   alignas(line_bytes) std::atomic<std::uint32_t> word;
 };
@@ -79,46 +79,46 @@ struct BoundedControl {
   alignas(line_bytes) std::atomic<std::uint32_t> participants_used;  // lines ever used: scans stop here
   std::atomic<std::uint32_t> has_long_items;  // 1 once an item took several slots: qsize must then walk
   std::atomic<std::uint64_t> tombstones;      // slots whose producer died before it published
-  std::atomic<std::uint64_t> redelivered;         // items whose consumer died before it released them
+  std::atomic<std::uint64_t> redelivered;     // items whose consumer died before it released them
 };
 static_assert(sizeof(BoundedControl) == 5 * line_bytes);
 static_assert(offsetof(BoundedControl, pop_position) == line_bytes);
 
-// A participant is a thread with a handle. Who it is stands here for people;
-// whether it lives is the kernel's word: an OFD lock on byte `lock_byte(line)` of the segment file.
+// A participant is a thread with a handle. Pid, thread and boot_id are for people; the kernel knows whether it lives,
+// by an OFD lock on byte `lock_byte(line)` of the segment file.
 struct ParticipantLine {
-  alignas(line_bytes) std::atomic<std::uint64_t> intent;  // see ledger.hpp; 0: claims nothing
+  alignas(line_bytes) std::atomic<std::uint64_t> intent;  // see ring/ledger.hpp; 0: claims nothing
   std::atomic<std::uint32_t> pid;
   std::atomic<std::uint32_t> thread;
-  std::atomic<std::uint64_t> start_ticks;  // of the process, /proc/<pid>/stat field 22: tells reused pids apart
+  std::atomic<std::uint64_t> start_ticks;  // of the process, /proc/<pid>/stat field 22: a reused pid has another
   std::atomic<std::uint64_t> boot_id[2];
-  std::atomic<std::uint64_t> inherited;  // what dead owners of this line had taken, in the form of an intent, perhaps a wide one
-  std::atomic<std::uint32_t> tenure;     // owners so far: tells the line's owner from those before
-  // of a growing queue: at which stage, see growing_looks.hpp; 0: at nothing. Of an overwriting one: calls, see its lock
+  std::atomic<std::uint64_t> inherited;  // what dead owners of this line had taken, as an intent, perhaps a wide one
+  std::atomic<std::uint32_t> tenure;     // owners so far
+  // of a growing queue: the levels it reads, see growing/read_guard.hpp; 0: none. Of an overwriting one: calls, see
+  // overwriting/lock.hpp
   std::atomic<std::uint64_t> guarded;
 };
 static_assert(sizeof(ParticipantLine) == line_bytes);
 
-// Locks that a segment's processes can hold: a participant's each, then a reader's each (events_layout.hpp).
+// Locks that a segment's processes can hold: one a participant, then one a reader (events/layout.hpp).
 inline constexpr std::uint32_t lock_numbers = participants_limit + (1u << 12);
 
-// What one named producer has put: see producers.hpp. An owner word says who is at work here:
-// | tenure : 32 | participant line + 1 : 32 |, 0: nobody.
+// What one named producer has put: see segment/producers.hpp.
 inline constexpr std::size_t producer_name_bytes = 64;
 struct ProducerLine {
-  alignas(line_bytes) std::atomic<std::uint64_t> owner;
+  alignas(line_bytes) std::atomic<std::uint64_t> owner;  // see segment/owner.hpp
   std::atomic<std::uint64_t> progress;     // used, phase, which of the two sequences, total and done
-  std::atomic<std::uint64_t> sequence[2];  // the one of now, and the one before or after it
-  std::atomic<std::uint64_t> position;     // of the claim under way, or of the last one
+  std::atomic<std::uint64_t> sequence[2];  // the current one, and the one before or after it
+  std::atomic<std::uint64_t> position;     // of the current claim, or of the last one
   std::atomic<std::uint64_t> extent;       // of that claim: | slots : 32 | items : 32 |
-  std::atomic<std::uint64_t> kept;         // what recovery left of it: bounded_producers.hpp, slots_producers.hpp
+  std::atomic<std::uint64_t> kept;         // what recovery left of it: ring/put_once.hpp, slots/put_once.hpp
   std::uint64_t spare;                     // 0
   std::atomic<std::uint64_t> name[producer_name_bytes / 8];  // UTF-8, filled up with zeros
 };
 static_assert(sizeof(ProducerLine) == line_bytes && offsetof(ProducerLine, name) == 64);
 
 struct ProducersHead {
-  alignas(line_bytes) std::atomic<std::uint64_t> registrar;  // an owner word: who is making a new producer
+  alignas(line_bytes) std::atomic<std::uint64_t> registrar;  // an owner word: makes a new producer
 };
 static_assert(sizeof(ProducersHead) == line_bytes);
 
@@ -131,7 +131,7 @@ struct BoundedOffsets {
   std::uint64_t item_text, control, participants, producers, generations, lengths, payload, total;
 };
 
-// Arguments within the limits above: then no sum or product here overflows.
+// No sum or product overflows if the arguments are within the limits above.
 [[nodiscard]] constexpr BoundedOffsets bounded_offsets(std::uint64_t capacity, std::uint64_t slot_bytes,
                                                        std::uint32_t participants, std::uint32_t producers,
                                                        std::uint32_t item_text_bytes,

@@ -5,24 +5,22 @@
 //                       begin              intend             confirm            complete(k)
 //              idle, done ────► idle, done 0 ────► intended, done ────► claimed, done ────► idle, done + k
 //            `which` names the valid one of the two sequence words.
-// Roles      one participant at a time owns a line and writes it, for the length of a call; anybody reads.
-// Invariants N1  a line is written only by its owner (owner.hpp), except for `kept`, which is the queue's.
+// Roles      one participant at a time owns a line and writes it, for the length of a call; any participant reads.
+// Invariants N1  a line is written only by its owner (segment/owner.hpp), except for `kept`, which is the queue's.
 //            N2  each step is one store of progress, after all that it speaks of: a kill leaves the line before
 //                the step or after it.
-//            N3  a name is in the table once: names are made by the owner of the registrar word only. A line has
-//                a name as long as it is used.
+//            N3  a name is in the table once: only the owner of the registrar word makes names. A line has a name as
+//                long as it is used.
 //            N4  done rises only by what is in the queue for certain, and nothing is put twice if a line that is
-//                found intended or claimed is settled before its next intend. What settles it is the queue's own
-//                rule: see bounded_producers.hpp.
-// Progress   finding and owning a line take no lock; making one waits for others who make one.
+//                found intended or claimed is settled before its next intend. How it is settled is the queue's own
+//                rule: see ring/put_once.hpp, slots/put_once.hpp, events/put_once.hpp.
+// Progress   finding and owning a line take no lock; making one waits for other participants that make one.
 // Source     the idempotent producer of Kafka; write-ahead intents of databases.
 //
 // Memory orders come in pairs:
 //   N2  release store of progress  with acquire in progress_of(): what the step speaks of
 //   O2  of the owner word          the line as its last owner left it
 #pragma once
-
-#include <time.h>
 
 #include <cstring>
 
@@ -32,8 +30,8 @@ namespace queueduct {
 
 enum class Phase : std::uint64_t {
   idle = 0,
-  intended = 1,  // is about to claim position and extent, or has just done so
-  claimed = 2,   // has claimed them, and is publishing
+  intended = 1,  // about to claim position and extent, or just claimed
+  claimed = 2,   // publishing what was claimed
 };
 
 struct Progress {
@@ -56,7 +54,6 @@ struct Progress {
   }
   [[nodiscard]] constexpr bool is_complete() const noexcept { return phase == Phase::idle && done >= total; }
 };
-static_assert(Progress::unpack(Progress{true, Phase::claimed, 1, 7, 5}.packed()).total == 7);
 static_assert(Progress::unpack(Progress{true, Phase::claimed, 1, 7, 5}.packed()).phase == Phase::claimed);
 
 // What a claim covers.
@@ -74,7 +71,7 @@ class ProducerName {
  public:
   ProducerName() noexcept = default;
 
-  // False: a name has 1 to 64 bytes, and no zero among them.
+  // Returns false unless the text has 1 to 64 bytes, and no zero among them.
   [[nodiscard]] static bool of(const char* text, std::size_t bytes, ProducerName& name) noexcept {
     if (bytes == 0 || bytes > producer_name_bytes || std::memchr(text, 0, bytes) != nullptr) return false;
     name = {};
@@ -82,7 +79,7 @@ class ProducerName {
     return true;
   }
 
-  // relaxed, both: a name is believed only by who owns the line (N1), or has read it twice
+  // relaxed, all three: a name is believed only by the line's owner (N1), or after two equal reads
   [[nodiscard]] bool is_of(const ProducerLine& line) const noexcept {
     for (std::size_t i = 0; i < words; ++i)
       if (line.name[i].load(std::memory_order_relaxed) != words_[i]) return false;
@@ -108,10 +105,10 @@ class ProducerName {
 }
 
 [[nodiscard]] inline std::uint64_t sequence_of(const ProducerLine& line) noexcept {
-  return line.sequence[progress_of(line).which].load(std::memory_order_relaxed);  // carried to us by acquire N2
+  return line.sequence[progress_of(line).which].load(std::memory_order_relaxed);  // published by N2
 }
 
-// The steps of a line's owner, in the order in which it takes them.
+// What follows are the steps of a line's owner, in order.
 
 inline void store_progress(ProducerLine& line, Progress next, [[maybe_unused]] const char* before,
                            [[maybe_unused]] const char* after) noexcept {
@@ -121,13 +118,13 @@ inline void store_progress(ProducerLine& line, Progress next, [[maybe_unused]] c
 }
 
 enum class Begun : std::uint8_t {
-  yes,          // new, or to be gone on with: items from `done` on are missing
-  complete,     // this sequence or a later one is: nothing to do
+  yes,          // new, or to be continued: items from `done` on are missing
+  complete,     // this sequence or a later one is complete: nothing to do
   other_total,  // it was begun with another number of items
-  unfinished,   // an earlier one is not complete
+  unfinished,   // an earlier sequence is not complete
 };
 
-// Turn to a sequence of `total` items. The line is settled: its phase is idle.
+// Starts or continues a sequence of `total` items. The line is settled: its phase is idle.
 [[nodiscard]] inline Begun begin(ProducerLine& line, std::uint64_t sequence, std::uint64_t total) noexcept {
   Progress now = progress_of(line);
   const std::uint64_t current = sequence_of(line);
@@ -137,29 +134,29 @@ enum class Begun : std::uint8_t {
     return now.is_complete() ? Begun::complete : Begun::yes;
   }
   if (!now.is_complete()) return Begun::unfinished;
-  line.sequence[1 - now.which].store(sequence, std::memory_order_relaxed);  // nobody reads it before the next step
+  line.sequence[1 - now.which].store(sequence, std::memory_order_relaxed);  // not read before the next step
   store_progress(line, {true, Phase::idle, 1 - now.which, total, 0}, "once.before_begin", "once.begun");
   return total == 0 ? Begun::complete : Begun::yes;
 }
 
-// What is about to be claimed. Called again when the claim was lost: an intent that was not confirmed says nothing.
+// Declares the next claim. Called again if the claim was lost: an intent that was not confirmed says nothing.
 inline void intend(ProducerLine& line, std::uint64_t position, Extent extent) noexcept {
   Progress now = progress_of(line);
   QUEUEDUCT_FAILPOINT("once.before_intent");
-  line.position.store(position, std::memory_order_relaxed);  // both are carried out by release N2
+  line.position.store(position, std::memory_order_relaxed);  // published by N2, as extent
   line.extent.store(extent.packed(), std::memory_order_relaxed);
   now.phase = Phase::intended;
   store_progress(line, now, "once.written", "once.intended");
 }
 
-// The claim is won, and nothing of it is published yet.
+// After the claim, before any of it is published.
 inline void confirm(ProducerLine& line) noexcept {
   Progress now = progress_of(line);
   now.phase = Phase::claimed;
   store_progress(line, now, "once.before_confirm", "once.confirmed");
 }
 
-// So many items of it are in, and that is all that will ever be.
+// `items` of the claim are in the queue, and no more will be.
 inline void complete(ProducerLine& line, std::uint64_t items) noexcept {
   Progress now = progress_of(line);
   now.phase = Phase::idle;
@@ -182,22 +179,22 @@ class Producers {
 
   enum class Taken : std::uint8_t {
     yes,
-    in_use,      // by somebody alive
+    in_use,      // by a live participant
     table_full,  // and the name is not in it
-    table_busy,  // somebody alive has been making a producer all the time
+    table_busy,  // a live participant was making a producer at every attempt
     unknown,     // no such name: find() only
   };
 
-  // Own the line of that name; `me` is an owner word of the participant table. A name that is new begins with this sequence.
-  // What is found intended or claimed must be settled next; then comes begin(), and leave() at the end.
+  // Owns the line of that name; `me` is an owner word of the participant table. A new name begins with this sequence.
+  // A line found intended or claimed must be settled next; then comes begin(), and leave() at the end.
   [[nodiscard]] Taken take(const ProducerName& name, std::uint64_t me, std::uint64_t sequence, std::uint64_t total,
                            ProducerLine*& line) noexcept {
-    for (int look = 0; look < looks; ++look) {
+    for (int attempt = 0; attempt < attempts; ++attempt) {
       Taken taken = find(name, me, line);
       if (taken != Taken::unknown) return taken;
       taken = make(name, me, sequence, total, line);
       if (taken != Taken::table_busy) return taken;
-      nap();
+      pause_between_attempts();
     }
     return Taken::table_busy;
   }
@@ -209,20 +206,20 @@ class Producers {
       if (!is_named(*line, name)) continue;
       if (!owner::try_own(line->owner, me, participant_table_)) return Taken::in_use;
       if (is_named(*line, name)) return Taken::yes;
-      leave(*line);  // forgotten just now, and perhaps somebody else's: it may be in a line further on
+      leave(*line);  // forgotten just now, and perhaps given another name: ours may be in a later line
     }
     return Taken::unknown;
   }
 
   static void leave(ProducerLine& line) noexcept { owner::disown(line.owner); }
 
-  // By who knows that nobody else lives: else a word of the machine's last boot might name somebody of this one.
+  // Called when no other participant lives: a word of the machine's last boot might name a participant of this one.
   void disown_all() const noexcept {
     if (count_ != 0) owner::disown(head_->registrar);
     for (std::uint32_t i = 0; i < count_; ++i) owner::disown(lines_[i].owner);
   }
 
-  // Free the line of that name. What it has put stays; what it is asked to repeat will be put again.
+  // Frees the line of that name. Its items stay; a sequence that is repeated later is put again.
   [[nodiscard]] Taken forget(const ProducerName& name, std::uint64_t me) noexcept {
     ProducerLine* line = nullptr;
     const Taken taken = find(name, me, line);
@@ -239,31 +236,27 @@ class Producers {
     std::uint64_t done = 0;
   };
 
-  // A look at line i, true of one moment. False: it is free, or changes faster than we can look.
-  [[nodiscard]] bool look(std::uint32_t i, Listed& listed) const noexcept {
-    for (int tries = 0; tries < looks; ++tries) {
+  // A consistent snapshot of line i. Returns false if it is free, or changes faster than it can be read.
+  [[nodiscard]] bool snapshot(std::uint32_t i, Listed& listed) const noexcept {
+    for (int attempt = 0; attempt < attempts; ++attempt) {
       const Progress now = progress_of(lines_[i]);
       if (!now.is_used) return false;
       listed.name.read_from(lines_[i]);
       listed = {listed.name, lines_[i].sequence[now.which].load(std::memory_order_acquire), now.total, now.done};
-      if (lines_[i].progress.load(std::memory_order_acquire) == now.packed() && listed.name.is_of(lines_[i])) return true;
+      if (lines_[i].progress.load(std::memory_order_acquire) == now.packed() && listed.name.is_of(lines_[i]))
+        return true;
     }
     return false;
   }
 
  private:
-  static constexpr int looks = 500;
-
-  static void nap() noexcept {
-    const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
-    nanosleep(&moment, nullptr);
-  }
+  static constexpr int attempts = 500;
 
   [[nodiscard]] static bool is_named(const ProducerLine& line, const ProducerName& name) noexcept {
     return progress_of(line).is_used && name.is_of(line);
   }
 
-  // A line for a new name. table_busy also if the name was made meanwhile: look again.
+  // Makes a line for a new name. table_busy also if the name was made meanwhile: find it again.
   [[nodiscard]] Taken make(const ProducerName& name, std::uint64_t me, std::uint64_t sequence, std::uint64_t total,
                            ProducerLine*& line) noexcept {
     if (count_ == 0) return Taken::table_full;
@@ -281,12 +274,12 @@ class Producers {
     for (std::uint32_t i = 0; i < count_; ++i) {
       if (progress_of(lines_[i]).is_used) continue;
       if (!owner::try_own(lines_[i].owner, me, participant_table_)) {
-        otherwise = Taken::table_busy;  // it is just being forgotten
+        otherwise = Taken::table_busy;  // just being forgotten
         continue;
       }
       line = lines_ + i;
       name.write_to(*line);
-      line->sequence[0].store(sequence, std::memory_order_relaxed);  // as the name: carried out by release N2
+      line->sequence[0].store(sequence, std::memory_order_relaxed);  // published by N2, as the name
       store_progress(*line, {true, Phase::idle, 0, total, 0}, "once.before_register", "once.registered");
       return Taken::yes;
     }

@@ -14,17 +14,13 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.spark.rows import check_each_once, numbered, parquet_numbers, queue_numbers
-
-sys.path.append(str(Path(__file__).parent.parent / "verification" / "check"))
-
-from histories import find, history_of
-from judging import verdict_on
-from writing import write
-
 import queueduct
 from queueduct.spark.java import find_java, write_shim
+from tests.spark.rows import check_each_once, numbered, parquet_numbers, queue_numbers
 from tests.support.deadline import until
+from tests.verification.check.histories import find, history_of
+from tests.verification.check.judging import verdict_on
+from tests.verification.check.writing import write
 
 SCRIPT = """
 import sys

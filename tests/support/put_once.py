@@ -9,9 +9,9 @@ from queueduct import BoundedQueue, EventQueue, GrowingQueue, SlotQueue
 
 def make_growing(name, capacity, *, item=bytes, **options):
     """It cannot grow: its capacity is known."""
-    slot_bytes = 64 if item in (bytes, object) else None
-    first_bytes = (slot_bytes or np.dtype(item).itemsize) * capacity
-    return GrowingQueue.create(name, item=item, steps=1, slot_bytes=slot_bytes, first_bytes=first_bytes, **options)
+    slot_bytes = 64 if item in (bytes, object) else np.dtype(item).itemsize
+    sizes = {"slot_bytes": slot_bytes, "first_bytes": slot_bytes * capacity}
+    return GrowingQueue.create(name, item=item, steps=1, **sizes, **options)
 
 
 def make_slots(name, capacity, *, item=bytes, **options):

@@ -79,7 +79,7 @@ cdef extern from "overwriting/layout.hpp" namespace "queueduct" nogil:
     cdef cppclass PublishedHeader:
         pass
     cdef struct OverwritingOffsets:
-        uint64_t own, item_text, control, participants, shelf_data, total
+        uint64_t own, item_text, control, participants, leased_data, total
     OverwritingOffsets overwriting_offsets(uint64_t, uint64_t, uint32_t, uint32_t)
 
 cdef extern from "growing/layout.hpp" namespace "queueduct" nogil:
@@ -189,7 +189,7 @@ def events_layout(block_count, block_bytes, chunk_lines, participants, readers, 
 
 def overwriting_layout(messages, words, participants, item_text_bytes):
     cdef dict at = overwriting_offsets(messages, words, participants, item_text_bytes)
-    del at["own"], at["shelf_data"]  # which no header names
+    del at["own"], at["leased_data"]  # which no header names
     return by_field(at) | {"payload_offset": sizeof(PublishedHeader)}
 
 
@@ -198,9 +198,9 @@ def overwriting_own_offset(messages, words):
     return overwriting_offsets(messages, words, 0, 0).own
 
 
-def overwriting_shelf_offset(messages, words, participants, item_text_bytes):
+def overwriting_leased_offset(messages, words, participants, item_text_bytes):
     """Where the data of leased messages lies: the pages from here on have no memory before the first lease."""
-    return overwriting_offsets(messages, words, participants, item_text_bytes).shelf_data
+    return overwriting_offsets(messages, words, participants, item_text_bytes).leased_data
 
 
 def growing_layout(first_bytes, steps, slot_bytes, participants, producers, item_text_bytes, varying):

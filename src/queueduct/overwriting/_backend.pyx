@@ -8,8 +8,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from queueduct.core._backend cimport encode_object, lend, line_of
 from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
-from queueduct.items._batches cimport Gathered, gather
-from queueduct.items._buffers cimport as_records, scalar_of
+from queueduct.items._buffers cimport Gathered, as_records, gather, scalar_of
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from queueduct.items._objects cimport unpickle_all
 from queueduct.native._native cimport (
@@ -51,11 +50,11 @@ cdef class OverwritingBackend(SegmentBackend):
         del self.queue
 
     cdef int raise_corrupt(self) except -1:
-        cdef RingState places = self.ring.places()
+        cdef RingState state = self.ring.state()
         self.raise_if_truncated()
         raise CorruptSegment(
-            f"the header or the journal of {self.label} makes no sense: START_IDX={places.start}, "
-            f"QUEUE_LEN={places.length}, HEADER_LOCK={self.ring.header_lock().load():#x}, "
+            f"the header or the journal of {self.label} makes no sense: START_IDX={state.start}, "
+            f"QUEUE_LEN={state.length}, HEADER_LOCK={self.ring.header_lock().load():#x}, "
             f"capacity={self.ring.capacity()}; recreate the queue"
         )
 
@@ -272,7 +271,7 @@ cdef class OverwritingBackend(SegmentBackend):
         return batch if forks == self.queue.participant_table().generation() else None
 
     cdef object _get_records(self, uint64_t limit, int64_t deadline):
-        cdef uint64_t most = min(limit, max(<uint64_t>self.ring.places().length, 1), self.ring.capacity())
+        cdef uint64_t most = min(limit, max(<uint64_t>self.ring.state().length, 1), self.ring.capacity())
         cdef object batch = numpy.empty(most, dtype=self.dtype)
         cdef char* data = <char*>array_data(batch)
         cdef uint64_t got = 0
@@ -318,7 +317,7 @@ cdef class OverwritingBackend(SegmentBackend):
     cdef bint _get_another(self, uint32_t line, void* to) noexcept:
         """Of a batch that has one already: whatever is in the way of another, those are delivered first."""
         cdef Claim claim
-        if self.ring.places().length == 0:
+        if self.ring.state().length == 0:
             return False
         if self.item_bytes < LONG_COPY:
             claim = self.queue.try_get(line, to, self.item_bytes, 0)
@@ -377,7 +376,7 @@ cdef class OverwritingBackend(SegmentBackend):
         if claim != Claim.locked:  # then the next try waits
             with nogil:
                 if for_items and claim == Claim.full:  # to a lease
-                    self.queue.wait_for_shelf(left)
+                    self.queue.wait_for_cell(left)
                 elif for_items or claim == Claim.full:
                     self.sleep(for_items, 1, left)
                 else:
@@ -400,7 +399,7 @@ cdef class OverwritingBackend(SegmentBackend):
 
     cdef uint64_t count_left(self) noexcept:
         """Messages whose consumer is gone, or gave them back."""
-        return 0 if self.ring.is_discarded() else self.queue.leased_messages().count_left()
+        return 0 if self.ring.is_discarded() else self.queue.leased_messages().count_orphans()
 
     cdef int shut_down(self, bint immediate) except -1:
         self.queue.shut_down(immediate)

@@ -42,7 +42,7 @@ cdef class OverwritingHolding(Holding):
     cdef int begin(self, uint64_t limit) except -1:
         self._join()
         self._furnish()
-        self.kept.resize(min(limit, self.queue.leased_messages().places()))
+        self.kept.resize(min(limit, self.queue.leased_messages().cells()))
         return 0
 
     cdef int _join(self) except -1:
@@ -100,14 +100,14 @@ cdef class OverwritingHolding(Holding):
 
     cdef bytes copied(self, uint64_t i):
         return PyBytes_FromStringAndSize(
-            <char*>self.queue.leased_messages().data(self.kept[i].place), (<OverwritingBackend>self.backend).item_bytes
+            <char*>self.queue.leased_messages().data(self.kept[i].cell), (<OverwritingBackend>self.backend).item_bytes
         )
 
     cdef void copy_records(self, char* to) noexcept nogil:
         cdef uint64_t size = (<OverwritingBackend>self.backend).item_bytes
         cdef uint64_t i
         for i in range(self.count):
-            memcpy(to + i * size, self.queue.leased_messages().data(self.kept[i].place), size)
+            memcpy(to + i * size, self.queue.leased_messages().data(self.kept[i].cell), size)
 
     cdef bint end(self, uint64_t released) noexcept nogil:
         self.lease.release(self.kept.data(), released)

@@ -22,7 +22,7 @@ cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
         uint64_t capacity() const
         uint64_t message_bytes() const
         atomic[uint64_t]& header_lock() const
-        RingState places() const
+        RingState state() const
         Fates fates() const
         uint32_t length() const
         bint is_discarded() const
@@ -31,16 +31,16 @@ cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
         bint looks_free() const
 
     cdef struct LeasedMessage:
-        uint64_t position, place
+        uint64_t position, cell
 
     cdef cppclass LeasedMessages:
-        uint64_t places() const
+        uint64_t cells() const
         uint64_t used() const
         uint64_t data_bytes() const
         byte* data(uint64_t) const
         uint64_t list(int64_t*, uint64_t) const
-        uint64_t count_left() const
-        uint64_t count_kept(uint64_t) const
+        uint64_t count_orphans() const
+        uint64_t count_leased(uint64_t) const
 
     cdef cppclass OverwritingControl:
         atomic[uint32_t] closed
@@ -69,7 +69,7 @@ cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
         bint may_come_again()
         void wait_for_room(int64_t)
         void wait_for_copy(int64_t)
-        void wait_for_shelf(int64_t)
+        void wait_for_cell(int64_t)
 
 cdef extern from "overwriting/lease.hpp" namespace "queueduct" nogil:
     cdef cppclass OverwritingLease:

@@ -21,7 +21,7 @@ cdef class Kept:
     cdef int begin(self, SegmentBackend backend, OverwritingShared* queue, uint64_t limit) except -1:
         self.backend = backend
         self.queue = queue
-        self.limit = min(limit, queue.leased_messages().places())
+        self.limit = min(limit, queue.leased_messages().cells())
         self.kept = <LeasedMessage*>PyMem_Malloc(self.limit * sizeof(LeasedMessage))
         if self.kept is NULL:
             raise MemoryError()
@@ -65,7 +65,7 @@ cdef class Kept:
         cdef uint64_t over = 0
         for i in range(self.count):
             found.append(
-                PyBytes_FromStringAndSize(<char*>self.queue.leased_messages().data(self.kept[i].place), item_bytes)
+                PyBytes_FromStringAndSize(<char*>self.queue.leased_messages().data(self.kept[i].cell), item_bytes)
             )
         if is_broken(self.backend.guard):
             return None

@@ -95,7 +95,7 @@ class OverwritingGeometry(Geometry):
 
     def needed_bytes(self, item: ItemType) -> int:
         """Without what leases need, which the first lease asks for."""
-        return _layout.overwriting_shelf_offset(
+        return _layout.overwriting_leased_offset(
             self.capacity, self.message_bytes // WORD_BYTES, self.participants, len(item.text)
         )
 

@@ -131,12 +131,12 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
             torn=fates.torn,
             lost_with_reader=fates.lost_with_reader,
             redelivered=backend.queue.control().redelivered.load(),
-            discarded=backend.ring.places().length if backend.ring.is_discarded() else 0,
+            discarded=backend.ring.state().length if backend.ring.is_discarded() else 0,
             total_bytes=self.segment.total_bytes,
             is_shut_down=backend.queue.control().closed.load() != 0,
             participants=backend.participant_table.count_alive(),
             participants_limit=backend.participants,
-            leased=backend.queue.leased_messages().count_kept(1 << 62),
+            leased=backend.queue.leased_messages().count_leased(1 << 62),
         ))
 
 

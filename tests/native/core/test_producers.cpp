@@ -156,12 +156,12 @@ TEST(a_look_shows_what_is_there) {
   CHECK_EQUAL(user.take("täglich", 5, 3), Taken::yes);
   complete(*user.line, 2);
   Producers::Listed listed;
-  CHECK(user.producers.look(0, listed));
+  CHECK(user.producers.snapshot(0, listed));
   CHECK_EQUAL(std::string(listed.name.text(), listed.name.bytes()), "täglich");
   CHECK_EQUAL(listed.sequence, 5u);
   CHECK_EQUAL(listed.total, 3u);
   CHECK_EQUAL(listed.done, 2u);
-  CHECK(!user.producers.look(1, listed));
+  CHECK(!user.producers.snapshot(1, listed));
 }
 
 TEST(many_who_make_the_same_names_make_each_once) {
@@ -189,7 +189,7 @@ TEST(many_who_make_the_same_names_make_each_once) {
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < 8; ++i) {
     Producers::Listed listed;
-    if (!user.producers.look(i, listed)) continue;
+    if (!user.producers.snapshot(i, listed)) continue;
     names.emplace_back(listed.name.text(), listed.name.bytes());
     for (std::size_t j = 0; j + 1 < names.size(); ++j) CHECK(names[j] != names.back());
   }

@@ -46,8 +46,8 @@ class Racers {
     CHECK_EQUAL(fates.puts, race_.writers * race_.each);
     CHECK_EQUAL(fates.delivered, got);
     CHECK_EQUAL(fates.torn + fates.lost_with_reader, 0u);
-    CHECK_EQUAL(fates.puts, fates.delivered + fates.overwritten + last.ring().places().length);
-    CHECK_EQUAL(last.ring().places().length, 0u);
+    CHECK_EQUAL(fates.puts, fates.delivered + fates.overwritten + last.ring().state().length);
+    CHECK_EQUAL(last.ring().state().length, 0u);
     if (!race_.may_overwrite) CHECK_EQUAL(fates.overwritten, 0u);
   }
 
@@ -106,7 +106,7 @@ class Racers {
         if (claim == Claim::closed) return;
         if (claim == Claim::corrupt) return void(failures_.fetch_add(1));
         if (claim == Claim::full)
-          attached.queue().wait_for_shelf(park_limit_ns);
+          attached.queue().wait_for_cell(park_limit_ns);
         else
           attached.queue().wait_for_items(park_limit_ns);
         continue;
@@ -118,7 +118,7 @@ class Racers {
   }
 
   void note(OverwritingAttachment& attached, const LeasedMessage& kept, std::uint64_t* last) {
-    const auto* words = reinterpret_cast<const std::uint64_t*>(attached.queue().leased_messages().data(kept.place));
+    const auto* words = reinterpret_cast<const std::uint64_t*>(attached.queue().leased_messages().data(kept.cell));
     const std::uint64_t number = words[0];
     bool is_torn = number == 0 || number > seen_.size();
     for (std::uint64_t i = 0; i < race_.words; ++i) is_torn = is_torn || words[i] != number;

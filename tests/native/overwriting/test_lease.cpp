@@ -19,7 +19,7 @@ struct Held {
   std::uint64_t take_over(std::uint64_t most = limit) { return count = lease.take_over(kept, most); }
   // The number that the message has again and again.
   [[nodiscard]] std::uint64_t number(std::uint64_t i) const {
-    const auto* words = reinterpret_cast<const std::uint64_t*>(queue.leased_messages().data(kept[i].place));
+    const auto* words = reinterpret_cast<const std::uint64_t*>(queue.leased_messages().data(kept[i].cell));
     return words[0] == words[1] ? words[0] : OverwritingAttachment::torn;
   }
 };
@@ -27,10 +27,10 @@ struct Held {
 static void check_sum(OverwritingAttachment& attached, int line) {
   const OverwritingRing::Fates fates = attached.ring().fates();
   const std::uint64_t all = fates.delivered + fates.overwritten + fates.torn + fates.lost_with_reader;
-  check_equal(all + attached.ring().places().length, fates.puts, __FILE__, line, "what became of all puts");
+  check_equal(all + attached.ring().state().length, fates.puts, __FILE__, line, "what became of all puts");
 }
 
-static std::uint64_t on_shelf(OverwritingAttachment& attached) {
+static std::uint64_t count_leased(OverwritingAttachment& attached) {
   std::int64_t positions[limit];
   return attached.queue().leased_messages().list(positions, limit);
 }
@@ -51,9 +51,9 @@ TEST(what_a_lease_has_is_not_overwritten_however_much_is_put) {
     CHECK_EQUAL(held.number(i), 3 + i);
     CHECK_EQUAL(held.kept[i].position, 2 + i);
   }
-  CHECK_EQUAL(on_shelf(attached), 3u);
+  CHECK_EQUAL(count_leased(attached), 3u);
   held.lease.release(held.kept, 3);
-  CHECK_EQUAL(on_shelf(attached), 0u);
+  CHECK_EQUAL(count_leased(attached), 0u);
   std::uint64_t number = 0;
   CHECK_EQUAL(attached.get(number), Claim::done);
   CHECK_EQUAL(number, 26u);
@@ -125,14 +125,14 @@ TEST(of_many_that_were_left_a_small_lease_takes_the_oldest) {
   CHECK_EQUAL(rest.number(0), 3u);
 }
 
-// Somebody who dies before its message is whole on the shelf.
+// Somebody who dies before its copy of a leased message is whole.
 static std::uint64_t die_in_a_claim(OverwritingSegment& segment, bool unlocks_header) {
   OverwritingAttachment victim(segment);
   Held held(victim);
   LeasedMessage kept{};
   Claimed claimed;
   REQUIRE(victim.queue().enter(held.lease.line(), 1'000'000'000) == Claim::done);
-  CHECK_EQUAL(victim.ring().claim_kept(held.lease.line(), kept, claimed), Claim::done);
+  CHECK_EQUAL(victim.ring().claim_to_lease(held.lease.line(), kept, claimed), Claim::done);
   if (unlocks_header) victim.queue().leave();
   victim.die();
   return kept.position;
@@ -149,10 +149,10 @@ TEST(what_was_on_its_way_to_the_shelf_is_lost_counted_once_and_gives_its_place_b
     CHECK_EQUAL(number, 2u);
     CHECK_EQUAL(attached.ring().fates().lost_with_reader, 1u);
     check_sum(attached, __LINE__);
-    CHECK_EQUAL(on_shelf(attached), 1u);
+    CHECK_EQUAL(count_leased(attached), 1u);
     Held held(attached);
     CHECK_EQUAL(held.take_over(), 0u);
-    CHECK_EQUAL(on_shelf(attached), 0u);
+    CHECK_EQUAL(count_leased(attached), 0u);
     CHECK_EQUAL(attached.ring().fates().lost_with_reader, 1u);
     CHECK_EQUAL(segment.control().leases.lost.load(), 1u);
     check_sum(attached, __LINE__);
@@ -171,19 +171,19 @@ TEST(a_message_that_is_overwritten_on_its_way_to_the_shelf_is_counted_as_that) {
   Claimed claimed;
   const std::uint32_t line = held.lease.line();
   REQUIRE(attached.queue().enter(line, 0) == Claim::done);
-  CHECK_EQUAL(attached.ring().claim_kept(line, kept, claimed), Claim::done);
+  CHECK_EQUAL(attached.ring().claim_to_lease(line, kept, claimed), Claim::done);
   attached.queue().leave();
   put(attached, 2, 2);  // it has come round
-  CHECK(!attached.ring().finish_kept(line, claimed, kept));
-  CHECK_EQUAL(attached.ring().fates().overwritten, 1u);  // at once, though its place is not ended yet
+  CHECK(!attached.ring().finish_lease_copy(line, claimed, kept));
+  CHECK_EQUAL(attached.ring().fates().overwritten, 1u);  // at once, though its cell is not free yet
   CHECK_EQUAL(attached.ring().fates().lost_with_reader, 0u);
-  CHECK_EQUAL(on_shelf(attached), 0u);
+  CHECK_EQUAL(count_leased(attached), 0u);
   check_sum(attached, __LINE__);
   REQUIRE(attached.queue().enter(line, 0) == Claim::done);
-  attached.ring().end_place(kept);
+  attached.ring().free_half_cell(kept);
   attached.queue().leave();
   CHECK_EQUAL(attached.ring().fates().overwritten, 1u);
-  CHECK_EQUAL(on_shelf(attached), 0u);
+  CHECK_EQUAL(count_leased(attached), 0u);
   check_sum(attached, __LINE__);
   CHECK_EQUAL(held.claim(), Claim::empty);
   CHECK_EQUAL(held.number(0), 2u);
@@ -199,10 +199,10 @@ TEST(an_overtaken_place_whose_holder_could_not_have_the_header_is_ended_by_the_n
     LeasedMessage kept{};
     Claimed claimed;
     REQUIRE(attached.queue().enter(held.lease.line(), 0) == Claim::done);
-    CHECK_EQUAL(attached.ring().claim_kept(held.lease.line(), kept, claimed), Claim::done);
+    CHECK_EQUAL(attached.ring().claim_to_lease(held.lease.line(), kept, claimed), Claim::done);
     attached.queue().leave();
     put(attached, 2, 2);
-    CHECK(!attached.ring().finish_kept(held.lease.line(), claimed, kept));
+    CHECK(!attached.ring().finish_lease_copy(held.lease.line(), claimed, kept));
   }
   for (int i = 0; i < 2; ++i) {
     CHECK_EQUAL(attached.ring().fates().overwritten, 1u);
@@ -218,11 +218,11 @@ TEST(an_overtaken_place_whose_holder_could_not_have_the_header_is_ended_by_the_n
 TEST(a_shelf_without_a_free_place_keeps_leases_out_and_nobody_else) {
   OverwritingSegment segment({.capacity = 2, .words = 2});
   OverwritingAttachment attached(segment);
-  REQUIRE(attached.queue().leased_messages().places() == shelf_least);
+  REQUIRE(attached.queue().leased_messages().cells() == leased_cells_least);
   Held held(attached);
   Held other(attached);
-  LeasedMessage all[shelf_least];
-  for (std::uint64_t i = 0; i < shelf_least; ++i) {
+  LeasedMessage all[leased_cells_least];
+  for (std::uint64_t i = 0; i < leased_cells_least; ++i) {
     put(attached, i, i);
     std::uint64_t count = 0;
     REQUIRE(held.lease.try_claim(all + i, 1, 0, count) == Claim::done);

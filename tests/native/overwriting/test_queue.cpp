@@ -9,7 +9,7 @@ namespace queueduct::testing {
 static void check_sum(OverwritingAttachment& attached, int line) {
   const OverwritingRing::Fates fates = attached.ring().fates();
   const std::uint64_t all = fates.delivered + fates.overwritten + fates.torn + fates.lost_with_reader;
-  check_equal(all + attached.ring().places().length, fates.puts, __FILE__, line, "what became of all puts");
+  check_equal(all + attached.ring().state().length, fates.puts, __FILE__, line, "what became of all puts");
 }
 
 TEST(a_full_queue_loses_its_oldest_and_keeps_the_order_of_the_rest) {
@@ -259,10 +259,10 @@ TEST(places_that_cannot_be_are_reported_and_lead_nowhere) {
   OverwritingSegment segment({.capacity = 2, .words = 1});
   OverwritingAttachment attached(segment);
   std::uint64_t number = 0;
-  for (const RingState places : {RingState{2, 0}, RingState{2, 1}, RingState{0, 3}, RingState{~0u, ~0u}}) {
-    segment.write(24, places.packed());
+  for (const RingState state : {RingState{2, 0}, RingState{2, 1}, RingState{0, 3}, RingState{~0u, ~0u}}) {
+    segment.write(24, state.packed());
     CHECK_EQUAL(attached.put(1), Claim::corrupt);
-    CHECK_EQUAL(attached.get(number), places.length == 0 ? Claim::empty : Claim::corrupt);
+    CHECK_EQUAL(attached.get(number), state.length == 0 ? Claim::empty : Claim::corrupt);
     CHECK_EQUAL(segment.read<std::uint64_t>(16), 0u);
   }
 }
@@ -276,10 +276,10 @@ TEST(a_journal_that_cannot_be_is_reported_and_leads_nowhere) {
   journal.index.store(2);
   CHECK_EQUAL(attached.put(1), Claim::corrupt);
   journal.index.store(0);
-  journal.noted_at.store(segment.shape().participants + shelf_places(2, 1) + 1);
+  journal.noted_at.store(segment.shape().participants + leased_cells(2, 1) + 1);
   CHECK_EQUAL(attached.put(1), Claim::corrupt);
   journal.noted_at.store(0);
-  journal.places.store(RingState{0, 3}.packed());
+  journal.state.store(RingState{0, 3}.packed());
   CHECK_EQUAL(attached.put(1), Claim::corrupt);
   CHECK_EQUAL(segment.read<std::uint64_t>(16), 0u);
 }

@@ -11,7 +11,7 @@ namespace queueduct::testing {
 // "..." is a message that nobody has written, or that was taken.
 class Stage {
  public:
-  explicit Stage(RingState places) : segment_({.capacity = 5, .words = 3}) { segment_.reset(places); }
+  explicit Stage(RingState state) : segment_({.capacity = 5, .words = 3}) { segment_.reset(state); }
 
   void fill(const std::string& letters) {
     for (std::size_t i = 0; i < letters.size(); ++i)

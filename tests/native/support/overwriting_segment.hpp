@@ -33,13 +33,13 @@ class OverwritingSegment {
   OverwritingSegment(const OverwritingSegment&) = delete;
   OverwritingSegment& operator=(const OverwritingSegment&) = delete;
 
-  void reset(RingState places) noexcept {
+  void reset(RingState state) noexcept {
     std::memset(base_, 0, at_.total);
     std::memcpy(base_, published_magic, 8);
     write(8, static_cast<std::uint32_t>(shape_.capacity));
     write(12, static_cast<std::uint32_t>(shape_.words));
-    write(24, places.packed());
-    control().counters.puts.store(places.length);
+    write(24, state.packed());
+    control().counters.puts.store(state.length);
   }
 
   // The bytes at an offset, as anybody finds them.

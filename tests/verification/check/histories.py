@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import permutations, product
 from typing import Any
 
-from brute import NEVER, Op
-from judging import records
+from tests.verification.check.brute import NEVER, Op
+from tests.verification.check.judging import records
 
 KINDS = {"bounded": 2, "growing": None, "slots": 3, "overwriting": 2, "events": None, "unbounded": None}
 

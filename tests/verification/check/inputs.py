@@ -1,4 +1,4 @@
-"""Histories as others write them, strange but right, and broken ones: each is taken alike in one piece and on Spark."""
+"""Histories as others write them, strange but right, and broken ones: each is taken alike in memory and on Spark."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from histories import history_of
-from writing import SCHEMA
+
+from tests.verification.check.histories import history_of
+from tests.verification.check.writing import SCHEMA
 
 Writer = Callable[[Path], object]
 MANIFEST = {"kind": "bounded", "capacity": 2}
@@ -92,6 +93,16 @@ def damaged(folder: Path) -> None:
     path.write_bytes(data)
 
 
+def with_a_flipped_bit(folder: Path) -> None:
+    """In a value: only the page's checksum tells."""
+    options = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
+    write_tables(folder, {"a.parquet": table()}, MANIFEST, **options)
+    path = folder / "a.parquet"
+    data = bytearray(path.read_bytes())
+    data[data.index((107).to_bytes(8, "little"))] ^= 64
+    path.write_bytes(data)
+
+
 def crossed() -> pa.Table:
     """Two runs of two producers, who came in another order the second time."""
     rows = history_of(40)
@@ -141,6 +152,7 @@ ACCEPTED: dict[str, Writer] = {
 
 REFUSED: dict[str, tuple[Writer, str]] = {
     "damaged": (damaged, "must be whole: .*a.parquet"),
+    "a checksum that does not fit": (with_a_flipped_bit, "must be whole: .*a.parquet.*(crc|CRC|checksum)"),
     "unsigned values beyond": (
         written(moved("value", 1 << 63, pa.uint64())),
         "the column value must be int64: .*a.parquet it is uint64",

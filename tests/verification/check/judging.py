@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from brute import NEVER, Op
 
 from queueduct.verification.check.decide import decide
 from queueduct.verification.check.in_memory import InMemoryTable
@@ -14,6 +13,7 @@ from queueduct.verification.check.part import Part
 from queueduct.verification.check.verdict import Verdict
 from queueduct.verification.history.format import History
 from queueduct.verification.history.reader import SCHEMA
+from tests.verification.check.brute import NEVER, Op
 
 ONE_PIECE = 1 << 20
 
@@ -38,6 +38,6 @@ def records(history: list[Op], redelivered: frozenset[int] = frozenset()) -> lis
 
 
 def verdict_on(rows: list[dict[str, Any]], kind: str, capacity: int | None, width: int = ONE_PIECE) -> Verdict:
-    history = History(Path(), kind, capacity, 0, {}, (), len(rows))
+    history = History(Path(), kind, capacity, 0, (), len(rows))
     whole = Part.of(pa.RecordBatch.from_pylist(rows, SCHEMA), history)
     return decide(history, InMemoryTable([whole]), width, lambda step: None)

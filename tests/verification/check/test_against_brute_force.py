@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-pytest.importorskip("pyarrow", reason="it comes with Spark")
+pytest.importorskip("pyarrow", reason="the checker needs it")
 
-from brute import NEVER, Op, is_linearizable
-from histories import all_histories, random_history
-from judging import ONE_PIECE, records, verdict_on
+from tests.verification.check.brute import NEVER, Op, is_linearizable
+from tests.verification.check.histories import all_histories, random_history
+from tests.verification.check.judging import ONE_PIECE, records, verdict_on
 
 SHORT, LONG = 60, 100_000
 SEED = 20261116

@@ -7,12 +7,12 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from brute import Op
-from inputs import ACCEPTED, REFUSED, changed, written
-from judging import records
-from writing import SCHEMA, write
 
 from queueduct.verification.check import HistoryError, check
+from tests.verification.check.brute import Op
+from tests.verification.check.inputs import ACCEPTED, REFUSED, changed, written
+from tests.verification.check.judging import records
+from tests.verification.check.writing import SCHEMA, write
 
 OPS = [
     Op("put", "ok", 1, 0, 0, 1),
@@ -33,7 +33,7 @@ def history(tmp_path, rows):
 
 
 def refused(folder, words):
-    """A history of so few operations is checked in one piece: no session is asked for."""
+    """A history of so few operations is checked in memory: no session is asked for."""
     with pytest.raises(HistoryError, match=words) as caught:
         check(folder)
     assert isinstance(caught.value, ValueError)

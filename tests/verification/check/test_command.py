@@ -8,12 +8,12 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
-from histories import find, history_of
-from writing import write
 
 from queueduct.cli import main
 from queueduct.verification.check.report.svg import round_marks
 from queueduct.verification.check.verdict import witness_line
+from tests.verification.check.histories import find, history_of
+from tests.verification.check.writing import write
 
 
 @pytest.fixture

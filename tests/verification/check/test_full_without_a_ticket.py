@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from brute import is_linearizable
-from histories import random_history, row
-from judging import records, verdict_on
+
+from tests.verification.check.brute import is_linearizable
+from tests.verification.check.histories import random_history, row
+from tests.verification.check.judging import records, verdict_on
 
 
 def counts(rows, kind="bounded", capacity=2):

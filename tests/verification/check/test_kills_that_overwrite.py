@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from brute import NEVER, Op, is_linearizable
-from histories import row
-from judging import verdict_on
+
+from tests.verification.check.brute import NEVER, Op, is_linearizable
+from tests.verification.check.histories import row
+from tests.verification.check.judging import verdict_on
 
 WIDTHS = [1, 2, 3, 1 << 20]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from brute import Op
-from histories import find, history_of, run
-from judging import records, verdict_on
+
+from tests.verification.check.brute import Op
+from tests.verification.check.histories import find, history_of, run
+from tests.verification.check.judging import records, verdict_on
 
 KINDS = ["bounded", "slots", "growing", "unbounded"]
 

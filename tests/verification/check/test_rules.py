@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from histories import find, history_of, row
-from judging import verdict_on
+
+from tests.verification.check.histories import find, history_of, row
+from tests.verification.check.judging import verdict_on
 
 WIDTHS = [1, 2, 3, 1 << 20]
 

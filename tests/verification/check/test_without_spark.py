@@ -8,10 +8,10 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from histories import history_of
-from writing import write
 
 from queueduct.verification.check import check
+from tests.verification.check.histories import history_of
+from tests.verification.check.writing import write
 
 COMMAND = """
 import sys

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from histories import KINDS, random_history, row
-from judging import records, verdict_on
+
+from tests.verification.check.histories import KINDS, random_history, row
+from tests.verification.check.judging import records, verdict_on
 
 WIDTHS = [1, 3, 1 << 20]
 ALONE = {

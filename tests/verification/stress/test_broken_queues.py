@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from recorded import Recorded, problems
 
 from queueduct.verification.history import recorder
+from tests.verification.stress.recorded import Recorded, problems
 
 BUILT = Path(__file__).parents[3] / "build" / "native" / "tests" / "native" / "broken_queues"
 SYMPTOMS = {

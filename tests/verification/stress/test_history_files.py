@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recorded import Recorded
 from rich.console import Console
 
 import queueduct
 from queueduct.verification.history import recorder
 from queueduct.verification.history._rows import MOST_ITEMS, MOST_TICKETS, RowFile, RowReader, read_header
 from queueduct.verification.stress.run import BATCH_LIMIT, OPS_LIMIT, Options, run
+from tests.verification.stress.recorded import Recorded
 
 pytest.importorskip("pyarrow")
 from pyarrow import parquet

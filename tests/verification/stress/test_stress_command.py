@@ -32,7 +32,7 @@ def test_a_run_says_what_it_did_and_how_to_prove_it(tmp_path):
 
 def test_kills_that_came_too_late_are_not_passed_over_in_silence():
     result = call("bounded", "--ops", "2k", "--kill", "0.001", "--no-history")
-    assert "nobody was killed: it was over too soon for 0.001 a second" in result.output
+    assert "no worker was killed: it was over too soon for 0.001 a second" in result.output
 
 
 def test_json_is_for_scripts(tmp_path):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from recorded import NEVER, Recorded, problems
 from rich.console import Console
 
 import queueduct
 from queueduct.segments.kinds import KINDS
 from queueduct.verification.stress.run import Options, run
+from tests.verification.stress.recorded import NEVER, Recorded, problems
 
 QUIET = Console(quiet=True)
 

@@ -25,6 +25,7 @@ __all__ = [
     "Longs",
     "Rows",
     "grouped",
+    "numbered",
     "sought",
 ]
 
@@ -103,6 +104,23 @@ def grouped(keys: NDArray[Any]) -> tuple[Longs, Longs]:
     return order, np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
 
 
+def numbered(*keys: NDArray[Any]) -> Longs:
+    """One number for each combination that there is of so many keys."""
+    found = np.zeros(len(keys[0]), np.int64)
+    span = 1
+    for key in keys:
+        least, greatest = int(key.min()), int(key.max())
+        if greatest - least >= 1 << 30:
+            distinct, key = np.unique(key, return_inverse=True)
+            least, greatest = 0, len(distinct) - 1
+        if span * (greatest - least + 1) >= 1 << 62:
+            distinct, found = np.unique(found, return_inverse=True)
+            span = len(distinct)
+        found = found * (greatest - least + 1) + (key.astype(np.int64) - least)
+        span *= greatest - least + 1
+    return found
+
+
 @dataclass(frozen=True)
 class Rows(Columns):
     """Operations."""
@@ -155,7 +173,7 @@ def sought(
 ) -> dict[str, Any]:
     """A witness that may be in another bucket, to be looked up at the end: known by one column, most often a time.
 
-    Several rows may have the same time, those of a batch always do: so what it is, where it stands and who read it are
+    Several rows may have the same time, those of a batch always do: so what it is, its position and its reader are
     asked as well. Nothing waits for the invocation of a weak answer.
     """
     found = dict(KNOWN_AS[what], **{which: int(key)})

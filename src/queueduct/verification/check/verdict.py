@@ -50,13 +50,13 @@ class Verdict:
 
 
 def witness_line(witness: dict[str, Any]) -> str:
-    """A row of the record as a person reads it: who, what, and when it was invoked and how long it took."""
+    """A row of the record as a person reads it: its worker, what it did, when it was invoked and how long it took."""
     known = {name: value for name, value in witness.items() if value is not None}
-    who = f"worker {known['worker']}: " if "worker" in known else ""
+    worker = f"worker {known['worker']}: " if "worker" in known else ""
     words = [str(known[name]) for name in ("op", "outcome") if name in known]
     words += [f"{name}={known[name]}" for name in ("value", "ticket", "reader") if name in known]
     if "invoke_ns" in known:
         took = f"+{known['return_ns'] - known['invoke_ns']}" if "return_ns" in known else ""
         words.append(f"ns={known['invoke_ns']}{took}")
     words += [name for name in ("redelivered", "weak", "torn") if known.get(name)]
-    return who + " ".join(words)
+    return worker + " ".join(words)

@@ -27,7 +27,7 @@ def read_parts(file: DataFile, row_groups: Iterable[int] | None = None) -> Itera
     wanted = [name for name in SCHEMA.names if name not in file.untyped]
     texts = [name for name in wanted if SCHEMA.field(name).type == NAMES]
     try:
-        with pq.ParquetFile(file.path, read_dictionary=texts) as opened:
+        with pq.ParquetFile(file.path, read_dictionary=texts, page_checksum_verification=True) as opened:
             for part in opened.iter_batches(ROWS_A_PART, row_groups=row_groups, columns=wanted):
                 columns = [
                     typed(part.column(name), name, file.path)

@@ -3,9 +3,9 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from queueduct.events._native cimport Cursor, EventsQueue, ReaderLine
-from queueduct.rings._growing_native cimport NativeGrowing
+from queueduct.rings.shared._native cimport NativeGrowing, BoundedQueueHandle
 from queueduct.verification.history._native cimport HistoryWriter
-from queueduct.native._native cimport Participant, BoundedQueueHandle
+from queueduct.native._native cimport Participant
 from queueduct.overwriting._native cimport OverwritingShared
 from queueduct.slots._native cimport SlotsQueue
 
@@ -35,16 +35,15 @@ cdef extern from "verification/stress/_worker.hpp" namespace "queueduct" nogil:
         atomic[uint64_t] ended_ns
         atomic[uint32_t] is_ready
 
-    cdef cppclass StressPlan:
-        StressPlan()
+    cdef struct StressPlan:
         uint64_t first_value, items, batch, item_bytes, seed, group
         uint32_t waits, tries
         int parent
 
-    cdef cppclass StressedBounded:
+    cdef cppclass StressedBounded "queueduct::RingDriver<queueduct::BoundedQueueHandle>":
         StressedBounded(BoundedQueueHandle&, Participant)
 
-    cdef cppclass StressedGrowing:
+    cdef cppclass StressedGrowing "queueduct::RingDriver<queueduct::GrowingQueue>":
         StressedGrowing(NativeGrowing&, Participant)
 
     cdef cppclass StressedSlots:

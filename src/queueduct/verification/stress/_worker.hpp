@@ -4,10 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "verification/bounded_driver.hpp"
 #include "verification/events_driver.hpp"
-#include "verification/growing_driver.hpp"
 #include "verification/overwriting_driver.hpp"
+#include "verification/ring_driver.hpp"
 #include "verification/slots_driver.hpp"
 
 namespace queueduct {

@@ -26,8 +26,6 @@ READY_SECONDS = 0.001
 
 @dataclass(frozen=True)
 class Plan:
-    """What one worker does."""
-
     puts: bool
     items: int
     batch: int
@@ -57,14 +55,12 @@ class Post:
     clock: Clock
 
 
+@dataclass
 class Worker:
-    """One of the crew."""
-
-    def __init__(self, number: int, plan: Plan, runner: Any) -> None:
-        self.number = number
-        self.plan = plan
-        self.runner = runner
-        self.was_killed = False
+    number: int
+    plan: Plan
+    runner: Any
+    was_killed: bool = False
 
     def is_alive(self) -> bool:
         return bool(self.runner.is_alive())
@@ -80,7 +76,7 @@ class Crew:
         self.workers: list[Worker] = []
         self.errors: dict[int, str] = {}
         self.is_ending = False
-        """Who has not begun by now need not: Ctrl-C has reached it before it could ignore it."""
+        """A worker that has not begun by now need not: Ctrl-C has reached it before it could ignore it."""
         if not threads:
             self.context = multiprocessing.get_context("forkserver")
             # what a worker needs is imported once: a new one is there in the time of a fork
@@ -115,9 +111,6 @@ class Crew:
         worker.was_killed = True
         worker.runner.kill()
         worker.runner.join()
-
-    def numbers_left(self) -> bool:
-        return len(self.workers) < BOARD_LINES
 
     def at_work(self, puts: bool) -> list[Worker]:
         return [worker for worker in self.workers if worker.plan.puts == puts and worker.is_alive()]

@@ -4,7 +4,7 @@
 //   a put counts      once its change is in the journal; what it drops stands there, too
 //   an item is whole  once its message is unlocked; until then it is torn if its writer dies
 //   a get has taken   once its change is in the journal; until it has ended, the message is lost if the reader dies
-//   a lease has taken once its change is in the journal, too; until it is on the shelf, it is lost if the holder dies.
+//   a lease has taken once its change is in the journal, too; until its cell is filled, it is lost if the holder dies.
 //                     From then on it is kept: it must be released once, by this lease or by who takes it over
 // From these notes follows what the queue's own counters must say, to the unit.
 #pragma once
@@ -41,14 +41,14 @@ struct OverwritingProbe : Trace {
   bool is_reading = false;
   std::uint64_t overwritten_before = 0;
   bool is_filling = false;
-  std::uint64_t place = 0;                 // which it fills
+  std::uint64_t cell = 0;                 // which it fills
   const unsigned char* getting = nullptr;  // where a get copies to
-  bool has_counted = false;                // that get's message came from the shelf
+  bool has_counted = false;                // that get's message was leased before
   std::uint32_t kept_ids[kept_limit] = {};
   std::uint32_t kept = 0;
   std::uint32_t released = 0;
 
-  void note_shelf(const char* name) noexcept;
+  void note_cell(const char* name) noexcept;
   void note(const char* name) noexcept;
   void restart() noexcept { *this = {}; }
 };
@@ -122,13 +122,12 @@ inline void OverwritingProbe::note(const char* name) noexcept {
     const std::uint64_t dropped = journal.counters.dropped.load() - control->counters.dropped.load();
     if (put_id != 0) history->items[put_id].is_committed.store(true);
     const std::uint64_t noted_at = journal.noted_at.load();
-    const bool ends_place = noted_at > participants && journal.note.load() == 0;
-    if (!ends_place)
-      history->dropped.fetch_add(dropped);  // else it is noted already, whether it was overwritten or lost
+    const bool frees_cell = noted_at > participants && journal.note.load() == 0;
+    if (!frees_cell) history->dropped.fetch_add(dropped);  // else it is noted already, whether it was overwritten or lost
     if (noted_at > participants) {
-      if (!ends_place) {
+      if (!frees_cell) {
         is_filling = true;
-        place = noted_at - participants - 1;
+        cell = noted_at - participants - 1;
       }
     } else if (noted_at != 0) {
       is_reading = true;
@@ -142,16 +141,16 @@ inline void OverwritingProbe::note(const char* name) noexcept {
     const bool is_mine = overwritten_in(reading->word.load()) == overwritten_before;
     (is_mine ? history->ended_whole : history->ended_overwritten).fetch_add(1);
   } else {
-    note_shelf(name);
+    note_cell(name);
   }
 }
 
-inline void OverwritingProbe::note_shelf(const char* name) noexcept {
+inline void OverwritingProbe::note_cell(const char* name) noexcept {
   const auto is = [name](const char* point) { return std::strcmp(name, point) == 0; };
   if (is("shelf.filled")) {
     is_filling = false;
     history->ended_whole.fetch_add(1);
-    const std::uint32_t id = read_item(*history, leased_messages + place * length, length);
+    const std::uint32_t id = read_item(*history, leased_messages + cell * length, length);
     if (id == 0) history->torn.fetch_add(1);
     history->items[id].is_kept.store(true);
   } else if (is("shelf.released")) {

@@ -52,7 +52,7 @@ inline OverwritingSabotage overwriting_sabotage = OverwritingSabotage::none;
 
 struct OverwritingOccupancy {
   const char* name;
-  RingState places;
+  RingState state;
 };
 
 [[nodiscard]] inline std::vector<OverwritingOccupancy> overwriting_occupancies(std::uint32_t capacity) {
@@ -95,7 +95,7 @@ inline void join(OverwritingAttachment& attached, OverwritingHistory& history, O
   probe.control = &segment.control();
   probe.line = attached.line();
   probe.reading = reinterpret_cast<const ReadingLine*>(segment.base() + segment.offsets().readings) + probe.line;
-  probe.leased_messages = reinterpret_cast<const unsigned char*>(segment.base() + segment.offsets().shelf_data);
+  probe.leased_messages = reinterpret_cast<const unsigned char*>(segment.base() + segment.offsets().leased_data);
   probe.participants = segment.shape().participants;
   probe.length = 8 * segment.shape().words;
 }
@@ -214,7 +214,7 @@ inline void note_held(OverwritingContext& context, const LeasedMessage* kept, st
   probe.kept = static_cast<std::uint32_t>(count);
   probe.released = 0;
   for (std::uint64_t i = 0; i < count; ++i)
-    probe.kept_ids[i] = read_item(context.history, probe.leased_messages + kept[i].place * probe.length, probe.length);
+    probe.kept_ids[i] = read_item(context.history, probe.leased_messages + kept[i].cell * probe.length, probe.length);
   QUEUEDUCT_FAILPOINT("lease.held");
   for (std::uint64_t i = 1; i < count; ++i)
     if (kept[i].position <= kept[i - 1].position) context.history.disordered.fetch_add(1);
@@ -252,15 +252,15 @@ inline void lease_late(OverwritingContext& context, const OverwritingScene& scen
   if (lease.join() != ParticipantTable::Joined::yes) return context.probe.complain("no line for a lease");
   LeasedMessage kept{};
   Claimed claimed;
-  if (!context.queue().leased_messages().find_free(kept.place)) return;
+  if (!context.queue().leased_messages().find_free(kept.cell)) return;
   if (context.queue().enter(lease.line(), lock_limit_ns) != Claim::done) return;
-  const Claim claim = context.ring().claim_kept(lease.line(), kept, claimed);
+  const Claim claim = context.ring().claim_to_lease(lease.line(), kept, claimed);
   context.queue().leave();
   if (claim != Claim::done) return;
   for (std::uint64_t i = 0; i < scene.shape.capacity; ++i)
     if (put_item(context, scene.length(), true) != Claim::done) return;
-  context.ring().copy_out(claimed, context.queue().leased_messages().data(kept.place), context.probe.length);
-  if (context.ring().finish_kept(lease.line(), claimed, kept)) context.probe.complain("it was not overtaken");
+  context.ring().copy_out(claimed, context.queue().leased_messages().data(kept.cell), context.probe.length);
+  if (context.ring().finish_lease_copy(lease.line(), claimed, kept)) context.probe.complain("it was not overtaken");
   if (lease.take_over(&kept, 1) != 0) context.probe.complain("what was overtaken is delivered");
 }
 

@@ -23,20 +23,20 @@ class OverwritingPlay {
   [[nodiscard]] OverwritingHistory& history() noexcept { return *history_; }
 
   void prepare(const Scene& scene) {
-    const RingState places = scene.occupancy.places;
+    const RingState state = scene.occupancy.state;
     history_->reset();
-    segment_.reset(places);
-    for (std::uint32_t i = 0; i < places.length; ++i) {
+    segment_.reset(state);
+    for (std::uint32_t i = 0; i < state.length; ++i) {
       const std::uint32_t id = history_->new_item(scene.length(), 0);
       unsigned char bytes[256];
       write_item(id, scene.length(), bytes);
-      std::memcpy(segment_.base() + segment_.message_at((places.start + i) % scene.shape.capacity) + 8, bytes,
+      std::memcpy(segment_.base() + segment_.message_at((state.start + i) % scene.shape.capacity) + 8, bytes,
                   scene.length());
       history_->items[id].is_committed = history_->items[id].is_whole = true;
     }
     // as if somebody slept everywhere, so that wake-ups are places to die, too
     for (EventWord* event : {&segment_.control().items, &segment_.control().room, &segment_.control().copied,
-                             &segment_.control().shelved})
+                             &segment_.control().cell_freed})
       event->word.store(1);
   }
 
@@ -72,7 +72,7 @@ class OverwritingPlay {
     if (segment_.read<std::uint64_t>(16) != 0) survivors.complain("the header stays locked");
     for (std::uint64_t i = 0; !is_shut && i < scene.shape.capacity; ++i)
       if (segment_.read<std::uint64_t>(segment_.message_at(i)) != 0) survivors.complain("a message stays locked");
-    survivors.clear_shelf(is_discarded);
+    survivors.clear_leases(is_discarded);
     OverwritingAttachment others(segment_);
     std::uint32_t joined = 0;
     while (others.queue().join() == ParticipantTable::Joined::yes) ++joined;
@@ -92,7 +92,7 @@ class OverwritingPlay {
     }
     for (std::uint64_t i = 0; i <= scene.shape.capacity; ++i) {
       const std::uint32_t closed = segment_.control().closed.load();
-      const RingState at = ring.places();
+      const RingState at = ring.state();
       const bool is_ended = closed & closed_to_gets || (closed != 0 && at.length == 0);
       const bool is_free = closed == 0 && at.length == 0;
       const Claim should = is_free                             ? Claim::empty
@@ -144,7 +144,7 @@ class OverwritingPlay {
         history_->count([](const OverwritingItem& item) { return item.is_kept.load() && item.delivered.load() == 0; }))
       return "an item is lost that a lease had";
     const OverwritingRing::Fates fates = attached.ring().fates();
-    const std::uint64_t length = attached.ring().places().length;
+    const std::uint64_t length = attached.ring().state().length;
     const std::uint64_t puts = history_->count([](const OverwritingItem& item) { return item.is_committed.load(); });
     const std::uint64_t whole = history_->count([](const OverwritingItem& item) { return item.is_whole.load(); });
     const std::uint64_t overwritten = history_->dropped.load() + history_->ended_overwritten.load();
@@ -192,7 +192,7 @@ class OverwritingPlay {
       return items;
     }
     // What the gets have left there is what somebody was copying when it died, unless a shutdown has ended the gets.
-    void clear_shelf(bool is_discarded) {
+    void clear_leases(bool is_discarded) {
       LeasedMessages& leased_messages = consumer_.queue().leased_messages();
       OverwritingLease lease(consumer_.queue());
       LeasedMessage left[kept_limit];
@@ -200,8 +200,8 @@ class OverwritingPlay {
       const std::uint64_t count = lease.take_over(left, kept_limit);
       if (count != 0 && !is_discarded) complain("what a lease left was not delivered");
       lease.release(left, count);
-      for (std::uint64_t place = 0; place < leased_messages.places(); ++place)
-        if (leased_messages.word(place) != 0) complain("a place on the shelf has leaked");
+      for (std::uint64_t cell = 0; cell < leased_messages.cells(); ++cell)
+        if (leased_messages.word(cell) != 0) complain("the cell of a leased message has leaked");
     }
     void complain(const char* what) { probes_[1].complain(what); }
     [[nodiscard]] const OverwritingRing& ring() { return consumer_.ring(); }

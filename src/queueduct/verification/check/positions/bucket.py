@@ -114,7 +114,7 @@ class Answers:
 
 
 class Contrary(NamedTuple):
-    """Who contradicts, at each position: known by a time, and looked up at the end, wherever it is."""
+    """The operation that contradicts, at each position: known by a time, and looked up at the end."""
 
     what: str
     """put, get, empty, full, or as ``sought`` says."""

@@ -1,9 +1,10 @@
 """Which killed operation explains which gap: settled when every bucket has spoken.
 
-A killed put that took a position without publishing it leaves a tombstone: nobody gets it, and nobody must. A killed
-get may have taken an item that nobody has seen since. A gap's deadline never falls with its position, so the earliest
+A killed put that took a position without publishing it leaves a tombstone: no consumer gets it, and none must. A killed
+get may have taken an item that is in no other row. A gap's deadline never falls with its position, so the earliest
 operation goes to the first gap: if that fails, no other way succeeds. Of an overwriting queue see ``overwriting``.
-Redelivered items were taken by somebody who died; when is not known, so they leave the order. Each is committed once.
+A redelivered item was first taken by a consumer that died, at an unknown time, so it leaves the order. It is committed
+once.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class KilledOperations:
         return [int(row["invoke_ns"]) for row in self.puts]
 
     def of_reader(self, reader: int) -> KilledOperations:
-        """The gets of one; -1 where nobody has a number."""
+        """The gets of one reader; -1 where readers have no numbers."""
         mine = [[row for row in rows if reader_of(row) == reader] for rows in (self.gets, self.redelivered)]
         return KilledOperations(self.puts, *mine)
 
@@ -84,14 +85,14 @@ class Settlement:
     tombstones: int = 0
     gone_with_consumers: int = 0
     unmatched: list[KilledOperation] = field(default_factory=list)
-    """Redelivered rows whose item no gap has: somebody must look their values up."""
+    """Redelivered rows whose item no gap has: their values must be looked up."""
 
 
 def settle(gaps: Sequence[Gap], firsts: Sequence[First], killed: KilledOperations, extent: Extent) -> Settlement:
     settlement = Settlement(Findings())
     merged = with_deadlines(gaps, firsts)
     put_gaps = [gap for gap in merged if gap.side == "put"]
-    left = of_nobody(put_gaps, killed.puts, settlement.findings)
+    left = never_got(put_gaps, killed.puts, settlement.findings)
     without_put = {gap.position for gap in put_gaps if gap.witness is None}
     values = {gap.position: gap.value for gap in put_gaps}
     get_gaps = [
@@ -142,8 +143,8 @@ def with_deadlines(gaps: Sequence[Gap], firsts: Sequence[First]) -> list[Gap]:
     return found
 
 
-def of_nobody(gaps: Sequence[Gap], killed: Sequence[KilledOperation], findings: Findings) -> list[KilledOperation]:
-    """The killed puts whose item nobody got; the others are judged."""
+def never_got(gaps: Sequence[Gap], killed: Sequence[KilledOperation], findings: Findings) -> list[KilledOperation]:
+    """The killed puts whose item was never got; the others are judged."""
     by_value = {row["value"]: row for row in killed}
     for gap in gaps:
         if gap.witness is None:
@@ -262,7 +263,7 @@ def put_of(gap: Gap) -> dict[str, Any]:
 
 
 def with_witnesses(gaps: Sequence[Gap], lookup: Lookup) -> list[Gap]:
-    """Gaps of an overwriting queue are seen where the item is not: who was put there is looked up."""
+    """Gaps of an overwriting queue are seen at another position than the item's: its put is looked up."""
     known = {(gap.side, gap.position, gap.reader) for gap in gaps if gap.witness}
     blank = {gap.position for gap in gaps if gap.side == "get" and not gap.witness}
     blank -= {position for side, position, _ in known if side == "get"}
@@ -278,7 +279,7 @@ def with_witnesses(gaps: Sequence[Gap], lookup: Lookup) -> list[Gap]:
 
 
 def of_unmatched(settlement: Settlement, lookup: Lookup) -> list[Finding]:
-    """Redelivered rows whose item is no gap: got by somebody else as well, or behind the last get, or never put."""
+    """Redelivered rows whose item is no gap: got by another consumer too, or behind the last get, or never put."""
     findings = Findings()
     keys = {(int(row["value"]), reader_of(row)) for row in settlement.unmatched}
     rows = lookup({"value": {value for value, _ in keys}}) if keys else []

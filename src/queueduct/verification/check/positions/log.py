@@ -4,9 +4,8 @@ Operations must precede each other, because of their tickets, like this (e put; 
 
     e(k) → e(k+1)    e(k) → r(k) → r(k+1)    e(k-1), r(k-1) → z(k) → e(k)
 
-The same prefix maxima as for a queue, with one for each reader. What a reader did before its empty answer precedes,
-through the put behind that answer, everything of everybody behind it: judged at the answer, with the soonest return
-behind it.
+The same prefix maxima as for a queue, with one for each reader. What a reader did before its empty answer precedes the
+put behind that answer, and so all operations behind it. That is judged at the answer, with the soonest return behind.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What killed operations explain in an overwriting queue: puts and gets together, in one sweep over the positions.
 
-An item that nobody got was taken by a killed get, or overwritten by the put C positions behind it. Then that put, and
-with it every put before, came before all gets behind the item. So whoever fills the gap of a put decides which items
-need a killed get. The earliest killed operation still goes to the first gap. But a killed put that names its position
-may be later than one that names none, and a killed get be spared by spending a killed put: of the ways to get so far
-all are kept that no other one is better than in every respect.
+An item without a get was taken by a killed get, or overwritten by the put C positions behind it. In that case this
+put, and every put before it, came before all gets behind the item. So the killed put that fills a gap decides which
+items need a killed get. The earliest killed operation still goes to the first gap. But a killed put that names its
+position may be later than one that names none, and spending a killed put may spare a killed get. So the sweep keeps
+every way that no other way beats in every respect.
 """
 
 from __future__ import annotations

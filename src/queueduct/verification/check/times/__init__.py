@@ -39,7 +39,7 @@ def judge_times(
 ) -> list[Finding]:
     progress("pairing puts and gets by their values")
     readers = tuple(sorted(counts.last_empty)) if history.kind == "events" else (-1,)
-    tasks = max(1, -(-counts.operations // (2 * width)))
+    tasks = 1 if counts.operations <= 2 * width else -(-counts.operations // width)
     with table.carried(partial(by_value, tasks=tasks), tasks).mapped(partial(paired, readers=readers)).kept() as pairs:
         bad = pairs.each(bad_pairs)
         doubled = [each.put_twice for each in bad if each.put_twice is not None]

@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t, uint64_t
 
-from queueduct.rings._backend cimport RingBackend
+from queueduct.rings.shared._backend cimport RingBackend
 
 
 cdef object get_object(RingBackend backend, int64_t deadline)

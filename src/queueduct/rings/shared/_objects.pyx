@@ -9,7 +9,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint64_t
 
-from queueduct.rings._backend cimport RingBackend
+from queueduct.rings.shared._backend cimport RingBackend
 from queueduct.native._native cimport *
 from queueduct.items._objects cimport unpickle_all, unpickle_one
 from queueduct.core._queue cimport TIMED_OUT
@@ -104,56 +104,21 @@ cdef class Claimed:
         cdef RingBackend backend = self.backend
         cdef Participant ledger
         cdef Outcome outcome
-        cdef uint64_t skipped = 0
-        cdef bint is_changed = False
+        cdef bint dead_first = backend.gave_back
         backend.find_participant(&ledger)
-        self.lease.borrow(ledger)
-        if backend.gave_back and not backend.is_discarded():
-            self.redeliver(&is_changed)
-            backend.gave_back = self.count != 0 or backend.count_left() != 0
-        while self.count == 0:
-            outcome = self.lease.try_claim(self.items, self.limit, self.count, skipped)
-            if skipped:
-                backend.notify_room()
-            if outcome == Outcome.done:
-                continue
-            if self.look_for_the_dead(outcome):
-                continue
-            if not backend.wait_for_items(deadline, &ledger):
-                return False
+        while True:
             self.lease.borrow(ledger)
+            outcome = self.lease.claim(self.items, self.limit, self.count, dead_first, run_without_gil)
+            if dead_first:
+                backend.gave_back = (outcome == Outcome.done and self.lease.is_redelivered()) or backend.count_left() != 0
+            if outcome == Outcome.done:
+                break
+            if not backend.go_on_getting(outcome, deadline, &ledger):
+                return False
             self.waited = True
+            dead_first = False
         self.lease.set_apart()  # what runs from here on, be it the collector's, may use the queue
         return True
-
-    cdef bint look_for_the_dead(self, Outcome outcome) except -1:
-        """After a claim that found nothing: True if that may have changed."""
-        cdef RingBackend backend = self.backend
-        cdef bint is_changed = False
-        if outcome == Outcome.corrupt or is_broken(backend.guard):
-            backend.raise_corrupt()
-        if outcome == Outcome.closed:
-            if backend.is_discarded():
-                backend.raise_shut_down()
-        elif not backend.recovery_is_due(outcome):
-            return False
-        self.redeliver(&is_changed)
-        if self.count or is_changed:
-            return True
-        if outcome == Outcome.closed and not backend.may_come_again():
-            backend.raise_shut_down()
-        return False
-
-    cdef int redeliver(self, bint* is_changed) except -1:
-        """What a dead consumer had, or one that gave it back."""
-        cdef Inherited found = self.lease.try_inherit(self.items, self.limit)
-        if found.unclaimed:
-            self.backend.raise_corrupt()
-        if found.changed:
-            self.backend.notify_room()
-        is_changed[0] = found.changed
-        self.count = found.count
-        return 0
 
     cdef object copy_of(self, uint64_t i):
         cdef object data = PyBytes_FromStringAndSize(NULL, self.items[i].bytes)

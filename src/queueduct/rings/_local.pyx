@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""A growing queue within this process: references change hands, nothing is copied or pickled."""
+"""A queue within this process, bounded or growing: references change hands, nothing is copied or pickled."""
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
@@ -8,33 +8,30 @@ from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
-from queueduct.items._buffers cimport Held
-from queueduct.rings._growing_native cimport *
 from queueduct.native._native cimport (
-    Event, Local, Outcome, Peeked, PyTypeObject, byte, count_each, drop_each, drop_held, has_gil, notify_local, owned,
-    park_limit_ns, references_of, traverseproc, visitproc,
+    Event, Outcome, PyTypeObject, count_each, drop_each, drop_held, has_gil, inquiry, notify_local, owned, park_limit_ns,
+    references_of, traverseproc, visitproc,
+)
+from queueduct.rings.shared._native cimport (
+    LocalFound, LocalHandle, new_bounded_references, new_growing_references,
+    visit_references,
 )
 from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
 
-from queueduct.segments import segment
 from queueduct.errors import Full, ShutDown
-
-cdef enum:
-    LONGEST_CLAIM = 65536   # references that one claim puts
-
-cdef extern from "native/_handover.hpp" namespace "queueduct":
-    void count_for_all_threads(object)  # what goes with the backend goes with whoever gives that up
 
 
 @cython.final
-cdef class GrowingLocalBackend(Backend):
+cdef class LocalBackend(Backend):
 
-    def __cinit__(self):
-        self.memory = segment.private_memory(LocalGrowing.offsets().total)
-        self.mapped = Held(self.memory)
-        count_for_all_threads(self.memory)
-        count_for_all_threads(self.mapped)
-        self.queue = new LocalGrowing(<byte*>self.mapped.view.buf)
+    def __cinit__(self, capacity):
+        """``capacity`` None: it grows."""
+        if capacity is None:
+            self.queue = new_growing_references()
+        else:
+            self.queue = new_bounded_references(capacity)
+        if self.queue is NULL:
+            raise MemoryError(f"no memory for a queue of capacity={capacity}")
 
     def __dealloc__(self):
         if self.queue is not NULL:
@@ -45,7 +42,7 @@ cdef class GrowingLocalBackend(Backend):
         """Forget what the queue still holds. Nobody else gets from it any more."""
         cdef void* reference = NULL
         cdef vector[void*] held
-        while self.queue.try_drain_reference(reference):
+        while self.queue.try_drain(reference):
             held.push_back(reference)
         drop_held(held.data(), held.size())
 
@@ -56,7 +53,7 @@ cdef class GrowingLocalBackend(Backend):
             self.check_open()
         while True:
             Py_INCREF(item)  # before it is published: a consumer may drop it at once
-            outcome = self.queue.try_put_reference(Local(), <PyObject*>item)
+            outcome = self.queue.put(<PyObject*>item)
             if outcome == Outcome.done:
                 self._after_put(waited)
                 return 1
@@ -72,7 +69,7 @@ cdef class GrowingLocalBackend(Backend):
         cdef object items = given if type(given) in (list, tuple) else tuple(given)
         cdef object part
         cdef uint64_t done
-        cdef uint64_t most = LONGEST_CLAIM
+        cdef uint64_t most = self.queue.claim_limit()
         cdef void** references
         cdef uint64_t total = 0
         cdef uint64_t put = 0
@@ -87,7 +84,7 @@ cdef class GrowingLocalBackend(Backend):
             if not has_gil and wanted == 0:  # it has just become shorter
                 break
             count_each(references, wanted)
-            outcome = self.queue.try_put_references(Local(), references, wanted, put)
+            outcome = self.queue.put_many(references, wanted, put)
             drop_each(references + put, wanted - put)
             if outcome == Outcome.done:
                 total += put
@@ -114,7 +111,7 @@ cdef class GrowingLocalBackend(Backend):
         if self.is_closing:
             self.check_open()
         while True:
-            outcome = self.queue.try_get_reference(Local(), reference)
+            outcome = self.queue.get(reference)
             if outcome == Outcome.done:
                 self._after_get(waited)
                 return owned(reference)
@@ -124,22 +121,19 @@ cdef class GrowingLocalBackend(Backend):
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
         cdef Outcome outcome
-        cdef Peeked peeked
-        cdef GrowingRing ring
-        cdef list found
+        cdef LocalFound found
+        cdef list items
         cdef bint waited = False
         if self.is_closing:
             self.check_open()
         while True:
-            outcome = self.queue.peek(Local(), peeked, ring)
+            outcome = self.queue.find(limit, found)
             if outcome == Outcome.done:
-                widen_records(ring, limit, peeked)
-                found = PyList_New(peeked.span.slots)  # of NULLs, until they are taken
-                if not try_take_references(ring, Local(), peeked.span, references_of(found)):
+                items = PyList_New(found.span.slots)  # of NULLs, until they are taken
+                if not self.queue.take(found, references_of(items)):
                     continue
-                self.queue.flow().after_get(ring)
                 self._after_get(waited)
-                return found
+                return items
             if not self._wait_for_items(outcome, deadline):
                 return TIMED_OUT
             waited = True
@@ -153,7 +147,7 @@ cdef class GrowingLocalBackend(Backend):
         """After a put that did not succeed: True to try again, False when the time is up."""
         if outcome == Outcome.closed:
             raise ShutDown("the queue is shut down")
-        if (deadline == AT_ONCE or remaining_ns(deadline) <= 0) and self.queue.flow().is_worth_a_try(outcome):
+        if (deadline == AT_ONCE or remaining_ns(deadline) <= 0) and self.queue.is_worth_a_try(outcome):
             with nogil:
                 self.queue.wait_a_moment()
             return True
@@ -163,7 +157,7 @@ cdef class GrowingLocalBackend(Backend):
         """The same after a get."""
         if outcome == Outcome.closed:
             raise ShutDown("the queue is shut down")
-        self.queue.rest()
+        self.queue.upkeep_while_empty()
         return self._park(self.queue.items(), deadline, for_items=True)
 
     cdef bint _park(self, Event event, int64_t deadline, bint for_items) except -1:
@@ -192,7 +186,7 @@ cdef class GrowingLocalBackend(Backend):
         return 0
 
     cdef object size(self):
-        return count_items(self.queue.levels(), False)
+        return self.queue.count_items()
 
     cdef int shut_down(self, bint immediate) except -1:
         if self.queue.shut_down(immediate):
@@ -207,18 +201,18 @@ cdef class GrowingLocalBackend(Backend):
 # For the cycle collector: the items are reachable from the queue.
 
 cdef int traverse(PyObject* backend, visitproc visit, void* arg) noexcept:
-    cdef LocalGrowing* queue = (<GrowingLocalBackend>backend).queue
+    cdef LocalHandle* queue = (<LocalBackend>backend).queue
     cdef int stop = original_traverse(backend, visit, arg) if original_traverse is not NULL else 0
-    return stop if stop or queue is NULL else visit_growing(queue[0], visit, arg)
+    return stop if stop or queue is NULL else visit_references(queue[0], visit, arg)
 
 
 cdef int clear(PyObject* backend) noexcept:
-    # the items only: our memory is in no cycle, and __dealloc__ still needs it
-    if (<GrowingLocalBackend>backend).queue is not NULL:
-        (<GrowingLocalBackend>backend)._drop_references()
-    return 0
+    if (<LocalBackend>backend).queue is not NULL:
+        (<LocalBackend>backend)._drop_references()
+    return original_clear(backend) if original_clear is not NULL else 0
 
 
-cdef traverseproc original_traverse = (<PyTypeObject*>GrowingLocalBackend).tp_traverse
-(<PyTypeObject*>GrowingLocalBackend).tp_traverse = traverse
-(<PyTypeObject*>GrowingLocalBackend).tp_clear = clear
+cdef traverseproc original_traverse = (<PyTypeObject*>LocalBackend).tp_traverse
+cdef inquiry original_clear = (<PyTypeObject*>LocalBackend).tp_clear
+(<PyTypeObject*>LocalBackend).tp_traverse = traverse
+(<PyTypeObject*>LocalBackend).tp_clear = clear

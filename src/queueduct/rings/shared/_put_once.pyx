@@ -6,7 +6,7 @@ from libc.stdint cimport uint64_t
 
 from queueduct.core._put_once cimport CONTRADICTED, SETTLED, UNDECIDED, ProducerCall, Settled
 from queueduct.native._native cimport Outcome, Producers, Participant
-from queueduct.rings._backend cimport RingBackend
+from queueduct.rings.shared._backend cimport RingBackend
 
 
 @cython.final

@@ -1,17 +1,16 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-from queueduct.items._buffers cimport Held
-from queueduct.rings._growing_native cimport LocalGrowing
-from queueduct.native._native cimport Event, Outcome
 from queueduct.core._queue cimport Backend
+from queueduct.native._native cimport Event, Outcome
+from queueduct.rings.shared._native cimport LocalHandle
 
 
 @cython.final
-cdef class GrowingLocalBackend(Backend):
-    cdef LocalGrowing* queue
-    cdef object memory             # the mapping
-    cdef Held mapped
+cdef class LocalBackend(Backend):
+    """A queue of references within this process, bounded or growing."""
+    cdef object unused             # without an object of its own Cython gives a class no trashcan
+    cdef LocalHandle* queue
 
     cdef void _drop_references(self) noexcept
     cdef inline void _after_put(self, bint waited) noexcept
