@@ -125,10 +125,6 @@ class Checkpoint:
         """Up to where everything is done; None if nothing is."""
         return self.began() if self.done == NONE else self.position_after(self.done)
 
-    def position_planned(self) -> int | None:
-        """Up to where batches are planned; None if none is."""
-        return None if self.planned == NONE else self.position_after(self.planned)
-
     def position_after(self, batch: int) -> int | None:
         """Where a batch ends; None if the log does not have it."""
         offset = self.offset(batch)
@@ -136,5 +132,5 @@ class Checkpoint:
 
     def began(self) -> int | None:
         """Where the query began; None if it has not planned a batch."""
-        offset = None if self.planned == NONE else self.offset(self.planned)
+        offset = self.offset(self.planned)
         return None if offset is None else int(offset["began"]["at"])

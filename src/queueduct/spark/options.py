@@ -82,7 +82,7 @@ class SinkOptions:
             queue=values.queue(),
             directory=values.get("directory"),
             position_column=values.get("positionColumn") or "position",
-            timeout=values.seconds("timeout"),
+            timeout=values.converted("timeout", float, 0.0, "a number of seconds"),
             staging_dir=values.get("stagingDir"),
             producer=values.get("producer"),
             sequence=sequence or 0,
@@ -117,9 +117,6 @@ class OptionParser:
 
     def number(self, name: str, least: int) -> int | None:
         return self.converted(name, int, least, "a whole number")
-
-    def seconds(self, name: str) -> float | None:
-        return self.converted(name, float, 0.0, "a number of seconds")
 
     def converted(self, name: str, convert: Callable[[str], Value], least: Value, what: str) -> Value | None:
         text = self.get(name)

@@ -129,7 +129,7 @@ class Reached(NamedTuple):
     @classmethod
     def of(cls, spark: SparkSession, checkpoint: str | Path | None) -> Reached:
         found = None if checkpoint is None else Checkpoint(spark, checkpoint)
-        return cls() if found is None else cls(found.position(), found.position_planned(), found.began())
+        return cls() if found is None else cls(found.position(), found.position_after(found.planned), found.began())
 
 
 class There(NamedTuple):

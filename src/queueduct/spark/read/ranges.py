@@ -76,7 +76,8 @@ def read_range(
                 raise
             start = max(start, lost.earliest)
             continue
-        batch = to_batch(*(unpack(items) if unpack else (items, start)), schema)
+        items, positions = unpack(items) if unpack else (items, start)
+        batch = to_batch(items, positions, schema)
         yield batch
         start += batch.num_rows
         rows = max(1, min(BATCH_ROWS, BATCH_BYTES * batch.num_rows // max(1, batch.nbytes)))

@@ -68,10 +68,9 @@ class Options:
         for name in ("producers", "consumers", "ops", "batch"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1: {name}={getattr(self, name)}")
-        if self.batch > BATCH_LIMIT:
-            raise ValueError(f"batch must be at most {BATCH_LIMIT}: batch={self.batch}")
-        if self.ops > OPS_LIMIT:
-            raise ValueError(f"ops must be at most {OPS_LIMIT}: ops={self.ops}")
+        for name, limit in (("batch", BATCH_LIMIT), ("ops", OPS_LIMIT)):
+            if getattr(self, name) > limit:
+                raise ValueError(f"{name} must be at most {limit}: {name}={getattr(self, name)}")
         if self.producers + self.consumers > 200:
             raise ValueError(f"at most 200 workers: producers={self.producers}, consumers={self.consumers}")
         if not 0 <= self.kill <= 1000:
