@@ -1,6 +1,7 @@
 # Everything a user or CI runs. Each target sets up what it needs; the second time is quick.
 #
 #   make demo     the main job, live in the terminal
+#   make check    lint and the quick tests, in about a minute
 #   make test     all tests: lint, native with sanitizers, Python, short crash and model campaigns
 #   make help     the rest
 
@@ -17,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 NATIVE_SOURCES := $(shell find native tests/native -type f) meson.build meson.options
 PACKAGE_SOURCES := $(shell find native src -type f -not -name '*.pyc') meson.build meson.options pyproject.toml
 
-.PHONY: help setup test demo bench bench-spark lint crash prove native sanitizers pythons free-threaded clean
+.PHONY: help setup check test demo bench bench-spark lint crash prove native sanitizers pythons free-threaded clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -57,6 +58,9 @@ sanitizers: $(VENV)/.tools ## native tests under ASan + UBSan, and under TSan
 	@tools/native.sh address
 	@tools/native.sh thread
 
+check: $(VENV)/.package $(VENV)/.spark ## lint and the quick tests, in about a minute
+	@tools/check.sh
+
 test: ## all tests
 	@$(MAKE) --no-print-directory -j 2 lint native sanitizers
 	@tools/tests.sh
@@ -80,7 +84,7 @@ bench-spark: $(VENV)/.package $(VENV)/.spark ## source and sink beside Spark's o
 crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model searches
 	@tools/native.sh crash
 	@$(BIN)/python -m models --all --long
-	@$(BIN)/python -m pytest tests/contract tests/crash tests/edges tests/events tests/rings tests/slots tests/overwriting tests/checking --long
+	@$(BIN)/python -m pytest tests/contract tests/crash tests/edges tests/events tests/rings tests/slots tests/overwriting tests/verification --long
 	@$(BIN)/python -m pytest tests/spark -m long --long
 
 prove: $(VENV)/.package $(VENV)/.spark ## stress and check every kind of queue, more than an hour; PROVE_OPS=1M for the short form

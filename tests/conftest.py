@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 import signal
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from queueduct.segments.segment import is_on_disk
 from tests.support.children import Children
 
 
@@ -25,6 +27,10 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        uses_spark = "spark" in getattr(item, "fixturenames", ()) or "/spark/" in str(item.path)
+        if uses_spark and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(300))  # the first of them starts Spark
     if not config.getoption("--long"):
         for item in items:
             if item.get_closest_marker("long"):
@@ -53,6 +59,15 @@ def queue_dir(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this test's queues live, and those of the processes that it starts: on a disk."""
+    if not is_on_disk(tmp_path):
+        pytest.skip("the temporary directory is in memory here")
+    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
 def short_turns() -> Iterator[None]:
     """Threads change places often, so that they meet in the middle of things."""
     before = sys.getswitchinterval()
@@ -67,3 +82,29 @@ def children() -> Iterator[Children]:
     started = Children()
     yield started
     started.kill_all()
+
+
+@pytest.fixture(scope="session")
+def spark_queue_dir() -> Iterator[Path]:
+    """Java's environment is that of its start, so its children look for queues where they were then."""
+    folder = Path(tempfile.mkdtemp(prefix="queueduct-test-", dir="/dev/shm"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def spark(spark_queue_dir: Path) -> Iterator[object]:
+    pytest.importorskip("pyspark", reason="Spark is an extra: make test installs it")
+    from queueduct.spark import session
+
+    before = os.environ.get("QUEUEDUCT_DIR")
+    os.environ["QUEUEDUCT_DIR"] = str(spark_queue_dir)
+    os.environ["SPARK_LOCAL_DIRS"] = tempfile.mkdtemp(prefix="queueduct-test-spark-")
+    started = session("local[2]", spark__sql__shuffle__partitions="1")
+    if before is None:
+        del os.environ["QUEUEDUCT_DIR"]
+    else:
+        os.environ["QUEUEDUCT_DIR"] = before
+    yield started
+    started.stop()
+    shutil.rmtree(os.environ.pop("SPARK_LOCAL_DIRS"), ignore_errors=True)

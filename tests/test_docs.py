@@ -43,7 +43,7 @@ def test_the_example_of_the_overwriting_page_runs():
     assert run(lease) == "[12 13 14 15 16 17 18 19] [12. 13. 14. 15. 16. 17. 18. 19.]\n"
 
 
-def test_the_layout_page_has_every_word_of_the_overwriting_control_block_at_its_offset():
+def test_the_layout_page_has_every_overwriting_word_at_its_offset():
     page = (ROOT / "docs/memory-layout.md").read_text()
     section = page.partition("# An overwriting segment")[2].partition("\n# ")[0]
     rows = dict(re.findall(r"^\| (\d+) \| (\w+)", section, re.MULTILINE))

@@ -1,15 +1,12 @@
 // Puts and gets on a growing queue: the ring's own steps, and the moves between rings that they run into.
 //
 // An operation looks up the stage and the ring, tries, and is told by the ring what is in its way: then it makes the
-// move, or finishes somebody else's, and tries again. `Keeper` brings the lock of upkeep:
-//   bool enter(bool must)   get the lock; without `must` only if it is free, with it after a moment
-//   void leave()
-//   int file()              what memory is taken from
+// move, or finishes somebody else's, and tries again. Memory is given and taken under the upkeep lock.
 // A `ReadGuard` says that slots are looked at, before they are claimed (growing_looks.hpp).
 #pragma once
 
-#include "growing/memory.hpp"
 #include "growing/moments.hpp"
+#include "growing/upkeep_lock.hpp"
 
 namespace queueduct {
 
@@ -17,13 +14,14 @@ namespace queueduct {
 struct LastRings {
   GrowingRing put;
   GrowingRing get;
+  GrowingRing redelivered;   // of what a recovery found last
+  std::uint64_t resets = 0;  // as it was before a put found no room
 };
 
-template <class Keeper>
 class GrowingFlow {
  public:
-  GrowingFlow(Keeper& keeper, const Levels& levels, Upkeep& upkeep) noexcept
-      : keeper_(keeper), levels_(levels), upkeep_(upkeep), moments_(levels) {}
+  GrowingFlow(UpkeepLock& lock, const Levels& levels, Upkeep& upkeep) noexcept
+      : lock_(lock), levels_(levels), upkeep_(upkeep), moments_(levels) {}
 
   // attempt(ring) puts as bounded_items.hpp does. `slots`: of its first item.
   // full: no room and no way to make some now; busy: nobody knows, somebody else is at the memory; unbacked: the system has no memory, see error().
@@ -44,13 +42,7 @@ class GrowingFlow {
     return put_anew(last, look, slots, attempt);
   }
 
-  // The item at the front, and the ring that it is in.
-  template <class ReadGuard, class Ledger>
-  [[nodiscard]] Outcome peek(LastRings& last, ReadGuard look, Ledger ledger, Peeked& peeked, GrowingRing& found) noexcept {
-    const Outcome outcome = peek(last, look, ledger, peeked);
-    found = last.get;  // a copy: before the claim, a finalizer may get from this queue in the same thread
-    return outcome;
-  }
+  // The item at the front. The ring that it is in is last.get: another if its stage_seen is.
   template <class ReadGuard, class Ledger>
   [[nodiscard, gnu::always_inline]] inline Outcome peek(LastRings& last, ReadGuard look, Ledger ledger,
                                                         Peeked& peeked) noexcept {
@@ -84,9 +76,10 @@ class GrowingFlow {
     if (may_reclaim_.load(std::memory_order_relaxed)) [[unlikely]] (void)reclaim_some();
   }
 
-  // What a lease has held: perhaps it was the last of a level that was left.
+  // What a lease has held, or a dead consumer had: perhaps it was the last of a level that is not read any more.
   void after_release(const GrowingRing& ring) noexcept {
-    if (!ring.is_current()) may_reclaim_.store(true, std::memory_order_relaxed);
+    const bool is_read = ring.pop_position == &levels_[levels_.stage().read_level()].control->pop_position;
+    if (!is_read) may_reclaim_.store(true, std::memory_order_relaxed);
     after_get(ring);
   }
 
@@ -145,9 +138,9 @@ class GrowingFlow {
       may_reclaim_.store(false, std::memory_order_relaxed);
       return false;
     }
-    if (!keeper_.enter(false)) return false;
-    const Upkeep::Step step = upkeep_.reset_some(keeper_.file());
-    keeper_.leave();
+    if (!lock_.enter(false)) return false;
+    const Upkeep::Step step = upkeep_.reset_some(lock_.file());
+    lock_.leave();
     if (step == Upkeep::Step::held || step == Upkeep::Step::looked_at) {  // not with every get: see after_some_gets()
       is_held_.store(true, std::memory_order_relaxed);
       may_reclaim_.store(false, std::memory_order_relaxed);
@@ -158,22 +151,27 @@ class GrowingFlow {
   // Why put said unbacked.
   [[nodiscard]] int error() const noexcept { return error_.load(std::memory_order_relaxed); }
 
-  template <class ReadGuard>
-  [[nodiscard]] bool looks_gettable(ReadGuard look) const noexcept {
+  // Is it worth another try? A guard says that slots are read; OutsideGuard reads them from the file.
+  template <class Guard>
+  [[nodiscard]] bool looks_gettable(Guard guard) const noexcept {
     const LevelRange now = levels_.stage();
     if (now.is_discarded()) return true;
     const GrowingRing ring = levels_.ring(now.read_level(), now);
     const std::uint64_t position = ring.pop_position->load(std::memory_order_relaxed);
     const std::uint64_t word = ring.push_position->load(std::memory_order_relaxed);
-    if ((word & closed_bit) && LevelNumbering::position_of(word) == position) return true;  // ended, or to be left
-    if (LevelNumbering::position_of(word) == position) return now.is_shut();
-    bool is_poppable = true;
-    return !with_guard(look, ring, [&] { is_poppable = looks_poppable(ring); }) || is_poppable;
+    if (LevelNumbering::position_of(word) == position) return (word & closed_bit) || now.is_shut();  // ended, or to be left
+    if (position & closed_bit || !ring.is_current()) return true;
+    if constexpr (requires { guard.looks_poppable(now, ring, position); }) {
+      return guard.looks_poppable(now, ring, position) || !ring.is_current();
+    } else {
+      bool is_poppable = true;
+      return !with_guard(guard, ring, [&] { is_poppable = looks_poppable(ring); }) || is_poppable;
+    }
   }
 
   // `resets`: as it was when there was no room.
-  template <class ReadGuard>
-  [[nodiscard]] bool looks_puttable(ReadGuard look, std::uint64_t slots, std::uint64_t resets) const noexcept {
+  template <class Guard>
+  [[nodiscard]] bool looks_puttable(Guard guard, std::uint64_t slots, std::uint64_t resets) const noexcept {
     const LevelRange now = levels_.stage();
     if (now.is_shut() || levels_.control().resets.load(std::memory_order_relaxed) != resets) return true;
     const GrowingRing ring = levels_.ring(now.written_level(), now);
@@ -181,8 +179,12 @@ class GrowingFlow {
     if (position & closed_bit || !ring.is_current()) return true;
     if (slots > ring.claim_limit()) return false;
     if (ring.backed(position, slots) < slots) return true;
-    bool is_pushable = true;
-    return !with_guard(look, ring, [&] { is_pushable = looks_pushable(ring, position, slots); }) || is_pushable;
+    if constexpr (requires { guard.looks_pushable(now, ring, position, slots); }) {
+      return guard.looks_pushable(now, ring, position, slots) || !ring.is_current();
+    } else {
+      bool is_pushable = true;
+      return !with_guard(guard, ring, [&] { is_pushable = looks_pushable(ring, position, slots); }) || is_pushable;
+    }
   }
 
  private:
@@ -212,6 +214,7 @@ class GrowingFlow {
   [[nodiscard, gnu::noinline]] Outcome put_anew(LastRings& last, ReadGuard look, std::uint64_t slots,
                                                 Attempt attempt) noexcept {
     GrowingRing& ring = last.put;
+    last.resets = levels_.control().resets.load(std::memory_order_relaxed);  // a hint: a wait looks again
     bool may_start_over = true;
     for (int turn = 0; turn < turns_limit; ++turn) {
       const LevelRange now = look_at_stage(look, LevelRange{ring.stage_seen});
@@ -326,22 +329,22 @@ class GrowingFlow {
   }
 
   [[nodiscard]] Outcome plan(LevelRange now, std::uint32_t next, std::uint64_t least, bool must) noexcept {
-    if (!keeper_.enter(must)) return Outcome::busy;
+    if (!lock_.enter(must)) return Outcome::busy;
     int error = 0;
     Upkeep::Given given = Upkeep::Given::not_clean;
     if (levels_.is_still(now))
-      given = ask(must, [&] { return upkeep_.plan(keeper_.file(), next, least, error); });
-    keeper_.leave();
+      given = ask(must, [&] { return upkeep_.plan(lock_.file(), next, least, error); });
+    lock_.leave();
     return after(given, error, now);
   }
 
   [[nodiscard]] Outcome back(LevelRange now, std::uint64_t slots) noexcept {
-    if (!keeper_.enter(true)) return Outcome::busy;
+    if (!lock_.enter(true)) return Outcome::busy;
     int error = 0;
     Upkeep::Given given = Upkeep::Given::yes;
     if (levels_.is_still(now))
-      given = ask(true, [&] { return upkeep_.prepare_open(keeper_.file(), now.written_level(), slots, error); });
-    keeper_.leave();
+      given = ask(true, [&] { return upkeep_.prepare_open(lock_.file(), now.written_level(), slots, error); });
+    lock_.leave();
     if (given == Upkeep::Given::refused && shrink(now)) return Outcome::moved;
     return after(given, error, now);
   }
@@ -353,7 +356,7 @@ class GrowingFlow {
     Upkeep::Given given = attempt();
     Upkeep::Step step = Upkeep::Step::some;
     while (must && given != Upkeep::Given::yes && step == Upkeep::Step::some) {
-      step = upkeep_.reset_some(keeper_.file());
+      step = upkeep_.reset_some(lock_.file());
       if (step == Upkeep::Step::some) given = attempt();
     }
     const bool is_no = given == Upkeep::Given::over_budget || given == Upkeep::Given::not_clean;
@@ -389,9 +392,9 @@ class GrowingFlow {
     if (is_near_limit(ring, position)) last.stage = nullptr;  // the limit moves: look it up anew
     next_put_look_.store(position + ring.capacity / 8 + 1, std::memory_order_relaxed);
     int error = 0;
-    if (is_near_limit(ring, position) && ring.is_current() && keeper_.enter(false)) {
-      if (levels_.is_still(now)) (void)upkeep_.prepare_open(keeper_.file(), now.written_level(), 1, error);
-      keeper_.leave();
+    if (is_near_limit(ring, position) && ring.is_current() && lock_.enter(false)) {
+      if (levels_.is_still(now)) (void)upkeep_.prepare_open(lock_.file(), now.written_level(), 1, error);
+      lock_.leave();
     }
     const std::uint32_t next = now.written_level() + 1;
     if (next == levels_.steps() || levels_.is_ready(next)) return;
@@ -400,7 +403,7 @@ class GrowingFlow {
       (void)plan(now, next, least_for(ring, next, 1), false);
   }
 
-  Keeper& keeper_;
+  UpkeepLock& lock_;
   const Levels& levels_;
   Upkeep& upkeep_;
   GrowingMoments moments_;

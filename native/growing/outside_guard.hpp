@@ -10,55 +10,33 @@
 
 namespace queueduct {
 
-class OutsideLook {
+class OutsideGuard {
  public:
-  OutsideLook(const Levels& levels, int fd) noexcept : levels_(levels), fd_(fd) {}
+  OutsideGuard(const Levels& levels, int fd) noexcept : levels_(levels), fd_(fd) {}
 
-  // As GrowingFlow's of the same names.
-  [[nodiscard]] bool looks_gettable() const noexcept {
-    const LevelRange now = levels_.stage();
-    if (now.is_discarded()) return true;
-    const std::uint32_t level = now.read_level();
-    const GrowingRing ring = levels_.ring(level, now);
-    const std::uint64_t position = ring.pop_position->load(std::memory_order_relaxed);
-    const std::uint64_t word = ring.push_position->load(std::memory_order_relaxed);
-    if (LevelNumbering::position_of(word) == position) return (word & closed_bit) || now.is_shut();
-    if (position & closed_bit || !ring.is_current()) return true;
+  [[nodiscard]] bool looks_poppable(LevelRange now, const GrowingRing& ring, std::uint64_t position) const noexcept {
     std::uint64_t seen = 0;
-    if (!read(level, ring.index(position), 1, &seen)) return false;
-    return seen == generation::published(position) || seen == generation::tombstone(position) || !ring.is_current();
+    return read(now.read_level(), ring.index(position), 1, &seen) &&
+           (seen == generation::published(position) || seen == generation::tombstone(position));
   }
-
-  [[nodiscard]] bool looks_puttable(std::uint64_t slots, std::uint64_t resets) const noexcept {
-    const LevelRange now = levels_.stage();
-    if (now.is_shut() || levels_.control().resets.load(std::memory_order_relaxed) != resets) return true;
-    const std::uint32_t level = now.written_level();
-    const GrowingRing ring = levels_.ring(level, now);
-    const std::uint64_t position = ring.push_position->load(std::memory_order_relaxed);
-    if (position & closed_bit || !ring.is_current()) return true;
-    if (slots > ring.claim_limit()) return false;
-    if (ring.backed(position, slots) < slots) return true;
-    return are_free(level, ring, position, slots) || !ring.is_current();
-  }
-
- private:
-  static constexpr std::uint64_t piece_slots = 64;
-
   // The last ones first: they are the last to be released.
-  [[nodiscard]] bool are_free(std::uint32_t level, const GrowingRing& ring, std::uint64_t position,
-                              std::uint64_t slots) const noexcept {
+  [[nodiscard]] bool looks_pushable(LevelRange now, const GrowingRing& ring, std::uint64_t position,
+                                    std::uint64_t slots) const noexcept {
     std::uint64_t seen[piece_slots];
     while (slots > 0) {
       const std::uint64_t behind = ring.index(position + slots - 1) + 1;  // slots up to there lie in a row
       std::uint64_t count = slots < piece_slots ? slots : piece_slots;
       if (count > behind) count = behind;
-      if (!read(level, behind - count, count, seen)) return false;
+      if (!read(now.written_level(), behind - count, count, seen)) return false;
       for (std::uint64_t i = 0; i < count; ++i)
         if (seen[i] != ring.free(position + slots - count + i)) return false;
       slots -= count;
     }
     return true;
   }
+
+ private:
+  static constexpr std::uint64_t piece_slots = 64;
 
   // False: it cannot be told. Then it is slept on, and found out by who tries.
   [[nodiscard]] bool read(std::uint32_t level, std::uint64_t index, std::uint64_t count, std::uint64_t* to) const noexcept {

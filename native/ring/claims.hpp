@@ -18,6 +18,14 @@
 
 namespace queueduct {
 
+// The calling thread's line. Returns false if it has none yet; after a fork it must join again.
+[[nodiscard]] inline bool find_participant(const ParticipantTable& table, Participant& participant) noexcept {
+  const std::uint32_t line = table.mine_plus_one();
+  if (line == 0) [[unlikely]] return false;
+  participant = {table.lines() + line - 1, line - 1};
+  return true;
+}
+
 // Neighbouring positions, as one look found them: their generations first, then who of the living names them (A1).
 struct Stretch {
   static constexpr std::uint64_t limit = 1024;
@@ -99,6 +107,19 @@ class BasicClaims {
   // Is the slot of p, which a consumer has claimed, not given back yet?
   [[nodiscard]] static bool is_held(std::uint64_t seen, std::uint64_t p) noexcept {
     return seen == generation::published(p) || seen == generation::tombstone(p) || generation::is_redelivered(seen, p);
+  }
+
+  // Has a consumer claimed this position, and nobody given it back? Of a level that was given back everything was.
+  [[nodiscard]] bool is_unreleased(std::uint64_t position) const noexcept {
+    bool is_unreleased = false;
+    rings_.each([&](const Ring& ring) {
+      // acquire P3: the position first, then the generation (B1)
+      const std::uint64_t popped = ring.position_of(ring.pop_position->load(std::memory_order_acquire));
+      // acquire P2: a caller that sees it given back sees all that its holder did before
+      if (position >= ring.first_position() && position < popped)
+        is_unreleased |= is_held(ring.generation_of(position).load(std::memory_order_acquire), position);
+    });
+    return is_unreleased;
   }
 
   // Is nothing outstanding that this line names? Asked with the line's lock held, so its owner is dead

@@ -147,7 +147,7 @@ template <class R, class Ledger>
   return Outcome::done;
 }
 
-// After peek() and widen_records(): take them all; the slots forget them.
+// After peek() and widen_records(): take them all. The slots forget them: a queue keeps nothing alive that was got.
 template <class R, class Ledger>
 [[nodiscard]] bool try_take_references(const R& ring, Ledger ledger, Span span, void** references) noexcept {
   if (!claim_pop(ring, ledger, span)) return false;
@@ -161,22 +161,6 @@ template <class R, class Ledger>
   return true;
 }
 
-// The slot forgets it: nothing is kept alive by a queue that has given it away.
-template <class R, class Ledger>
-[[nodiscard]] Outcome try_get_reference(const R& ring, Ledger ledger, void*& reference) noexcept {
-  Peeked peeked;
-  for (;;) {
-    const Outcome outcome = peek(ring, ledger, peeked);
-    if (outcome != Outcome::done) return outcome;
-    if (!claim_pop(ring, ledger, peeked.span)) continue;
-    void*& slot = reinterpret_cast<void**>(ring.payload)[ring.index(peeked.span.position)];
-    reference = slot;
-    slot = nullptr;
-    release(ring, peeked.span);
-    return Outcome::done;
-  }
-}
-
 // After peek(): widen the peeked item to as many records as are ready, at most `limit`.
 template <class R>
 void widen_records(const R& ring, std::uint64_t limit, Peeked& peeked) noexcept {
@@ -185,12 +169,12 @@ void widen_records(const R& ring, std::uint64_t limit, Peeked& peeked) noexcept 
   peeked.bytes = peeked.span.slots * ring.slot_bytes;
 }
 
-// After peek(): widen to as many whole items as are ready, at most `limit`; lengths[i] is the i-th's.
-// Returns their number. Like the peek, it is only true if claim_pop of the span succeeds.
-template <class R>
-std::uint64_t widen_bytes(const R& ring, std::uint64_t limit, std::uint64_t* lengths,
-                                 Peeked& peeked) noexcept {
-  lengths[0] = peeked.bytes;
+// After peek(): widen to as many whole items as are ready, at most `limit`; note(i, item) is told of each.
+// Returns their number, and in `peeked` all their slots and bytes. Like the peek, it is only true if claim_pop of the
+// span succeeds.
+template <class R, class Note>
+std::uint64_t widen_items(const R& ring, std::uint64_t limit, Peeked& peeked, Note note) noexcept {
+  note(0, peeked);
   std::uint64_t items = 1;
   const std::uint64_t first = peeked.span.position;
   while (items < limit) {
@@ -200,8 +184,9 @@ std::uint64_t widen_bytes(const R& ring, std::uint64_t limit, std::uint64_t* len
     bool orphan = false;
     if (!read_length(ring, position, next, orphan) || orphan) break;
     if (peeked.span.slots + next.span.slots > ring.claim_limit()) break;
-    lengths[items++] = next.bytes;
+    note(items++, next);
     peeked.span.slots += next.span.slots;
+    peeked.bytes += next.bytes;
   }
   return items;
 }
@@ -226,13 +211,6 @@ void give_back(const R& ring, Ledger ledger, Span span) noexcept {
   QUEUEDUCT_FAILPOINT("pop.copied");
   release(ring, span);
   ledger.clear();
-}
-
-// After claim_pop: the last two steps of a pop.
-template <class R, class Ledger>
-void finish_pop(const R& ring, Ledger ledger, const Peeked& peeked, void* to) noexcept {
-  copy_out(ring, peeked.span.position, to, peeked.bytes);
-  give_back(ring, ledger, peeked.span);
 }
 
 }  // namespace queueduct

@@ -19,10 +19,7 @@
 // Source     ours; killed at every step in tests/native/crash_bounded.cpp and crash_growing.cpp.
 #pragma once
 
-#include "ring/items.hpp"
-#include "ring/recovery.hpp"
-#include "segment/idle.hpp"
-#include "segment/rest.hpp"
+#include "ring/operations.hpp"
 
 namespace queueduct {
 
@@ -43,7 +40,11 @@ class RingLease {
   // Release all of it: the line is the thread's again.
   virtual void finish(const Redelivered* items, std::uint64_t count) noexcept = 0;
 
-  // What is at the front, up to `limit` items. done with a count of 0: somebody else was faster, try again.
+  // At least one item, at most `limit`, by the loop of every get (ring/operations.hpp). `dead_first`: what dead
+  // consumers had comes before what is at the front.
+  [[nodiscard]] virtual Outcome claim(Redelivered* items, std::uint64_t limit, std::uint64_t& count, bool dead_first,
+                                      Aside aside) noexcept = 0;
+  // The steps of it. What is at the front; done with a count of 0: another consumer was faster, try again.
   [[nodiscard]] virtual Outcome try_claim(Redelivered* items, std::uint64_t limit, std::uint64_t& count,
                                           std::uint64_t& skipped) noexcept = 0;
   struct Inherited {
@@ -51,7 +52,7 @@ class RingLease {
     bool unclaimed = false;
     std::uint64_t count = 0;  // items that are ours now
   };
-  // What the dead had, up to `limit` items.
+  // What the dead had.
   [[nodiscard]] virtual Inherited try_inherit(Redelivered* items, std::uint64_t limit) noexcept = 0;
 
   virtual void copy_out(const Redelivered& item, void* to, std::uint64_t bytes) const noexcept = 0;
@@ -78,6 +79,7 @@ class BasicLease final : public RingLease {
  public:
   using Ring = typename Queue::Ring;
   using Recovery = typename Queue::Recovery;
+  using RecoveryScan = typename Queue::RecoveryScan;
 
   explicit BasicLease(Queue& queue) noexcept : queue_(&queue) {}
   ~BasicLease() override { end(); }
@@ -112,19 +114,39 @@ class BasicLease final : public RingLease {
     forget_holder();
   }
 
+  [[nodiscard]] Outcome claim(Redelivered* items, std::uint64_t limit, std::uint64_t& count, bool dead_first,
+                              Aside aside) noexcept override {
+    count = 0;
+    if (dead_first && !queue_->is_discarded()) {
+      Inherited inherited;
+      run_aside(aside, [&] { inherited = try_inherit(items, limit); });
+      if (inherited.changed) queue_->room().notify();
+      count = inherited.count;
+      if (inherited.unclaimed || count != 0) return inherited.unclaimed ? Outcome::corrupt : Outcome::done;
+    }
+    return queue_->find_by(
+        ledger_, aside,
+        [&](std::uint64_t& skipped) {
+          for (;;) {
+            const Outcome outcome = try_claim(items, limit, count, skipped);
+            if (outcome != Outcome::done || count != 0) return outcome;
+          }
+        },
+        [&](const RecoveryScan& found) { return (count = try_redeliver(found, items, limit)) != 0; });
+  }
+
   [[nodiscard]] Outcome try_claim(Redelivered* items, std::uint64_t limit, std::uint64_t& count,
                                   std::uint64_t& skipped) noexcept override {
     count = 0;
-    Peeked peeked;
-    const Outcome outcome = queue_->peek(ledger_, peeked, ring_);
-    skipped = peeked.skipped;
+    Item front;
+    const Outcome outcome = queue_->peek(ledger_, front);
+    skipped = front.skipped;
     if (outcome != Outcome::done) return outcome;
-    const std::uint64_t first = peeked.span.position;
-    items[0] = {peeked.span, peeked.bytes, 0};
+    ring_ = *queue_->ring_of(ledger_, front);
+    items[0] = {front.span, front.bytes, 0};
     std::uint64_t found = 1;
-    (void)queue_->with_guard(ledger_, ring_, [&] { found = list_front(items, limit, peeked); });
-    const Span last = items[found - 1].span;
-    if (!claim_pop(ring_, ledger_, {first, last.position + last.slots - first})) return Outcome::done;
+    (void)queue_->with_guard(ledger_, ring_, [&] { found = list_front(items, limit, front); });
+    if (!claim_pop(ring_, ledger_, front.span)) return Outcome::done;
     is_redelivered_ = false;
     count = found;
     note_holder();
@@ -132,12 +154,12 @@ class BasicLease final : public RingLease {
   }
 
   [[nodiscard]] Inherited try_inherit(Redelivered* items, std::uint64_t limit) noexcept override {
-    const typename Recovery::RecoveryScan found = queue_->recover();
+    const RecoveryScan found = queue_->recover();
     return {found.changed, found.unclaimed, found.redeliverable ? try_redeliver(found, items, limit) : 0};
   }
 
   // What a recovery found of a dead consumer's, and what follows it.
-  [[nodiscard]] std::uint64_t try_redeliver(const typename Recovery::RecoveryScan& found, Redelivered* items,
+  [[nodiscard]] std::uint64_t try_redeliver(const RecoveryScan& found, Redelivered* items,
                                         std::uint64_t limit) noexcept {
     is_redelivered_ = true;
     ring_ = found.ring;
@@ -192,24 +214,14 @@ class BasicLease final : public RingLease {
     QUEUEDUCT_FAILPOINT("lease.released");
   }
 
-  // After peek(): the whole items that are ready, as they will be ours if the claim succeeds.
-  [[nodiscard]] std::uint64_t list_front(Redelivered* items, std::uint64_t limit, Peeked peeked) const noexcept {
-    const std::uint64_t first = peeked.span.position;
-    if (ring_.lengths == nullptr) {
-      widen_records(ring_, limit, peeked);
-      for (std::uint64_t i = 0; i < peeked.span.slots; ++i) items[i] = {{first + i, 1}, ring_.slot_bytes, 0};
-      return peeked.span.slots;
-    }
-    items[0] = {peeked.span, peeked.bytes, 0};
-    std::uint64_t count = 1;
-    for (std::uint64_t p = first + peeked.span.slots; count < limit; p += peeked.span.slots) {
-      if (ring_.generation_of(p).load(std::memory_order_acquire) != generation::published(p)) break;  // P1
-      bool orphan = false;
-      if (!read_length(ring_, p, peeked, orphan) || orphan) break;
-      if (p + peeked.span.slots - first > ring_.claim_limit()) break;
-      items[count++] = {peeked.span, peeked.bytes, 0};
-    }
-    return count;
+  // After peek(): the whole items that are ready, as they will be ours if the claim of `front` succeeds.
+  [[nodiscard]] std::uint64_t list_front(Redelivered* items, std::uint64_t limit, Peeked& front) const noexcept {
+    if (ring_.lengths != nullptr)
+      return widen_items(ring_, limit, front,
+                         [items](std::uint64_t i, const Peeked& each) { items[i] = {each.span, each.bytes, 0}; });
+    widen_records(ring_, limit, front);
+    for (std::uint64_t i = 0; i < front.span.slots; ++i) items[i] = {{front.span.position + i, 1}, ring_.slot_bytes, 0};
+    return front.span.slots;
   }
 
   Queue* queue_;
@@ -219,15 +231,5 @@ class BasicLease final : public RingLease {
   bool is_joined_ = false;
   bool is_noted_ = false;
 };
-
-// Has somebody claimed this position to get it, and nobody given it back?
-template <class R>
-[[nodiscard]] bool is_unreleased(const R& ring, std::uint64_t position) noexcept {
-  // acquire P3: the position first, then the generation, as who recovers (B1)
-  const std::uint64_t popped = ring.position_of(ring.pop_position->load(std::memory_order_acquire));
-  // acquire P2: who sees it given back sees all that its holder did before
-  return position >= ring.first_position() && position < popped &&
-         Recovery::is_held(ring.generation_of(position).load(std::memory_order_acquire), position);
-}
 
 }  // namespace queueduct

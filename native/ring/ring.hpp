@@ -164,31 +164,26 @@ template <class R>
   return i;
 }
 
-// How many slots from `position` on hold first, first + 1, …, at most `limit`?
-template <class R>
-[[nodiscard]] std::uint64_t count_holding(const R& ring, std::uint64_t first, std::uint64_t position,
-                                                 std::uint64_t limit) noexcept {
-  if (limit == 1) return ring.generation_of(position).load(std::memory_order_acquire) == first;
-  for (std::uint64_t found = 0;;) {
-    const std::uint64_t index = ring.index(position + found);
-    const std::uint64_t run = limit - found < ring.capacity - index ? limit - found : ring.capacity - index;
-    const std::uint64_t more = count_holding_in_run(ring.generations + index, first + found, run);
-    found += more;
-    if (more < run || found == limit) return found;
-  }
-}
-
-template <class R>
-[[nodiscard]] std::uint64_t count_free_run(const R& ring, std::uint64_t position, std::uint64_t limit) noexcept {
+// How many slots from `position` on hold expected(position), …, at most `limit`? step(position): from one to the next.
+template <class R, class Expected, class Step>
+[[nodiscard]] std::uint64_t count_holding(const R& ring, std::uint64_t position, std::uint64_t limit, Expected expected,
+                                          Step step) noexcept {
+  if (limit == 1) return ring.generation_of(position).load(std::memory_order_acquire) == expected(position);
   for (std::uint64_t found = 0;;) {
     const std::uint64_t first = position + found;
     const std::uint64_t index = ring.index(first);
     const std::uint64_t run = limit - found < ring.capacity - index ? limit - found : ring.capacity - index;
-    const std::uint64_t more =
-        count_holding_in_run(ring.generations + index, ring.free(first), run, ring.free_step(first));
+    const std::uint64_t more = count_holding_in_run(ring.generations + index, expected(first), run, step(first));
     found += more;
     if (more < run || found == limit) return found;
   }
+}
+// Where they are consecutive numbers.
+template <class R>
+[[nodiscard]] std::uint64_t count_holding(const R& ring, std::uint64_t first, std::uint64_t position,
+                                          std::uint64_t limit) noexcept {
+  return count_holding(
+      ring, position, limit, [=](std::uint64_t p) { return first + (p - position); }, [](std::uint64_t) { return 1; });
 }
 
 // How many slots from `position` on are free, at most `limit`?
@@ -197,7 +192,9 @@ template <class R>
                                                                   std::uint64_t limit) noexcept {
   if (limit == 1) [[likely]]
     return ring.generation_of(position).load(std::memory_order_acquire) == ring.free(position);
-  return count_free_run(ring, position, limit);
+  return count_holding(
+      ring, position, limit, [&](std::uint64_t p) { return ring.free(p); },
+      [&](std::uint64_t p) { return ring.free_step(p); });
 }
 
 // Store first, first + 1, … into the slots of a span, in order, each with release.

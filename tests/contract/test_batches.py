@@ -4,177 +4,172 @@ from __future__ import annotations
 
 import array
 import sys
-import threading
 from collections import deque
+from functools import partial
 
 import numpy as np
 import pytest
 
 import queueduct
 from queueduct import BoundedQueue
-from tests.support.deadline import until_parked
+from tests.support.cases import CASES, RECORD
+from tests.support.threads import Outcome, parked, results
 
-RECORD = np.dtype([("a", "<i4"), ("b", "<f8")])
-
-
-def local(capacity):
-    return BoundedQueue(capacity), [object() for _ in range(64)]
+COUNT = 64
 
 
-def of_bytes(capacity):
-    return BoundedQueue.create("q", capacity), [b"%d" % i for i in range(64)]
+def test_a_batch_comes_out_in_order(case):
+    q = case.make(16)
+    reader = case.consumer(q)
+    assert q.put_many(case.items(*range(10))) == 10
+    assert case.numbers(reader.get_many(100)) == list(range(10))
 
 
-def of_objects(capacity):
-    return BoundedQueue.create("q", capacity, item=object, slot_bytes=64), [(i, str(i)) for i in range(64)]
+def test_batches_go_round_the_ring(case):
+    q = case.make(8)
+    reader = case.consumer(q)
+    for start in range(0, 600, 5):
+        assert q.put_many(case.items(*range(start, start + 5))) == 5
+        assert case.numbers(reader.get_many(5)) == list(range(start, start + 5))
 
 
-def of_records(capacity):
-    return BoundedQueue.create("q", capacity, item=RECORD), [(i, i / 2) for i in range(64)]
+def test_an_empty_batch_is_zero_items_whatever_the_state(case):
+    q = case.make(2)
+    reader = case.consumer(q)
+    assert q.put_many([]) == 0
+    count = case.fill(q)
+    assert q.put_many([], block=False) == 0
+    assert q.qsize() == count
+    assert case.number(reader.get()) == 0
 
 
-def of_numbers(capacity):
-    return BoundedQueue.create("q", capacity, item="<i8"), list(range(64))
+def test_a_batch_that_fits_in_part_says_how_much_is_in(counted):
+    q = counted.make(8)
+    assert q.put_many(counted.items(*range(20)), block=False) == 8
+    assert counted.numbers(q.get_many(3)) == [0, 1, 2]
+    assert q.put_many(counted.items(*range(8, 20)), timeout=0.02) == 3
+    assert counted.numbers(q.get_many(100)) == list(range(3, 11))
 
 
-KINDS = [local, of_bytes, of_objects, of_records, of_numbers]
+def test_full_is_raised_only_when_none_is_in(case):
+    q = case.make(2)
+    reader = case.consumer(q)
+    count = case.fill(q)
+    with pytest.raises(queueduct.Full):
+        q.put_many(case.items(*range(COUNT)), block=False)
+    with pytest.raises(queueduct.Full):
+        q.put_many(case.items(*range(COUNT)), timeout=0.02)
+    assert case.numbers(reader.get_many(10**6)) == list(range(count))
 
 
-def as_list(batch):
-    return batch.tolist() if isinstance(batch, np.ndarray) else batch
+def test_a_batch_longer_than_the_queue_waits_for_room(case):
+    q = case.make(4)
+    reader = case.consumer(q)
+    total = 2 * case.fill(case.make(4, "other")) if case.is_for_all else COUNT
+    putter = Outcome(lambda: q.put_many(case.items(*range(total))))
+    got = []
+    while len(got) < total:
+        got += case.numbers(reader.get_many(3, timeout=30))
+    assert putter.result() == total
+    assert got == list(range(total))
 
 
-@pytest.mark.parametrize("make", KINDS)
-class TestEveryKind:
-    def test_a_batch_comes_out_in_order(self, make):
-        q, items = make(16)
-        assert q.put_many(items[:10]) == 10
-        assert as_list(q.get_many(100)) == items[:10]
-
-    def test_batches_go_round_the_ring(self, make):
-        q, items = make(8)
-        for start in range(0, 60, 5):
-            assert q.put_many(items[start : start + 5]) == 5
-            assert as_list(q.get_many(5)) == items[start : start + 5]
-
-    def test_an_empty_batch_is_zero_items_whatever_the_state(self, make):
-        q, items = make(2)
-        assert q.put_many([]) == 0
-        q.put_many(items[:2])
-        assert q.put_many([], block=False) == 0
-        assert q.qsize() == 2
-
-    def test_a_batch_that_fits_in_part_says_how_much_is_in(self, make):
-        q, items = make(8)
-        assert q.put_many(items[:20], block=False) == 8
-        assert as_list(q.get_many(3)) == items[:3]
-        assert q.put_many(items[8:20], timeout=0.02) == 3
-        assert as_list(q.get_many(100)) == items[3:11]
-
-    def test_full_is_raised_only_when_none_is_in(self, make):
-        q, items = make(2)
-        q.put_many(items[:2])
-        with pytest.raises(queueduct.Full):
-            q.put_many(items[2:], block=False)
-        with pytest.raises(queueduct.Full):
-            q.put_many(items[2:], timeout=0.02)
-        assert as_list(q.get_many(9)) == items[:2]
-
-    def test_a_batch_longer_than_the_queue_waits_for_room(self, make):
-        q, items = make(4)
-        result = []
-        putter = threading.Thread(target=lambda: result.append(q.put_many(items)))
-        putter.start()
-        got = []
-        while len(got) < len(items):
-            got += as_list(q.get_many(3))
-        putter.join(30)
-        assert result == [64]
-        assert got == items
-
-    def test_get_many_gives_at_least_one_and_never_waits_to_fill(self, make):
-        q, items = make(16)
-        got = []
-        getter = threading.Thread(target=lambda: got.append(as_list(q.get_many(10))))
-        getter.start()
-        until_parked(getter)
-        q.put(items[0])
-        getter.join(30)
-        assert got == [items[:1]]
-        q.put_many(items[:4])
-        assert as_list(q.get_many(3)) == items[:3]
-        assert as_list(q.get_many(3)) == items[3:4]
-
-    def test_get_many_of_nothing_is_empty(self, make):
-        q, _ = make(4)
-        with pytest.raises(queueduct.Empty):
-            q.get_many(5, block=False)
-        with pytest.raises(queueduct.Empty):
-            q.get_many(5, timeout=0.02)
-
-    @pytest.mark.parametrize("most", [0, -1, -(2**40)])
-    def test_get_many_of_fewer_than_one_is_refused(self, make, most):
-        q, _ = make(4)
-        with pytest.raises(ValueError, match="max_items must be at least 1"):
-            q.get_many(most)
-
-    @pytest.mark.parametrize("most", [1.5, "3", None, True])
-    def test_get_many_of_no_integer_is_a_type_error(self, make, most):
-        q, _ = make(4)
-        with pytest.raises(TypeError, match="max_items must be an int"):
-            q.get_many(most)
-
-    @pytest.mark.parametrize("most", [2**62, 2**63, 2**80])
-    def test_get_many_of_any_number_takes_what_is_there(self, make, most):
-        q, items = make(4)
-        q.put_many(items[:3])
-        assert as_list(q.get_many(most)) == items[:3]
-
-    @pytest.mark.parametrize(
-        "wrap", [tuple, iter, deque, lambda items: (item for item in items), lambda items: dict.fromkeys(items).keys()]
-    )
-    def test_any_iterable_is_a_batch(self, make, wrap):
-        q, items = make(16)
-        assert q.put_many(wrap(items[:7])) == 7
-        assert as_list(q.get_many(16)) == items[:7]
-
-    def test_an_iterable_that_fails_puts_nothing(self, make):
-        q, items = make(16)
-
-        def broken():
-            yield from items[:3]
-            raise RuntimeError("no more")
-
-        with pytest.raises(RuntimeError, match="no more"):
-            q.put_many(broken())
-        assert q.empty()
-
-    def test_what_is_no_iterable_is_a_type_error(self, make):
-        q, _ = make(4)
-        with pytest.raises((TypeError, ValueError)):
-            q.put_many(object())
-        assert q.empty()
-
-    def test_a_shutdown_in_the_middle_of_a_batch_says_how_much_is_in(self, make):
-        q, items = make(4)
-        result = []
-        putter = threading.Thread(target=lambda: result.append(q.put_many(items)))
-        putter.start()
-        until_parked(putter)
-        q.shutdown()
-        putter.join(30)
-        assert result == [4]
-        assert as_list(q.get_many(9)) == items[:4]
-        with pytest.raises(queueduct.ShutDown):
-            q.put_many(items)
-        with pytest.raises(queueduct.ShutDown):
-            q.get_many(1)
+def test_get_many_gives_at_least_one_and_never_waits_to_fill(case):
+    q = case.make(16)
+    reader = case.consumer(q)
+    getters = parked([lambda: case.numbers(reader.get_many(10))])
+    q.put(case.item(0))
+    assert results(getters) == [[0]]
+    q.put_many(case.items(*range(4)))
+    assert case.numbers(reader.get_many(3)) == [0, 1, 2]
+    assert case.numbers(reader.get_many(3)) == [3]
 
 
-def test_a_batch_of_records_is_one_array():
-    q, items = of_records(16)
-    q.put_many(items[:5])
-    batch = q.get_many(16)
+def test_get_many_of_nothing_is_empty(case):
+    reader = case.consumer(case.make(4))
+    with pytest.raises(queueduct.Empty):
+        reader.get_many(5, block=False)
+    with pytest.raises(queueduct.Empty):
+        reader.get_many(5, timeout=0.02)
+
+
+@pytest.mark.parametrize("most", [0, -1, -(2**40)])
+def test_get_many_of_fewer_than_one_is_refused(case, most):
+    with pytest.raises(ValueError, match="max_items must be at least 1"):
+        case.consumer(case.make(4)).get_many(most)
+
+
+@pytest.mark.parametrize("most", [1.5, "3", None, True])
+def test_get_many_of_no_integer_is_a_type_error(case, most):
+    with pytest.raises(TypeError, match="max_items must be an int"):
+        case.consumer(case.make(4)).get_many(most)
+
+
+@pytest.mark.parametrize("most", [2**62, 2**63, 2**80])
+def test_get_many_of_any_number_takes_what_is_there(case, most):
+    q = case.make(4)
+    reader = case.consumer(q)
+    q.put_many(case.items(0, 1, 2))
+    assert case.numbers(reader.get_many(most)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("wrap", [tuple, iter, deque, lambda items: (item for item in items)])
+def test_any_iterable_is_a_batch(case, wrap):
+    q = case.make(16)
+    reader = case.consumer(q)
+    assert q.put_many(wrap(case.items(*range(7)))) == 7
+    assert case.numbers(reader.get_many(16)) == list(range(7))
+
+
+def test_the_keys_of_a_dict_are_a_batch():
+    with BoundedQueue.create("q", 16) as q:
+        assert q.put_many(dict.fromkeys([b"a", b"b"]).keys()) == 2
+        assert q.get_many(16) == [b"a", b"b"]
+
+
+def test_an_iterable_that_fails_puts_nothing(case):
+    q = case.make(16)
+
+    def broken():
+        yield from case.items(0, 1, 2)
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        q.put_many(broken())
+    assert q.empty()
+
+
+def test_what_is_no_iterable_is_a_type_error(case):
+    q = case.make(4)
+    with pytest.raises((TypeError, ValueError)):
+        q.put_many(object())
+    assert q.empty()
+
+
+def test_a_shutdown_in_the_middle_of_a_batch_says_how_much_is_in(case):
+    q = case.make(4)
+    reader = case.consumer(q)
+    items = case.items(*range(3000 if case.is_for_all else COUNT))
+    putters = parked([partial(q.put_many, items)])
+    q.shutdown()
+    (count,) = results(putters)
+    assert 0 < count < len(items)
+    if not case.is_for_all:
+        assert count == 4
+    assert case.numbers(reader.get_many(10**6)) == list(range(count))
+    with pytest.raises(queueduct.ShutDown):
+        q.put_many(items)
+    with pytest.raises(queueduct.ShutDown):
+        reader.get_many(1)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.endswith("records")])
+def test_a_batch_of_records_is_one_array(name):
+    case = CASES[name]
+    q = case.make(16)
+    reader = case.consumer(q)
+    q.put_many(case.items(*range(5)))
+    batch = reader.get_many(16)
     assert isinstance(batch, np.ndarray)
     assert batch.dtype == RECORD
     assert batch.shape == (5,)
@@ -182,12 +177,15 @@ def test_a_batch_of_records_is_one_array():
     assert batch.flags.owndata
 
 
-def test_an_array_of_the_queues_own_dtype_is_a_batch():
-    q, _ = of_records(64)
+@pytest.mark.parametrize("name", [name for name in CASES if name.endswith("records")])
+def test_an_array_of_the_queues_own_dtype_is_a_batch(name):
+    case = CASES[name]
+    q = case.make(64)
+    reader = case.consumer(q)
     written = np.zeros(40, RECORD)
-    written["a"] = np.arange(40)
+    written["id"] = np.arange(40)
     assert q.put_many(written) == 40
-    assert (q.get_many(64) == written).all()
+    assert (reader.get_many(64) == written).all()
 
 
 @pytest.mark.parametrize(
@@ -203,19 +201,19 @@ def test_an_array_of_the_queues_own_dtype_is_a_batch():
     ids=["strided", "big-endian", "narrow", "array.array", "range", "memoryview"],
 )
 def test_numbers_in_any_form_are_a_batch(values):
-    q, _ = of_numbers(16)
+    q = CASES["bounded, numbers"].make(16)
     assert q.put_many(values) == len(values)
     assert q.get_many(16).tolist() == list(values)
 
 
 def test_a_batch_of_bytes_may_mix_buffers():
-    q, _ = of_bytes(16)
+    q = CASES["bounded, bytes"].make(16)
     assert q.put_many([b"a", bytearray(b"bc"), memoryview(b"def"), np.arange(2, dtype="<u2"), b""]) == 5
     assert q.get_many(16) == [b"a", b"bc", b"def", b"\0\0\1\0", b""]
 
 
 def test_a_batch_with_one_item_of_a_wrong_type_puts_nothing():
-    q, _ = of_bytes(16)
+    q = CASES["bounded, bytes"].make(16)
     with pytest.raises(TypeError, match="takes bytes, not str"):
         q.put_many([b"a", "b", b"c"])
     with pytest.raises(TypeError, match="bytes or a contiguous buffer, not int"):

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import pytest
 
+import queueduct
+from tests.support.cases import CASES, PLAIN, PLAIN_NAMED
+
 WAITING = """
-import os, sys, threading, queueduct
+import sys, threading
+from tests.support.cases import CASES
 from tests.support.deadline import until_parked
-named, how = sys.argv[1] == "named", sys.argv[2]
-def make(name):
-    return queueduct.BoundedQueue.create(f"{name}{os.getpid()}", 2) if named else queueduct.BoundedQueue(2)
-full, empty = make("full"), make("empty")
-full.put_many([b"1", b"2"])
-calls = [
-    empty.get,
-    lambda: empty.get_many(3),
-    lambda: list(empty),
-    lambda: empty.get(timeout=1000),
-    lambda: full.put(b"3"),
-    lambda: full.put_many([b"3"]),
-]
-threads = [threading.Thread(target=call, daemon=True) for call in calls for _ in range(3)]
+case, how = CASES[sys.argv[1]], sys.argv[2]
+full, empty = case.make(2, "full"), case.make(2, "empty")
+behind = case.consumer(full)
+case.fill(full)
+calls = []
+for _ in range(3):
+    readers = [case.consumer(empty) for _ in range(4)]
+    calls += [readers[0].get, lambda r=readers[1]: r.get_many(3), lambda r=readers[2]: list(r)]
+    calls += [lambda r=readers[3]: r.get(timeout=1000)]
+    calls += [lambda: full.put(case.item(3)), lambda: full.put_many(case.items(3))]
+threads = [threading.Thread(target=call, daemon=True) for call in calls]
 for thread in threads:
     thread.start()
 until_parked(*threads)
+cycle = [full, behind]
+cycle.append(cycle)
 print("waiting", flush=True)
 if how == "exception":
     sys.excepthook = lambda *_: None
@@ -33,36 +36,41 @@ if how == "exit":
 """
 
 
-@pytest.mark.parametrize("named", ["named", "local"])
+@pytest.mark.parametrize("name", PLAIN)
 @pytest.mark.parametrize("how", ["end", "exit", "exception"])
-def test_daemon_threads_that_wait_do_not_disturb_the_end(children, named, how):
-    running = [children.start(WAITING, named, how, options=("-W", "error", "-X", "dev")) for _ in range(2)]
-    for child in running:
-        out, err = child.communicate(timeout=60)
-        assert (out, err) == ("waiting\n", "")
-        assert child.returncode == (1 if how == "exception" else 0)
+def test_daemon_threads_that_wait_do_not_disturb_the_end(children, name, how):
+    child = children.start(WAITING, name, how, options=("-W", "error", "-X", "dev"))
+    out, err = child.communicate(timeout=60)
+    assert (out, err) == ("waiting\n", "")
+    assert child.returncode == (1 if how == "exception" else 0)
 
 
-def test_daemon_threads_in_full_swing_do_not_disturb_the_end(children):
-    for _ in range(3):
-        children.run(
-            """
-import threading, queueduct
+SWING = """
+import sys, threading
+from tests.support.cases import CASES
 from tests.support.deadline import until
-queues = [queueduct.BoundedQueue.create("q", 8, item=object, exist_ok=True), queueduct.BoundedQueue(8)]
+case = CASES[sys.argv[1]]
+q = case.make(8)
 counts = [0]
-def produce(q):
+def produce():
     while True:
-        q.put({"a": 1})
-def consume(q):
-    for _ in q:
+        q.put(case.item(1))
+def consume(reader):
+    for _ in reader:
         counts[0] += 1
-for q in queues:
-    for work in (produce, consume):
-        threading.Thread(target=work, args=(q,), daemon=True).start()
+threading.Thread(target=produce, daemon=True).start()
+threading.Thread(target=consume, args=(case.consumer(q),), daemon=True).start()
 until(lambda: counts[0] > 1000)
 """
-        )
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "objects" in name])
+def test_daemon_threads_in_full_swing_do_not_disturb_the_end(children, name):
+    for _ in range(2):
+        children.run(SWING, name)
+        if CASES[name].make(2, "other").name:
+            queueduct.unlink("other")
+            queueduct.unlink("q")
 
 
 def test_an_event_loop_that_is_left_waiting_does_not_disturb_the_end(children):
@@ -95,23 +103,23 @@ cycle.append(cycle)
     assert [entry.name for entry in queue_dir.iterdir()] == ["q"]  # the queue stays: it has a name
 
 
-def test_multiprocessing_s_resource_tracker_knows_nothing_of_our_segments(children, queue_dir):
+@pytest.mark.parametrize("name", PLAIN_NAMED)
+def test_multiprocessing_s_resource_tracker_knows_nothing_of_our_segments(children, queue_dir, name):
     """It unlinks what it knows when a process ends, also what others still use."""
     children.run(
         """
-import multiprocessing, queueduct
-def work(q):
-    q.put(b"1")
-if __name__ == "__main__":
-    q = queueduct.BoundedQueue.create("q", 4)
-    context = multiprocessing.get_context("spawn")
-    from multiprocessing import resource_tracker
-    resource_tracker.ensure_running()
-    q.put(b"1")
-"""
+import sys
+from multiprocessing import resource_tracker
+from tests.support.cases import CASES
+case = CASES[sys.argv[1]]
+resource_tracker.ensure_running()
+case.make(4).put(case.item(1))
+""",
+        name,
     )
     assert (queue_dir / "q").exists()
-    assert children.run("import queueduct; print(queueduct.open('q').get())") == "b'1'\n"
+    with queueduct.open("q") as q:
+        assert CASES[name].number(CASES[name].consumer(q).get()) == 1
 
 
 def test_an_item_s_finalizer_may_use_the_queue_at_the_very_end(children):

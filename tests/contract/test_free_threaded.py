@@ -175,7 +175,7 @@ def test_a_queue_of_references_that_is_closed_in_use_drops_each_of_them_once(kin
 
 
 @pytest.mark.parametrize("kind", list(NAMED))
-def test_a_named_queue_that_is_closed_in_use_lets_its_memory_and_its_descriptors_go(kind, queue_dir, is_long):
+def test_a_named_queue_closed_in_use_lets_its_memory_go(kind, queue_dir, is_long):
     item = b"%064d" % 7
     path = queue_dir / "q"
     for _ in range(200 if is_long else 8):

@@ -5,68 +5,109 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-import threading
+import weakref
+from functools import partial
 
 import pytest
 
 import queueduct
-from queueduct import BoundedQueue, QueueClosed
+from queueduct import BoundedQueue, EventQueue, GrowingQueue, QueueClosed, SlotQueue
 from tests.support.children import open_descriptors
-from tests.support.deadline import until, until_parked
+from tests.support.deadline import until
+from tests.support.lossless import Lossless
+from tests.support.threads import parked, results
 
-MAKERS = {
-    "local": lambda: BoundedQueue(4),
-    "bytes": lambda: BoundedQueue.create("q", 4),
-    "records": lambda: BoundedQueue.create("q", 4, item="S8"),
-    "objects": lambda: BoundedQueue.create("q", 4, item=object),
+PUTS = {
+    "put": lambda q, item: q.put(item),
+    "put_nowait": lambda q, item: q.put_nowait(item),
+    "try_put": lambda q, item: q.try_put(item),
+    "put_many": lambda q, item: q.put_many([item]),
+    "aput": lambda q, item: asyncio.run(q.aput(item)),
+    "qsize": lambda q, item: q.qsize(),
+    "empty": lambda q, item: q.empty(),
+    "full": lambda q, item: q.full(),
+    "len": lambda q, item: len(q),
+    "capacity": lambda q, item: q.capacity,
+    "stats": lambda q, item: q.stats(),
+    "shutdown": lambda q, item: q.shutdown(),
 }
-
-
-@pytest.fixture(params=list(MAKERS))
-def q(request):
-    return MAKERS[request.param]()
-
-
-CALLS = {
-    "put": lambda q: q.put(b"1"),
-    "put_nowait": lambda q: q.put_nowait(b"1"),
-    "try_put": lambda q: q.try_put(b"1"),
-    "put_many": lambda q: q.put_many([b"1"]),
+GETS = {
     "get": lambda q: q.get(),
     "get_nowait": lambda q: q.get_nowait(),
     "try_get": lambda q: q.try_get(),
     "get_many": lambda q: q.get_many(1),
     "iteration": lambda q: next(iter(q)),
-    "qsize": lambda q: q.qsize(),
-    "empty": lambda q: q.empty(),
-    "full": lambda q: q.full(),
-    "len": lambda q: len(q),
-    "capacity": lambda q: q.capacity,
-    "stats": lambda q: q.stats(),
-    "shutdown": lambda q: q.shutdown(),
-    "aput": lambda q: asyncio.run(q.aput(b"1")),
     "aget": lambda q: asyncio.run(q.aget()),
+}
+PRODUCERS = {
+    "put_once": lambda q, item: q.put_once([item], "p", 1),
+    "producers": lambda q, item: q.producers(),
+    "forget_producer": lambda q, item: q.forget_producer("p"),
+}
+LEASES = {"lease": lambda q, item: q.lease(1), "unreleased": lambda q, item: q.unreleased([0])}
+OWN = {
+    BoundedQueue: PRODUCERS | LEASES,
+    GrowingQueue: PRODUCERS | LEASES,
+    Lossless: LEASES,
+    SlotQueue: PRODUCERS
+    | LEASES
+    | {
+        "loan": lambda q, item: q.loan(),
+        "take": lambda q, item: q.take(),
+        "set_capacity": lambda q, item: q.set_capacity(1),
+    },
+    EventQueue: PRODUCERS
+    | {
+        "subscribe": lambda q, item: q.subscribe(),
+        "unsubscribe": lambda q, item: q.unsubscribe("d"),
+        "readers": lambda q, item: q.readers(),
+        "read": lambda q, item: q.read(0, 0),
+        "end": lambda q, item: q.end,
+        "earliest": lambda q, item: q.earliest,
+        "clear": lambda q, item: q.clear(),
+        "keep_last": lambda q, item: q.keep_last(1),
+        "sync": lambda q, item: q.sync(),
+        "is_shut_down": lambda q, item: q.is_shut_down,
+    },
 }
 
 
-@pytest.mark.parametrize("call", list(CALLS))
-def test_a_closed_handle_refuses_everything(q, call):
+def calls_of(case, q, reader):
+    """All calls of a queue and of what gets from it, by their names."""
+    found = {name: partial(call, q, case.item(1)) for name, call in (PUTS | OWN[case.cls]).items()}
+    return found | {name: partial(call, reader) for name, call in GETS.items()}
+
+
+# -- closed, and never made --------------------------------------------------------------------------------
+
+
+def test_a_closed_handle_refuses_everything(case):
+    q = case.make(4)
+    reader = case.consumer(q)
+    calls = calls_of(case, q, reader)
     q.close()
-    with pytest.raises(QueueClosed, match="is closed; open it again"):
-        CALLS[call](q)
+    for call in calls.values():
+        with pytest.raises(QueueClosed, match="is closed; open it again"):
+            call()
 
 
-@pytest.mark.parametrize("call", list(CALLS))
-def test_a_handle_that_was_never_initialised_refuses_everything(call):
-    class Forgetful(BoundedQueue):
+def test_a_handle_that_was_never_initialised_refuses_everything(plain):
+    class Forgetful(plain.cls):
         def __init__(self):
             pass
 
-    with pytest.raises(QueueClosed):
-        CALLS[call](Forgetful())
+    for q in (Forgetful(), plain.cls.__new__(plain.cls)):
+        calls = calls_of(plain, q, q)
+        for name in GETS if plain.is_for_all else ():
+            calls.pop(name)  # a reader comes of subscribe()
+        for call in calls.values():
+            with pytest.raises(QueueClosed):
+                call()
+        q.close()
 
 
-def test_what_is_known_without_memory_is_still_told_after_close(q):
+def test_what_is_known_without_memory_is_still_told_after_close(case):
+    q = case.make(4)
     name, item = q.name, q.item
     q.close()
     assert q.closed
@@ -75,7 +116,8 @@ def test_what_is_known_without_memory_is_still_told_after_close(q):
     assert bool(q) is True
 
 
-def test_close_may_be_called_again(q):
+def test_close_may_be_called_again(plain):
+    q = plain.make(4)
     q.close()
     q.close()
     with q:
@@ -83,120 +125,104 @@ def test_close_may_be_called_again(q):
     assert q.closed
 
 
-def test_a_with_statement_closes(q):
-    with q as entered:
-        assert entered is q
+def test_a_with_statement_closes_also_after_an_exception(plain):
+    with plain.make(4) as q:
         assert not q.closed
     assert q.closed
-
-
-def test_a_with_statement_closes_after_an_exception(q):
-    with pytest.raises(RuntimeError, match="ours"), q:
+    with pytest.raises(RuntimeError, match="ours"), plain.make(4, "other") as q:
         raise RuntimeError("ours")
     assert q.closed
 
 
-def test_closing_one_handle_leaves_the_others_and_the_items_alone():
-    first = BoundedQueue.create("q", 4)
-    second = BoundedQueue.open("q")
-    first.put(b"1")
+def test_closing_one_handle_leaves_the_others_and_the_items_alone(plain_named):
+    first = plain_named.make(4)
+    second = queueduct.open("q")
+    reader = plain_named.consumer(second)
+    first.put(plain_named.item(1))
     first.close()
-    assert second.get() == b"1"
-    second.put(b"2")
+    assert plain_named.number(reader.get()) == 1
+    second.put(plain_named.item(2))
     second.close()
-    assert BoundedQueue.open("q").get() == b"2"
+    left = plain_named.consumer(queueduct.open("q")).get_many(9)
+    assert plain_named.numbers(left)[-1:] == [2]
 
 
-def test_an_initialised_queue_cannot_be_initialised_again(q):
-    with pytest.raises(TypeError, match="initialised once"):
-        q.__init__(8)
-    assert q.capacity == 4
+def test_an_initialised_queue_cannot_be_initialised_again(plain):
+    q = plain.make(4)
+    capacity = q.capacity
+    with pytest.raises(TypeError, match=r"initialised once|use (Slot|Overwriting)Queue\.create"):
+        q.__init__()
+    assert q.capacity == capacity
 
 
-def outcome_of(work):
-    """A thread that does the work, and where its result or error will stand."""
-    found = []
-
-    def note():
-        try:
-            found.append(work())
-        except BaseException as error:
-            found.append(type(error))
-
-    thread = threading.Thread(target=note)
-    thread.start()
-    return thread, found
-
+# -- waiting inside ----------------------------------------------------------------------------------------
 
 WAITS = {
-    "get": lambda q: q.get(),
-    "get with timeout": lambda q: q.get(timeout=60),
-    "get_many": lambda q: q.get_many(3),
-    "iteration": lambda q: list(q),
-    "put": lambda q: q.put(b"x"),
-    "put_many": lambda q: q.put_many([b"x", b"y"]),
+    "get": lambda q, reader, case: reader.get(),
+    "get with timeout": lambda q, reader, case: reader.get(timeout=60),
+    "get_many": lambda q, reader, case: reader.get_many(3),
+    "iteration": lambda q, reader, case: list(reader),
+    "put": lambda q, reader, case: q.put(case.item(7)),
+    "put_many": lambda q, reader, case: q.put_many(case.items(7, 8)),
+    "half a put_many": lambda q, reader, case: q.put_many(case.items(*range(3000))),
 }
 
 
-@pytest.mark.parametrize("wait", list(WAITS))
+@pytest.mark.parametrize("wait", WAITS)
 @pytest.mark.parametrize("count", [1, 3])
-def test_whoever_waits_in_a_handle_that_is_closed_gets_queue_closed(q, wait, count):
+def test_a_wait_in_a_handle_that_is_closed_raises_queue_closed(plain, wait, count):
+    q = plain.make(4)
+    readers = [plain.consumer(q) for _ in range(count)]
     if wait.startswith("put"):
-        q.put_many([b"1"] * 4)
-    waiters = [outcome_of(lambda: WAITS[wait](q)) for _ in range(count)]
-    until_parked(*(thread for thread, _ in waiters))
+        plain.fill(q)
+    waiters = parked(partial(WAITS[wait], q, reader, plain) for reader in readers)
     q.close()
-    for thread, found in waiters:
-        thread.join(30)
-        assert found == [QueueClosed]
+    assert results(waiters) == [QueueClosed] * count
 
 
-def test_a_batch_of_which_a_part_is_in_when_the_handle_is_closed_raises_too(q):
-    thread, found = outcome_of(lambda: q.put_many([b"x"] * 9))
-    until_parked(thread)
-    q.close()
-    thread.join(30)
-    assert found == [QueueClosed]
-
-
-def test_others_who_wait_in_handles_of_their_own_wait_on():
-    first, second = BoundedQueue.create("q", 4), BoundedQueue.open("q")
-    thread, found = outcome_of(second.get)
-    until_parked(thread)
+def test_waits_in_other_handles_go_on(plain_named):
+    first, second = plain_named.make(4), queueduct.open("q")
+    waiters = parked([plain_named.consumer(second).get])
     first.close()
-    with BoundedQueue.open("q") as third:
-        third.put(b"1")
-    thread.join(30)
-    assert found == [b"1"]
+    with queueduct.open("q") as third:
+        third.put(plain_named.item(1))
+    assert plain_named.numbers(results(waiters)) == [1]
 
 
-def test_a_handle_closed_with_waiters_inside_gives_its_descriptors_up(q):
+# -- what is left behind -----------------------------------------------------------------------------------
+
+
+def held():
+    """Descriptors and mappings of queues of this test."""
     gc.collect()  # what other tests have left
-    before = open_descriptors()
-    threads = [outcome_of(q.get)[0] for _ in range(3)]
-    until_parked(*threads)
-    q.close()
-    for thread in threads:
-        thread.join(30)
-    assert open_descriptors() == before - (1 if q.name else 0)  # the locks'
+    with open("/proc/self/maps") as maps:
+        return open_descriptors(), sum("queueduct-test" in line for line in maps)
 
 
-def test_opening_and_closing_leaks_no_descriptor_and_no_mapping():
-    BoundedQueue.create("q", 4).close()
-
-    def held():
-        with open("/proc/self/maps") as maps:
-            return open_descriptors(), sum("queueduct-test" in line for line in maps)
-
-    gc.collect()  # what other tests have left
+def test_a_handle_closed_with_waiters_inside_leaves_nothing(plain):
     before = held()
+    q = plain.make(4)
+    waiters = parked(plain.consumer(q).get for _ in range(3))
+    q.close()
+    results(waiters)
+    del waiters
+    assert held() == before
+
+
+def test_opening_and_closing_leaks_no_descriptor_and_no_mapping(plain_named):
+    before = held()
+    plain_named.make(4).close()
     for _ in range(50):
-        with BoundedQueue.open("q") as q:
-            q.put(b"1")
-            q.get()
+        with queueduct.open("q") as q:
+            reader = plain_named.consumer(q)
+            q.put(plain_named.item(1))
+            reader.get()
+        reader = q = None
         queueduct.open("q")
     assert held() == before
 
+
+# -- in the middle of a call -------------------------------------------------------------------------------
 
 CLOSE_IN_THE_MIDDLE = """
 import sys, threading, time, numpy, queueduct
@@ -328,6 +354,9 @@ print(count == queueduct.open("q").qsize())
     assert out == "True\n"
 
 
+# -- what it says of itself --------------------------------------------------------------------------------
+
+
 def test_stats_of_a_local_queue():
     q = BoundedQueue(8)
     q.put_many([1, 2, 3])
@@ -355,60 +384,32 @@ def test_stats_of_a_named_queue(queue_dir):
     assert q.stats().participants == 1
 
 
-def test_sizes_agree(q):
+def test_sizes_agree(counted):
+    q = counted.make(4)
     for n in range(5):
         assert (q.qsize(), len(q), q.stats().size) == (n, n, n)
         assert q.empty() is (n == 0)
         assert q.full() is (n == 4)
-        q.try_put(b"x")
+        q.try_put(counted.item(n))
 
 
-def test_a_queue_is_true_even_when_it_is_empty(q):
+def test_a_queue_is_true_even_when_it_is_empty(plain):
+    q = plain.make(4)
     assert q.empty()
     assert q
 
 
-def test_repr_names_the_queue(q):
-    q.put(b"x")
-    assert repr(q).startswith("<queueduct.BoundedQueue ")
-    assert "capacity=4, size=1" in repr(q)
+def test_repr_names_the_queue(plain):
+    q = plain.make(4)
+    q.put(plain.item(1))
+    assert repr(q).startswith(f"<queueduct.{plain.cls.__name__} ")
+    assert f"capacity={q.capacity}, size=1" in repr(q)
     assert ("'q'" in repr(q)) == (q.name == "q")
 
 
-class Counting(BoundedQueue):
-    """A subclass with attributes and an initialiser of its own."""
-
-    def __init__(self, capacity=8, label=""):
-        super().__init__(capacity)
-        self.label = label
-
-    def put(self, item, block=True, timeout=None):
-        super().put(item, block, timeout)
-        self.__dict__["puts"] = self.__dict__.get("puts", 0) + 1
-
-
-def test_a_subclass_works_without_a_name():
-    q = Counting(4, label="mine")
-    q.put(1)
-    q.put(2)
-    assert (q.puts, q.label, q.capacity, q.get()) == (2, "mine", 4, 1)
-
-
-def test_a_subclass_works_by_name():
-    made = Counting.create("q", 4)
-    assert type(made) is Counting
-    made.put(b"1")
-    opened = Counting.open("q")
-    assert type(opened) is Counting
-    assert opened.get() == b"1"
-    assert made.puts == 1
-
-
-def test_a_queue_can_be_watched_by_a_weak_reference(q):
-    import weakref
-
-    watch = weakref.ref(q)
-    assert watch() is q
+def test_a_queue_can_be_watched_by_a_weak_reference(plain):
+    q = plain.make(4)
+    assert weakref.ref(q)() is q
 
 
 def test_many_handles_at_once_in_one_thread():

@@ -65,8 +65,7 @@ def numbers_of(lease, form):
 
 
 def count_redelivered(queue):
-    stats = queue.stats()
-    return stats.redelivered if queue.kind in ("bounded", "growing") else stats.redelivered
+    return queue.stats().redelivered
 
 
 def test_a_lease_has_items_and_positions_and_is_released_at_its_end(queue, form):

@@ -14,13 +14,13 @@ import pytest
 from queueduct import BoundedQueue, CorruptSegment, Full, GrowingQueue, ProducerInUse, QueueClosed
 from tests.support.children import fork
 from tests.support.deadline import until, until_parked
-from tests.support.put_once import KINDS, MAKERS, drained, make_slots
+from tests.support.put_once import COUNTED, KINDS, drained, make_slots
 from tests.support.raw import RawSegment
 
 
-@pytest.fixture(params=MAKERS)
+@pytest.fixture(params=COUNTED)
 def create(request):
-    return MAKERS[request.param]
+    return COUNTED[request.param]
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_a_child_forked_in_the_middle_of_a_call_has_no_part_in_it(q, children):
     assert q.put_once([b"x"] * 10, "p", 1) == 2
 
 
-def test_a_child_that_leaves_a_call_by_an_exception_leaves_the_producer_to_its_parent(q, children):
+def test_a_childs_exception_leaves_the_producer_to_its_parent(q, children):
     class Left(Exception):
         pass
 

@@ -1,39 +1,35 @@
-"""shutdown() as queue.Queue has it from Python 3.13 on; where that is at hand, the two are compared."""
+"""shutdown() as queue.Queue has it from Python 3.13 on; where that is at hand, it keeps the same contract here."""
 
 from __future__ import annotations
 
 import queue
 import sys
 import threading
+from functools import partial
 
 import pytest
 
 import queueduct
-from queueduct import BoundedQueue, ShutDown, SlotQueue
+from queueduct import ShutDown
+from tests.support.cases import CASES, PLAIN, Case
 from tests.support.deadline import until, until_parked
-from tests.support.lossless import Lossless
+from tests.support.threads import Outcome, parked, results
 
-MAKERS = {
-    "local": lambda capacity: BoundedQueue(capacity),
-    "bytes": lambda capacity: BoundedQueue.create("q", capacity),
-    "slots": lambda capacity: SlotQueue.create("q", capacity),
-    "objects": lambda capacity: BoundedQueue.create("q", capacity, item=object),
-    "overwriting": lambda capacity: Lossless.create("q", capacity, item=object),
-}
+ROWS = {name: CASES[name] for name in [*PLAIN, *(name for name in CASES if "pickled" in name or "records" in name)]}
 if sys.version_info >= (3, 13):
-    MAKERS["queue.Queue"] = lambda capacity: queue.Queue(capacity)
-
-OURS = [name for name in MAKERS if name != "queue.Queue"]
-
-
-@pytest.fixture(params=list(MAKERS))
-def q(request):
-    return MAKERS[request.param](4)
+    ROWS["queue.Queue"] = Case(queue.Queue, lambda n, name=None: queue.Queue(n), lambda i: b"%d" % i, int)
+both_ways = pytest.mark.parametrize("immediate", [False, True])
 
 
-@pytest.fixture(params=OURS)
+@pytest.fixture(params=list(ROWS))
+def row(request):
+    """Ours, and the standard library's."""
+    return ROWS[request.param]
+
+
+@pytest.fixture(params=[name for name in ROWS if name != "queue.Queue"])
 def ours(request):
-    return MAKERS[request.param](4)
+    return ROWS[request.param]
 
 
 def test_shutdown_is_the_standard_librarys_where_there_is_one():
@@ -43,210 +39,198 @@ def test_shutdown_is_the_standard_librarys_where_there_is_one():
     assert not issubclass(ShutDown, queueduct.QueueductError)
 
 
-@pytest.mark.parametrize("immediate", [False, True])
-def test_after_a_shutdown_every_put_raises(q, immediate):
-    q.put(b"1")
+@both_ways
+def test_after_a_shutdown_every_put_raises(row, immediate):
+    q = row.make(4)
+    q.put(row.item(1))
+    q.shutdown(immediate=immediate)
+    for put in (q.put, q.put_nowait, partial(q.put, timeout=0), partial(q.put, block=False)):
+        with pytest.raises(ShutDown):
+            put(row.item(2))
+    assert q.qsize() == (0 if immediate else 1)
+
+
+@both_ways
+def test_try_put_and_put_many_raise_too(ours, immediate):
+    q = ours.make(4)
     q.shutdown(immediate=immediate)
     with pytest.raises(ShutDown):
-        q.put(b"2")
+        q.try_put(ours.item(2))
     with pytest.raises(ShutDown):
-        q.put_nowait(b"2")
-    with pytest.raises(ShutDown):
-        q.put(b"2", timeout=0)
-    with pytest.raises(ShutDown):
-        q.put(b"2", block=False)
+        q.put_many(ours.items(2))
 
 
-def test_a_full_queue_that_is_shut_down_raises_shut_down_not_full(q):
-    for _ in range(4):
-        q.put(b"1")
+def test_a_full_queue_that_is_shut_down_raises_shut_down_not_full(row):
+    q = row.make(4)
+    reader = row.consumer(q)
+    row.fill(q)
     q.shutdown()
     with pytest.raises(ShutDown):
-        q.put_nowait(b"2")
+        q.put_nowait(row.item(2))
+    assert row.number(reader.get()) == 0
 
 
-def test_gets_drain_the_queue_and_then_raise(q):
+def test_gets_drain_the_queue_and_then_raise(row):
+    q = row.make(4)
+    reader = row.consumer(q)
     for i in range(3):
-        q.put(b"%d" % i)
+        q.put(row.item(i))
     q.shutdown()
     assert q.qsize() == 3
-    assert [q.get(), q.get_nowait(), q.get(timeout=0)] == [b"0", b"1", b"2"]
-    for get in (q.get, q.get_nowait, lambda: q.get(timeout=0), lambda: q.get(timeout=10)):
+    assert row.numbers([reader.get(), reader.get_nowait(), reader.get(timeout=0)]) == [0, 1, 2]
+    for get in (reader.get, reader.get_nowait, partial(reader.get, timeout=0), partial(reader.get, timeout=10)):
         with pytest.raises(ShutDown):
             get()
-    assert q.empty()
+    if not row.is_for_all:
+        assert q.empty()
 
 
-def test_immediate_throws_away_what_is_there(q):
+def test_try_get_and_get_many_drain_too_and_then_raise(ours):
+    q = ours.make(8)
+    reader = ours.consumer(q)
+    q.put_many(ours.items(*range(5)))
+    q.shutdown()
+    assert ours.number(reader.try_get()) == 0
+    assert ours.numbers(reader.get_many(9)) == [1, 2, 3, 4]
+    for get in (reader.try_get, partial(reader.get_many, 5), partial(reader.get_many, 5, block=False)):
+        with pytest.raises(ShutDown):
+            get()
+    assert list(reader) == []
+
+
+def test_immediate_throws_away_what_is_there(row):
+    q = row.make(4)
+    reader = row.consumer(q)
     for i in range(3):
-        q.put(b"%d" % i)
+        q.put(row.item(i))
     q.shutdown(immediate=True)
     assert q.qsize() == 0
     assert q.empty()
     assert not q.full()
-    for get in (q.get, q.get_nowait, lambda: q.get(timeout=0)):
+    for get in (reader.get, reader.get_nowait, partial(reader.get, timeout=0)):
         with pytest.raises(ShutDown):
             get()
 
 
-def test_a_second_shutdown_changes_nothing(q):
-    q.put(b"1")
-    q.shutdown()
-    q.shutdown()
-    assert q.get() == b"1"
+@pytest.mark.parametrize("ways", [(False, False), (False, True), (True, False)], ids=str)
+def test_a_second_shutdown_can_only_make_it_immediate(row, ways):
+    q = row.make(4)
+    reader = row.consumer(q)
+    q.put(row.item(1))
+    for immediate in ways:
+        q.shutdown(immediate=immediate)
+    if not any(ways):
+        assert row.number(reader.get()) == 1
     with pytest.raises(ShutDown):
-        q.get()
+        reader.get()
 
 
-def test_a_shutdown_can_become_immediate(q):
-    q.put(b"1")
-    q.shutdown()
-    q.shutdown(immediate=True)
-    with pytest.raises(ShutDown):
-        q.get()
+@both_ways
+def test_waiting_consumers_are_woken(ours, immediate):
+    q = ours.make(4)
+    readers = [ours.consumer(q) for _ in range(5)]
+    gets = [reader.get for reader in readers[:3]]
+    threads = parked([*gets, partial(readers[3].get_many, 5), partial(list, readers[4])])
+    q.shutdown(immediate=immediate)
+    assert results(threads) == [ShutDown] * 4 + [[]]
 
 
-def test_an_immediate_shutdown_stays_immediate(q):
-    q.put(b"1")
-    q.shutdown(immediate=True)
-    q.shutdown()
-    with pytest.raises(ShutDown):
-        q.get()
+@both_ways
+def test_waiting_producers_are_woken(ours, immediate):
+    q = ours.make(4)
+    reader = ours.consumer(q)
+    count = ours.fill(q)
+    threads = parked([partial(q.put, ours.item(2))] * 4 + [partial(q.put_many, ours.items(2, 3))])
+    q.shutdown(immediate=immediate)
+    assert results(threads) == [ShutDown] * 5
+    assert ours.numbers(reader) == ([] if immediate else list(range(count)))
 
 
-def waiting(count, work):
-    """Threads that do the work and note the class of what it raised."""
-    outcomes = []
-
-    def note():
-        try:
-            outcomes.append(work())
-        except BaseException as error:
-            outcomes.append(type(error))
-
-    threads = [threading.Thread(target=note) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    return threads, outcomes
-
-
-def join(threads):
-    for thread in threads:
-        thread.join(30)
-        assert not thread.is_alive()
-
-
-@pytest.mark.parametrize("immediate", [False, True])
-def test_waiting_getters_are_woken(ours, immediate):
-    threads, outcomes = waiting(5, ours.get)
-    until_parked(*threads)
-    ours.shutdown(immediate=immediate)
-    join(threads)
-    assert outcomes == [ShutDown] * 5
-
-
-@pytest.mark.parametrize("immediate", [False, True])
-def test_waiting_putters_are_woken(ours, immediate):
-    ours.put_many([b"1"] * 4)
-    threads, outcomes = waiting(5, lambda: ours.put(b"2"))
-    until_parked(*threads)
-    ours.shutdown(immediate=immediate)
-    join(threads)
-    assert outcomes == [ShutDown] * 5
-    assert ours.qsize() == (0 if immediate else 4)
-
-
-@pytest.mark.parametrize("name", ["bytes", "objects"])
-def test_a_shutdown_in_another_process_reaches_everybody(children, name):
-    q = MAKERS[name](4)
-    threads, outcomes = waiting(3, q.get)
-    until_parked(*threads)
+def test_a_shutdown_in_another_process_reaches_everybody(plain_named, children):
+    q = plain_named.make(4)
+    threads = parked(plain_named.consumer(q).get for _ in range(3))
     children.run("import queueduct; queueduct.open('q').shutdown()")
-    join(threads)
-    assert outcomes == [ShutDown] * 3
+    assert results(threads) == [ShutDown] * 3
 
 
-def test_a_queue_stays_shut_down_for_whoever_opens_it_later():
-    q = MAKERS["bytes"](4)
-    q.put(b"1")
+def test_a_queue_stays_shut_down_for_later_openers(plain_named):
+    q = plain_named.make(4)
+    q.put(plain_named.item(1))
     q.shutdown()
     q.close()
     with queueduct.open("q") as again:
         assert again.stats().is_shut_down
         with pytest.raises(ShutDown):
-            again.put(b"2")
-        assert again.get() == b"1"
+            again.put(plain_named.item(2))
+        reader = plain_named.consumer(again)
+        assert plain_named.number(reader.get()) == 1
         with pytest.raises(ShutDown):
-            again.get()
-
-
-def test_try_forms_raise_too(ours):
-    ours.put(b"1")
-    ours.shutdown()
-    with pytest.raises(ShutDown):
-        ours.try_put(b"2")
-    assert ours.try_get() == b"1"
-    with pytest.raises(ShutDown):
-        ours.try_get()
+            reader.get()
 
 
 def test_iteration_ends_at_a_shutdown_after_the_last_item(ours):
-    ours.put_many([b"1", b"2", b"3"])
-    ours.shutdown()
-    assert list(ours) == [b"1", b"2", b"3"]
-    assert list(ours) == []
+    q = ours.make(4)
+    reader = ours.consumer(q)
+    q.put_many(ours.items(1, 2, 3))
+    q.shutdown()
+    assert ours.numbers(reader) == [1, 2, 3]
+    assert list(reader) == []
 
 
 def test_iteration_that_waits_ends_at_a_shutdown(ours):
-    threads, outcomes = waiting(1, lambda: list(ours))
-    ours.put(b"1")
-    until(ours.empty, "the first item's delivery")
-    until_parked(*threads)
-    ours.shutdown()
-    join(threads)
-    assert outcomes == [[b"1"]]
+    q = ours.make(4)
+    reader = ours.consumer(q)
+    got = []
+    thread = Outcome(lambda: got.extend(ours.numbers([item]) for item in reader))
+    q.put(ours.item(1))
+    until(lambda: got, "the first item's delivery")
+    until_parked(thread)
+    q.shutdown()
+    thread.result()
+    assert got == [[1]]
 
 
 def test_stats_tell_of_a_shutdown(ours):
-    assert ours.stats().is_shut_down is False
-    ours.put(b"1")
-    ours.shutdown()
-    assert ours.stats().is_shut_down is True
-    assert ours.stats().size == 1
+    q = ours.make(4)
+    assert q.stats().is_shut_down is False
+    q.put(ours.item(1))
+    q.shutdown()
+    assert q.stats().is_shut_down is True
+    assert q.qsize() == 1
 
 
-@pytest.mark.parametrize("immediate", [False, True])
-def test_puts_that_race_with_a_shutdown_are_in_or_refused_never_both(ours, immediate):
+@both_ways
+def test_puts_that_race_with_a_shutdown_are_in_or_refused_never_both(plain, immediate):
     """Allowed: each put either returned, then it is delivered or thrown away with the rest, or it raised ShutDown."""
-    accepted, got = [], []
+    q = plain.make(4)
+    accepted: list[int] = []
+    got: list[list[int]] = [[], []]
     start = threading.Barrier(5)
 
-    def produce(number):
+    def produce(parity):
         start.wait(30)
-        for i in range(20000):
-            item = b"%d.%d" % (number, i)
+        for i in range(10**6):
             try:
-                ours.put(item)
+                q.put(plain.item(2 * i + parity))
             except ShutDown:
                 return
-            accepted.append(item)
+            accepted.append(2 * i + parity)
 
-    def consume():
+    def consume(mine, reader):
         start.wait(30)
-        for item in ours:
-            got.append(item)
+        for item in reader:
+            mine.append(plain.number(item))
 
-    producers = [threading.Thread(target=produce, args=(n,)) for n in range(2)]
-    consumers = [threading.Thread(target=consume) for _ in range(2)]
-    for thread in producers + consumers:
-        thread.start()
+    threads = [Outcome(partial(produce, parity)) for parity in range(2)]
+    threads += [Outcome(partial(consume, mine, plain.consumer(q))) for mine in got]
     start.wait(30)
-    until(lambda: len(got) > 500, "some traffic")
-    ours.shutdown(immediate=immediate)
-    join(producers + consumers)
-    assert len(got) == len(set(got))
-    assert set(got) <= set(accepted)
-    if not immediate:
-        assert set(got) == set(accepted)
-    else:
-        assert len(accepted) - len(got) <= 4
+    until(lambda: len(got[0] + got[1]) > 500, "some traffic")
+    q.shutdown(immediate=immediate)
+    assert results(threads) == [None] * 4
+    for delivered in got if plain.is_for_all else [got[0] + got[1]]:
+        assert len(delivered) == len(set(delivered))
+        assert set(delivered) <= set(accepted)
+        if not immediate:
+            assert set(delivered) == set(accepted)
+        elif not plain.is_for_all:
+            assert len(accepted) - len(delivered) <= 4

@@ -4,43 +4,55 @@ from __future__ import annotations
 
 import math
 import signal
-import threading
 import time
 from fractions import Fraction
+from functools import partial
 
 import pytest
 
 import queueduct
 from queueduct import BoundedQueue
-from tests.support.deadline import is_task_parked, until, until_parked
+from tests.support.cases import CASES, EACH_ONCE, PLAIN
+from tests.support.deadline import is_task_parked, until
+from tests.support.threads import parked, results
+
+ERRORS = {"put": queueduct.Full, "put_many": queueduct.Full, "get": queueduct.Empty, "get_many": queueduct.Empty}
 
 
-def full_and_empty(named):
-    make = (lambda name: BoundedQueue.create(name, 2)) if named else (lambda name: BoundedQueue(2))
-    full, empty = make("full"), make("empty")
-    full.put_many([b"1", b"2"])
-    return full, empty
+class Waiting:
+    """A full queue and an empty one of a row, and every call that has to wait there."""
+
+    def __init__(self, case):
+        self.case = case
+        self.full, self.empty = case.make(2, "full"), case.make(2, "empty")
+        self.reader, self.waiter = case.consumer(self.full), case.consumer(self.empty)
+        case.fill(self.full)
+        self.calls = {
+            "put": partial(self.full.put, case.item(3)),
+            "put_many": partial(self.full.put_many, case.items(3, 4)),
+            "get": self.waiter.get,
+            "get_many": partial(self.waiter.get_many, 5),
+        }
+
+    def let_go_on(self):
+        """Make room in the one, and put an item into the other."""
+        while self.reader.try_get() is not None:
+            pass
+        self.empty.put(self.case.item(1))
 
 
-CALLS = {
-    "put": (queueduct.Full, lambda full, empty, **how: full.put(b"3", **how)),
-    "put_many": (queueduct.Full, lambda full, empty, **how: full.put_many([b"3", b"4"], **how)),
-    "get": (queueduct.Empty, lambda full, empty, **how: empty.get(**how)),
-    "get_many": (queueduct.Empty, lambda full, empty, **how: empty.get_many(5, **how)),
-}
+@pytest.fixture
+def waiting(plain):
+    return Waiting(plain)
 
 
-@pytest.fixture(params=[False, True], ids=["local", "named"])
-def queues(request):
-    return full_and_empty(request.param)
+@pytest.fixture(params=[name for name in PLAIN if name in EACH_ONCE])
+def shared(request):
+    """A row whose items go to one consumer each."""
+    return CASES[request.param]
 
 
-@pytest.fixture(params=list(CALLS))
-def call(request, queues):
-    error, function = CALLS[request.param]
-    return error, lambda **how: function(*queues, **how)
-
-
+@pytest.mark.parametrize("call", ERRORS)
 @pytest.mark.parametrize(
     "how",
     [
@@ -57,38 +69,31 @@ def call(request, queues):
     ],
     ids=str,
 )
-def test_what_may_not_wait_gives_up_at_once(call, how):
-    error, wait = call
-    with pytest.raises(error):
-        wait(**how)
+def test_what_may_not_wait_gives_up_at_once(waiting, call, how):
+    with pytest.raises(ERRORS[call]):
+        waiting.calls[call](**how)
 
 
+@pytest.mark.parametrize("call", ERRORS)
 @pytest.mark.parametrize("timeout", [-1, -1e-9, -math.inf, math.nan])
-def test_a_timeout_that_is_no_length_of_time_is_refused(call, timeout):
-    _, wait = call
+def test_a_timeout_that_is_no_length_of_time_is_refused(waiting, call, timeout):
     with pytest.raises(ValueError, match="timeout must be a non-negative number or None"):
-        wait(timeout=timeout)
+        waiting.calls[call](timeout=timeout)
 
 
+@pytest.mark.parametrize("call", ERRORS)
 @pytest.mark.parametrize("timeout", ["1", b"1", [1], 1j])
-def test_a_timeout_that_is_no_number_is_a_type_error(call, timeout):
-    _, wait = call
+def test_a_timeout_that_is_no_number_is_a_type_error(waiting, call, timeout):
     with pytest.raises(TypeError):
-        wait(timeout=timeout)
+        waiting.calls[call](timeout=timeout)
 
 
+@pytest.mark.parametrize("call", ERRORS)
 @pytest.mark.parametrize("timeout", [None, 1e9, 1e300, math.inf, 10**30])
-@pytest.mark.parametrize("name", list(CALLS))
-def test_a_very_long_timeout_waits_for_ever(queues, name, timeout):
-    full, empty = queues
-    done = []
-    waiter = threading.Thread(target=lambda: done.append(CALLS[name][1](full, empty, timeout=timeout)))
-    waiter.start()
-    until_parked(waiter)
-    full.get_many(2)
-    empty.put(b"1")
-    waiter.join(30)
-    assert len(done) == 1
+def test_a_very_long_timeout_waits_for_ever(waiting, call, timeout):
+    threads = parked([partial(waiting.calls[call], timeout=timeout)])
+    waiting.let_go_on()
+    assert ERRORS[call] not in results(threads)
 
 
 def test_positional_arguments_are_those_of_queue_queue():
@@ -103,88 +108,76 @@ def test_positional_arguments_are_those_of_queue_queue():
         q.get(True, 0.01)
 
 
-def test_a_timeout_lasts_as_long_as_it_says(call):
-    error, wait = call
-    start = time.monotonic()
-    with pytest.raises(error):
-        wait(timeout=0.25)  # longer than one sleep
-    assert time.monotonic() - start >= 0.25
+def test_a_timeout_lasts_as_long_as_it_says(waiting):
+    for call, error in ERRORS.items():
+        start = time.monotonic()
+        with pytest.raises(error):
+            waiting.calls[call](timeout=0.25)  # longer than one sleep
+        assert time.monotonic() - start >= 0.25
 
 
-def test_every_waiter_is_served_in_the_end(queues):
-    _, q = queues
-    got = []
-    waiters = [threading.Thread(target=lambda: got.append(q.get())) for _ in range(20)]
-    for waiter in waiters:
-        waiter.start()
-    until_parked(*waiters)
+def test_every_waiter_is_served_in_the_end(shared):
+    q = shared.make(2)
+    waiters = parked([q.get] * 20)
     for i in range(20):
-        q.put(b"%d" % i)
-    for waiter in waiters:
-        waiter.join(30)
-    assert sorted(got) == sorted(b"%d" % i for i in range(20))
+        q.put(shared.item(i))
+    assert sorted(shared.numbers(results(waiters))) == list(range(20))
 
 
-def test_one_batch_wakes_all_who_wait_for_its_items(queues):
+def test_one_batch_wakes_all_who_wait_for_its_items(shared):
     """One wake-up is sent; each woken one sends the next as long as something is left."""
-    _, q = queues
-    big = BoundedQueue.create("big", 64) if q.name else BoundedQueue(64)
-    got = []
-    waiters = [threading.Thread(target=lambda: got.append(big.get())) for _ in range(10)]
-    for waiter in waiters:
-        waiter.start()
-    until_parked(*waiters)
-    big.put_many([b"x"] * 10)
-    for waiter in waiters:
-        waiter.join(30)
-    assert got == [b"x"] * 10
+    q = shared.make(64)
+    waiters = parked([q.get] * 10)
+    q.put_many(shared.items(*range(10)))
+    assert sorted(shared.numbers(results(waiters))) == list(range(10))
 
 
-def test_a_batch_out_wakes_all_who_wait_for_room(queues):
-    q, _ = queues
-    waiters = [threading.Thread(target=q.put, args=(b"x",)) for _ in range(2)]
-    for waiter in waiters:
-        waiter.start()
-    until_parked(*waiters)
-    assert q.get_many(2) == [b"1", b"2"]
-    for waiter in waiters:
-        waiter.join(30)
-    assert q.get_many(9) == [b"x", b"x"]
+def test_a_batch_out_wakes_all_who_wait_for_room(shared):
+    q = shared.make(2)
+    shared.fill(q)
+    waiters = parked(partial(q.put, shared.item(7)) for _ in range(2))
+    assert shared.numbers(q.get_many(2)) == [0, 1]
+    results(waiters)
+    assert shared.numbers(q.get_many(9)) == [7, 7]
 
 
 INTERRUPTED = """
-import sys, time, queueduct
-how, named = sys.argv[1], sys.argv[2] == "named"
-q = queueduct.BoundedQueue.create("q", 2) if named else queueduct.BoundedQueue(2)
-if how.startswith("put"):
-    q.put_many([b"1", b"2"])
-calls = {
-    "get": lambda: q.get(),
-    "get with timeout": lambda: q.get(timeout=60),
-    "put": lambda: q.put(b"3"),
-    "get_many": lambda: q.get_many(5),
-    "put_many": lambda: q.put_many([b"3", b"4"]),
-    "iteration": lambda: list(q),
-}
-print("ready", flush=True)
-try:
-    calls[how]()
-except KeyboardInterrupt:
-    print("interrupted", time.monotonic(), flush=True)
+import sys, time
+from tests.support.cases import CASES
+case = CASES[sys.argv[1]]
+full, empty = case.make(2, "full"), case.make(2, "empty")
+reader, waiter = case.consumer(full), case.consumer(empty)
+case.fill(full)
+for wait in (
+    lambda: waiter.get(),
+    lambda: waiter.get(timeout=60),
+    lambda: waiter.get_many(5),
+    lambda: list(waiter),
+    lambda: full.put(case.item(3)),
+    lambda: full.put_many(case.items(3, 4)),
+):
+    print("ready", flush=True)
+    try:
+        wait()
+    except KeyboardInterrupt:
+        print("interrupted", time.monotonic(), flush=True)
+        sys.stdin.readline()
 """
 
 
-@pytest.mark.parametrize("named", ["local", "named"])
-@pytest.mark.parametrize("how", ["get", "get with timeout", "put", "get_many", "put_many", "iteration"])
-def test_ctrl_c_ends_a_wait_within_a_second(children, how, named):
-    child = children.start(INTERRUPTED, how, named)
-    assert child.stdout.readline() == "ready\n"
-    until(lambda: is_task_parked(f"/proc/{child.pid}"), "the wait")
-    start = time.monotonic()
-    child.send_signal(signal.SIGINT)
-    word, at = child.stdout.readline().split()
-    assert word == "interrupted"
-    assert float(at) - start < 1
+@pytest.mark.parametrize("name", PLAIN)
+def test_ctrl_c_ends_a_wait_within_a_second(children, name):
+    child = children.start(INTERRUPTED, name)
+    for _ in range(6):
+        assert child.stdout.readline() == "ready\n"
+        until(lambda: is_task_parked(f"/proc/{child.pid}"), "the wait")
+        start = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        word, at = child.stdout.readline().split()
+        assert word == "interrupted"
+        assert float(at) - start < 1
+        child.stdin.write("go on\n")
+        child.stdin.flush()
     assert child.wait(30) == 0
     assert child.stderr.read() == ""
 
@@ -230,16 +223,18 @@ except queueduct.QueueClosed:
 
 IDLE = """
 import resource, sys, time, queueduct
-how, named = sys.argv[1:]
-q = queueduct.BoundedQueue.create(how, 2) if named == "named" else queueduct.BoundedQueue(2)
+from tests.support.cases import CASES
+case, how = CASES[sys.argv[1]], sys.argv[2]
+q = case.make(2, how)
+reader = case.consumer(q)
 if how == "put":
-    q.put_many([b"1", b"2"])
+    case.fill(q)
 def spent():
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 def wait(seconds):
     try:
-        q.put(b"3", timeout=seconds) if how == "put" else q.get(timeout=seconds)
+        q.put(case.item(3), timeout=seconds) if how == "put" else reader.get(timeout=seconds)
     except (queueduct.Empty, queueduct.Full):
         pass
 wait(0.1)   # joins, warms up
@@ -249,10 +244,10 @@ print((spent() - before) / (time.monotonic() - start))
 """
 
 
-def test_a_waiting_process_costs_next_to_nothing(children):
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_waiting_process_costs_next_to_nothing(children, name):
     """Processor time of two seconds of waiting: below 1 % of a core when the machine is calm, 5 % is the limit here."""
-    waiting = {(how, named): children.start(IDLE, how, named) for how in ("get", "put") for named in ("local", "named")}
-    for case, process in waiting.items():
+    for how, process in [(how, children.start(IDLE, name, how)) for how in ("get", "put")]:
         out, err = process.communicate(timeout=60)
         assert err == ""
-        assert float(out) < 0.05, f"{case}: {float(out):.2%} of a core"
+        assert float(out) < 0.05, f"{how}: {float(out):.2%} of a core"

@@ -62,7 +62,7 @@ def test_an_array_that_numpy_calls_safe_to_convert_is_refused_if_that_changes_it
     ],
     ids=repr,
 )
-def test_an_array_of_another_kind_or_shape_is_refused_whatever_numpy_would_make_of_it(dtype, values):
+def test_an_array_of_another_kind_or_shape_is_refused(dtype, values):
     with BoundedQueue.create("q", 4, item=dtype) as q:
         with pytest.raises((TypeError, ValueError)):
             q.put_many(values)

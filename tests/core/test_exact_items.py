@@ -130,7 +130,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("dtype", "value"), REFUSED, ids=repr)
-def test_a_value_that_would_be_changed_is_refused_alone_in_a_field_and_in_an_array(dtype, value):
+def test_a_value_that_would_be_changed_is_refused(dtype, value):
     inner = np.dtype([("a", [("b", dtype)]), ("c", dtype, (2,))])
     good = np.zeros((), dtype).item() if np.dtype(dtype).kind not in "mM" else np.zeros((), dtype)[()]
     with BoundedQueue.create("q", 4, item=dtype) as alone, BoundedQueue.create("r", 4, item=inner) as q:

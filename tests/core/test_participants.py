@@ -209,7 +209,7 @@ def test_a_dead_consumers_long_item_is_delivered_whole_or_was_delivered(released
     assert q.get_many(8) == [b"%d" % i for i in range(8)]
 
 
-def test_a_full_queue_whose_only_consumer_died_takes_puts_once_its_items_are_adopted():
+def test_a_full_queue_of_a_dead_consumer_takes_puts_after_redelivery():
     q = BoundedQueue.create("q", 4, item="<u8")
     q.put_many([1, 2, 3, 4])
     claim_as_the_dead("q", 5, POP, 0, 4)

@@ -30,7 +30,7 @@ class TestWhatCannotBeUnpickled:
         with CLASSES[kind].create("q", item=object) as made:
             yield made
 
-    def test_a_batch_ends_before_it_and_the_next_call_raises_and_nothing_else_is_lost(self, q):
+    def test_a_batch_ends_before_it_and_the_next_call_raises(self, q):
         reader = reader_of(q)
         q.put_many([1, 2, Unreadable("a"), 3, Unreadable("b"), Unreadable("c"), 4])
         assert reader.get_many(9) == [1, 2]

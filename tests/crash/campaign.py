@@ -12,26 +12,40 @@ import random
 import signal
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tests.crash.workers import Load, Log, idle_along
+import numpy as np
+
+import queueduct
+from tests.crash.workers import WORKER_SHIFT, Load, Log, consume, idle_along, produce
 from tests.support.children import Children
 from tests.support.deadline import until
 
 LIMIT_SECONDS = {"short": 2.5, "long": 0.25}
 """In the short form others run beside it: who waits for a processor is not told from who waits for the dead."""
 KILLS, LONG_KILLS = 35, 340
+PARTICIPANTS = 16
 
 
 class Campaign(ABC):
-    """One queue, its workers, and everything that was ever logged. A worker has a role, and a seat that outlives it."""
+    """One queue, its workers, and everything that was ever logged. A worker has a role, and a seat that outlives it.
 
-    putting: ClassVar[dict[str, int]]
+    A kind of queue says what is its own: the roles, what each does, and what must hold in the end.
+    """
+
+    cls: ClassVar[Any]
+    """The class of the queue."""
+    options: ClassVar[dict[str, Any]] = {}
+    """What it is created with, besides what the load asks for."""
+    putting: ClassVar[dict[str, int]] = {"producer": 3}
     """Roles, and how many of each: they end first, at `stop`."""
-    getting: ClassVar[dict[str, int]]
+    getting: ClassVar[dict[str, int]] = {"consumer": 3}
     """They end at `stop_getting`, once nothing is left."""
+    spared: ClassVar[frozenset[str]] = frozenset()
+    """Roles that are not killed."""
     turns: ClassVar = {"one": 4, "batch": 10}
     """Of the scheduler, that a call may wait for: its own, and others' for each part."""
 
@@ -43,10 +57,23 @@ class Campaign(ABC):
         self.roles: list[tuple[str, int]] = []  # of each worker: its role and seat
         self.alive: dict[int, int] = {}  # worker -> pid
         self.killed: set[int] = set()
+        self.q = self.cls.create("q", participants=PARTICIPANTS, **self.options, **load.create)
 
-    @abstractmethod
     def work(self, worker: int, role: str, seat: int) -> None:
         """What a worker does, in its own process."""
+        log = Log(self.log_path(worker))
+        if role == "producer":
+            produce(self.q, self.load, log, worker, self.stop)
+        else:
+            consume(self.q, self.load, log, self.stop_getting)
+
+    @abstractmethod
+    def judge(self) -> str:
+        """Check all that was logged against what is promised; what to print of it."""
+
+    @abstractmethod
+    def check_that_all_is_free(self) -> None:
+        """Everything that the dead had can be had again."""
 
     def log_path(self, worker: int) -> Path:
         """Where it logs; by the seat if its successor goes on with the same log."""
@@ -58,7 +85,8 @@ class Campaign(ABC):
         self.alive[worker] = self.children.fork(lambda: self.work(worker, role, seat))
 
     def kill_one(self) -> None:
-        candidates = self.at_work() or sorted(self.alive)
+        alive = [worker for worker in sorted(self.alive) if self.roles[worker][0] not in self.spared]
+        candidates = [worker for worker in self.at_work() if worker in alive] or alive
         role = self.rng.choice(sorted({self.roles[worker][0] for worker in candidates}))
         worker = self.rng.choice([worker for worker in candidates if self.roles[worker][0] == role])
         pid = self.alive.pop(worker)
@@ -121,6 +149,49 @@ class Campaign(ABC):
     def longest_seconds(self) -> float:
         """The longest call of anybody."""
         return max(log.longest_seconds for role in self.putting | self.getting for _, log in self.logs(role))
+
+    def killed_of(self, *roles: str) -> int:
+        """How many of these were killed."""
+        return sum(Counter(self.roles[worker][0] for worker in self.killed)[role] for role in roles)
+
+    def drained(self) -> list[int]:
+        """What the dead still owed when everybody else had gone."""
+        rest: list[int] = []
+        try:
+            while True:
+                rest += self.load.get(self.q, 0.5)
+        except queueduct.Empty:
+            return rest
+
+    def got(self) -> np.ndarray:
+        """The numbers of all that came, to whomever, as often as it came."""
+        logs = [log.numbers() for role in self.getting for _, log in self.logs(role)]
+        return np.concatenate([np.array(self.drained(), "<u8"), *logs])
+
+    def count_lost(self, got: np.ndarray) -> int:
+        """How many items whose put returned did not come. What came was put by somebody, or under way when it died."""
+        lost = known = 0
+        for role in self.putting:
+            for worker, log in self.logs(role):
+                mine = got[got >> WORKER_SHIFT == worker] & ((1 << WORKER_SHIFT) - 1)
+                done, trying = log.words[Log.DONE], log.words[Log.TRYING]
+                assert (mine < (trying if worker in self.killed else done)).all(), "an item came that nobody put"
+                lost += done - int((mine < done).sum())
+                known += len(mine)
+        assert known == len(got), "an item came of nobody"
+        return lost
+
+    def check_that_every_line_is_free(self) -> None:
+        """Every line of the participant table can be taken, by a handle that does something."""
+        handles = [self.cls.open("q") for _ in range(PARTICIPANTS - 1)]
+        for handle in handles:
+            self.join(handle)
+        assert self.q.stats().participants == PARTICIPANTS
+        for handle in handles:
+            handle.close()
+
+    def join(self, handle: Any) -> None:
+        assert handle.try_get() is None
 
     def check_stalls(self, scheduler_seconds: float, is_long: bool) -> None:
         limit = (

@@ -42,17 +42,7 @@ class Campaign:
 
 CAMPAIGNS = {
     "crash_bounded": Campaign(
-        headers=(
-            "bounded",
-            "bounded_claims",
-            "bounded_items",
-            "bounded_lease",
-            "bounded_queue",
-            "bounded_recovery",
-            "ledger",
-            "roster",
-            "wait",
-        ),
+        headers=("ring/*", "bounded/*", "segment/participants", "segment/event"),
         cases=10_000,
         kills=15_000,
         stops=3_000,
@@ -66,9 +56,10 @@ CAMPAIGNS = {
             "helpless": "asleep",
             "early_end": "stop",
         },
+        not_reached=frozenset({"once.before_cut", "once.cut"}),  # crash_put_once does
     ),
     "crash_put_once": Campaign(
-        headers=("bounded", "bounded_items", "bounded_producers", "ledger", "owner", "producers"),
+        headers=("ring/ring", "ring/items", "ring/ledger", "ring/put_once", "segment/owner", "segment/producers"),
         cases=3_000,
         kills=3_000,
         stops=2_000,
@@ -81,7 +72,10 @@ CAMPAIGNS = {
         },
     ),
     "crash_events": Campaign(
-        headers=("events_*", "owner", "owner_lock", "producers", "roster", "wait"),
+        headers=(
+            "events/*",
+            *(f"segment/{name}" for name in ("owner", "robust_lock", "producers", "participants", "event")),
+        ),
         cases=9_000,
         kills=11_000,
         stops=2_000,
@@ -98,7 +92,7 @@ CAMPAIGNS = {
         not_reached=frozenset({"once.before_confirm", "once.confirmed", "recover.found_dead"}),
     ),
     "crash_overwriting": Campaign(
-        headers=("overwriting*", "roster", "wait"),
+        headers=("overwriting/*", "segment/participants", "segment/event"),
         cases=6_000,
         kills=9_000,
         stops=2_500,
@@ -113,33 +107,23 @@ CAMPAIGNS = {
         not_reached=frozenset({"roster.before_tidy", "roster.tidied", "recover.found_dead"}),
     ),
     "crash_slots": Campaign(
-        headers=("index_queue", "slots", "slots_lease", "slots_queue", "slots_recovery", "roster", "wait"),
+        headers=("slots/*", "segment/participants", "segment/event"),
         cases=8_000,
         kills=12_000,
         stops=4_000,
         sabotages={"unlocked": "stop", "forgetful": "pair", "nameless": "pair", "unwritten": "single"},
         # a lease has no line of its own, and a thread's goes with its process here: crash_bounded lets lines go
-        not_reached=frozenset({"roster.before_let_go", "roster.let_go"}),
+        not_reached=frozenset({"roster.before_let_go", "roster.let_go", "once.before_cut", "once.cut"}),
     ),
     "crash_growing": Campaign(
-        headers=(
-            "growing*",
-            "bounded",
-            "bounded_claims",
-            "bounded_items",
-            "bounded_lease",
-            "bounded_producers",
-            "bounded_recovery",
-            "ledger",
-            "owner_lock",
-        ),
+        headers=("growing/*", "ring/*", "segment/robust_lock"),
         cases=9_000,
         kills=14_000,
         stops=1_100,
         sabotages={"silent": "single", "blind": "single", "early_end": "stop", "fresh": "single"},
     ),
     "crash_slots_put_once": Campaign(
-        headers=("slots_producers", "owner", "producers"),
+        headers=("slots/put_once", "segment/owner", "segment/producers"),
         cases=1_400,
         kills=2_000,
         stops=1_500,

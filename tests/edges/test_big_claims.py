@@ -114,7 +114,7 @@ def test_a_producer_killed_in_a_batch_of_millions_delays_nobody(kind, children):
     assert bytes(q.get(timeout=30)) == b"12345678"
 
 
-def test_items_that_a_dead_consumer_had_by_the_million_come_one_by_one_without_a_search_each():
+def test_a_dead_consumers_million_items_come_without_a_search_each():
     q = BoundedQueue.create("q", 1 << 20, item="u4")
     q.put_many(np.arange(1 << 20, dtype="u4"))
     claim_as_the_dead("q", 200, POP, 0, 1 << 20)
@@ -127,7 +127,7 @@ def test_items_that_a_dead_consumer_had_by_the_million_come_one_by_one_without_a
     assert time.monotonic() - began < 2 * SLOW_SECONDS
 
 
-def test_many_dead_participants_of_a_large_slot_queue_are_recovered_with_one_look(children):
+def test_many_dead_participants_are_recovered_with_one_scan(children):
     q = SlotQueue.create("q", capacity=1 << 18, slot_bytes=8, participants=256)
     q.put(b"1")
     process: subprocess.Popen[str] = children.start(

@@ -10,7 +10,7 @@ import pytest
 import queueduct
 from queueduct import CorruptSegment, EventQueue, Full, GrowingQueue, OverwritingQueue, QueueductError
 from queueduct.segments import segment
-from tests.edges.edge_kinds import KINDS, item
+from tests.edges.kinds import KINDS, item
 
 AT_THE_LOCK = 1 << 40 | 1  # what a participant's line says from before it takes the lock until it has let go
 LIMIT_SECONDS = 5  # far above the 250 ms that are promised: the machine may be busy
@@ -79,7 +79,7 @@ def test_every_call_that_needs_the_lock_of_upkeep_finds_it_out(call, block):
         assert time.monotonic() - start < LIMIT_SECONDS
 
 
-def test_a_put_that_does_not_wait_says_full_behind_a_participant_that_is_stopped_at_the_lock():
+def test_a_put_that_does_not_wait_is_full_behind_a_stopped_lock_holder():
     """It waits for one that is about to be done, and for no longer than that can take."""
     with GrowingQueue.create("q") as q, GrowingQueue.open("q") as other:
         q.put(b"1")

@@ -174,7 +174,7 @@ def test_a_loop_that_is_closed_has_taken_nothing(q):
     assert left_in(queue) == [b"an item."]
 
 
-def test_a_handler_that_raises_as_soon_as_the_item_is_there_leaves_it_to_the_task(q):
+def test_a_handler_that_raises_leaves_the_item_to_the_task(q):
     """No instruction of our own lies between: the task has it, and the handler raises in the loop."""
     q_taken = q.subscribe() if hasattr(q, "subscribe") else q
     every = itertools.repeat(())

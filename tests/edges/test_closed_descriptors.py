@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import queueduct
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.deadline import until
 
 # Everything but the streams is closed, and then other files have the numbers.
@@ -41,7 +41,7 @@ def refused(call):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_daemon_that_closed_its_descriptors_is_told_so_and_opens_the_queue_again(kind, children):
+def test_a_daemon_that_closed_its_descriptors_is_told_so(kind, children):
     q = KINDS[kind].create("q")
     q.put(item(1))
     out = children.run(
@@ -73,7 +73,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind].has_leases])
-def test_what_is_on_lease_stays_with_a_living_process_that_closed_its_descriptors(kind, children):
+def test_a_lease_stays_with_a_process_that_closed_its_descriptors(kind, children):
     """The locks are held by more than a descriptor. Released is released, and the rest comes when the process dies."""
     q = KINDS[kind].create("q")
     for number in range(4):
@@ -166,11 +166,8 @@ def test_a_dead_process_whose_descriptors_were_closed_before_is_seen_to_be_dead(
 
 
 @pytest.mark.parametrize("sync", ["interval", "always"])
-def test_others_go_on_writing_to_their_disk_though_a_daemon_cannot_any_more(children, tmp_path, monkeypatch, sync):
+def test_others_go_on_writing_to_their_disk_though_a_daemon_cannot_any_more(children, disk, sync):
     """Its syncs end for want of a descriptor: that is no failure of the disk, and nobody else's."""
-    if not queueduct.segments.segment.is_on_disk(tmp_path):
-        pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
     q = queueduct.EventQueue.create("q", sync=sync, sync_interval=0.001)
     daemon = children.start(
         CLOSES

@@ -12,7 +12,7 @@ import pytest
 import queueduct
 from queueduct import EventQueue
 from queueduct.segments.boot import is_kernels_own, kernel_boot_id
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.children import environment, needs_root
 from tests.support.deadline import PATIENCE_SECONDS, until
 from tests.support.raw import RawEvents
@@ -95,17 +95,9 @@ def container(request):
     return request.param
 
 
-@pytest.fixture
-def disk(tmp_path, monkeypatch):
-    """A directory of queues that is no memory."""
-    if not queueduct.segments.segment.is_on_disk(tmp_path):
-        pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
-
-
 BOTH_WAYS = """
 import queueduct
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 for kind in KINDS:
     q = queueduct.open(kind)
     print(*(number_of(each) for each in KINDS[kind].consumer(q).get_many(20)))
@@ -240,7 +232,7 @@ def test_readers_that_are_killed_in_another_pid_namespace_hold_nothing(container
 
 @pytest.mark.parametrize("place", ["memory", "disk"])
 @pytest.mark.parametrize("code", ["queueduct.open('q')", "queueduct.EventQueue.create('new')"])
-def test_where_there_is_no_proc_the_error_says_what_to_mount_and_nothing_is_changed(containers, place, code, request):
+def test_without_proc_the_error_says_what_to_mount(containers, place, code, request):
     if place == "disk":
         request.getfixturevalue("disk")
     with EventQueue.create("q", sync="never") as q:
@@ -260,7 +252,7 @@ def test_an_id_that_a_container_was_given_is_not_the_kernels(containers, contain
     assert containers.run(container, code) == f"{bytes(16).hex()}\n"
 
 
-def test_the_kernels_own_id_is_known_on_the_host_and_where_proc_sys_is_mounted_read_only():
+def test_the_boot_id_is_known_also_where_proc_sys_is_read_only():
     assert kernel_boot_id() != bytes(16)
     path = queueduct.segments.boot.PROC / "sys/kernel/random/boot_id"
     proc = "20 1 0:5 / /proc rw - proc proc rw\n"

@@ -10,7 +10,7 @@ import os
 import pytest
 
 import queueduct
-from tests.edges.preloading import needs_compiler, preload
+from tests.support.preloading import needs_compiler, preload
 from tests.support.raw import RawEvents
 
 pytestmark = needs_compiler

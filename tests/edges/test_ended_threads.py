@@ -10,7 +10,7 @@ import pytest
 
 import queueduct
 from queueduct import SlotQueue
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.deadline import until
 from tests.support.raw import POP, RawSegment, claim_as_the_dead
 
@@ -73,7 +73,7 @@ def test_a_lease_outlives_the_thread_that_took_it(kind, children):
     q.close()
 
 
-def test_slots_that_an_ended_thread_left_to_others_keep_its_line_until_they_are_given_back():
+def test_slots_of_an_ended_thread_keep_its_line_until_they_are_given_back():
     q = SlotQueue.create("q", capacity=8, slot_bytes=64, participants=8)
     for number in range(3):
         q.put(item(number))

@@ -22,7 +22,7 @@ import queueduct
 from queueduct import OverwritingQueue
 from queueduct.segments import creation as creating
 from queueduct.segments import segment
-from tests.edges.edge_kinds import KINDS, item
+from tests.edges.kinds import KINDS, item
 
 QUEUEDUCT = str(Path(queueduct.__file__).parent)
 
@@ -173,7 +173,7 @@ def without_unnamed_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_whichever_call_fails_an_open_leaves_the_queue_as_it_was_and_nothing_open(kind, failure, queue_dir):
+def test_an_open_that_fails_anywhere_leaves_all_as_it_was(kind, failure, queue_dir):
     q = KINDS[kind].create("q")
     q.put(item(7))
     q.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.edges.edge_kinds import KINDS
+from tests.edges.kinds import KINDS
 
 WAITS = """
 import asyncio, os, sys, threading

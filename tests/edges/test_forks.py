@@ -9,7 +9,7 @@ import time
 import pytest
 
 import queueduct
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.deadline import until
 from tests.support.published import Published
 
@@ -139,7 +139,7 @@ def test_children_forked_at_any_moment_do_not_keep_their_dead_parent_alive(kind,
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind].has_leases])
-def test_what_a_killed_parent_had_on_lease_is_redelivered_beside_its_living_children(kind, children, orphans, is_long):
+def test_a_killed_parents_lease_is_redelivered_beside_its_children(kind, children, orphans, is_long):
     q = KINDS[kind].create("q")
     for attempt in range(50 if is_long else 3):
         for number in range(3):
@@ -150,7 +150,7 @@ def test_what_a_killed_parent_had_on_lease_is_redelivered_beside_its_living_chil
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_child_forked_in_the_midst_of_an_open_keeps_nothing_of_what_is_held_later(kind, children, orphans):
+def test_a_child_forked_in_an_open_keeps_nothing_of_what_is_held_later(kind, children, orphans):
     q = KINDS[kind].create("q")
     for number in range(3):
         q.put(item(number))

@@ -21,7 +21,7 @@ import pytest
 
 import queueduct
 from queueduct import DataLost, Empty, EventQueue, Full
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.children import Children, needs_root
 
 pytestmark = needs_root

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import queueduct
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.children import fork
 
 

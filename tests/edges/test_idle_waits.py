@@ -11,7 +11,7 @@ import pytest
 import queueduct
 from queueduct import BoundedQueue, EventQueue, GrowingQueue
 from queueduct.core.aio import Bridge
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.deadline import PATIENCE_SECONDS
 
 IDLE_SECONDS = 0.4

@@ -13,7 +13,7 @@ import pytest
 
 import queueduct
 from queueduct import Empty, ShutDown
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.deadline import until, until_parked
 
 LEASING = {name: kind for name, kind in KINDS.items() if kind.has_leases}
@@ -159,7 +159,7 @@ def test_a_holder_that_is_killed_leaves_its_item_to_who_waits(q, get, children):
     assert max(c.ended_at for c in consumers) - killed_at < 2 + 3 * LOOKS_SECONDS
 
 
-def test_with_a_timeout_it_is_empty_while_something_is_on_lease_and_over_afterwards(q):
+def test_with_a_timeout_it_is_empty_until_the_last_lease_ends(q):
     q.put(item(7))
     q.put(item(8))
     outcomes = []

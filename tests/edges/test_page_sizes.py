@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.edges.grow_and_shrink import GROW_AND_SHRINK, GROW_AND_SHRINK_LOCALLY
-from tests.edges.preloading import needs_compiler, preload
+from tests.support.preloading import needs_compiler, preload
 
 pytestmark = needs_compiler
 TESTS = Path(__file__).parent.parent

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import queueduct
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.children import fork
 from tests.support.deadline import until, until_parked
 

@@ -14,17 +14,10 @@ import pytest
 
 import queueduct
 from queueduct import DataLost, EventQueue
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 from tests.support.raw import RawEvents
 
-
-@pytest.fixture(autouse=True)
-def disk(tmp_path, monkeypatch):
-    """A directory that is no memory."""
-    if not queueduct.segments.segment.is_on_disk(tmp_path):
-        pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("disk")
 
 
 def die_after(children, work):
@@ -89,7 +82,7 @@ def test_nothing_that_was_synced_is_lost_and_the_cut_is_counted(children):
 
 
 @pytest.mark.parametrize("position", [100, 101, 149, 150, 200])
-def test_a_position_of_an_older_epoch_is_valid_up_to_the_cut_and_data_lost_beyond(children, position):
+def test_a_position_of_an_older_epoch_is_valid_up_to_the_cut(children, position):
     reboot(children, fill(100, 50))
     with EventQueue.open("q") as q:
         q.put_many(np.arange(1000, 1150))
@@ -354,7 +347,7 @@ def test_nothing_is_cut_while_only_a_forked_child_of_who_had_it_open_lives(child
 
 
 @pytest.mark.parametrize("form", ["bytes", "records"])
-def test_a_log_that_contradicts_itself_beyond_what_was_synced_is_cut_there_though_no_boot_is_certain(children, form):
+def test_a_log_that_contradicts_itself_is_cut_where_the_sync_ends(children, form):
     """Where the witnesses are unknown: pages that never reached the disk are zeros."""
 
     def work():

@@ -6,9 +6,9 @@ import errno
 
 import pytest
 
-from tests.edges.edge_kinds import KINDS
 from tests.edges.grow_and_shrink import GROW_AND_SHRINK, GROW_AND_SHRINK_LOCALLY
-from tests.edges.preloading import needs_compiler, preload
+from tests.edges.kinds import KINDS
+from tests.support.preloading import needs_compiler, preload
 
 pytestmark = needs_compiler
 
@@ -68,7 +68,7 @@ USE = """
 import sys, time
 from pathlib import Path
 import queueduct
-from tests.edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 kind, refusing, number = KINDS[sys.argv[1]], Path(sys.argv[2]), int(sys.argv[3])
 q = kind.create("q")
 consumer = kind.consumer(q)
@@ -129,7 +129,7 @@ def test_what_was_acknowledged_comes_out_whatever_is_refused_meanwhile(monkeypat
 CREATE = """
 import sys
 import queueduct
-from tests.edges.edge_kinds import KINDS
+from tests.edges.kinds import KINDS
 for name, kind in KINDS.items():
     try:
         kind.create("q").close()

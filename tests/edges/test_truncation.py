@@ -313,7 +313,7 @@ def test_no_call_takes_what_a_truncation_left_for_what_was_there(kind, cut, chil
 
 
 @pytest.mark.parametrize("kind", ["bounded", "growing", "slots", "overwriting", "events"])
-def test_after_a_truncation_every_later_call_says_so_and_the_handle_can_be_closed(kind, children, queue_dir):
+def test_every_call_after_a_truncation_says_so(kind, children, queue_dir):
     def work() -> None:
         with queue(kind, "q") as q:
             os.truncate(queue_dir / "q", 0)

@@ -40,7 +40,7 @@ def test_references_and_bytes_grow_the_same_way():
             assert queue.stats().chunk_items == (4, 4, 8, 8, 16)
 
 
-def test_when_one_chunk_is_left_and_the_one_before_had_its_size_the_right_size_is_found():
+def test_the_size_of_the_last_chunk_left_is_found():
     """A reader that keeps up lets chunks be freed as fast as they are made: then they grow no more."""
     with EventQueue.create("q", item="<u8") as q:
         reader = q.subscribe()

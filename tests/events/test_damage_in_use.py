@@ -101,9 +101,7 @@ def test_a_word_of_the_control_block_that_cannot_be(form, word, value):
         ("end", 2**52 - 1),
     ],
 )
-def test_one_write_into_the_directory_while_a_batch_is_put_keeps_nobody_in_an_endless_loop(
-    on_full, has_reader, word, value
-):
+def test_a_write_into_the_directory_during_a_put_causes_no_endless_loop(on_full, has_reader, word, value):
     """The put that is under way holds the lock: it comes back, and so does everybody else."""
     q = EventQueue.create("q", item="<u8", max_bytes=1 << 20, on_full=on_full)
     reader = q.subscribe("d", start="earliest") if has_reader else None
@@ -161,7 +159,7 @@ def test_a_line_of_the_directory_that_cannot_be(form, number, word, value):
 
 
 @pytest.mark.parametrize("word", ["items", "bytes", "block"])
-def test_a_damaged_chunk_is_corrupt_for_who_reads_it_and_nobody_gets_anything_wrong(word):
+def test_a_damaged_chunk_is_an_error_of_its_readers(word):
     with EventQueue.create("q", item="<u8") as q:
         reader = q.subscribe()
         q.put_many(numbers(50))
@@ -255,7 +253,7 @@ def test_a_log_that_is_all_ones_or_zeros_behind_its_header_is_no_crash():
         queueduct.unlink("q")
 
 
-def test_a_lock_that_names_somebody_alive_who_is_not_at_it_is_corrupt_and_no_reason_to_wait():
+def test_a_lock_that_names_a_live_participant_outside_it_is_corrupt():
     make, item, _ = FORMS["bytes"]
     with make() as first, EventQueue.open("q") as second:
         first.put(item(1))

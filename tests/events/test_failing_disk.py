@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
+import errno
 
 import pytest
 
-import queueduct
+from tests.support.preloading import needs_compiler, preload
 
-SHIM = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <unistd.h>
-/* Refuses while the file named by FAIL_SYNC is there: every call, or each n-th. */
-int fdatasync(int fd) {
-  static int (*real)(int);
-  static int calls;
-  const char* flag = getenv("FAIL_SYNC");
-  if (!real) real = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
-  if (flag && access(flag, F_OK) == 0) {
-    const char* nth = getenv("FAIL_NTH");
-    if (!nth || ++calls % atoi(nth) == 0) { errno = EIO; return -1; }
-  }
-  return real(fd);
-}
-"""
-
+pytestmark = needs_compiler
 BEGIN = """
 import os, pathlib, sys, queueduct
 from tests.support.raw import RawEvents
-flag = pathlib.Path(os.environ["FAIL_SYNC"])
+flag = pathlib.Path(os.environ["REFUSE_WHEN"])
 def refused(call):
     try:
         call()
@@ -43,24 +24,17 @@ def refused(call):
 
 
 @pytest.fixture
-def failing(tmp_path, monkeypatch, children):
+def failing(disk, tmp_path_factory, monkeypatch, children):
     """Runs code on a disk that can be made to fail: flag.touch()."""
-    if not queueduct.segments.segment.is_on_disk(tmp_path):
-        pytest.skip("the temporary directory is in memory here")
-    (tmp_path / "shim.c").write_text(SHIM)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "shim.so", tmp_path / "shim.c", "-ldl"], check=True)
-    (tmp_path / "queues").mkdir()
-    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path / "queues"))
-    monkeypatch.setenv("FAIL_SYNC", str(tmp_path / "flag"))
-    monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "shim.so"))
+    preload(monkeypatch, "refuse", REFUSE_FDATASYNC=errno.EIO, REFUSE_WHEN=tmp_path_factory.mktemp("flags") / "flag")
     return lambda code, *arguments: children.run(BEGIN + code, *arguments)
 
 
 @pytest.mark.parametrize("sync", ["always", "interval", "never"])
 @pytest.mark.parametrize("nth", ["1", "2"])
-def test_put_once_is_not_done_before_it_is_on_the_disk_and_is_put_once_all_the_same(failing, monkeypatch, sync, nth):
+def test_put_once_is_done_when_it_is_on_the_disk(failing, monkeypatch, sync, nth):
     """The first sync that fails, or the second: the one that writes down what the first has written."""
-    monkeypatch.setenv("FAIL_NTH", nth)
+    monkeypatch.setenv("REFUSE_NTH", nth)
     out = failing(
         """
 q = queueduct.EventQueue.create("q", item="u8", sync=sys.argv[1], sync_interval=3600)

@@ -41,7 +41,7 @@ def test_a_reader_left_behind_by_clear_starts_at_the_new_position(form):
         assert [number(each) for each in drain(reader)] == list(range(10, 15))
 
 
-def test_a_reader_in_the_middle_of_an_iteration_keeps_what_it_holds_and_then_jumps(form):
+def test_an_iteration_keeps_what_it_holds_and_then_jumps(form):
     make, item, number = form
     with make() as q:
         reader = q.subscribe()

@@ -201,7 +201,7 @@ def test_every_call_of_a_dropped_reader_tells_it_once_and_goes_on(kind, call):
         assert drain(reader) == list(range(earliest, 5000))
 
 
-def test_a_durable_reader_that_was_dropped_while_nobody_held_it_is_told_when_it_comes_back():
+def test_a_durable_reader_dropped_while_away_is_told_on_its_return():
     with make("drop_slowest") as q:
         q.subscribe("d").close()
         q.put_many(numbers(5000))
@@ -250,7 +250,7 @@ def test_drop_slowest_never_makes_a_writer_wait(local):
         assert q.stats().used_bytes <= 8192
 
 
-def test_dropped_readers_between_processes_get_only_whole_items_and_know_what_they_lost(children):
+def test_dropped_readers_get_whole_items_and_know_what_they_lost(children):
     """Allowed: items that rise by one, or DataLost that names exactly the gap."""
     with EventQueue.create("q", item=[("n", "<u8"), ("m", "<u8", 15)], max_bytes=1 << 16, on_full="drop_slowest") as q:
         writer = children.start(

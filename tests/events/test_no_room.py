@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import errno
 
 import pytest
 
 import queueduct
 from queueduct import EventQueue
+from tests.support.preloading import needs_compiler, preload
 
-# Stands in for a full file system: while the file NO_ROOM is there, nobody gets memory.
-FULL = r"""
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <unistd.h>
-static int provide(int fd, off_t offset, off_t bytes) {
-  if (access(getenv("NO_ROOM"), F_OK) == 0) return ENOSPC;
-  return fallocate(fd, 0, offset, bytes) == 0 ? 0 : errno;
-}
-int posix_fallocate(int fd, off_t offset, off_t bytes) { return provide(fd, offset, bytes); }
-int posix_fallocate64(int fd, off_t offset, off_t bytes) { return provide(fd, offset, bytes); }
-"""
+pytestmark = needs_compiler
 
 
 @pytest.fixture
 def full(tmp_path, monkeypatch):
     """The file that takes the room away in processes that are started from now on."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("c++")
-    if compiler is None:
-        pytest.skip("no compiler here")
-    (tmp_path / "full.c").write_text(FULL)
-    subprocess.run(
-        [compiler, "-x", "c", "-shared", "-fPIC", "-o", tmp_path / "full.so", tmp_path / "full.c"], check=True
-    )
-    monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "full.so"))
-    monkeypatch.setenv("NO_ROOM", str(tmp_path / "full"))
+    preload(monkeypatch, "refuse", REFUSE_FALLOCATE=errno.ENOSPC, REFUSE_WHEN=tmp_path / "full")
     return tmp_path / "full"
 
 
@@ -47,7 +26,7 @@ item, value = {"bytes": (bytes, b"x" * 100), "<u8": ("<u8", 7)}[sys.argv[1]]
 q = queueduct.EventQueue.create("q", item=item, max_bytes=1 << 20, chunk_bytes=4096)
 reader = q.subscribe("d")
 q.put_many([value] * 100)
-open(os.environ["NO_ROOM"], "w").close()
+open(os.environ["REFUSE_WHEN"], "w").close()
 def refused(call):
     try:
         call()
@@ -61,7 +40,7 @@ assert refused(lambda: q.put_once([value] * 5000, "p", 1))
 assert q.end == end and q.producers()[0].done == 0
 assert len(reader.get_many(10**6)) == end
 assert [each == value for each in q.read(0, end)] == [True] * end
-os.unlink(os.environ["NO_ROOM"])
+os.unlink(os.environ["REFUSE_WHEN"])
 q.put(value)
 assert q.put_once([value] * 5000, "p", 1) == 5000
 assert q.end == end + 5001
@@ -80,7 +59,7 @@ def test_a_batch_that_finds_no_room_halfway_keeps_what_is_in(children, full):
 import os, threading, queueduct
 q = queueduct.EventQueue.create("q", item="<u8", max_bytes=1 << 20, chunk_bytes=4096)
 q.put_many(range(6))
-open(os.environ["NO_ROOM"], "w").close()
+open(os.environ["REFUSE_WHEN"], "w").close()
 print(q.put_many(range(100)), q.end)
 """
     )
@@ -102,19 +81,19 @@ print(queueduct.queues())
     assert out == "True\n[]\n"
 
 
-def test_a_first_lease_of_an_overwriting_queue_that_finds_no_room_takes_nothing_and_later_ones_work(children, full):
+def test_a_first_lease_without_room_takes_nothing_and_later_ones_work(children, full):
     out = children.run(
         """
 import os, queueduct
 q = queueduct.OverwritingQueue.create("q", 4, item="<u8")
 q.put_many(range(4))
-open(os.environ["NO_ROOM"], "w").close()
+open(os.environ["REFUSE_WHEN"], "w").close()
 try:
     q.lease(2)
 except OSError as error:
     print(error.errno, "no room for the leases of 'q'" in str(error))
 print(q.qsize(), q.unreleased(range(4)), q.get())
-os.unlink(os.environ["NO_ROOM"])
+os.unlink(os.environ["REFUSE_WHEN"])
 print(q.lease(2).items, q.stats().participants)
 """
     )

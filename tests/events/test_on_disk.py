@@ -15,14 +15,7 @@ from tests.support.deadline import until
 from tests.support.raw import RawEvents
 from tests.support.ticks import drain, numbers
 
-
-@pytest.fixture(autouse=True)
-def disk(tmp_path, monkeypatch):
-    """A directory that is no memory."""
-    if queueduct.segments.segment.is_on_disk(tmp_path) is False:
-        pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("disk")
 
 
 def start_anew():
@@ -63,7 +56,7 @@ def test_after_all_its_processes_were_killed_every_acknowledged_item_is_there(ch
         assert q.end == 301
 
 
-def test_writers_and_readers_killed_again_and_again_leave_every_acknowledged_item(children):
+def test_kills_again_and_again_leave_every_acknowledged_item(children):
     EventQueue.create("q", item="<u8", sync="never").close()
     acknowledged = 0
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""put_once: a producer's batch is in exactly once, however often the call is cut short and repeated."""
+"""put_once into a log, beyond what every kind promises: a full log, a shutdown, and kills."""
 
 from __future__ import annotations
 
@@ -12,54 +12,13 @@ import pytest
 import queueduct
 from queueduct import EventQueue, Full, ProducerInfo, ProducerInUse
 from tests.support.deadline import until_parked
-from tests.support.ticks import FORMS, drain, numbers
+from tests.support.ticks import drain, numbers
 
 
 @pytest.fixture
 def q():
     with EventQueue.create("q", item="<u8") as made:
         yield made
-
-
-@pytest.mark.parametrize("form", ["bytes", "records", "objects"])
-def test_a_repeated_call_puts_nothing(form):
-    make, item, number = FORMS[form]
-    with make() as queue:
-        reader = queue.subscribe()
-        batch = [item(i) for i in range(100)]
-        assert queue.put_once(batch, "p", 1) == 100
-        assert queue.put_once(batch, "p", 1) == 0
-        assert [number(each) for each in drain(reader)] == list(range(100))
-
-
-def test_sequences_of_a_producer_rise_and_earlier_ones_are_done(q):
-    assert q.put_once(numbers(3), "p", 5) == 3
-    assert q.put_once(numbers(3), "p", 7) == 3
-    for sequence in (0, 4, 5, 6, 7):
-        assert q.put_once(numbers(3), "p", sequence) == 0
-    assert q.put_once(numbers(3), "p", 2**63 - 1) == 3
-    assert q.end == 9
-
-
-def test_producers_are_independent(q):
-    for name in ("a", "b", "aa", "ä", "x" * 64):
-        assert q.put_once(numbers(2), name, 1) == 2
-    assert q.end == 10
-    assert sorted(each.name for each in q.producers()) == sorted(["a", "b", "aa", "ä", "x" * 64])
-
-
-def test_an_empty_batch_is_a_sequence_too(q):
-    assert q.put_once([], "p", 1) == 0
-    assert q.put_once(numbers(3), "p", 2) == 3
-    assert q.put_once([], "p", 3) == 0
-    assert q.producers() == [ProducerInfo("p", sequence=3, total=0, done=0)]
-
-
-def test_producers_tells_what_is_kept(q):
-    q.put_once(numbers(3), "p", 1)
-    q.put_once(numbers(4), "p", 2)
-    q.put_once(numbers(5), "other", 9)
-    assert sorted(q.producers()) == [ProducerInfo("other", 9, 5, 5), ProducerInfo("p", 2, 4, 4)]
 
 
 def test_a_call_that_ran_out_of_time_goes_on_where_it_stopped():
@@ -131,76 +90,6 @@ def test_a_shutdown_in_the_middle_is_told_and_recorded():
             queue.put_once(numbers(2000), "p", 1)
 
 
-@pytest.mark.parametrize("name", ["", "x" * 65, "ä" * 33, "a\0b", "\0"])
-def test_a_name_has_1_to_64_bytes_and_no_zero(q, name):
-    for call in (lambda: q.put_once(numbers(1), name, 1), lambda: q.forget_producer(name)):
-        with pytest.raises(ValueError, match="1 to 64 bytes of UTF-8 and no NUL"):
-            call()
-    assert q.producers() == []
-
-
-@pytest.mark.parametrize("name", [None, 5, b"p"])
-def test_a_name_is_a_str(q, name):
-    with pytest.raises(TypeError, match="a producer's name must be a str"):
-        q.put_once(numbers(1), name, 1)
-
-
-@pytest.mark.parametrize(
-    ("sequence", "error"),
-    [(-1, ValueError), (2**63, ValueError), (1.0, TypeError), ("1", TypeError), (True, TypeError)],
-)
-def test_a_sequence_is_a_count(q, sequence, error):
-    with pytest.raises(error, match="sequence must be"):
-        q.put_once(numbers(1), "p", sequence)
-    assert q.producers() == []
-
-
-def test_bad_items_leave_no_trace(q):
-    with pytest.raises(TypeError):
-        q.put_once(numbers(3).astype("f8"), "p", 1)
-    assert (q.producers(), q.end) == ([], 0)
-    with EventQueue.create("b", max_bytes=4096) as queue:
-        with pytest.raises(ValueError, match="can never fit"):
-            queue.put_once([b"x" * 10_000], "p", 1)
-        with pytest.raises(TypeError):
-            queue.put_once(["text"], "p", 1)
-        assert (queue.producers(), queue.end) == ([], 0)
-
-
-def test_within_a_process_there_is_no_put_once():
-    with pytest.raises(ValueError, match=r"a queue without a name has no producers; use EventQueue\.create\(name, "):
-        EventQueue().put_once([1], "p", 1)
-
-
-def test_a_full_table_says_what_to_do_and_forget_producer_makes_room():
-    with EventQueue.create("q", item="<u8", producers=2) as queue:
-        queue.put_once(numbers(1), "a", 1)
-        queue.put_once(numbers(1), "b", 1)
-        with pytest.raises(
-            queueduct.TooManyProducers, match=r"all 2 producers of 'q' .* q\.forget_producer\(name\).* producers="
-        ):
-            queue.put_once(numbers(1), "c", 1)
-        queue.forget_producer("a")
-        assert [each.name for each in queue.producers()] == ["b"]
-        queue.put_once(numbers(1), "c", 1)
-        assert queue.put_once(numbers(1), "b", 1) == 0
-
-
-def test_a_queue_without_producers_has_a_full_table():
-    with EventQueue.create("q", item="<u8", producers=0) as queue:
-        with pytest.raises(queueduct.TooManyProducers, match="all 0 producers"):
-            queue.put_once(numbers(1), "p", 1)
-        assert queue.producers() == []
-
-
-def test_a_forgotten_producer_puts_again(q):
-    q.put_once(numbers(2), "p", 1)
-    q.forget_producer("p")
-    assert q.put_once(numbers(2), "p", 1) == 2
-    with pytest.raises(ValueError, match="has no producer named 'x'"):
-        q.forget_producer("x")
-
-
 def test_a_producer_at_work_is_busy():
     with EventQueue.create("q", item="<u8", max_bytes=4096) as queue:
         thread = threading.Thread(target=queue.put_once, args=(numbers(600), "p", 1))
@@ -212,14 +101,6 @@ def test_a_producer_at_work_is_busy():
         queue.clear()
         thread.join(30)
         assert queue.put_once(numbers(600), "p", 1) == 0
-
-
-def test_a_handle_opened_later_knows_what_was_put(q):
-    q.put_once(numbers(10), "p", 3)
-    q.close()
-    with EventQueue.open("q") as again:
-        assert again.put_once(numbers(10), "p", 3) == 0
-        assert again.put_once(numbers(10), "p", 4) == 10
 
 
 def test_a_producer_that_is_killed_again_and_again_puts_each_item_once(children, is_long):

@@ -36,7 +36,7 @@ def test_what_is_on_lease_is_not_overwritten_and_puts_do_not_wait(feed):
     check_sum(feed)
 
 
-def test_what_was_given_back_comes_before_what_is_in_the_queue_to_a_lease_and_after_it_to_a_get(feed):
+def test_given_back_items_are_leased_first_but_got_last(feed):
     feed.put_many(range(3))
     feed.lease(2).give_back()
     with feed.lease(9) as lease:

@@ -106,7 +106,7 @@ def test_the_header_says_what_the_layout_documents():
         assert raw.field("total_bytes") == len(raw.memory)
 
 
-def test_a_push_of_position_p_sets_generation_p_plus_one_and_a_pop_p_plus_capacity():
+def test_a_push_at_p_sets_generation_p_plus_1_and_a_pop_p_plus_capacity():
     capacity = 4
     with BoundedQueue.create("q", capacity, item="<u8") as q, RawSegment("q") as raw:
         expected = list(range(capacity))
@@ -230,7 +230,7 @@ OPERATIONS = st.lists(
 
 @given(operations=OPERATIONS)
 @settings(max_examples=60, deadline=None)
-def test_positions_never_decrease_and_every_generation_is_one_of_its_two_neighbours(operations):
+def test_positions_rise_and_generations_are_next_to_them(operations):
     """Whatever is done: push and pop positions only rise, and slot i holds p or p+1 for the p that comes next to it."""
     capacity = 8
     q = BoundedQueue.create("positions", capacity, item="<u8")

@@ -38,9 +38,7 @@ for _ in range(int(sys.argv[1])):
 
 @pytest.mark.parametrize("timeout", [0, 0.0001])
 @pytest.mark.parametrize("has_consumer", [False, True])
-def test_a_put_that_waits_briefly_or_not_at_all_is_not_told_full_because_others_grow_it(
-    children, is_long, has_consumer, timeout
-):
+def test_a_brief_put_is_not_full_because_others_grow_the_queue(children, is_long, has_consumer, timeout):
     rounds = 200 if is_long else 12
     with GrowingQueue.create("q"):
         crowd = [children.start(PUT, rounds, timeout) for _ in range(4)]

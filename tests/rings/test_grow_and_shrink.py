@@ -13,6 +13,7 @@ import pytest
 import queueduct
 from queueduct import GrowingQueue
 from tests.support.deadline import until
+from tests.support.preloading import needs_compiler, preload
 from tests.support.raw import RawGrowing
 
 SIDES = 4
@@ -136,25 +137,6 @@ def test_eight_workers_through_eight_sizes(queue_dir, children, is_long, capsys)
     assert stats.grown >= (SIZES - 1) * (rounds - 1), "each round comes through all sizes"
 
 
-COUNTING = r"""
-#define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
-#include <fcntl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-static int provide(int fd, int mode, long offset, long bytes) {
-  char line[64];
-  const int length = snprintf(line, sizeof line, "%d %ld %ld\n", mode, offset, bytes);
-  const int log = open(getenv("ALLOCATIONS"), O_WRONLY | O_APPEND | O_CREAT, 0600);
-  if (write(log, line, length) != length) abort();
-  close(log);
-  return syscall(SYS_fallocate, fd, mode, offset, bytes);
-}
-int fallocate(int fd, int mode, long offset, long bytes) { return provide(fd, mode, offset, bytes); }
-int fallocate64(int fd, int mode, long offset, long bytes) { return provide(fd, mode, offset, bytes); }
-"""
-
 RACE = """
 import queueduct
 q = queueduct.GrowingQueue.open("q")
@@ -165,13 +147,13 @@ for _ in range(2000):
 """
 
 
-def test_racing_writers_allocate_each_sub_queue_once(tmp_path, queue_dir, children, monkeypatch, preload):
+@needs_compiler
+def test_racing_writers_allocate_each_sub_queue_once(tmp_path, queue_dir, children, monkeypatch):
     """Four processes run into the end of each sub-queue at the same time."""
     log = tmp_path / "allocations"
     with GrowingQueue.create("q", steps=5) as q:
         with monkeypatch.context() as environment:
-            environment.setenv("LD_PRELOAD", preload(COUNTING))
-            environment.setenv("ALLOCATIONS", str(log))
+            preload(environment, "allocations", ALLOCATIONS=log)
             writers = [children.start(RACE) for _ in range(4)]
             for writer in writers:
                 assert writer.stdout.readline() == "ready\n"

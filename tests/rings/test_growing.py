@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import pickle
 import threading
 import weakref
 
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 import queueduct
-from queueduct import BoundedQueue, GrowingQueue
+from queueduct import GrowingQueue
 
 CALM = 6000
 
@@ -100,21 +99,6 @@ def test_an_item_longer_than_any_sub_queue_is_refused_at_once():
 def test_sizes_that_cannot_be_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         make(**options)
-
-
-def test_it_opens_by_name_and_travels_by_pickle():
-    with make(item=object) as q:
-        q.put({"a": 1})
-        with queueduct.open("q") as again, pickle.loads(pickle.dumps(q)) as third:
-            assert type(again) is GrowingQueue
-            assert again.get() == {"a": 1}
-            third.put(2)
-        assert q.get() == 2
-        assert [tuple(info) for info in queueduct.queues()] == [("q", "growing")]
-        with pytest.raises(TypeError, match="kind 'growing'"):
-            BoundedQueue.open("q")
-        with GrowingQueue.create("q", item=object, first_bytes=256, steps=5, exist_ok=True) as same:
-            assert same.stats() == q.stats()._replace(participants=same.stats().participants)
 
 
 def test_what_stats_say_adds_up():

@@ -62,6 +62,21 @@ def test_one_lease_is_of_one_sub_queue():
         assert sizes == [16, 64, 256, COUNT - 16 - 64 - 256]
 
 
+def test_the_get_of_the_last_redelivered_item_reclaims_its_sub_queue():
+    with make() as q:
+        q.put_many(np.arange(COUNT))
+        assert len(q.get_many(16)) == 16
+        held = q.lease(64)
+        while not q.empty():
+            q.get_many(COUNT)
+        held.give_back()
+        for _ in range(63):
+            q.get(timeout=10)
+        before = q.stats().reserved_bytes
+        q.get(timeout=10)
+        assert q.stats().reserved_bytes < before
+
+
 def test_what_was_given_back_in_every_sub_queue_comes_again_at_its_position():
     with make() as q:
         q.put_many(np.arange(COUNT))

@@ -94,7 +94,7 @@ def test_a_pickled_object_that_can_never_fit_is_refused_as_well():
         assert objects.get() == "x"
 
 
-def test_an_item_beyond_what_a_length_word_can_say_is_refused_even_if_the_slot_is_larger(tmp_path, monkeypatch):
+def test_an_item_longer_than_a_length_word_can_say_is_refused(tmp_path, monkeypatch):
     """Two slots of more than 2 GiB, on a disk, where room is only reserved."""
     free = os.statvfs(tmp_path)
     if free.f_bavail * free.f_frsize < 6 << 30:

@@ -14,31 +14,14 @@ import pytest
 
 from queueduct import GrowingQueue
 from tests.support.children import needs_root
-
-# Stands in for a full file system: while the file NO_ROOM is there, nobody gets memory, and anybody may give some back.
-FULL = r"""
-#define _GNU_SOURCE
-#include <errno.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-static int provide(int fd, int mode, long offset, long bytes) {
-  if (mode == 0 && access(getenv("NO_ROOM"), F_OK) == 0) {
-    errno = ENOSPC;
-    return -1;
-  }
-  return syscall(SYS_fallocate, fd, mode, offset, bytes);
-}
-int fallocate(int fd, int mode, long offset, long bytes) { return provide(fd, mode, offset, bytes); }
-int fallocate64(int fd, int mode, long offset, long bytes) { return provide(fd, mode, offset, bytes); }
-"""
+from tests.support.preloading import needs_compiler, preload
 
 PUTS = """
 import errno, os, sys, queueduct
 item, value = {"bytes": (bytes, b"x" * 100), "<u8": ("<u8", 7)}[sys.argv[1]]
 q = queueduct.GrowingQueue.create("q", item=item)
 q.put_many([value] * 1000)
-open(os.environ["NO_ROOM"], "w").close()
+open(os.environ["REFUSE_WHEN"], "w").close()
 def refused(call):
     try:
         call()
@@ -58,17 +41,17 @@ q.put_many([value] * 32)  # what is there is used again
 assert len(q) == 32
 for _ in range(32):
     q.get()
-os.unlink(os.environ["NO_ROOM"])
+os.unlink(os.environ["REFUSE_WHEN"])
 q.put_many([value] * 100000)
 assert len(q) == 100000
 print("fine")
 """
 
 
+@needs_compiler
 @pytest.mark.parametrize("item", ["bytes", "<u8"])
-def test_a_put_without_memory_is_an_error_and_the_queue_goes_on(tmp_path, monkeypatch, children, preload, item):
-    monkeypatch.setenv("LD_PRELOAD", preload(FULL))
-    monkeypatch.setenv("NO_ROOM", str(tmp_path / "full"))
+def test_a_put_without_memory_is_an_error_and_the_queue_goes_on(tmp_path, monkeypatch, children, item):
+    preload(monkeypatch, "refuse", REFUSE_FALLOCATE=errno.ENOSPC, REFUSE_WHEN=tmp_path / "full")
     assert children.run(PUTS, item) == "fine\n"
 
 

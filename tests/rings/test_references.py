@@ -306,7 +306,7 @@ thread.join()
     )
 
 
-def test_a_finalizer_that_takes_from_the_queue_while_a_batch_is_made_takes_other_items():
+def test_a_finalizer_that_gets_during_a_batch_gets_other_items():
     """Making the batch's list may run the collector, and so anything at all, between the look and the claim."""
     q = BoundedQueue(16)
     things = [Thing() for _ in range(8)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import signal
 
 import numpy as np
@@ -155,14 +154,6 @@ def test_a_forked_child_does_not_touch_its_parents_slots(q, children):
     taken.release()
     loaned.cancel()
     check_complete(q)
-
-
-def test_it_is_pickled_by_name(q):
-    q.put(b"1")
-    other = pickle.loads(pickle.dumps(q))
-    assert type(other) is SlotQueue
-    assert other.get() == b"1"
-    other.close()
 
 
 def test_frames_go_from_process_to_process_whole(children):

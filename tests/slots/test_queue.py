@@ -347,26 +347,6 @@ def test_slots_that_no_memory_holds_are_refused():
         SlotQueue.create("q", 1 << 20, slot_bytes=1 << 32)
 
 
-def test_it_is_opened_by_its_name_and_kind(q):
-    q.put(b"1")
-    with queueduct.open("q") as other:
-        assert type(other) is SlotQueue
-        assert other.get() == b"1"
-    assert queueduct.queues() == [("q", "slots")]
-    with pytest.raises(TypeError, match="'q' is a queue of kind 'slots', not 'bounded'"):
-        queueduct.BoundedQueue.open("q")
-    with pytest.raises(queueduct.QueueExists):
-        SlotQueue.create("q", 4, slot_bytes=32)
-    SlotQueue.create("q", 4, slot_bytes=32, exist_ok=True).close()
-    with pytest.raises(queueduct.QueueExists, match="of another shape"):
-        SlotQueue.create("q", 5, slot_bytes=32, exist_ok=True)
-
-
-def test_pickled_objects_can_be_refused():
-    with SlotQueue.create("q", 2, item=object), pytest.raises(ValueError, match="unpickling runs code"):
-        SlotQueue.open("q", allow_pickle=False)
-
-
 def test_stats_add_up(q):
     q.put_many([b"1", b"2"])
     with q.loan(), q.take():

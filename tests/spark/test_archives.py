@@ -41,7 +41,7 @@ def numbers_of(spark, *lakes):
     return [row.number for lake in lakes for row in spark.read.parquet(str(lake)).select("number").collect()]
 
 
-def test_a_queue_that_was_created_anew_is_archived_into_a_new_directory_as_the_errors_say(spark, ticks, tmp_path):
+def test_a_recreated_queue_is_archived_into_a_new_directory(spark, ticks, tmp_path):
     lake = tmp_path / "lake"
     ticks.put_many(numbered(0, 1000))
     archived(spark, lake)
@@ -205,7 +205,7 @@ def test_an_archive_and_a_checkpoint_go_together_by_their_ids_and_their_batches(
         )
 
 
-def test_a_checkpoint_that_has_begun_one_archive_begins_no_other_and_files_are_not_hidden(spark, tmp_path):
+def test_a_checkpoint_belongs_to_one_archive_and_hides_no_files(spark, tmp_path):
     checkpoint = tmp_path / "state"
     claim(spark, tmp_path / "one", checkpoint)
     made(checkpoint / "offsets", ["0"])
@@ -219,7 +219,7 @@ def test_a_checkpoint_that_has_begun_one_archive_begins_no_other_and_files_are_n
 
 
 @pytest.mark.parametrize("how", ["moved", "copied", "a link"])
-def test_an_archive_under_another_name_is_refused_since_spark_would_not_see_all_of_it(spark, ticks, tmp_path, how):
+def test_an_archive_under_a_name_that_spark_hides_is_refused(spark, ticks, tmp_path, how):
     lake, other = tmp_path / "lake", tmp_path / "other"
     ticks.put_many(numbered(0, 100))
     archived(spark, lake)

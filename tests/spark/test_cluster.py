@@ -14,17 +14,13 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tests.spark.rows import check_each_once, numbered, parquet_numbers, queue_numbers
-
-sys.path.append(str(Path(__file__).parent.parent / "checking"))
-
-from histories import find, history_of
-from judging import verdict_on
-from writing import write
-
 import queueduct
 from queueduct.spark.java import find_java, write_shim
+from tests.spark.rows import check_each_once, numbered, parquet_numbers, queue_numbers
 from tests.support.deadline import until
+from tests.verification.check.histories import find, history_of
+from tests.verification.check.judging import verdict_on
+from tests.verification.check.writing import write
 
 SCRIPT = """
 import sys
@@ -45,9 +41,9 @@ spark.stop()
 CHECK = """
 import json, sys
 from queueduct.spark import session
-from queueduct.spark.pipelines.check import check
+from queueduct.verification.check import check
 spark = session(sys.argv[1], spark__executor__memory="512m", spark__cores__max="2", spark__executor__cores="1")
-print(json.dumps([check(spark, folder, width=8).as_dict() for folder in sys.argv[2:]]))
+print(json.dumps([check(folder, spark=spark, width=8).as_dict() for folder in sys.argv[2:]]))
 spark.stop()
 """
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-import queueduct
 from queueduct import DataLost, EventQueue
 from queueduct.spark.address import Address
 from queueduct.spark.convert.schema import arrow_schema
@@ -18,12 +17,7 @@ from queueduct.spark.read.batch import BatchReader
 from queueduct.spark.read.stream import StreamReader
 from tests.support.raw import RawEvents
 
-
-@pytest.fixture(autouse=True)
-def disk(tmp_path, monkeypatch):
-    if not queueduct.segments.segment.is_on_disk(tmp_path):
-        pytest.skip("the temporary directory is in memory here")
-    monkeypatch.setenv("QUEUEDUCT_DIR", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("disk")
 
 
 def reader(kind=StreamReader, **options):
@@ -115,7 +109,7 @@ def test_a_query_goes_on_after_a_crash_of_the_machine_with_every_new_item(childr
     again.stop()
 
 
-def test_a_checkpoint_of_a_later_epoch_than_the_queue_s_is_refused_as_one_that_is_ahead():
+def test_a_checkpoint_of_a_later_epoch_is_refused_as_one_ahead():
     """Such as when the queue's file was put back from a copy."""
     with EventQueue.create("q", item="<i8") as q:
         q.put_many(np.arange(100))

@@ -45,7 +45,7 @@ def fail(query):
 
 
 @pytest.mark.parametrize("given", [{}, {"reader": "mine"}])
-def test_queries_that_fail_in_their_first_batch_leave_no_reader_and_can_be_started_again(spark, ticks, tmp_path, given):
+def test_queries_that_fail_in_their_first_batch_leave_no_reader(spark, ticks, tmp_path, given):
     ticks.put_many(numbered(0, 100))
     for number in range(2):
         rows = spark.readStream.format("queueduct").options(queue="ticks", **given).load()
@@ -78,7 +78,7 @@ def test_reading_a_batch_and_planning_leave_no_reader(spark, ticks):
     assert names(ticks) == []
 
 
-def test_a_query_that_is_killed_in_its_first_batch_finds_its_items_when_it_is_started_again(ticks, children, tmp_path):
+def test_a_query_killed_in_its_first_batch_finds_its_items_again(ticks, children, tmp_path):
     """Though everybody else is done with them, and the log would free them."""
     ticks.put_many(numbered(0, 60_000))
 
@@ -129,7 +129,7 @@ def test_a_reader_stays_once_its_query_is_known_to_have_committed(ticks, tmp_pat
 
 @pytest.mark.parametrize("given", [{}, {"startingOffsets": "50"}])
 @pytest.mark.parametrize("name", ["mine", "spark-12345678aaaaaa-10"])
-def test_a_reader_that_was_named_and_there_before_stays_wherever_the_query_begins(ticks, name, given):
+def test_a_named_reader_stays_wherever_the_query_begins(ticks, name, given):
     """The second is another query's, which this one takes over."""
     ticks.put_many(numbered(0, 100))
     ticks.subscribe(name, start=10).close()
@@ -140,9 +140,7 @@ def test_a_reader_that_was_named_and_there_before_stays_wherever_the_query_begin
     assert names(ticks) == [name]
 
 
-def test_a_query_that_was_stopped_after_its_first_commit_is_not_taken_for_one_that_stays_away(
-    ticks, tmp_path, monkeypatch
-):
+def test_a_query_stopped_after_its_first_commit_comes_back(ticks, tmp_path, monkeypatch):
     """Its checkpoint alone told of the commit: with a long interval Spark asks for nothing more for hours."""
     ticks.put_many(numbered(0, 1000))
     stream = reader_of(ticks, checkpointLocation=str(tmp_path))
@@ -159,9 +157,7 @@ def test_a_query_that_was_stopped_after_its_first_commit_is_not_taken_for_one_th
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_a_query_whose_connection_is_closed_leaves_as_one_that_is_told_to_unless_its_driver_is_gone(
-    monkeypatch, is_killed
-):
+def test_a_query_whose_connection_closes_leaves_unless_its_driver_is_gone(monkeypatch, is_killed):
     """Spark closes it first and sends SIGTERM then: on a busy machine the process has ended in between."""
     monkeypatch.setattr(subscription, "DRIVER_EXIT_SECONDS", 0.1)
     left = []
@@ -182,7 +178,7 @@ def test_a_query_needs_one_line_for_readers(queue_dir, others):
         stream.stop()
 
 
-def test_what_killed_queries_left_an_hour_ago_is_removed_by_the_next_and_nothing_else(ticks):
+def test_the_next_query_removes_what_killed_ones_left_an_hour_ago(ticks):
     ticks.put_many(numbered(0, 1000))
     old, young = int(time.time()) - 4000, int(time.time()) - 100
     stale, fresh, moved = f"spark-{old:08x}aaaaaa-5", f"spark-{young:08x}bbbbbb-5", f"spark-{old:08x}cccccc-5"

@@ -51,7 +51,7 @@ def test_writers_lap_a_running_query_and_every_loss_is_counted(spark, tmp_path):
     assert reported == stats.overwritten
 
 
-def test_a_sink_that_overwrites_keeps_the_latest_rows_and_puts_a_repeated_batch_again(spark, ticks, tmp_path):
+def test_an_overwriting_sink_keeps_the_latest_rows(spark, ticks, tmp_path):
     """At least once: it has no put_once."""
     ticks.subscribe("keeper", start="earliest").close()
     ticks.put_many(numbered(0, 3000))

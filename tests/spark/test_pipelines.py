@@ -32,7 +32,7 @@ def test_archive_writes_every_item_once_and_goes_on_where_it_stopped(spark, tick
     assert read.count() == 4000, "the checkpoint beside the files does not disturb who reads them"
 
 
-def test_archive_of_a_queue_that_forgets_goes_through_a_spool_beside_its_checkpoint(spark, tmp_path):
+def test_an_archive_of_a_queue_that_forgets_goes_through_a_spool(spark, tmp_path):
     lake = tmp_path / "lake"
     with queueduct.BoundedQueue.create("jobs", 4096, item=TICK) as jobs:
         jobs.put_many(numbered(0, 3000))
@@ -44,7 +44,7 @@ def test_archive_of_a_queue_that_forgets_goes_through_a_spool_beside_its_checkpo
     assert spark.read.parquet(str(lake)).count() == 4000, "the spool does not disturb who reads the files either"
 
 
-def test_an_archive_ends_when_its_queue_was_shut_down_and_queue_and_spool_are_empty(spark, tmp_path):
+def test_an_archive_ends_after_a_shutdown_when_all_is_archived(spark, tmp_path):
     lake = tmp_path / "lake"
     with queueduct.BoundedQueue.create("jobs", 4096, item=TICK) as jobs:
         jobs.put_many(numbered(0, 3000))

@@ -262,7 +262,7 @@ def test_a_write_of_a_named_producer_can_be_repeated(spark, out):
     assert out.end == 200
 
 
-def test_columns_that_are_not_the_records_fields_are_refused_before_anything_runs(spark, out):
+def test_columns_that_are_no_fields_are_refused_before_anything_runs(spark, out):
     fails(lambda: write(frame_of(spark, 10).withColumnRenamed("px", "price")), "missing: px", "unknown: price")
     assert out.end == 0
 
@@ -314,7 +314,7 @@ def test_a_batch_that_was_begun_is_ended_with_the_files_it_was_begun_with(tmp_pa
     assert folder.begin(7, [again]) == [again]
 
 
-def test_a_checkpoint_that_is_older_than_what_was_put_is_an_error_and_no_row_is_left_out(stream, ticks, out, tmp_path):
+def test_a_checkpoint_older_than_what_was_put_is_an_error(stream, ticks, out, tmp_path):
     """Its batches have the numbers of others that are in. The remedy: a new checkpoint from where those ended."""
     ticks.subscribe("keeper", start="earliest").close()
     ticks.put_many(numbered(0, 100))
@@ -341,7 +341,7 @@ def test_a_checkpoint_that_is_older_than_what_was_put_is_an_error_and_no_row_is_
     check_each_once(queue_numbers(out), 350)
 
 
-def test_a_stream_has_no_producer_but_its_query_and_a_producer_numbers_its_writes(spark, stream, ticks, out):
+def test_a_stream_has_its_query_as_its_only_producer(spark, stream, ticks, out):
     """With a name, or without a number, a second query or write would be taken for the first, and left out."""
     ticks.put_many(numbered(0, 10))
     fails(lambda: stream.run(sink={"producer": "me", "sequence": 1}), "is its query", "leave it out")

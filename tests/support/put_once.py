@@ -1,8 +1,15 @@
-"""Items of every kind, and what is in a queue now: for the tests of put_once."""
+"""Queues of every kind that has put_once, items for them, and what is in a queue now."""
 
 from __future__ import annotations
 
-from queueduct import BoundedQueue, SlotQueue
+from queueduct import BoundedQueue, EventQueue, GrowingQueue, SlotQueue
+
+
+def make_growing(name, capacity, *, item=bytes, **options):
+    """It cannot grow: its capacity is known."""
+    varies = item in (bytes, object)
+    sizes = {"slot_bytes": 64, "first_bytes": 64 * capacity} if varies else {"first_bytes": 64 * capacity}
+    return GrowingQueue.create(name, item=item, steps=1, **sizes, **options)
 
 
 def make_slots(name, capacity, *, item=bytes, **options):
@@ -11,8 +18,15 @@ def make_slots(name, capacity, *, item=bytes, **options):
     return SlotQueue.create(name, capacity, item=item, slot_bytes=2048 if varies else None, **options)
 
 
-# Each kind whose gets take items away and that has put_once: how a queue of it is made.
-MAKERS = {"bounded": BoundedQueue.create, "slots": make_slots}
+def make_events(name, capacity, *, item=bytes, **options):
+    """Its capacity is no number of items: a multiple of what is asked for."""
+    return EventQueue.create(name, item=item, max_bytes=max(4096, 512 * capacity), **options)
+
+
+# Each kind that has put_once: how a queue of it is made.
+COUNTED = {"bounded": BoundedQueue.create, "growing": make_growing, "slots": make_slots}
+"""Those whose capacity is a number of items, if these are short."""
+MAKERS = COUNTED | {"events": make_events}
 
 KINDS = {
     "bytes": (bytes, lambda i: b"%d" % i),
@@ -23,8 +37,12 @@ KINDS = {
 
 
 def drained(q):
-    """All that is in it now."""
+    """All that is in it now, and was not drained before."""
+    reader = q.subscribe("drained", "earliest") if isinstance(q, EventQueue) else q
     found = []
-    while (item := q.try_get(StopIteration)) is not StopIteration:
+    while (item := reader.try_get(StopIteration)) is not StopIteration:
         found.append(item)
+    if reader is not q:
+        reader.commit()
+        reader.close()
     return found

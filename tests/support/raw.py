@@ -181,6 +181,7 @@ class RawOverwriting(RawSegment):
         messages, words = struct.unpack_from("<II", self.memory, 8)
         self.base = _layout.overwriting_own_offset(messages, words)
         self.fields = {name: (self.base + offset, size) for name, (offset, size) in _layout.FIELDS.items()}
+        self.fields |= {"published_magic": (0, 8), "queue_max_len": (8, 4), "msg_size": (12, 4)}
 
     def sign(self) -> None:
         self.set_field("checksum", 0)

@@ -14,13 +14,13 @@ __all__ = ["ERROR_EXIT_CODE", "main"]
 COMMANDS = {
     "aggregate": "queueduct.cli.pipelines",
     "archive": "queueduct.cli.pipelines",
-    "check": "queueduct.spark.check_command",
+    "check": "queueduct.cli.check",
     "demo": "queueduct.cli.demo",
     "ls": "queueduct.cli.queues",
     "queue-demo": "queueduct.cli.demo",
     "rm": "queueduct.cli.queues",
     "stat": "queueduct.cli.queues",
-    "stress": "queueduct.stress_command",
+    "stress": "queueduct.cli.stress",
 }
 ERROR_EXIT_CODE = "queueduct.error_exit_code"
 """The key of ``Context.meta`` under which a subcommand says how it fails, if not with 1."""

@@ -32,7 +32,7 @@ cdef class ProducerCall:
     cdef Taken forget_line(self) except *
     cdef Settled try_settle(self) except *        # what a killed call has put, which the line does not say yet
     cdef bint put_some(self) except -1            # puts from `done` on and counts, waits for room; False: time is up
-    cdef str obstacle(self)                       # what keeps the queue full, for a message
+    cdef str why_full(self)                       # the first part of a message, or nothing
 
     cdef object put(self, object items, object producer, object sequence, int64_t deadline)
     cdef list listed(self)

@@ -33,7 +33,7 @@ cdef class ProducerCall:
     cdef Taken forget_line(self) except *: return self.table().forget(self.name, self.owner_word())
     cdef Settled try_settle(self) except *: return CONTRADICTED
     cdef bint put_some(self) except -1: return False
-    cdef str obstacle(self): return ""
+    cdef str why_full(self): return ""
 
     cdef object put(self, object items, object producer, object sequence, int64_t deadline):
         """How many this call has put."""
@@ -194,8 +194,8 @@ cdef class ProducerCall:
         while self.done < self.total:
             if not self.put_some():
                 raise Full(
-                    f"{self.done} of {self.total} items of sequence {self.sequence} of the producer {self.producer!r} "
-                    f"are in; {self.obstacle()}repeat the call to put the rest"
+                    f"{self.why_full()}{self.done} of {self.total} items of sequence {self.sequence} of the producer "
+                    f"{self.producer!r} are in; repeat the call to put the rest"
                 )
         return self.done - before
 

@@ -22,6 +22,7 @@ from queueduct.segments import catalog, creation, segment
 TIMED_OUT = object()
 FOREVER = 0x7FFFFFFFFFFFFFFF
 AT_ONCE = 1
+cdef frozenset SIZES_LEFT_OUT = frozenset(("slot_bytes", "message_bytes", "item_bytes", "chunk_bytes"))
 
 
 cdef int64_t deadline_of(object block, object timeout) except -1:
@@ -56,7 +57,11 @@ cdef object checked_int(str label, object value):
 
 
 cdef dict checked_sizes(dict sizes):
-    return {label: size if size is None else checked_int(label, size) for label, size in sizes.items()}
+    """As ints; a size that may be left out, None."""
+    return {
+        label: None if size is None and label in SIZES_LEFT_OUT else checked_int(label, size)
+        for label, size in sizes.items()
+    }
 
 
 cdef list checked_positions(object positions):

@@ -7,7 +7,7 @@ from libc.stdint cimport uint64_t
 from queueduct.core._put_once cimport SETTLED, UNDECIDED, ProducerCall, Settled
 from queueduct.core._queue cimport FOREVER
 from queueduct.events._backend cimport EventsBackend
-from queueduct.events.reading._held cimport held_back
+from queueduct.events.reading._held cimport why_full
 from queueduct.native._native cimport Producers, Taken
 
 
@@ -56,5 +56,5 @@ cdef class EventsProducerCall(ProducerCall):
             self.check_still_ours()
         return put == missing
 
-    cdef str obstacle(self):
-        return f"{held_back(<EventsBackend>self.backend, False)}; "
+    cdef str why_full(self):
+        return f"{why_full(<EventsBackend>self.backend)}; "

@@ -12,16 +12,16 @@ from queueduct.events._backend cimport EventsBackend
 from queueduct.events._boot cimport check_epoch, durable_end, settle_boot
 from queueduct.events._native cimport *
 from queueduct.events.reading._fetch cimport decoded, fetch_list, fetch_records
-from queueduct.events.reading._held cimport list_readers, raise_full
+from queueduct.events.reading._held cimport list_readers, why_full
 from queueduct.events.reading.reader cimport make_reader
 from queueduct.items._item_kinds cimport RECORD, REFERENCE
 from queueduct.native._native cimport array_data, has_gil
 
 import numpy
 
+from queueduct.core import sync_thread
 from queueduct.core._put_once import PutOnceMethods
-from queueduct.errors import DataLost, ReaderInUse
-from queueduct.events import sync_thread
+from queueduct.errors import DataLost, Full, ReaderInUse
 from queueduct.events._put_once import EventsProducerCall
 from queueduct.events.geometry import EventsGeometry
 from queueduct.items.types import ItemType
@@ -96,7 +96,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
         return 0
 
     cdef int raise_full(self, Backend backend) except -1:
-        return raise_full(<EventsBackend>backend)
+        raise Full(why_full(<EventsBackend>backend))
 
     # -- read -------------------------------------------------------------------------------------------
 

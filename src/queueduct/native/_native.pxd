@@ -22,11 +22,7 @@ cdef extern from "Python.h":
         traverseproc tp_traverse
         inquiry tp_clear
 
-cdef extern from "native/_python.hpp" namespace "queueduct" nogil:
-    cdef cppclass Local:
-        Local()
-
-cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
+cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
     const uint64_t closed_bit
     const uint64_t item_bytes_limit
     const int64_t park_limit_ns
@@ -59,20 +55,9 @@ cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
         bint is_lost() const
         bint was_lost() const
 
-    cdef struct BoundedOffsets:
-        uint64_t item_text, control, participants, producers, generations, lengths, payload, total
-
     cdef struct Identity:
         uint64_t boot_id[2]
         uint64_t start_ticks
-
-    cdef cppclass Ring:
-        atomic[uint64_t]* push_position
-        atomic[uint64_t]* pop_position
-        uint64_t capacity
-        uint64_t slot_bytes
-        uint64_t slots_for(uint64_t) const
-        uint64_t claim_limit() const
 
     cdef struct Span:
         uint64_t position, slots
@@ -96,17 +81,6 @@ cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
         uint32_t announce()
         void park(uint32_t, int64_t)
         void park_for_all(uint32_t, int64_t)
-
-    cdef cppclass RecoveryScan "queueduct::Recovery::RecoveryScan":
-        RecoveryScan()
-        bint changed, redeliverable, unclaimed
-        Peeked peeked
-
-    cdef cppclass Recovery:
-        RecoveryScan run()
-        bint has_more() const
-        bint try_redeliver(Participant, const RecoveryScan&)
-        uint64_t count_left()
 
     uint64_t owner_word "queueduct::owner::word_of"(const ParticipantTable&, uint32_t)
     const uint64_t count_limit "queueduct::Progress::count_limit"
@@ -152,77 +126,14 @@ cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
     Progress progress_of(const ProducerLine&)
     uint64_t sequence_of(const ProducerLine&)
     Begun begin(ProducerLine&, uint64_t, uint64_t)
-    Outcome try_put_bytes_once(const Ring&, Participant, ProducerLine&, const Buffer*, uint64_t, uint64_t&)
-    Outcome try_put_records_once(const Ring&, Participant, ProducerLine&, const void*, uint64_t, uint64_t&)
-
-    cdef cppclass BoundedControl:
-        atomic[uint64_t] tombstones
-        atomic[uint64_t] redelivered
-
-    cdef cppclass BoundedQueueHandle:
-        BoundedQueueHandle(byte*, const BoundedOffsets&, uint64_t, uint64_t, uint32_t, uint32_t, int, Identity)
-        const Ring& ring() const
-        BoundedControl& control() const
-        Rest& rest()
-        ParticipantTable& participant_table()
-        Producers& producers()
-        Recovery& recovery()
-        Event items() const
-        Event room() const
-        bint find_participant(Participant&) const
-        uint64_t owner_word(Participant) const
-        Outcome settle_producer(ProducerLine&)
-        Joined join()
-        bint recovery_is_due(Outcome)
-        bint make_room(Participant)
-        void skip_buried(Participant)
-        void finish_redelivered(Participant, const Peeked&, void*)
-        void note_long_items()
-        bint may_hold_gaps()
-        uint32_t count_alive()
-        void wait_for_items(int64_t)
-        bint may_come_again()
-        uint64_t count_leased()
-        void wait_for_room(uint64_t, int64_t)
+    ctypedef void (*Aside)(void (*)(void*) noexcept nogil, void*) noexcept nogil
 
     cdef struct Redelivered:
         Span span
         uint64_t bytes
         uint64_t seen
 
-    cdef cppclass LocalQueue:
-        LocalQueue(byte*, uint64_t)
-        @staticmethod
-        BoundedOffsets offsets(uint64_t)
-        const Ring& ring() const
-        Event items() const
-        Event room() const
-
-    Outcome try_put_bytes(const Ring&, Participant, const void*, uint64_t)
-    Outcome try_put_bytes_many(const Ring&, Participant, const Buffer*, uint64_t, uint64_t&)
-    Outcome try_put_records(const Ring&, Participant, const void*, uint64_t, uint64_t&)
-    Outcome try_put_reference(const Ring&, Local, void*)
-    Outcome try_get_reference(const Ring&, Local, void*&)
-    Outcome try_put_references(const Ring&, Local, void**, uint64_t, uint64_t&)
-    bint try_take_references(const Ring&, Local, Span, void**)
-    Outcome peek_local "queueduct::peek"(const Ring&, Local, Peeked&)
-    Outcome peek(const Ring&, Participant, Peeked&)
-    bint claim_pop(const Ring&, Participant, Span)
-    void finish_pop(const Ring&, Participant, const Peeked&, void*)
-    void give_back(const Ring&, Participant, Span)
-    void copy_out(const Ring&, uint64_t, void*, uint64_t)
-    void widen_records(const Ring&, uint64_t, Peeked&)
-    uint64_t widen_bytes(const Ring&, uint64_t, uint64_t*, Peeked&)
-    bint looks_poppable(const Ring&)
-    bint looks_pushable(const Ring&, uint64_t)
-    bint is_ended(const Ring&)
-    bint is_discarded(const Ring&)
-    uint64_t slots_in_use(const Ring&)
-    uint64_t count_items(const Ring&, bint)
-    bint try_drain_reference(const Ring&, void*&)
-    bint shut_down(const Ring&, Event, Event, bint)
-
-cdef extern from "bounded/lease.hpp" namespace "queueduct" nogil:
+cdef extern from "ring/lease.hpp" namespace "queueduct" nogil:
     cdef struct Inherited "queueduct::RingLease::Inherited":
         bint changed, unclaimed
         uint64_t count
@@ -234,16 +145,12 @@ cdef extern from "bounded/lease.hpp" namespace "queueduct" nogil:
         void set_apart()
         void finish(const Redelivered*, uint64_t)
         bint is_redelivered() const
+        Outcome claim(Redelivered*, uint64_t, uint64_t&, bint, Aside)
         Outcome try_claim(Redelivered*, uint64_t, uint64_t&, uint64_t&)
         Inherited try_inherit(Redelivered*, uint64_t)
         void copy_out(const Redelivered&, void*, uint64_t) const
         void release(const Redelivered*, uint64_t, bint)
         void let_go()
-
-    cdef cppclass BoundedLease(RingLease):
-        BoundedLease(BoundedQueueHandle&)
-
-    bint is_unreleased(const Ring&, uint64_t)
 
 cdef extern from "segment/file_size.hpp" namespace "queueduct" nogil:
     int check_length(int, uint64_t)
@@ -259,6 +166,7 @@ cdef extern from "native/_python.hpp" namespace "queueduct" nogil:
     const bint has_gil
     ctypedef bint Flag              # a bint that threads may read and write at the same time
     bint lower(Flag&)               # was it up? It is down now
+    void run_without_gil(void (*)(void*) noexcept nogil, void*)
     void notify_local(Event)
     bint is_broken(const Range*)
     void mark_broken(Range*)
@@ -271,4 +179,3 @@ cdef extern from "native/_python.hpp" namespace "queueduct":
     void count_each(void**, uint64_t)
     void drop_each(void**, uint64_t)
     void drop_held(void**, uint64_t)
-    int visit_references(const Ring&, visitproc, void*) noexcept

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "bounded/queue.hpp"
+#include "segment/event.hpp"
 #include "segment/fault_guard.hpp"
 
 namespace queueduct {
@@ -35,9 +35,15 @@ class Flag {
 };
 inline bool lower(Flag& flag) noexcept { return flag.lower(); }
 
-// Within a process the GIL, where there is one, serialises every put, get and announcement.
-using Local = std::conditional_t<has_gil, Serialized, NoLedger>;
+// Run a step that may last, whether or not the caller holds the GIL.
+inline void run_without_gil(void (*step)(void*), void* argument) {
+  if (!PyGILState_Check()) return step(argument);
+  PyThreadState* const state = PyEval_SaveThread();
+  step(argument);
+  PyEval_RestoreThread(state);
+}
 
+// Within a process the GIL, where there is one, serialises every put, get and announcement.
 inline void notify_local(Event event) noexcept {
   if constexpr (has_gil)
     event.notify_serialized();
@@ -103,16 +109,6 @@ inline void drop_held(void** references, std::uint64_t count) noexcept {
     later = nullptr;
   }
   --nesting;
-}
-
-// For the cycle collector.
-inline int visit_references(const Ring& ring, visitproc visit, void* arg) noexcept {
-  auto** references = reinterpret_cast<PyObject**>(ring.payload);
-  for (std::uint64_t i = 0; i < ring.capacity; ++i) {
-    if (references[i] == nullptr) continue;
-    if (const int stop = visit(references[i], arg)) return stop;
-  }
-  return 0;
 }
 
 }  // namespace queueduct

@@ -3,15 +3,16 @@
 
 from libc.stdint cimport uint64_t
 
+from queueduct.rings.shared._bounded_backend cimport BoundedBackend
+from queueduct.native._native cimport closed_bit
+from queueduct.rings._local cimport LocalBackend
+from queueduct.rings.shared._native cimport BoundedReferences, Ring, BoundedQueueHandle, slots_in_use
 from queueduct.core._queue cimport Backend, Queue, checked_int, held, install, sound
-from queueduct.native._native cimport LocalQueue, Ring, closed_bit, slots_in_use
-from queueduct.rings._bounded_backend cimport BoundedBackend
-from queueduct.rings._bounded_local cimport BoundedLocalBackend
 
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
-from queueduct.rings._lease import RingHolding
-from queueduct.rings._put_once import RingProducerCall
+from queueduct.rings.shared._lease import RingHolding
+from queueduct.rings.shared._put_once import RingProducerCall
 from queueduct.rings.geometry import BoundedGeometry
 from queueduct.stats import BoundedStats
 
@@ -30,7 +31,7 @@ cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
 
     def __init__(self, capacity=1024):
         BoundedGeometry(1, 0, checked_int("capacity", capacity), sizeof(void*)).check()
-        install(self, BoundedLocalBackend(capacity))
+        install(self, LocalBackend(capacity))
         self.stay_in_process()
 
     @classmethod
@@ -79,12 +80,12 @@ cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
             slots_pushed=pushed & ~closed_bit,
             slots_popped=popped & ~closed_bit,
             slot_bytes=ring.slot_bytes if shared is not None else 0,
-            total_bytes=self.segment.total_bytes if shared is not None else LocalQueue.offsets(ring.capacity).total,
+            total_bytes=self.segment.total_bytes if shared is not None else BoundedReferences.offsets(ring.capacity).total,
             is_shut_down=bool(pushed & closed_bit),
             participants=shared.queue.count_alive() if shared is not None else 0,
             participants_limit=shared.participants if shared is not None else 0,
-            tombstones=shared.queue.control().tombstones.load() if shared is not None else 0,
-            redelivered=shared.queue.control().redelivered.load() if shared is not None else 0,
+            tombstones=(<BoundedQueueHandle*>shared.queue).control().tombstones.load() if shared is not None else 0,
+            redelivered=(<BoundedQueueHandle*>shared.queue).control().redelivered.load() if shared is not None else 0,
             leased=shared.queue.count_leased() if shared is not None else 0,
         ))
 
@@ -92,5 +93,5 @@ cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
 cdef const Ring* ring_of(Backend backend) except NULL:
     backend.check_open()
     if isinstance(backend, BoundedBackend):
-        return (<BoundedBackend>backend).ring
-    return &(<BoundedLocalBackend>backend).queue.ring()
+        return &(<BoundedQueueHandle*>(<BoundedBackend>backend).queue).ring()
+    return &(<BoundedReferences*>(<LocalBackend>backend).queue).ring()

@@ -3,15 +3,15 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from queueduct.rings._local cimport LocalBackend
+from queueduct.rings.shared._native cimport GrowingReferences, GrowingRing, Levels, NativeGrowing, LevelRange
+from queueduct.rings.shared._growing_backend cimport GrowingBackend
 from queueduct.core._queue cimport Backend, Queue, checked_int, held, install, sound
-from queueduct.rings._growing_backend cimport GrowingBackend
-from queueduct.rings._growing_local cimport GrowingLocalBackend
-from queueduct.rings._growing_native cimport GrowingRing, Levels, LevelRange
 
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
-from queueduct.rings._lease import RingHolding
-from queueduct.rings._put_once import RingProducerCall
+from queueduct.rings.shared._lease import RingHolding
+from queueduct.rings.shared._put_once import RingProducerCall
 from queueduct.rings.geometry import GrowingGeometry
 from queueduct.stats import GrowingStats
 
@@ -29,7 +29,7 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
     _holding = RingHolding
 
     def __init__(self):
-        install(self, GrowingLocalBackend())
+        install(self, LocalBackend(None))
         self.stay_in_process()
 
     @classmethod
@@ -91,7 +91,7 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
             position=GrowingRing.position_of(ring.push_position.load()),
             slot_bytes=levels.slot_bytes() if shared is not None else 0,
             resident_bytes=shared.resident_bytes() if shared is not None else 0,
-            reserved_bytes=shared.queue.upkeep().reserved_bytes() if shared is not None else 0,
+            reserved_bytes=(<NativeGrowing*>shared.queue).upkeep().reserved_bytes() if shared is not None else 0,
             max_bytes=self.segment.geometry.max_bytes if shared is not None else 0,
             grown=levels.control().grown.load(),
             shrunk=levels.control().shrunk.load(),
@@ -107,5 +107,5 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
 cdef const Levels* levels_of(Backend backend) except NULL:
     backend.check_open()
     if isinstance(backend, GrowingBackend):
-        return &(<GrowingBackend>backend).queue.levels()
-    return &(<GrowingLocalBackend>backend).queue.levels()
+        return &(<NativeGrowing*>(<GrowingBackend>backend).queue).levels()
+    return &(<GrowingReferences*>(<LocalBackend>backend).queue).levels()

@@ -1,1 +1,1 @@
-"""Stress runs that record every operation, and the check of what they recorded."""
+"""Histories, the stress runs that make them, and the check that judges them. Only check/on_spark needs Spark."""

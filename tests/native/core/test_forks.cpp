@@ -11,7 +11,7 @@
 #include <memory>
 #include <thread>
 
-#include "bounded/lease.hpp"
+#include "bounded/queue.hpp"
 #include "support/check.hpp"
 #include "support/items_for_tests.hpp"
 

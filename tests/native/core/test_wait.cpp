@@ -126,12 +126,12 @@ TEST(a_wait_that_has_nothing_to_wait_for_returns_at_once) {
   REQUIRE(put_number(attached, 1) == Outcome::done);
   const std::int64_t before = monotonic_ns();
   attached.queue().wait_for_items(10 * second);
-  attached.queue().wait_for_room(7, 10 * second);
+  attached.queue().wait_for_room(Outcome::full, 7, 10 * second);
   std::uint64_t number = 0;
   REQUIRE(get_number(attached, number) == Outcome::done);
-  shut_down(attached.ring(), attached.queue().items(), attached.queue().room(), false);
+  attached.queue().shut_down(false);
   attached.queue().wait_for_items(10 * second);
-  attached.queue().wait_for_room(8, 10 * second);
+  attached.queue().wait_for_room(Outcome::full, 8, 10 * second);
   CHECK(monotonic_ns() - before < 9 * second);
 }
 
@@ -159,7 +159,7 @@ TEST(who_waits_for_a_slot_in_mid_copy_sleeps_although_later_ones_are_ready) {
   std::uint64_t number = 0;
   for (std::uint64_t i = 1; i < 8; ++i) REQUIRE(get_number(other, number) == Outcome::done);
   before = monotonic_ns();
-  other.queue().wait_for_room(1, 20'000'000);  // seven slots are free, the next one is being read
+  other.queue().wait_for_room(Outcome::full, 1, 20'000'000);  // seven slots are free, the next one is being read
   CHECK(monotonic_ns() - before >= 19'000'000);
 }
 

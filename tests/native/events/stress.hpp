@@ -158,7 +158,8 @@ class StressReader {
       witness_.see(number_of(reinterpret_cast<const std::byte*>(each.data()), each.size()), each.size(), may_leap_);
     }
     reader_.cursor().position += run.items;
-    if (!follows_ && random_() % 4 == 0 && !move_to(map, reader_.line(), reader_.cursor().position)) return ReadResult::lost;
+    if (!follows_ && random_() % 4 == 0 && !move_to(map, reader_.line(), reader_.cursor().position))
+      return ReadResult::lost;
     return ReadResult::items;
   }
 

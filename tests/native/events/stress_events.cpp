@@ -24,7 +24,8 @@ struct EventsLoad {
 
 // They die before they touch a chunk: after a real kill the kernel orders the victim's accesses before its lock is
 // gone, but ThreadSanitizer cannot know that of a thread that only pretends.
-static void die_with_the_lock(const EventsSegment& segment, const std::atomic<bool>& over, std::atomic<bool>& has_begun) {
+static void die_with_the_lock(const EventsSegment& segment, const std::atomic<bool>& over,
+                              std::atomic<bool>& has_begun) {
   while (!over.load()) {
     EventsAttachment doomed(segment);
     while (doomed.queue().enter(doomed.line(), 1'000'000'000) != Entered::yes) {

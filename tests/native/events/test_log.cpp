@@ -191,7 +191,8 @@ TEST(an_item_longer_than_a_block_takes_several_in_a_row) {
 
 TEST(an_item_that_could_never_fit_is_refused_and_nobody_is_dropped_for_it) {
   for (const std::uint64_t blocks : {4, 64}) {
-    EventsSegment segment({.max_bytes = 1 << 16, .block_bytes = 4096, .blocks = blocks, .varies = true, .may_drop = true});
+    EventsSegment segment(
+        {.max_bytes = 1 << 16, .block_bytes = 4096, .blocks = blocks, .varies = true, .may_drop = true});
     EventsAttachment attached(segment);
     EventsReader reader(attached);
     put_each(attached, 0, 10);

@@ -37,7 +37,8 @@ class Racers {
     for (std::thread& each : readers) each.join();
     if (race_.holders != 0) hold();  // what somebody gave back after the others had seen the end
     const OverwritingRing::Fates fates = last.ring().fates();
-    const auto got = static_cast<std::uint64_t>(std::count_if(seen_.begin(), seen_.end(), [](auto& n) { return n.load() == 1; }));
+    const auto got =
+        static_cast<std::uint64_t>(std::count_if(seen_.begin(), seen_.end(), [](auto& n) { return n.load() == 1; }));
     CHECK_EQUAL(failures_.load(), 0u);
     CHECK_EQUAL(torn_.load(), 0u);
     CHECK_EQUAL(disordered_.load(), 0u);

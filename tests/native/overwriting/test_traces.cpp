@@ -31,7 +31,9 @@ class Stage {
 
   [[nodiscard]] OverwritingSegment& segment() noexcept { return segment_; }
 
-  [[nodiscard]] static std::uint64_t word_of(char letter) noexcept { return 0x0101010101010101u * static_cast<unsigned char>(letter); }
+  [[nodiscard]] static std::uint64_t word_of(char letter) noexcept {
+    return 0x0101010101010101u * static_cast<unsigned char>(letter);
+  }
 
  private:
   [[nodiscard]] std::string drawn() const {

@@ -99,7 +99,7 @@ class Producer {
       if (outcome != Outcome::full) return void(tally_.failures.fetch_add(1));
       if (attached_.queue().recovery_is_due(outcome)) (void)attached_.queue().make_room(attached_.ledger());
       const std::size_t length = length_of_item({me_, next}, shape_);
-      attached_.queue().wait_for_room(attached_.ring().slots_for(length), park_limit_ns);
+      attached_.queue().wait_for_room(Outcome::full, attached_.ring().slots_for(length), park_limit_ns);
     }
   }
 

@@ -61,7 +61,7 @@ static void stress(const Load& load) {
   for (std::thread& thread : producers) thread.join();
   over.store(true);
   doomed.join();
-  shut_down(here.ring(), here.queue().items(), here.queue().room(), false);
+  here.queue().shut_down(false);
   for (std::thread& thread : consumers) thread.join();
 
   CHECK_EQUAL(tally.failures.load(), 0u);

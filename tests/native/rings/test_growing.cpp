@@ -1,5 +1,4 @@
 // The growing queue by single steps: when it moves from ring to ring, what it keeps, what it gives back.
-#include "growing/lease.hpp"
 #include "support/growing_steps.hpp"
 
 namespace queueduct::testing {
@@ -121,7 +120,7 @@ TEST(a_level_is_not_given_back_while_somebody_reads_in_it) {
   get_all(quick, 0, 7);
   Peeked peeked;
   GrowingRing ring;
-  REQUIRE(slow.queue().peek(slow.ledger(), peeked, ring) == Outcome::done);
+  REQUIRE(slow.peek(slow.ledger(), peeked, ring) == Outcome::done);
   REQUIRE(claim_pop(ring, slow.ledger(), peeked.span));
   get_all(quick, 8, 20);
   CHECK(!segment.levels().is_clean(0));
@@ -199,13 +198,13 @@ TEST(a_lease_is_of_one_level_and_positions_run_through_all) {
   CHECK_EQUAL(second.claim(64), 12u);
   CHECK_EQUAL(first.items[7].span.position, 7u);
   CHECK_EQUAL(second.items[0].span.position, 9u);  // one is left out where a ring was closed
-  CHECK(is_unreleased(attached.queue(), 7) && is_unreleased(attached.queue(), 9));
-  CHECK(!is_unreleased(attached.queue(), 8) && !is_unreleased(attached.queue(), 21));
+  CHECK(attached.queue().is_unreleased(7) && attached.queue().is_unreleased(9));
+  CHECK(!attached.queue().is_unreleased(8) && !attached.queue().is_unreleased(21));
   first.lease.release(first.items, 8, true);
   CHECK(segment.levels().is_clean(0));  // the release was the last that it waited for
-  CHECK(!is_unreleased(attached.queue(), 7) && is_unreleased(attached.queue(), 20));
+  CHECK(!attached.queue().is_unreleased(7) && attached.queue().is_unreleased(20));
   second.lease.release(second.items, 12, true);
-  for (std::uint64_t p = 0; p < 30; ++p) CHECK(!is_unreleased(attached.queue(), p));
+  for (std::uint64_t p = 0; p < 30; ++p) CHECK(!attached.queue().is_unreleased(p));
 }
 
 TEST(what_is_held_in_a_level_that_was_left_comes_again_from_there) {
@@ -344,17 +343,17 @@ TEST(a_dead_consumer_in_a_ring_that_was_left_is_recovered) {
     get_all(victim, 0, 7);
     Peeked peeked;
     GrowingRing ring;
-    REQUIRE(victim.queue().peek(victim.ledger(), peeked, ring) == Outcome::done);
+    REQUIRE(victim.peek(victim.ledger(), peeked, ring) == Outcome::done);
     REQUIRE(claim_pop(ring, victim.ledger(), peeked.span));
     victim.die();
   }
   get_all(survivor, 8, 20);
   const Participant mine = survivor.ledger();
-  const GrowingRecovery::RecoveryScan found = survivor.queue().recover();
+  const GrowingQueue::RecoveryScan found = survivor.queue().recover();
   REQUIRE(found.redeliverable);
   REQUIRE(survivor.queue().try_redeliver(mine, found));
   std::uint64_t number = 0;
-  survivor.queue().finish_redelivered(mine, found, &number);
+  finish_redelivered(survivor.queue(), mine, found, &number);
   CHECK_EQUAL(number, 7u);
   (void)survivor.flow().reclaim_some();
   CHECK(segment.levels().is_clean(0));

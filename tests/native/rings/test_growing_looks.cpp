@@ -1,7 +1,6 @@
 // ReadGuards at memory that may be given back: what is announced stays, and every operation ends its look.
 #include <thread>
 
-#include "growing/lease.hpp"
 #include "support/growing_steps.hpp"
 
 namespace queueduct::testing {
@@ -118,12 +117,12 @@ TEST(no_operation_leaves_its_look_behind) {
     CHECK_EQUAL(count, 4u);
     CHECK_EQUAL(segment.lines()[lease.line()].guarded.load(), 0u);
     lease.let_go();  // gives them back
-    const GrowingRecovery::RecoveryScan found = attached.queue().recover();
+    const GrowingQueue::RecoveryScan found = attached.queue().recover();
     REQUIRE(found.redeliverable);
     CHECK(looking.load() != 0);
     REQUIRE(attached.queue().try_redeliver(attached.ledger(), found));
     CHECK_EQUAL(looking.load(), 0u);
-    attached.queue().finish_redelivered(attached.ledger(), found, record);
+    finish_redelivered(attached.queue(), attached.ledger(), found, record);
     CHECK_EQUAL(looking.load(), 0u);
     REQUIRE(attached.queue().recover().redeliverable);
     (void)attached.queue().make_room(attached.ledger());  // a producer leaves it to a consumer
@@ -148,11 +147,11 @@ TEST(what_was_found_is_not_redelivered_by_a_thread_that_has_looked_elsewhere_sin
   std::uint64_t skipped = 0;
   REQUIRE(lease.try_claim(items, 1, count, skipped) == Outcome::done);
   lease.let_go();
-  const GrowingRecovery::RecoveryScan found = attached.queue().recover();
+  const GrowingQueue::RecoveryScan found = attached.queue().recover();
   REQUIRE(found.redeliverable);
   get_records(attached, 1);
   CHECK(!attached.queue().try_redeliver(attached.ledger(), found));
-  const GrowingRecovery::RecoveryScan again = attached.queue().recover();
+  const GrowingQueue::RecoveryScan again = attached.queue().recover();
   REQUIRE(again.redeliverable);
   CHECK(attached.queue().try_redeliver(attached.ledger(), again));
 }

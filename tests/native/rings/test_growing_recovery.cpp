@@ -1,7 +1,6 @@
 // What the dead leave in a growing queue whose rings come and go: nothing is lost, abandoned twice, or kept for ever.
 #include <set>
 
-#include "growing/lease.hpp"
 #include "support/growing_steps.hpp"
 
 namespace queueduct::testing {
@@ -16,7 +15,7 @@ static void claim_and_die(GrowingAttachment& attached) {
   const Participant mine = attached.ledger();
   Peeked peeked;
   GrowingRing ring;
-  REQUIRE(attached.queue().peek(mine, peeked, ring) == Outcome::done);
+  REQUIRE(attached.peek(mine, peeked, ring) == Outcome::done);
   REQUIRE(claim_pop(ring, mine, peeked.span));
   attached.die();
 }
@@ -43,14 +42,56 @@ static std::set<std::uint64_t> take_what_is_left(GrowingAttachment& attached) {
       continue;
     }
     ++idle;
-    const GrowingRecovery::RecoveryScan found = attached.queue().recover();
+    const GrowingQueue::RecoveryScan found = attached.queue().recover();
     const Participant mine = attached.ledger();
     if (!found.redeliverable || !attached.queue().try_redeliver(mine, found)) continue;
-    attached.queue().finish_redelivered(mine, found, &number);
-    attached.queue().after_release(found.ring);
+    finish_redelivered(attached.queue(), mine, found, &number);
     numbers.insert(number);
   }
   return numbers;
+}
+
+TEST(a_redelivered_item_that_is_taken_wakes_the_next_consumer) {
+  GrowingSegment segment(small);
+  GrowingAttachment survivor(segment);
+  put_all(survivor, 0, 1);
+  {
+    GrowingAttachment victim(segment);
+    claim_and_die(victim);
+  }
+  Item item;
+  REQUIRE(survivor.queue().find(survivor.ledger(), item, run_here) == Outcome::done && item.is_redelivered);
+  GrowingAttachment producer(segment);
+  REQUIRE(producer.put_number(1) == Outcome::done);
+  const std::uint32_t asleep = survivor.queue().items().announce();
+  std::uint64_t number = 7;
+  const Target target{&number, item.bytes};
+  REQUIRE(survivor.queue().take(survivor.ledger(), item, &target, 1));
+  CHECK_EQUAL(number, 0u);
+  CHECK(survivor.queue().items().announce() != asleep);
+}
+
+TEST(a_redelivered_item_that_is_not_taken_is_found_again_and_guards_nothing) {
+  GrowingSegment segment(small);
+  GrowingAttachment survivor(segment);
+  put_all(survivor, 0, 1);
+  {
+    GrowingAttachment victim(segment);
+    claim_and_die(victim);
+  }
+  survivor.queue().recover_at_once();
+  {
+    Item item;
+    REQUIRE(survivor.queue().find(survivor.ledger(), item, run_here) == Outcome::done && item.is_redelivered);
+    CHECK(segment.lines()[survivor.ledger().number()].guarded.load() != 0);
+  }
+  CHECK_EQUAL(segment.lines()[survivor.ledger().number()].guarded.load(), 0u);
+  Item again;
+  REQUIRE(survivor.queue().find(survivor.ledger(), again, run_here) == Outcome::done && again.is_redelivered);
+  std::uint64_t number = 7;
+  const Target target{&number, again.bytes};
+  CHECK(survivor.queue().take(survivor.ledger(), again, &target, 1));
+  CHECK_EQUAL(number, 0u);
 }
 
 TEST(what_two_owners_of_one_line_held_in_two_levels_comes_again) {
@@ -119,7 +160,7 @@ TEST(an_item_that_was_popped_is_not_buried_in_a_level_whose_tidier_died) {
   get_records(survivor, 8);
   Peeked peeked;
   GrowingRing ring;
-  REQUIRE(survivor.queue().peek(survivor.ledger(), peeked, ring) == Outcome::done);  // leaves level 0
+  REQUIRE(survivor.peek(survivor.ledger(), peeked, ring) == Outcome::done);  // leaves level 0
   for (int slot = 0; slot < 8; ++slot) segment.levels()[0].generations[slot].store(0);  // and so far the tidier came
   CHECK(!survivor.queue().recover().changed);
   for (int i = 0; i < 10; ++i) (void)survivor.flow().reclaim_some();

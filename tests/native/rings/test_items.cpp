@@ -1,4 +1,6 @@
 // Items of several slots, and what the dead leave between them: tombstones and orphan continuation slots.
+#include <memory>
+
 #include "support/check.hpp"
 #include "support/items_for_tests.hpp"
 
@@ -153,27 +155,21 @@ TEST(count_items_does_not_count_tombstones_among_records) {
 }
 
 TEST(a_reference_leaves_nothing_in_its_slot) {
-  const BoundedOffsets at = LocalQueue::offsets(4);
-  auto* base = static_cast<std::byte*>(std::aligned_alloc(page_bytes, at.total));
-  std::memset(base, 0, at.total);
-  {
-    LocalQueue queue(base, 4);
-    int target = 0;
-    void* reference = nullptr;
-    for (int i = 0; i < 10; ++i) {
-      CHECK_EQUAL(try_put_reference(queue.ring(), NoLedger{}, &target), Outcome::done);
-      CHECK_EQUAL(try_get_reference(queue.ring(), NoLedger{}, reference), Outcome::done);
-      CHECK_EQUAL(reference, static_cast<void*>(&target));
-      for (int slot = 0; slot < 4; ++slot)
-        CHECK_EQUAL(reinterpret_cast<void**>(queue.ring().payload)[slot], static_cast<void*>(nullptr));
-    }
-    for (int i = 0; i < 3; ++i) (void)try_put_reference(queue.ring(), NoLedger{}, &target);
-    shut_down(queue.ring(), queue.items(), queue.room(), true);
-    int drained = 0;
-    while (try_drain_reference(queue.ring(), reference)) ++drained;
-    CHECK_EQUAL(drained, 3);
+  const std::unique_ptr<BoundedLocal<NoLedger>> queue(BoundedLocal<NoLedger>::make(4));
+  int target = 0;
+  void* reference = nullptr;
+  for (int i = 0; i < 10; ++i) {
+    CHECK_EQUAL(queue->put(&target), Outcome::done);
+    CHECK_EQUAL(queue->get(reference), Outcome::done);
+    CHECK_EQUAL(reference, static_cast<void*>(&target));
+    for (int slot = 0; slot < 4; ++slot)
+      CHECK_EQUAL(reinterpret_cast<void**>(queue->ring().payload)[slot], static_cast<void*>(nullptr));
   }
-  std::free(base);
+  for (int i = 0; i < 3; ++i) CHECK_EQUAL(queue->put(&target), Outcome::done);
+  CHECK(queue->shut_down(true));
+  int drained = 0;
+  while (queue->try_drain(reference)) ++drained;
+  CHECK_EQUAL(drained, 3);
 }
 
 }  // namespace queueduct::testing

@@ -37,11 +37,11 @@ TEST(a_lease_holds_whole_items_and_leaves_the_threads_line_alone) {
   CHECK_EQUAL(held.count, 2u);
   CHECK_EQUAL(held.items[1].span.position, 1u);
   CHECK_EQUAL(held.items[1].span.slots, 3u);
-  CHECK(is_unreleased(holder.ring(), 0) && is_unreleased(holder.ring(), 1) && !is_unreleased(holder.ring(), 4));
+  CHECK(holder.queue().is_unreleased(0) && holder.queue().is_unreleased(1) && !holder.queue().is_unreleased(4));
   CHECK(get_bytes(holder) == pattern(2, 10));  // the same thread goes on
   CHECK(!holder.queue().recovery().run().redeliverable);
   held.lease.release(held.items, 2, true);
-  CHECK(!is_unreleased(holder.ring(), 0) && !is_unreleased(holder.ring(), 1));
+  CHECK(!holder.queue().is_unreleased(0) && !holder.queue().is_unreleased(1));
   held.lease.let_go();
   CHECK(put_bytes(holder, pattern(9, 128)) == Outcome::done);
 }
@@ -136,7 +136,7 @@ TEST(a_get_that_converts_has_its_threads_line_apart_and_gives_it_back) {
   lease.finish(items, count);
   CHECK(!lease.is_ours());
   CHECK(!holder.queue().participant_table().is_alive(line));  // it has the other one by now
-  CHECK(!is_unreleased(holder.ring(), 0));
+  CHECK(!holder.queue().is_unreleased(0));
 
   REQUIRE(put_bytes(holder, pattern(3, 10)) == Outcome::done);
   const std::uint32_t mine = holder.ledger().number();
@@ -208,7 +208,7 @@ TEST(who_finds_a_queue_over_waits_for_what_others_have_and_not_for_its_own) {
   for (std::uint64_t i = 0; i < 2; ++i) REQUIRE(put_number(holder, i) == Outcome::done);
   Held held(holder);
   REQUIRE(held.claim(2) == Outcome::done);
-  (void)shut_down(holder.ring(), holder.queue().items(), holder.queue().room(), false);
+  holder.queue().shut_down(false);
   CHECK(is_ended(holder.ring()));
   CHECK(!holder.queue().may_come_again());  // O3
   bool may_come_again = false;
@@ -227,7 +227,7 @@ TEST(the_end_of_a_lease_wakes_who_waits_for_it) {
   REQUIRE(put_number(holder, 7) == Outcome::done);
   Held held(holder);
   REQUIRE(held.claim(1) == Outcome::done);
-  (void)shut_down(holder.ring(), holder.queue().items(), holder.queue().room(), false);
+  holder.queue().shut_down(false);
   std::thread waiter([&] {
     while (other.queue().may_come_again()) other.queue().wait_for_items(park_limit_ns);
   });

@@ -9,7 +9,7 @@ namespace queueduct::testing {
   const Recovery::RecoveryScan found = attached.queue().recovery().run();
   if (!found.redeliverable || !attached.queue().recovery().try_redeliver(attached.ledger(), found)) return std::nullopt;
   Bytes bytes(found.peeked.bytes);
-  attached.queue().finish_redelivered(attached.ledger(), found.peeked, bytes.data());
+  finish_redelivered(attached.queue(), attached.ledger(), found, bytes.data());
   return bytes;
 }
 

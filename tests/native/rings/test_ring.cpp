@@ -1,4 +1,6 @@
 // The ring by single steps: whose turn a generation says it is, and what each side answers when it is not.
+#include <memory>
+
 #include "support/check.hpp"
 #include "support/items_for_tests.hpp"
 #include "support/segment.hpp"
@@ -16,18 +18,12 @@ TEST(a_new_ring_holds_the_generations_0_to_n_in_its_raw_bytes) {
 }
 
 TEST(a_new_local_ring_holds_the_generations_0_to_n_in_its_raw_bytes) {
-  const BoundedOffsets at = LocalQueue::offsets(16);
-  auto* base = static_cast<std::byte*>(std::aligned_alloc(page_bytes, at.total));
-  std::memset(base, 0, at.total);
-  {
-    const LocalQueue queue(base, 16);
-    std::uint64_t word = 0;
-    for (std::uint64_t i = 0; i < 16; ++i) {
-      std::memcpy(&word, base + at.generations + 8 * i, 8);
-      CHECK_EQUAL(word, i);
-    }
+  const std::unique_ptr<BoundedLocal<NoLedger>> queue(BoundedLocal<NoLedger>::make(16));
+  std::uint64_t word = 0;
+  for (std::uint64_t i = 0; i < 16; ++i) {
+    std::memcpy(&word, queue->ring().generations + i, 8);
+    CHECK_EQUAL(word, i);
   }
-  std::free(base);
 }
 
 TEST(a_push_needs_its_position_and_leaves_it_plus_one) {
@@ -130,7 +126,7 @@ TEST(a_ring_that_was_shut_down_takes_nothing_and_gives_what_it_has) {
   BoundedQueueHandle& queue = attached.queue();
   std::uint64_t number = 0;
   REQUIRE(put_number(attached, 7) == Outcome::done);
-  shut_down(queue.ring(), queue.items(), queue.room(), false);
+  queue.shut_down(false);
   CHECK_EQUAL(put_number(attached, 8), Outcome::closed);
   CHECK(!is_discarded(queue.ring()));
   CHECK(!is_ended(queue.ring()));
@@ -150,7 +146,7 @@ TEST(an_immediate_shutdown_ends_gets_at_once) {
   REQUIRE(put_number(attached, 7) == Outcome::done);
   Peeked peeked;
   REQUIRE(peek(queue.ring(), attached.ledger(), peeked) == Outcome::done);
-  shut_down(queue.ring(), queue.items(), queue.room(), true);
+  queue.shut_down(true);
   CHECK(!claim_pop(queue.ring(), attached.ledger(), peeked.span));  // seen before, claimed too late
   CHECK_EQUAL(get_number(attached, number), Outcome::closed);
   CHECK_EQUAL(put_number(attached, 8), Outcome::closed);
@@ -165,7 +161,7 @@ TEST(a_push_claimed_before_the_shutdown_is_still_delivered_after_it) {
   BoundedQueueHandle& queue = attached.queue();
   Span span;
   REQUIRE(claim_one(attached, span) == Outcome::done);
-  shut_down(queue.ring(), queue.items(), queue.room(), false);
+  queue.shut_down(false);
   std::uint64_t number = 0;
   CHECK_EQUAL(get_number(attached, number), Outcome::busy);  // not closed: one is still to come
   write_claimed(attached, span, 5);
@@ -211,7 +207,7 @@ TEST(hints_for_waiters_agree_with_the_ring) {
   CHECK(!looks_pushable(ring, 3));
   (void)get_number(attached, number);
   CHECK(looks_pushable(ring, 3));
-  shut_down(ring, attached.queue().items(), attached.queue().room(), true);
+  attached.queue().shut_down(true);
   CHECK(looks_poppable(ring));  // to be told that it is closed
   CHECK(looks_pushable(ring, 8));
 }

@@ -128,7 +128,8 @@ static void die_at_work(const SlotsSegment& segment, std::uint32_t times, const 
     const std::uint32_t me = doomed.me();
     for (int tries = 0; tries < 10000 && !over.load(); ++tries) {
       Lease lease;
-      if ((i % 2 == 0 ? doomed.slots().try_hold(me, lease) : doomed.slots().try_take(me, lease)) == SlotOutcome::done) break;
+      if ((i % 2 == 0 ? doomed.slots().try_hold(me, lease) : doomed.slots().try_take(me, lease)) == SlotOutcome::done)
+        break;
       std::this_thread::yield();
     }
     doomed.die();

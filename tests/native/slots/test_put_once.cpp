@@ -15,7 +15,8 @@ static const SlotsSizes sizes{.producers = 2};
 
 // Somebody who puts for a producer.
 struct Putter {
-  explicit Putter(const SlotsSegment& segment, std::string producer = "p") : attached(segment), producer_(std::move(producer)) {}
+  explicit Putter(const SlotsSegment& segment, std::string producer = "p")
+      : attached(segment), producer_(std::move(producer)) {}
 
   [[nodiscard]] Producers::Taken take(std::uint64_t sequence, std::uint64_t total) {
     ProducerName name;

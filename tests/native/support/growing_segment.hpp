@@ -7,6 +7,7 @@
 
 #include "growing/queue.hpp"
 #include "support/mapping.hpp"
+#include "support/ring_steps.hpp"
 
 namespace queueduct::testing {
 
@@ -98,7 +99,7 @@ class GrowingAttachment {
   GrowingAttachment& operator=(const GrowingAttachment&) = delete;
 
   [[nodiscard]] GrowingQueue& queue() noexcept { return queue_; }
-  [[nodiscard]] GrowingFlow<GrowingKeeper>& flow() noexcept { return queue_.flow(); }
+  [[nodiscard]] GrowingFlow& flow() noexcept { return queue_.flow(); }
 
   [[nodiscard]] Participant ledger() {
     Participant ledger;
@@ -111,16 +112,27 @@ class GrowingAttachment {
   // One item of `bytes` bytes.
   [[nodiscard]] Outcome put(const void* data, std::uint64_t bytes) {
     const Participant mine = ledger();
-    return queue_.try_put_bytes(mine, data, bytes);
+    return queue_.put_into_ring(mine, queue_.slots_for(bytes), [=](const GrowingRing& ring) {
+      return try_put_bytes(ring, mine, data, bytes);
+    });
   }
   [[nodiscard]] Outcome put_number(std::uint64_t number) { return put(&number, sizeof number); }
+
+  // The item at the front, and a copy of the ring that it is in.
+  [[nodiscard]] Outcome peek(Participant me, Peeked& peeked, GrowingRing& ring) {
+    Item item;
+    const Outcome outcome = queue_.peek(me, item);
+    peeked = item;
+    ring = *queue_.ring_of(me, item);
+    return outcome;
+  }
 
   [[nodiscard]] Outcome get(void* to, std::uint64_t room, std::uint64_t& bytes) {
     const Participant mine = ledger();
     for (;;) {
       Peeked peeked;
       GrowingRing ring;
-      const Outcome outcome = queue_.peek(mine, peeked, ring);
+      const Outcome outcome = peek(mine, peeked, ring);
       if (outcome != Outcome::done) return outcome;
       if (peeked.bytes > room) throw std::runtime_error("an item is longer than any that was put");
       if (!claim_pop(ring, mine, peeked.span)) continue;

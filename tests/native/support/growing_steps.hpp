@@ -51,23 +51,20 @@ inline void shrink_if_idle(GrowingAttachment& attached, const GrowingSegment& se
 // Records of one slot, in batches.
 inline void put_records(GrowingAttachment& attached, std::uint64_t count) {
   const std::vector<std::byte> data(4096 * attached.queue().levels().slot_bytes());
-  for (std::uint64_t done = 0, put = 0; done < count; done += put)
-    REQUIRE(attached.queue().try_put_records(attached.ledger(), data.data(), std::min<std::uint64_t>(4096, count - done),
-                                             put) == Outcome::done);
+  Span put;
+  for (std::uint64_t done = 0; done < count; done += put.slots)
+    REQUIRE(attached.queue().put_records(attached.ledger(), data.data(), std::min<std::uint64_t>(4096, count - done), put,
+                                         run_here) == Outcome::done);
 }
 inline void get_records(GrowingAttachment& attached, std::uint64_t count) {
   std::vector<std::byte> data(4096 * attached.queue().levels().slot_bytes());
   for (std::uint64_t done = 0; done < count;) {
-    Peeked peeked;
-    GrowingRing ring;
-    const Participant mine = attached.ledger();
-    REQUIRE(attached.queue().peek(mine, peeked, ring) == Outcome::done);
-    attached.queue().widen_records(mine, ring, std::min<std::uint64_t>(4096, count - done), peeked);
-    if (!claim_pop(ring, mine, peeked.span)) continue;
-    copy_out(ring, peeked.span.position, data.data(), peeked.bytes);
-    give_back(ring, mine, peeked.span);
-    attached.flow().after_get(ring);
-    done += peeked.span.slots;
+    Item item;
+    Target target{data.data(), 0};
+    REQUIRE(attached.queue().find(attached.ledger(), item, run_here) == Outcome::done);
+    const std::uint64_t limit = std::min<std::uint64_t>(4096, count - done);
+    const std::uint64_t targets = attached.queue().widen(attached.ledger(), item, limit, &target);
+    if (attached.queue().take(attached.ledger(), item, &target, targets)) done += item.span.slots;
   }
 }
 

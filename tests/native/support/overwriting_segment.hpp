@@ -53,7 +53,9 @@ class OverwritingSegment {
   void write(std::uint64_t offset, Number number) noexcept {
     std::memcpy(base_ + offset, &number, sizeof number);
   }
-  [[nodiscard]] std::uint64_t message_at(std::uint64_t index) const noexcept { return 32 + index * (8 + 8 * shape_.words); }
+  [[nodiscard]] std::uint64_t message_at(std::uint64_t index) const noexcept {
+    return 32 + index * (8 + 8 * shape_.words);
+  }
 
   [[nodiscard]] const OverwritingShape& shape() const noexcept { return shape_; }
   [[nodiscard]] const OverwritingOffsets& offsets() const noexcept { return at_; }

@@ -1,8 +1,9 @@
 // A bounded segment in a file, as these tests make it: no header, just what the queue itself uses.
 #pragma once
 
-#include "bounded/lease.hpp"
+#include "bounded/queue.hpp"
 #include "support/mapping.hpp"
+#include "support/ring_steps.hpp"
 
 namespace queueduct::testing {
 

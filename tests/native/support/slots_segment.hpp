@@ -83,7 +83,8 @@ class SlotsAttachment {
   // The calling thread's name, joined at the first call.
   [[nodiscard]] std::uint32_t me() {
     if (queue_.me() != 0) return queue_.me();
-    if (queue_.join() != ParticipantTable::Joined::yes) throw std::runtime_error("cannot join: the participant table is full");
+    if (queue_.join() != ParticipantTable::Joined::yes)
+      throw std::runtime_error("cannot join: the participant table is full");
     return queue_.me();
   }
 

@@ -81,7 +81,9 @@ static int main(int argc, char** argv) {
   const std::uint64_t seed = std::strtoull(argv[4], nullptr, 10);
   if (fault == "naive_growing") {
     NaiveGrowing queue(item_bytes);
-    run(argv[2], items, seed, [&](std::uint64_t s) { return NaiveGrowingQueue(queue, s); }, [&] { queue.is_closed.store(true); });
+    run(
+        argv[2], items, seed, [&](std::uint64_t s) { return NaiveGrowingQueue(queue, s); },
+        [&] { queue.is_closed.store(true); });
     std::puts("0");
     return 0;
   }

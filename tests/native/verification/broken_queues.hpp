@@ -73,7 +73,8 @@ class BrokenQueue {
  public:
   static constexpr bool has_batches = false;
 
-  BrokenQueue(BrokenRing& ring, Fault fault, std::uint64_t seed) noexcept : ring_(ring), fault_(fault), stumble_(seed) {}
+  BrokenQueue(BrokenRing& ring, Fault fault, std::uint64_t seed) noexcept
+      : ring_(ring), fault_(fault), stumble_(seed) {}
 
   [[nodiscard]] Answer try_put(const std::byte* items, std::uint64_t, Seen& seen) noexcept {
     std::uint64_t position = ring_.push.load();

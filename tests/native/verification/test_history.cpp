@@ -4,7 +4,7 @@
 #include "support/check.hpp"
 #include "verification/history_reader.hpp"
 #include "support/segment.hpp"
-#include "verification/bounded_driver.hpp"
+#include "verification/ring_driver.hpp"
 
 namespace queueduct::testing {
 
@@ -307,7 +307,7 @@ struct Stressed {
   }
   Segment segment;
   Attachment attached;
-  StressedBounded queue;
+  RingDriver<BoundedQueueHandle> queue;
   Seen seen;
   Nothing nothing;
 };

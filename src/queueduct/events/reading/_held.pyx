@@ -9,7 +9,6 @@ from queueduct.events._backend cimport EventsBackend
 from queueduct.events._native cimport *
 from queueduct.core._queue cimport FOREVER
 
-from queueduct.errors import Full
 from queueduct.stats import ReaderInfo
 
 cdef enum:
@@ -92,9 +91,10 @@ cdef str held_back(EventsBackend backend, bint dropped_too):
     return f"readers, the slowest first: {named}{rest}"
 
 
-cdef int raise_full(EventsBackend backend) except -1:
-    raise Full(
-        f"the queue {backend.label} is full: {backend.map.control.used_bytes.load()} of max_bytes={backend.map.max_bytes} are in use; "
-        f"{held_back(backend, False)}; let them read and commit, unsubscribe() those that are not needed, or create the queue with "
-        "a larger max_bytes or on_full='drop_slowest'"
+cdef str why_full(EventsBackend backend):
+    used = backend.map.control.used_bytes.load()
+    return (
+        f"the queue {backend.label} is full: {used} of max_bytes={backend.map.max_bytes} are in use; "
+        f"{held_back(backend, False)}; let them read and commit, unsubscribe() those that are not needed, or create "
+        "the queue with a larger max_bytes or on_full='drop_slowest'"
     )

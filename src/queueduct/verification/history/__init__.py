@@ -1,1 +1,15 @@
-"""The history of a run: rows that outlive their worker, and the files they become."""
+"""What a run records, and how a record is read."""
+
+from __future__ import annotations
+
+__all__ = ["needs_pyarrow"]
+
+
+def needs_pyarrow() -> None:
+    """Before anything is run: a history can be neither written nor read without it."""
+    try:
+        import pyarrow.parquet  # noqa: F401 - only whether it is there
+    except ImportError as error:
+        raise ImportError(
+            "a history is written and read with pyarrow, which is not installed; pip install 'queueduct[check]'"
+        ) from error

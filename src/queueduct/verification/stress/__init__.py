@@ -1,1 +1,1 @@
-"""Run a queue hard, with kills, and record every operation."""
+"""Runs that use a queue as hard as they can."""

@@ -1,11 +1,11 @@
-# What a stress run uses of native/ and of _stress.hpp, declared for Cython.
+# What a stress run uses of native/ and of _worker.hpp, declared for Cython.
 
 from libc.stdint cimport uint32_t, uint64_t
 
 from queueduct.events._native cimport Cursor, EventsQueue, ReaderLine
-from queueduct.rings._growing_native cimport NativeGrowing
+from queueduct.rings.shared._native cimport NativeGrowing, BoundedQueueHandle
 from queueduct.verification.history._native cimport HistoryWriter
-from queueduct.native._native cimport Participant, BoundedQueueHandle
+from queueduct.native._native cimport Participant
 from queueduct.overwriting._native cimport OverwritingShared
 from queueduct.slots._native cimport SlotsQueue
 
@@ -41,10 +41,10 @@ cdef extern from "verification/stress/_worker.hpp" namespace "queueduct" nogil:
         uint32_t waits, tries
         int parent
 
-    cdef cppclass StressedBounded:
+    cdef cppclass StressedBounded "queueduct::RingDriver<queueduct::BoundedQueueHandle>":
         StressedBounded(BoundedQueueHandle&, Participant)
 
-    cdef cppclass StressedGrowing:
+    cdef cppclass StressedGrowing "queueduct::RingDriver<queueduct::GrowingQueue>":
         StressedGrowing(NativeGrowing&, Participant)
 
     cdef cppclass StressedSlots:

@@ -1,13 +1,12 @@
-// A worker of a stress run whatever its queue and its clock: what _stress.pyx holds.
+// A worker of a stress run whatever its queue and its clock: what _worker.pyx holds.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "verification/bounded_driver.hpp"
 #include "verification/events_driver.hpp"
-#include "verification/growing_driver.hpp"
 #include "verification/overwriting_driver.hpp"
+#include "verification/ring_driver.hpp"
 #include "verification/slots_driver.hpp"
 
 namespace queueduct {

@@ -11,10 +11,10 @@ from posix.time cimport CLOCK_THREAD_CPUTIME_ID, clock_gettime, timespec
 from posix.unistd cimport close, ftruncate
 
 from queueduct.core._backend cimport line_of
-from queueduct.rings._bounded_backend cimport BoundedBackend
+from queueduct.rings.shared._bounded_backend cimport BoundedBackend
 from queueduct.events._backend cimport EventsBackend
 from queueduct.events.reading.reader cimport Reader
-from queueduct.rings._growing_backend cimport GrowingBackend
+from queueduct.rings.shared._growing_backend cimport GrowingBackend
 from queueduct.verification.history._rows cimport RowFile
 from queueduct.verification.history._native cimport HistoryWriter, MonotonicClock
 from queueduct.core._backend cimport SegmentBackend
@@ -143,7 +143,7 @@ def work(Queue queue, str kind, object plan, Board board, int number, RowFile ro
 cdef AnyWorker* make(
     SegmentBackend backend, str kind, const StressPlan& plan, Board board, int number, RowFile rows, int clock, Reader reader
 ) except NULL:
-    """A worker on a queue of that kind. A new kind has a branch here, a driver in native/ and a row in stress_kinds."""
+    """A worker on a queue of that kind. A new kind has a branch here, a driver in native/  and is registered in its folder."""
     cdef HistoryWriter* writer = NULL
     cdef ReaderLine* reader_line = NULL
     cdef Cursor* cursor = NULL
@@ -160,12 +160,12 @@ cdef AnyWorker* make(
     if kind == "bounded":
         (<BoundedBackend?>backend).find_participant(&ledger)
         return make_worker(
-            StressedBounded((<BoundedBackend>backend).queue[0], ledger), row_clock, writer, plan, head[0], line[0]
+            StressedBounded((<BoundedQueueHandle*>(<BoundedBackend>backend).queue)[0], ledger), row_clock, writer, plan, head[0], line[0]
         )
     if kind == "growing":
         (<GrowingBackend?>backend).find_participant(&ledger)
         return make_worker(
-            StressedGrowing((<GrowingBackend>backend).queue[0], ledger), row_clock, writer, plan, head[0], line[0]
+            StressedGrowing((<NativeGrowing*>(<GrowingBackend>backend).queue)[0], ledger), row_clock, writer, plan, head[0], line[0]
         )
     if kind == "slots":
         line_of(<SlotsBackend?>backend)

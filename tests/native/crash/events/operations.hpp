@@ -54,7 +54,8 @@ inline void lose_lock(EventsAttachment& attached, const EventsProbe& probe) noex
   if (events_sabotage == EventsSabotage::unrepaired) {
     std::atomic<std::uint64_t>& lock = context.map().control->lock;
     const std::uint32_t owner = static_cast<std::uint32_t>(lock.load() & 0xffff);
-    if (owner != 0 && (owner == 0xffff || !context.queue().participant_table().is_alive(owner - 1))) lock.fetch_and(~0xffffull);
+    if (owner != 0 && (owner == 0xffff || !context.queue().participant_table().is_alive(owner - 1)))
+      lock.fetch_and(~0xffffull);
   }
   const Entered entered = context.queue().enter(context.attached.line(), context.patience_ns);
   if (entered == Entered::corrupt) context.probe.complain("the queue is called corrupt");

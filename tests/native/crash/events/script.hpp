@@ -192,7 +192,8 @@ inline void perform(EventsContext& context, const EventsScene& scene, EventsOp o
   } else if (op == EventsOp::look) {
     (void)look_from(context, earliest_position(context.map()));
   } else if ((op == EventsOp::read || op == EventsOp::read_late) && has_line) {
-    if (read_all(context, subscription) == ReadResult::corrupt) context.probe.complain("a reader found the queue corrupt");
+    if (read_all(context, subscription) == ReadResult::corrupt)
+      context.probe.complain("a reader found the queue corrupt");
   } else if (op == EventsOp::wait && has_line) {
     if (rest(context.map(), context.map().readers[subscription.line], subscription.cursor))
       queue.wait_for_items(context.end(), 300'000);

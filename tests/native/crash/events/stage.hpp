@@ -137,7 +137,8 @@ class EventsPlay {
     const std::uint64_t passed = std::min(put, scene.occupancy.passed);
     for (const std::uint32_t line : {witness.line, mover.line})
       (void)move_to(attached.map(), attached.map().readers[line], passed);
-    if (scene.occupancy.is_rebooted) (void)move_to(attached.map(), attached.map().readers[mover.line], moved_before_boot);
+    if (scene.occupancy.is_rebooted)
+      (void)move_to(attached.map(), attached.map().readers[mover.line], moved_before_boot);
     history_->base = passed;
     if (scene.occupancy.has_mover) {
       history_->mover.place = passed;

@@ -43,7 +43,8 @@ class EventsSurvivors {
       expect(history_, history_.probes[i], static_cast<EventsOp>(history_.probes[i].op));
     const std::uint64_t from = std::max(history_.base.load(), history_.start.load());
     const std::uint64_t end = segment_.end().position();
-    if (!may_drop() && look_from(reading_, from) < end) probe_.complain("beside a stopped process a reader did not go on");
+    if (!may_drop() && look_from(reading_, from) < end)
+      probe_.complain("beside a stopped process a reader did not go on");
     const std::uint64_t repairs = segment_.control().repairs;
     if (segment_.control().lock & 0xffff) {
       writing_.patience_ns = 5 * millisecond;
@@ -125,7 +126,8 @@ class EventsSurvivors {
     } else if (is_first && !may_drop() && from != std::max(history_.base.load(), history_.start.load())) {
       probe_.complain("the witness does not begin where it must");
     }
-    if (found != ReadResult::nothing && found != ReadResult::ended) probe_.complain("the witness cannot read to the end");
+    if (found != ReadResult::nothing && found != ReadResult::ended)
+      probe_.complain("the witness cannot read to the end");
     if (is_first) history_.read_from.store(from);
     if (!move_to(reader_.map(), line, witness.cursor.position)) probe_.complain("the witness cannot commit");
     history_.base.store(witness.cursor.position);
@@ -167,7 +169,8 @@ class EventsSurvivors {
 
   void check_durable(const char* name, std::uint64_t place) {
     const std::uint32_t line = reader_.log().readers().find(name, static_cast<std::uint32_t>(std::strlen(name)));
-    if ((line == Readers::none) != (place == nowhere)) return probe_.complain("a durable reader came or went by itself");
+    if ((line == Readers::none) != (place == nowhere))
+      return probe_.complain("a durable reader came or went by itself");
     if (line == Readers::none) return;
     const std::uint64_t is = reader_.map().readers[line].place;
     if (!may_drop() && is != place && is != std::max(place, history_.start.load()))
@@ -197,7 +200,8 @@ class EventsSurvivors {
       } else {
         while (put < most && put_items(writing_, {scene_.short_length()}) == 1) ++put;
         const std::uint64_t smallest = writer_.log().chunk_bytes(settings.first_items, 0);
-        if (segment_.control().used_bytes + smallest <= settings.max_bytes && segment_.kept() + 1 < settings.chunk_lines)
+        if (segment_.control().used_bytes + smallest <= settings.max_bytes &&
+            segment_.kept() + 1 < settings.chunk_lines)
           probe_.complain("it holds less than its budget");
       }
       read_witness(false);

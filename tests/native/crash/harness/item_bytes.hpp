@@ -18,7 +18,8 @@ inline void write_item(std::uint32_t id, std::uint16_t length, unsigned char* to
 
 // The id of what was got; 0 if it is torn.
 template <class History>
-[[nodiscard]] std::uint32_t read_item(const History& history, const unsigned char* from, std::uint64_t length) noexcept {
+[[nodiscard]] std::uint32_t read_item(const History& history, const unsigned char* from,
+                                      std::uint64_t length) noexcept {
   std::uint32_t header[2] = {};
   if (length < item_header || length > item_bytes_limit) return 0;
   std::memcpy(header, from, sizeof header);

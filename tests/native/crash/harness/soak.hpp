@@ -105,7 +105,8 @@ class SoakOf {
 
 // So many rounds over these scenes, each with a seed of its own.
 template <class Play>
-[[nodiscard]] std::vector<UnitOf<Play>> soak_units(const Options& options, const std::vector<typename Play::Scene>& scenes,
+[[nodiscard]] std::vector<UnitOf<Play>> soak_units(const Options& options,
+                                                   const std::vector<typename Play::Scene>& scenes,
                                                    const std::vector<std::string>& groups, std::uint32_t rounds) {
   std::vector<UnitOf<Play>> units;
   for (std::uint32_t i = 0; i < rounds; ++i) {

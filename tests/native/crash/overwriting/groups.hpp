@@ -7,7 +7,7 @@
 //   inherit     the same, where the dead one's line is not the next one's: the lock is taken over from another line
 #pragma once
 
-#include "crash/harness/campaign.hpp"
+#include "crash/harness/groups.hpp"
 #include "crash/overwriting/stage.hpp"
 
 namespace queueduct::crash {
@@ -31,15 +31,16 @@ inline const std::vector<OverwritingOp> every_overwriting_op = {
   return scenes;
 }
 
-class OverwritingGroups {
+class OverwritingGroups : public GroupsOf<OverwritingGroups, OverwritingPlay> {
  public:
-  explicit OverwritingGroups(const Options& options) : options_(options) {}
+  explicit OverwritingGroups(const Options& options) : GroupsOf(options) {}
 
   [[nodiscard]] std::vector<OverwritingUnit> units() {
     for (const OverwritingScene& scene : overwriting_scenes()) {
       for (const OverwritingOp op : every_overwriting_op) {
-        add_single(scene, op);
-        if (op != OverwritingOp::lease_back) add_stop(scene, op);  // what it gives back would not be the living's
+        add_each("single", scene, op, Fire::kill);
+        // what a stopped one gives back would not be the living's
+        if (op != OverwritingOp::lease_back) add_each("stop", scene, op, Fire::stop, {3});
       }
       for (const OverwritingOp first : {OverwritingOp::put, OverwritingOp::get, OverwritingOp::put_many}) {
         for (const OverwritingOp second : {OverwritingOp::put, OverwritingOp::put_kept, OverwritingOp::get,
@@ -66,92 +67,26 @@ class OverwritingGroups {
   }
 
  private:
-  void add(std::string name, std::function<void(OverwritingWorker&)> body) {
-    ++added_;
-    if (options_.may_match(name, names())) units_.push_back({std::move(name), std::move(body)});
+  friend GroupsOf;
+
+  // Where peers go on beside a stopped one, the survivors come anew.
+  [[nodiscard]] static Closing closing(const Options& options, std::size_t turn, const OverwritingCase& played) {
+    return played.peers_go_on ? Closing{} : GroupsOf::closing(options, turn, played);
   }
 
-  [[nodiscard]] static Closing closing(const Options& options, std::size_t turn) {
-    return {(turn + options.seed) % 2 == 0, (turn + options.seed) % 4 < 2};
-  }
-
-  // Who waits comes to the same point again and again: the first times and the last are enough.
   [[nodiscard]] static std::vector<Point> record(OverwritingWorker& worker, const OverwritingScene& scene,
                                                  const std::vector<OverwritingStep>& before, OverwritingOp op) {
-    const std::vector<Point> all = worker.record(scene, before, op);
-    const std::uint32_t often = worker.options().is_long ? 6 : 2;
-    std::vector<Point> points;
-    for (const Point& point : all) {
-      std::uint32_t times = 0;
-      for (const Point& other : all) times += std::strcmp(point.name, other.name) == 0;
-      const bool is_spinning = times > 50;  // at the header's lock: how often depends on the other one's speed
-      if (point.hit <= often || (point.hit == times && !is_spinning)) points.push_back(point);
-    }
-    return points;
+    return record_first_and_last(worker, scene, before, op, worker.options().is_long ? 6 : 2, 50);
   }
 
-  // The short form plays one of so many, others with each seed.
-  static void run_one(OverwritingWorker& worker, std::size_t one_of, std::size_t turn, OverwritingCase played) {
-    const std::size_t many = worker.options().is_long ? 1 : one_of;
-    if ((turn + worker.options().seed) % many != 0) return;
-    if (!played.peers_go_on) played.closing = closing(worker.options(), turn / many);
-    worker.run(played);
-  }
-
-  void add_single(const OverwritingScene& scene, OverwritingOp op) {
-    add("single/" + scene.name() + "/" + name_of(op), [=](OverwritingWorker& worker) {
-      std::size_t turn = 0;
-      for (const Point& point : record(worker, scene, {}, op))
-        run_one(worker, 1, turn++, {"single", scene, {{op, Fire::kill, point}}});
-    });
-  }
-
-  void add_stop(const OverwritingScene& scene, OverwritingOp op) {
-    add("stop/" + scene.name() + "/" + name_of(op), [=](OverwritingWorker& worker) {
-      std::size_t turn = 1;
-      for (const Point& point : record(worker, scene, {}, op))
-        run_one(worker, 3, turn++, {"stop", scene, {{op, Fire::stop, point}}, {}, true});
-    });
-  }
-
-  // Those of `before` are stopped until the first one is dead, and then killed.
   void add_pair(const char* group, const OverwritingScene& scene, const std::vector<OverwritingStep>& before,
                 OverwritingOp first, OverwritingOp second) {
-    add(std::string(group) + "/" + scene.name() + "/" + name_of(before.empty() ? first : before[0].op),
-        [=, unit = added_](OverwritingWorker& worker) {
-          std::size_t turn = unit;  // so that units do not all begin alike
-          std::size_t first_turn = unit;
-          for (const Point& point : record(worker, scene, before, first)) {
-            if (!worker.options().is_long && (first_turn++ + worker.options().seed) % 24 != 0) continue;
-            std::vector<OverwritingStep> steps = before;
-            steps.push_back({first, Fire::kill, point});
-            for (std::size_t i = 0; i < before.size(); ++i) steps.push_back({OverwritingOp::slay});
-            const std::vector<Point> points = record(worker, scene, steps, second);
-            steps.push_back({second, Fire::kill, {}});
-            for (const Point& next : points) {
-              steps.back().point = next;
-              run_one(worker, 5, turn++, {group, scene, steps});
-            }
-          }
-        });
+    add_two(group, scene, before, first, Fire::kill, second, 24, {5});
   }
 
   void add_contending(const OverwritingScene& scene, OverwritingOp first, OverwritingOp second) {
-    add("contending/" + scene.name() + "/" + name_of(first), [=, unit = added_](OverwritingWorker& worker) {
-      std::size_t turn = unit;
-      std::size_t first_turn = unit;
-      for (const Point& point : record(worker, scene, {}, first)) {
-        const OverwritingStep stopped{first, Fire::stop, point};
-        if (!worker.options().is_long && (first_turn++ + worker.options().seed) % 24 != 0) continue;
-        for (const Point& next : record(worker, scene, {stopped}, second))
-          run_one(worker, 5, turn++, {"contending", scene, {stopped, {second, Fire::kill, next}}});
-      }
-    });
+    add_two("contending", scene, {}, first, Fire::stop, second, 24, {5});
   }
-
-  const Options& options_;
-  std::vector<OverwritingUnit> units_;
-  std::size_t added_ = 0;  // those that the filter leaves out as well
 };
 
 }  // namespace queueduct::crash

@@ -123,7 +123,8 @@ inline void OverwritingProbe::note(const char* name) noexcept {
     if (put_id != 0) history->items[put_id].is_committed.store(true);
     const std::uint64_t noted_at = journal.noted_at.load();
     const bool frees_cell = noted_at > participants && journal.note.load() == 0;
-    if (!frees_cell) history->dropped.fetch_add(dropped);  // else it is noted already, whether it was overwritten or lost
+    if (!frees_cell)
+      history->dropped.fetch_add(dropped);  // else it is noted already, whether it was overwritten or lost
     if (noted_at > participants) {
       if (!frees_cell) {
         is_filling = true;

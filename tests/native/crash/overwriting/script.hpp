@@ -30,9 +30,10 @@ enum class OverwritingOp : std::uint8_t {
 };
 
 [[nodiscard]] inline const char* name_of(OverwritingOp op) noexcept {
-  constexpr const char* names[] = {"put",      "put_kept",     "put_many", "get",   "get_many", "wait_put", "wait_copy",
-                                   "wait_get", "shutdown",     "shutdown_now", "join", "leave",  "lease",    "lease_back",
-                                   "lease_late", "convert", "resume", "advance", "slay"};
+  constexpr const char* names[] = {"put",      "put_kept",  "put_many", "get",        "get_many",
+                                   "wait_put", "wait_copy", "wait_get", "shutdown",   "shutdown_now",
+                                   "join",     "leave",     "lease",    "lease_back", "lease_late",
+                                   "convert",  "resume",    "advance",  "slay"};
   return names[static_cast<std::size_t>(op)];
 }
 

@@ -136,7 +136,8 @@ class OverwritingPlay {
     if (history_->next_id.load() >= item_limit) return "the history is full";
     if (history_->count([](const OverwritingItem& item) { return item.delivered.load() > 1; }) != 0)
       return "an item came twice";
-    if (history_->count([](const OverwritingItem& item) { return item.delivered.load() != 0 && !item.is_whole.load(); }))
+    if (history_->count(
+            [](const OverwritingItem& item) { return item.delivered.load() != 0 && !item.is_whole.load(); }))
       return "an item came that was never whole";
     OverwritingAttachment attached(segment_);
     if (!attached.ring().is_discarded() &&

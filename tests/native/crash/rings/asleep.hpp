@@ -10,20 +10,17 @@ namespace queueduct::crash {
 // get() for ever, until the case is over.
 inline void keep_getting(Context& context) {
   BoundedQueueHandle& queue = context.queue();
-  bool waited = false;
+  bool has_waited = false;
   while (!context.history.is_over.load()) {
     context.probe.begin_operation();
-    Peeked peeked;
-    const Outcome outcome = peek(queue.ring(), context.attached.ledger(), peeked);
-    if (outcome == Outcome::done) {
-      if (try_take(context, context.attached.ledger(), 1, peeked) && waited && looks_poppable(queue.ring()))
-        queue.items().notify();
+    queueduct::Item item;
+    item.has_waited = has_waited;
+    if (queue.find(context.attached.ledger(), item, run_here) == Outcome::done) {
+      (void)take_items(context, item, 1);
       continue;
     }
-    if (peeked.skipped > 0) queue.room().notify();
-    if (queue.recovery_is_due(outcome) && recover(context, outcome) != Recovered::nothing) continue;
     queue.wait_for_items(park_limit_ns);
-    waited = true;
+    has_waited = true;
   }
 }
 
@@ -35,15 +32,13 @@ inline void put_all(Context& context, const Scene& scene, std::uint64_t count) {
     const std::uint32_t id = context.history.new_item(length, context.me);
     unsigned char bytes[4096];
     write_item(id, length, bytes);
-    for (bool waited = false;; waited = true) {
-      const Outcome outcome = try_put_bytes(queue.ring(), context.attached.ledger(), bytes, length);
+    for (bool has_waited = false;; has_waited = true) {
+      const Outcome outcome = queue.put_bytes(context.attached.ledger(), bytes, length, run_here);
       if (outcome == Outcome::done) {
-        queue.items().notify();
-        if (waited && looks_pushable(queue.ring(), 1)) queue.room().notify();
+        queue.after_put(has_waited);
         break;
       }
-      if (queue.recovery_is_due(outcome) && queue.make_room(context.attached.ledger())) continue;
-      queue.wait_for_room(1, park_limit_ns);
+      queue.wait_for_room(outcome, 1, park_limit_ns);
     }
     context.history.items[id].is_in.store(true);
   }
@@ -142,7 +137,7 @@ class Asleep {
       if (!options.is_long && std::string(scene.occupancy.name) != "wrap" && scene.occupancy.slots != 0) continue;
       for (const Op op : data_ops) {
         const std::string name = "asleep/" + scene.name() + "/" + name_of(op);
-        if (!options.may_match(name, Groups::names())) continue;
+        if (!options.may_match(name, RingGroups::names())) continue;
         units.push_back({name, [=](Worker& worker) {
                            for (const Point& point : worker.record(scene, {}, op)) {
                              const Step victim{op, Fire::stop, point};

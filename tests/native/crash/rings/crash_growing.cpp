@@ -63,10 +63,11 @@ static void add_units(std::vector<GrowingUnit>& units, const Options& options, c
     if (options.may_match(name, groups)) units.push_back(unit_of(name, scene, use));
   };
   const Scene& heal = scenes().back();
-  add("pair", [=, &scene, &heal](GrowingWorker& worker, const std::string& unit, std::uint32_t step, const char* point) {
-    for (const std::uint32_t second : seconds(is_long, step, point))
-      play(worker, unit, {{&scene, Fire::kill, step}, {&heal, Fire::kill, second}});
-  });
+  add("pair",
+      [=, &scene, &heal](GrowingWorker& worker, const std::string& unit, std::uint32_t step, const char* point) {
+        for (const std::uint32_t second : seconds(is_long, step, point))
+          play(worker, unit, {{&scene, Fire::kill, step}, {&heal, Fire::kill, second}});
+      });
   add("join", [=, &scene](GrowingWorker& worker, const std::string& unit, std::uint32_t step, const char*) {
     for (std::uint32_t second = is_long ? 1 : 1 + step % 6; second <= 12; second += is_long ? 1 : 6)
       play(worker, unit, {{&scene, Fire::kill, step}, {&joining, Fire::kill, second}});

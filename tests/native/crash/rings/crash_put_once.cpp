@@ -19,7 +19,7 @@ static const Program program = {"crash_once",
                                 choose};
 
 static std::vector<Shift<BoundedPlay>> shifts(const Options& options) {
-  return {{OnceGroups(options).units(), options.workers}};
+  return {{PutOnceGroups(options).units(), options.workers}};
 }
 
 }  // namespace queueduct::crash

@@ -14,9 +14,7 @@
 //   random      schedules of several processes, stops and deaths, drawn from the seed
 #pragma once
 
-#include <random>
-
-#include "crash/harness/campaign.hpp"
+#include "crash/harness/groups.hpp"
 #include "crash/rings/stage.hpp"
 
 namespace queueduct::crash {
@@ -52,18 +50,10 @@ inline const std::vector<Op> lease_ops = {Op::lease, Op::lease_back};
   if (options.is_long) return all;
   return {all[(turn + options.seed) % all.size()]};
 }
-[[nodiscard]] inline Closing one_closing(const Options& options, std::size_t turn) {
-  return {(turn + options.seed) % 2 == 0, (turn + options.seed) % 4 < 2};
-}
 
-[[nodiscard]] inline std::vector<Step> with(std::vector<Step> steps, Step next) {
-  steps.push_back(next);
-  return steps;
-}
-
-class Groups {
+class RingGroups : public GroupsOf<RingGroups, BoundedPlay> {
  public:
-  explicit Groups(const Options& options) : options_(options) {}
+  explicit RingGroups(const Options& options) : GroupsOf(options) {}
 
   [[nodiscard]] std::vector<Unit> units() {
     for (const Shape& shape : shapes(options_.is_long)) {
@@ -80,8 +70,7 @@ class Groups {
     }
     for (const Shape& shape : shapes(options_.is_long))
       if (shape.capacity != 4) add_meetings(shape);  // 2 and 8 are the narrow and the wide ring: enough of them
-    const std::uint32_t random_units = options_.is_long ? 200 : 10;
-    for (std::uint32_t i = 0; i < random_units; ++i) add_random(i);
+    add_drawn("random", options_.is_long ? 200 : 10, 100);
     return std::move(units_);
   }
 
@@ -93,15 +82,13 @@ class Groups {
   }
 
  private:
-  void add(std::string name, std::function<void(Worker&)> body) {
-    if (options_.may_match(name, names())) units_.push_back({std::move(name), std::move(body)});
-  }
+  friend GroupsOf;
 
-  // In the short form one of so many, another with each seed.
-  static void run_one_in(Worker& worker, std::size_t many, std::size_t turn, Case played) {
-    if (!worker.options().is_long && (turn + worker.options().seed) % many != 0) return;
-    played.closing = one_closing(worker.options(), turn / (worker.options().is_long ? 1 : many));
-    worker.run(played);
+  // In a narrow table survivors that were attached all the time would leave no line to the dead.
+  [[nodiscard]] static Closing closing(const Options& options, std::size_t turn, const Case& played) {
+    Closing closing = GroupsOf::closing(options, turn, played);
+    closing.attached_before &= played.scene.shape.participants > 4;
+    return closing;
   }
 
   void add_single(const Scene& scene, Op op) {
@@ -113,13 +100,7 @@ class Groups {
     });
   }
 
-  void add_stop(const Scene& scene, Op op) {
-    add("stop/" + scene.name() + "/" + name_of(op), [=](Worker& worker) {
-      std::size_t turn = 1;
-      for (const Point& point : worker.record(scene, {}, op))
-        worker.run({"stop", scene, {{op, Fire::stop, point}}, one_closing(worker.options(), turn++), true});
-    });
-  }
+  void add_stop(const Scene& scene, Op op) { add_each("stop", scene, op, Fire::stop); }
 
   // Two who meet: in the long form all with all at every occupancy, in the short one a selection.
   void add_meetings(const Shape& shape) {
@@ -128,7 +109,8 @@ class Groups {
     for (const Scene& scene : scenes(shape)) {
       const std::string occupancy = scene.occupancy.name;
       for (const Op first : is_long ? every_op : data_ops) {
-        if (is_long || occupancy == "wrap" || occupancy == "full") add_pair("pair", scene, first, {Op::get, Op::put_one});
+        if (is_long || occupancy == "wrap" || occupancy == "full")
+          add_pair("pair", scene, first, {Op::get, Op::put_one});
         if (is_long) add_pair("pair", scene, first, {Op::get_many, Op::put_long, Op::make_room, Op::join});
       }
       if (is_long) {
@@ -141,7 +123,7 @@ class Groups {
       if (occupancy != "wrap" && (!is_long || (occupancy != "one" && occupancy != "full"))) continue;
       for (const Op first : seconds) {
         for (const Op second : seconds) {
-          add_contending(scene, first, second);
+          add_two("contending", scene, {}, first, Fire::stop, second);
           add_overtaken(scene, first, second);
         }
         add_recovering(scene, first);
@@ -155,30 +137,7 @@ class Groups {
   }
 
   void add_pair(const char* group, const Scene& scene, Op first, const std::vector<Op>& seconds) {
-    for (const Op second : seconds) {
-      add(std::string(group) + "/" + scene.name() + "/" + name_of(first), [=](Worker& worker) {
-        std::size_t turn = 0;
-        for (const Point& point : worker.record(scene, {}, first)) {
-          const Step death{first, Fire::kill, point};
-          for (const Point& next : worker.record(scene, {death}, second)) {
-            Closing closing = one_closing(worker.options(), turn++);
-            closing.attached_before &= scene.shape.participants > 4;  // else they would leave no line to the dead
-            worker.run({group, scene, {death, {second, Fire::kill, next}}, closing});
-          }
-        }
-      });
-    }
-  }
-
-  void add_contending(const Scene& scene, Op first, Op second) {
-    add("contending/" + scene.name() + "/" + name_of(first), [=](Worker& worker) {
-      std::size_t turn = 0;
-      for (const Point& point : worker.record(scene, {}, first)) {
-        const Step stopped{first, Fire::stop, point};
-        for (const Point& next : worker.record(scene, {stopped}, second))
-          worker.run({"contending", scene, {stopped, {second, Fire::kill, next}}, one_closing(worker.options(), turn++)});
-      }
-    });
+    for (const Op second : seconds) add_two(group, scene, {}, first, Fire::kill, second);
   }
 
   // The first one's death leaves something to recover: somebody is stopped at it, and meanwhile another dies.
@@ -190,7 +149,7 @@ class Groups {
           for (const Point& point : worker.record(scene, {death}, recoverer)) {
             const std::vector<Step> before = {death, {recoverer, Fire::stop, point}};
             for (const Point& next : worker.record(scene, before, victim))
-              run_one_in(worker, 2, turn++, {"recovering", scene, with(before, {victim, Fire::kill, next})});
+              run_one(worker, {2}, turn++, {"recovering", scene, with(before, {victim, Fire::kill, next})});
           }
         }
       }
@@ -207,7 +166,7 @@ class Groups {
             for (const Point& second : worker.record(scene, before, Op::get)) {
               std::vector<Step> steps = with(before, {Op::get, Fire::stop, second});
               for (const Op next : {Op::resume, Op::put_many, Op::put_one}) steps.push_back({next});
-              worker.run({"crossing", scene, steps, one_closing(worker.options(), turn++)});
+              run_one(worker, {}, turn++, {"crossing", scene, steps});
             }
           }
         }
@@ -226,7 +185,7 @@ class Groups {
             const std::vector<Step> before = with(deaths, {Op::get, Fire::stop, first});
             for (const Point& second : worker.record(scene, before, Op::get)) {
               const std::vector<Step> steps = with(with(before, {Op::get, Fire::stop, second}), {Op::resume});
-              run_one_in(worker, 20, turn++, {"rivals", scene, steps});
+              run_one(worker, {20}, turn++, {"rivals", scene, steps});
             }
           }
         }
@@ -256,49 +215,17 @@ class Groups {
           std::vector<Step> steps = {overtaken, {second, Fire::stop, next}};
           // the last get finds nothing more, and looks for the dead
           for (const Op op : {Op::slay, Op::get_many, Op::get, Op::put_one}) steps.push_back({op});
-          worker.run({"overtaken", scene, steps, one_closing(worker.options(), turn++)});
+          run_one(worker, {}, turn++, {"overtaken", scene, steps});
         }
       }
     });
   }
 
-  void add_random(std::uint32_t number) {
-    add("random/" + std::to_string(options_.seed) + "-" + std::to_string(number), [=](Worker& worker) {
-      for (std::uint64_t i = 0; i < 100; ++i) {
-        const std::string name =
-            "random/" + std::to_string(worker.options().seed) + "-" + std::to_string(number) + "-" + std::to_string(i);
-        worker.run(random_case(name.c_str(), (worker.options().seed << 32) + number * 1000 + i));
-      }
-    });
+  [[nodiscard]] static Case draw(const char* group, Random& random) {
+    return drawn(group, random, {.few_points = 8, .many_points = 40, .slain_one_in = 6},
+                 random.choose(scenes(random.choose(shapes(true)))),
+                 [&] { return random.choose(random.below(8) == 0 ? every_op : data_ops); });
   }
-
-  // A schedule: up to four processes at a time, each of which goes on for some points when it is its turn.
-  static Case random_case(const char* group, std::uint64_t seed) {
-    std::mt19937_64 random(seed);
-    const auto below = [&](std::uint64_t n) { return static_cast<std::uint32_t>(random() % n); };
-    const auto choose = [&](const auto& from) { return from[below(from.size())]; };
-    const Scene scene = choose(scenes(choose(shapes(true))));
-    std::vector<Step> steps;
-    std::uint32_t started = 0;
-    std::uint32_t stopped = 0;
-    for (std::uint32_t left = 8 + below(24); left > 0; --left) {
-      const Op op = choose(below(8) == 0 ? every_op : data_ops);
-      const std::uint32_t points = 1 + below(below(4) == 0 ? 40 : 8);
-      if (stopped == 0 || (stopped < 4 && below(3) == 0)) {
-        if (++started > process_limit) break;
-        steps.push_back({op, Fire::stop, {nullptr, points}});
-        ++stopped;
-      } else if (below(6) == 0) {
-        steps.push_back({Op::slay, Fire::never, {nullptr, 1}, 1 + below(stopped--)});
-      } else {
-        steps.push_back({Op::advance, Fire::never, {nullptr, points}, 1 + below(stopped)});
-      }
-    }
-    return {group, scene, steps, {below(2) == 0, below(2) == 0}};
-  }
-
-  const Options& options_;
-  std::vector<Unit> units_;
 };
 
 }  // namespace queueduct::crash

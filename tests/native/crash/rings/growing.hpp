@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "support/growing_segment.hpp"
-#include "growing/lease.hpp"
 #include "crash/harness/plan.hpp"
 #include "crash/harness/process.hpp"
 
@@ -122,18 +121,14 @@ class User {
   Outcome get() {
     const Participant mine = attached_.ledger();
     for (;;) {
-      Peeked peeked;
-      GrowingRing ring;
-      const Outcome outcome = attached_.queue().peek(mine, peeked, ring);
+      Item item;
+      const Outcome outcome = attached_.queue().peek(mine, item);
       if (outcome != Outcome::done) return outcome;
-      if (!claim_pop(ring, mine, peeked.span)) continue;
-      std::vector<unsigned char> item(peeked.bytes);
-      copy_out(ring, peeked.span.position, item.data(), peeked.bytes);
-      account_.releases_begun.fetch_add(1);
-      give_back(ring, mine, peeked.span);
-      note(item.data(), item.size(), true);
+      std::vector<unsigned char> bytes(item.bytes);
+      const Target target{bytes.data(), item.bytes};
+      if (!attached_.queue().take(mine, item, &target, 1, [this] { account_.releases_begun.fetch_add(1); })) continue;
+      note(bytes.data(), bytes.size(), true);
       account_.releases_noted.fetch_add(1);
-      attached_.flow().after_get(ring);
       return outcome;
     }
   }
@@ -211,12 +206,12 @@ class User {
   bool recover() {
     if (sabotage == Sabotage::blind) return false;
     const Participant mine = attached_.ledger();
-    const GrowingRecovery::RecoveryScan found = attached_.queue().recover();
+    const GrowingQueue::RecoveryScan found = attached_.queue().recover();
     if (!found.redeliverable) return found.changed;
     if (!attached_.queue().try_redeliver(mine, found)) return true;
     std::vector<unsigned char> item(found.peeked.bytes);
     account_.releases_begun.fetch_add(1);
-    attached_.queue().finish_redelivered(mine, found, item.data());
+    finish_redelivered(attached_.queue(), mine, found, item.data());
     note(item.data(), item.size(), false);
     account_.releases_noted.fetch_add(1);
     return true;
@@ -243,7 +238,7 @@ class User {
       if (done == plan_items) return Outcome::done;
       std::uint64_t put = 0;
       const Participant mine = attached_.ledger();
-      const Outcome outcome = attached_.queue().try_put_bytes_once(mine, line, items + done, plan_items - done, put);
+      const Outcome outcome = attached_.queue().put_bytes_once(mine, line, items + done, plan_items - done, put, run_here);
       if (outcome == Outcome::closed || outcome == Outcome::corrupt) return outcome;
       if (outcome == Outcome::done) continue;
       ++tries;

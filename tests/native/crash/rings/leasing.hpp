@@ -21,24 +21,11 @@ inline void note_held(Context& context, const BoundedLease& lease, const Redeliv
 }
 
 [[nodiscard]] inline std::uint64_t hold(Context& context, BoundedLease& lease, Redelivered* items, std::uint64_t limit) {
-  BoundedQueueHandle& queue = context.queue();
-  for (int tries = 0; tries < 64; ++tries) {
-    const Recovery::RecoveryScan found = queue.recovery().run();
-    if (found.unclaimed) context.probe.complain("the front is claimed and nobody says so");
-    if (found.changed) queue.room().notify();
-    if (found.redeliverable) {
-      const std::uint64_t redelivered = lease.try_redeliver(found, items, limit);
-      if (redelivered != 0) return redelivered;
-    }
-    std::uint64_t count = 0;
-    std::uint64_t skipped = 0;
-    const Outcome outcome = lease.try_claim(items, limit, count, skipped);
-    if (skipped > 0) queue.room().notify();
-    if (count != 0) return count;
-    if (outcome == Outcome::corrupt) context.probe.complain("a lease found the queue corrupt");
-    if (outcome != Outcome::done && !found.changed && !found.redeliverable) return 0;
-  }
-  return 0;
+  std::uint64_t count = 0;
+  context.queue().recover_at_once();
+  const Outcome outcome = lease.claim(items, limit, count, true, run_here);
+  if (outcome == Outcome::corrupt) context.probe.complain("a lease found the queue corrupt");
+  return outcome == Outcome::done ? count : 0;
 }
 
 // After the release of the first `kept` of what is held.

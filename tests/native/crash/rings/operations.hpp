@@ -1,7 +1,7 @@
-// The operations whose every step is a place to die, as BoundedQueue does them for Python: try, recover, try again.
+// The operations whose every step is a place to die: those of ring/operations.hpp, as BoundedQueue has them for Python.
 //
-// They differ from it in one thing: they look for the dead at once instead of after a while, so that which
-// failpoints an operation reaches depends on the queue alone and not on a clock.
+// One thing differs: they look for the dead at once instead of after a while, so that which failpoints an operation
+// reaches depends on the queue alone and not on a clock.
 #pragma once
 
 #include <algorithm>
@@ -87,6 +87,28 @@ template <class Ledger>
   return try_put_records(ring, ledger, items[0].data, items.size(), put);  // they lie one after the other
 }
 
+// As the queue itself does it, recovery and all.
+[[nodiscard]] inline Outcome put_by_queue(Context& context, const std::vector<Buffer>& items, std::uint64_t& put) {
+  BoundedQueueHandle& queue = context.queue();
+  const Participant me = context.attached.ledger();
+  put = 1;
+  if (items.size() == 1) return queue.put_bytes(me, items[0].data, items[0].bytes, run_here);
+  if (context.ring().lengths != nullptr) return queue.put_buffers(me, items.data(), items.size(), put, run_here);
+  Span span;
+  const Outcome outcome = queue.put_records(me, items[0].data, items.size(), span, run_here);
+  put = span.slots;
+  return outcome;
+}
+
+[[nodiscard]] inline Outcome put_broken(Context& context, const std::vector<Buffer>& items, std::uint64_t& put) {
+  const Participant me = context.attached.ledger();
+  for (;;) {
+    const Outcome outcome = sabotage == Sabotage::silent_producer ? try_put(context.ring(), NoLedger{}, items, put)
+                                                                  : try_put(context.ring(), me, items, put);
+    if (outcome != Outcome::full || sabotage == Sabotage::helpless || !context.queue().make_room(me)) return outcome;
+  }
+}
+
 // Items of these lengths, by one claim. `waits`: how often it sleeps a moment before it gives up.
 inline Outcome put_items(Context& context, const std::vector<std::uint16_t>& lengths, int waits = 0) {
   Probe& probe = context.probe;
@@ -106,25 +128,21 @@ inline Outcome put_items(Context& context, const std::vector<std::uint16_t>& len
     ++probe.put_count;
     if (length > context.ring().slot_bytes) context.queue().note_long_items();
   }
-  const Participant ledger = context.attached.ledger();
+  const bool is_broken = sabotage == Sabotage::silent_producer || sabotage == Sabotage::head_first ||
+                         sabotage == Sabotage::helpless;
+  context.queue().recover_at_once();
   Outcome outcome = Outcome::full;
   for (int tries = 0; tries < 16; ++tries) {
     std::uint64_t put = 0;
-    outcome = sabotage == Sabotage::silent_producer ? try_put(context.ring(), NoLedger{}, items, put)
-                                                    : try_put(context.ring(), ledger, items, put);
+    outcome = is_broken ? put_broken(context, items, put) : put_by_queue(context, items, put);
     if (outcome == Outcome::done) {
-      context.queue().items().notify();
+      context.queue().after_put(false);
       for (std::uint64_t i = 0; i < put; ++i) context.history.items[probe.put_ids[i]].is_in.store(true);
       break;
     }
-    if (outcome == Outcome::corrupt) {
-      probe.complain("put found the queue corrupt");
-      break;
-    }
-    if (outcome == Outcome::closed) break;
-    if (sabotage != Sabotage::helpless && context.queue().make_room(ledger)) continue;
-    if (waits-- <= 0) break;
-    context.queue().wait_for_room(probe.put_slots[0], 300'000);
+    if (outcome == Outcome::corrupt) probe.complain("put found the queue corrupt");
+    if (outcome != Outcome::full || waits-- <= 0) break;
+    context.queue().wait_for_room(outcome, probe.put_slots[0], 300'000);
   }
   probe.has_returned = true;
   return outcome;
@@ -132,34 +150,21 @@ inline Outcome put_items(Context& context, const std::vector<std::uint16_t>& len
 
 // Get.
 
-// As BoundedQueueHandle::finish_redelivered after its copy.
-inline void release_redelivered(Context& context, Span span) noexcept {
-  QUEUEDUCT_FAILPOINT("recover.copied");
-  Recovery::release_redelivered(context.queue().ring(), context.attached.ledger(), span);
-}
-
-inline void deliver(Context& context, Span span, const std::uint64_t* lengths, std::uint64_t count, bool from_front) {
+// What was taken, before it is given back: from it follows what became of it if the consumer is killed.
+inline void note_taken(Context& context, const Target* targets, std::uint64_t count) {
   Probe& probe = context.probe;
   probe.released = 0;
-  std::uint64_t position = span.position;
   for (std::uint64_t i = 0; i < count; ++i) {
-    unsigned char bytes[4096];
-    copy_out(context.ring(), position, bytes, lengths[i]);
-    probe.taken_ids[i] = read_item(context.history, bytes, lengths[i]);
-    probe.taken_slots[i] = static_cast<std::uint32_t>(context.ring().slots_for(lengths[i]));
-    position += probe.taken_slots[i];
+    probe.taken_ids[i] = read_item(context.history, static_cast<const unsigned char*>(targets[i].to), targets[i].bytes);
+    probe.taken_slots[i] = static_cast<std::uint32_t>(context.ring().slots_for(targets[i].bytes));
   }
   probe.taken_count = static_cast<std::uint32_t>(count);
-  if (sabotage == Sabotage::silent_consumer)
-    give_back(context.ring(), NoLedger{}, span);
-  else if (from_front)
-    give_back(context.ring(), context.attached.ledger(), span);
-  else
-    release_redelivered(context, span);
-  context.queue().room().notify();
-  probe.has_returned = true;
+}
+
+inline void note_delivered(Context& context, std::uint64_t count, bool from_front) {
+  context.probe.has_returned = true;
   for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint32_t id = probe.taken_ids[i];
+    const std::uint32_t id = context.probe.taken_ids[i];
     if (id == 0) {
       context.history.torn.fetch_add(1);
       continue;
@@ -173,45 +178,52 @@ inline void deliver(Context& context, Span span, const std::uint64_t* lengths, s
   }
 }
 
-enum class Recovered : std::uint8_t { nothing, again, delivered };
-
-inline Recovered recover(Context& context, Outcome outcome) {
-  const Participant ledger = context.attached.ledger();
-  if (sabotage == Sabotage::helpless) return Recovered::nothing;
-  if (sabotage == Sabotage::impatient && outcome == Outcome::busy) {
+[[nodiscard]] inline Outcome find_item(Context& context, queueduct::Item& item) {
+  BoundedQueueHandle& queue = context.queue();
+  const Participant me = context.attached.ledger();
+  if (sabotage != Sabotage::helpless && sabotage != Sabotage::impatient) return queue.find(me, item, run_here);
+  for (;;) {
+    const Outcome outcome = queue.peek(me, item);
+    if (sabotage == Sabotage::helpless || outcome != Outcome::busy) return outcome;
     const std::uint64_t front = context.ring().pop_position->load();
     std::uint64_t expected = generation::free(front);
-    return context.ring().generation_of(front).compare_exchange_strong(expected, generation::tombstone(front))
-               ? Recovered::again
-               : Recovered::nothing;
+    if (!context.ring().generation_of(front).compare_exchange_strong(expected, generation::tombstone(front))) return outcome;
   }
-  const Recovery::RecoveryScan found = context.queue().recovery().run();
-  if (found.unclaimed) {
-    context.probe.complain("the front is claimed and nobody says so");
-    return Recovered::nothing;
-  }
-  if (found.redeliverable) {
-    if (!context.queue().recovery().try_redeliver(ledger, found)) return Recovered::again;
-    deliver(context, found.peeked.span, &found.peeked.bytes, 1, false);
-    return Recovered::delivered;
-  }
-  if (found.changed) context.queue().room().notify();
-  return found.changed ? Recovered::again : Recovered::nothing;
 }
 
-template <class Ledger>
-[[nodiscard]] bool try_take(Context& context, Ledger ledger, std::uint64_t limit, Peeked peeked) {
-  std::uint64_t lengths[operation_items] = {peeked.bytes};
-  std::uint64_t count = 1;
-  if (limit > 1 && context.ring().lengths != nullptr) {
-    count = widen_bytes(context.ring(), limit, lengths, peeked);
-  } else if (limit > 1) {
-    widen_records(context.ring(), limit, peeked);
-    count = peeked.span.slots;
-    std::fill(lengths, lengths + count, context.ring().slot_bytes);
+template <class Copied>
+[[nodiscard]] bool take_silently(Context& context, const queueduct::Item& item, const Target* targets, std::uint64_t count,
+                                 Copied copied) {
+  if (!claim_pop(context.ring(), NoLedger{}, item.span)) return false;
+  std::uint64_t position = item.span.position;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    copy_out(context.ring(), position, targets[i].to, targets[i].bytes);
+    position += context.ring().slots_for(targets[i].bytes);
   }
-  if (!claim_pop(context.ring(), ledger, peeked.span)) return false;
-  deliver(context, peeked.span, lengths, count, true);
+  copied();
+  give_back(context.ring(), NoLedger{}, item.span);
+  context.queue().room().notify();
+  return true;
+}
+
+// What was found, and what follows it, up to `limit` items. False: another consumer was faster.
+[[nodiscard]] inline bool take_items(Context& context, queueduct::Item& item, std::uint64_t limit) {
+  static unsigned char bytes[operation_items][4096];
+  BoundedQueueHandle& queue = context.queue();
+  const Participant me = context.attached.ledger();
+  const bool from_front = !item.is_redelivered;
+  Target targets[operation_items];
+  std::uint64_t count = queue.widen(me, item, limit, targets);
+  if (context.ring().lengths == nullptr) {  // one target for each record, so that each is told apart
+    count = item.span.slots;
+    for (std::uint64_t i = 0; i < count; ++i) targets[i].bytes = context.ring().slot_bytes;
+  }
+  for (std::uint64_t i = 0; i < count; ++i) targets[i].to = bytes[i];
+  const auto copied = [&] { note_taken(context, targets, count); };
+  const bool is_silent = sabotage == Sabotage::silent_consumer && from_front;
+  if (!(is_silent ? take_silently(context, item, targets, count, copied) : queue.take(me, item, targets, count, copied)))
+    return false;
+  note_delivered(context, count, from_front);
   return true;
 }
 
@@ -219,24 +231,17 @@ template <class Ledger>
 inline Outcome get_items(Context& context, std::uint64_t limit, int waits = 0) {
   Probe& probe = context.probe;
   probe.begin_operation();
-  const Participant ledger = context.attached.ledger();
+  context.queue().recover_at_once();
   Outcome outcome = Outcome::empty;
   for (int tries = 0; tries < 64; ++tries) {
-    Peeked peeked;
-    outcome = peek(context.ring(), ledger, peeked);
+    queueduct::Item item;
+    outcome = find_item(context, item);
     if (outcome == Outcome::done) {
-      const bool taken = sabotage == Sabotage::silent_consumer ? try_take(context, NoLedger{}, limit, peeked)
-                                                               : try_take(context, ledger, limit, peeked);
-      if (taken) return outcome;
+      if (take_items(context, item, limit)) return outcome;
       continue;
     }
-    if (peeked.skipped > 0) context.queue().room().notify();
     if (outcome == Outcome::corrupt) probe.complain("get found the queue corrupt");
-    if (outcome == Outcome::corrupt || (outcome == Outcome::closed && is_discarded(context.ring()))) break;
-    const Recovered recovered = recover(context, outcome);
-    if (recovered == Recovered::delivered) return Outcome::done;
-    if (recovered == Recovered::again) continue;
-    if (outcome == Outcome::closed || waits-- <= 0) break;
+    if (outcome == Outcome::corrupt || outcome == Outcome::closed || waits-- <= 0) break;
     context.queue().wait_for_items(300'000);
   }
   probe.has_returned = true;

@@ -93,8 +93,8 @@ inline void perform(Context& context, const Scene& scene, Op op) {
     case Op::wait_put: (void)put_items(context, {one}, 1); break;
     case Op::wait_get: (void)get_items(context, 1, 1); break;
     case Op::make_room: (void)queue.make_room(context.attached.ledger()); break;
-    case Op::shutdown: (void)shut_down(queue.ring(), queue.items(), queue.room(), false); break;
-    case Op::shutdown_now: (void)shut_down(queue.ring(), queue.items(), queue.room(), true); break;
+    case Op::shutdown: queue.shut_down(false); break;
+    case Op::shutdown_now: queue.shut_down(true); break;
     case Op::join: break;  // done on the way here
     case Op::leave: queue.participant_table().leave(); break;
     case Op::put_once: (void)put_planned(context); break;

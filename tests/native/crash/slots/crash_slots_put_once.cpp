@@ -20,7 +20,7 @@ static const Program program = {"crash_slots_once",
                                 choose};
 
 static std::vector<Shift<SlotsPlay>> shifts(const Options& options) {
-  return {{SlotsOnceGroups(options).units(), options.workers}};
+  return {{SlotsPutOnceGroups(options).units(), options.workers}};
 }
 
 }  // namespace queueduct::crash

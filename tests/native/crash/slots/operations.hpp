@@ -84,9 +84,11 @@ struct SlotsContext {
 };
 
 inline void join(SlotsAttachment& attached, SlotsProbe& probe) {
-  if (slots_sabotage == SlotsSabotage::forgetful) (void)attached.queue().participant_table().join([](std::uint32_t) { return true; });
+  if (slots_sabotage == SlotsSabotage::forgetful)
+    (void)attached.queue().participant_table().join([](std::uint32_t) { return true; });
   probe.line = attached.me() - 1;
-  if (slots_sabotage == SlotsSabotage::nameless) attached.queue().participant_table().lines()[probe.line].intent.store(0);
+  if (slots_sabotage == SlotsSabotage::nameless)
+    attached.queue().participant_table().lines()[probe.line].intent.store(0);
 }
 
 // Of those who will be killed or stopped; the survivors live with their locks.
@@ -97,7 +99,8 @@ inline void lose_lock(SlotsAttachment& attached, const SlotsProbe& probe) noexce
 
 // Lengths differ, and follow from nothing but the id.
 [[nodiscard]] inline std::uint16_t length_of(const SlotsContext& context) noexcept {
-  return static_cast<std::uint16_t>(item_header + context.history.next_id.load() % (context.slots().slot_bytes() - item_header));
+  return static_cast<std::uint16_t>(item_header +
+                                    context.history.next_id.load() % (context.slots().slot_bytes() - item_header));
 }
 
 // Fill a slot that we hold, and publish it.
@@ -213,19 +216,22 @@ inline void perform(SlotsContext& context, SlotsOp op) {
       break;
     case SlotsOp::put_back:
       outcome = context.attached.take(lease);
-      if (outcome == SlotOutcome::done && !context.slots().put_back(lease)) context.probe.complain("an item was not ours");
+      if (outcome == SlotOutcome::done && !context.slots().put_back(lease))
+        context.probe.complain("an item was not ours");
       break;
     case SlotsOp::lease: outcome = lease_items(context); break;
     case SlotsOp::put_once: put_planned(context); break;
     case SlotsOp::forget: forget_a_name(context); break;
     case SlotsOp::wait_put:
       outcome = put_item(context);
-      if (outcome == SlotOutcome::full && queue.recover_if_due(context.attached.me(), true)) outcome = put_item(context);
+      if (outcome == SlotOutcome::full && queue.recover_if_due(context.attached.me(), true))
+        outcome = put_item(context);
       if (outcome == SlotOutcome::full) queue.wait_for_room(300'000);
       break;
     case SlotsOp::wait_get:
       outcome = get_item(context);
-      if (outcome == SlotOutcome::empty && queue.recover_if_due(context.attached.me(), true)) outcome = get_item(context);
+      if (outcome == SlotOutcome::empty && queue.recover_if_due(context.attached.me(), true))
+        outcome = get_item(context);
       if (outcome == SlotOutcome::empty) queue.wait_for_items(300'000);
       break;
     case SlotsOp::recover: (void)queue.recover_if_due(context.attached.me(), true); break;

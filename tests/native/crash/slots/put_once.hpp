@@ -71,8 +71,9 @@ inline void put_planned(SlotsContext& context) {
   bool has_gone_on = true;
   for (std::uint32_t s = 0; s < Plan::sequences && has_gone_on; ++s) {
     ProducerLine* line = nullptr;
-    const Producers::Taken taken = context.attached.producers().take(name_of_producer("planned"), context.queue().owner_word(),
-                                                                    s, context.history.plan.counts[s], line);
+    const Producers::Taken taken =
+        context.attached.producers().take(name_of_producer("planned"), context.queue().owner_word(), s,
+                                          context.history.plan.counts[s], line);
     has_gone_on = taken == Producers::Taken::yes;
     if (!has_gone_on) {
       if (taken == Producers::Taken::table_full) context.probe.complain("put_once found no line for its producer");

@@ -16,15 +16,15 @@
 
 namespace queueduct::crash {
 
-class SlotsOnceGroups {
+class SlotsPutOnceGroups : public GroupsOf<SlotsPutOnceGroups, SlotsPlay> {
  public:
-  explicit SlotsOnceGroups(const Options& options) : options_(options) {}
+  explicit SlotsPutOnceGroups(const Options& options) : GroupsOf(options) {}
 
   [[nodiscard]] std::vector<SlotsUnit> units() {
     for (const SlotsScene& scene : scenes()) {
       for (const SlotsOp op : {SlotsOp::put_once, SlotsOp::forget}) {
-        add_alone(scene, op);
-        add_stopped(scene, op);
+        add_each("alone", scene, op, Fire::kill);
+        add_each("stopped", scene, op, Fire::stop, {3});
       }
       for (const SlotsOp next : {SlotsOp::put_once, SlotsOp::get, SlotsOp::recover, SlotsOp::overwrite, SlotsOp::put,
                                  SlotsOp::lease, SlotsOp::set_capacity, SlotsOp::shutdown, SlotsOp::join}) {
@@ -35,12 +35,13 @@ class SlotsOnceGroups {
       add_thrice(scene);
       add_replaced(scene);
     }
-    const std::uint32_t drawn_units = options_.is_long ? 200 : 3;
-    for (std::uint32_t i = 0; i < drawn_units; ++i) add_drawn(i);
+    add_drawn("drawn", options_.is_long ? 200 : 3, 100);
     return std::move(units_);
   }
 
  private:
+  friend GroupsOf;
+
   static const std::vector<std::string>& names() {
     static const std::vector<std::string> names = {"alone", "stopped", "again",    "thrice",
                                                    "late",  "beside",  "replaced", "drawn"};
@@ -51,41 +52,6 @@ class SlotsOnceGroups {
     std::vector<SlotsScene> scenes = slots_scenes();
     for (SlotsScene& scene : scenes) scene.shape.producers = 3;
     return scenes;
-  }
-
-  void add(std::string name, std::function<void(SlotsWorker&)> body) {
-    if (options_.may_match(name, names())) units_.push_back({std::move(name), std::move(body)});
-  }
-
-  [[nodiscard]] static Closing closing(const SlotsWorker& worker, std::size_t turn) {
-    const std::size_t drawn = turn + worker.options().seed;
-    return {drawn % 2 == 0, drawn % 4 < 2};
-  }
-
-  // One of so many, others with each seed; the long form plays more of them.
-  struct OneOf {
-    std::size_t in_short;
-    std::size_t in_long;
-  };
-  [[nodiscard]] static bool is_turn(const SlotsWorker& worker, OneOf one_of, std::size_t turn) {
-    return (turn + worker.options().seed) % (worker.options().is_long ? one_of.in_long : one_of.in_short) == 0;
-  }
-
-  void add_alone(const SlotsScene& scene, SlotsOp op) {
-    add("alone/" + scene.name() + "/" + name_of(op), [=](SlotsWorker& worker) {
-      std::size_t turn = 0;
-      for (const Point& point : worker.record(scene, {}, op))
-        worker.run({"alone", scene, {{op, Fire::kill, point}}, closing(worker, turn++)});
-    });
-  }
-
-  void add_stopped(const SlotsScene& scene, SlotsOp op) {
-    add("stopped/" + scene.name() + "/" + name_of(op), [=](SlotsWorker& worker) {
-      std::size_t turn = 1;
-      for (const Point& point : worker.record(scene, {}, op))
-        if (is_turn(worker, {3, 1}, turn++))
-          worker.run({"stopped", scene, {{op, Fire::stop, point}}, closing(worker, turn), true});
-    });
   }
 
   // put_once ends at every point, or in the short form at every so many. Its line is not the first free one: so whoever
@@ -101,19 +67,13 @@ class SlotsOnceGroups {
     return ends;
   }
 
-  [[nodiscard]] static std::vector<SlotsStep> with(std::vector<SlotsStep> steps, const SlotsStep& last) {
-    steps.push_back(last);
-    return steps;
-  }
-
   // The second one is killed at every so many of its points.
   void add_two(const char* group, const SlotsScene& scene, SlotsOp next, Fire fire, OneOf one_of) {
     add(std::string(group) + "/" + scene.name() + "/" + name_of(next), [=](SlotsWorker& worker) {
       std::size_t turn = 0;
       for (const std::vector<SlotsStep>& before : ends(worker, scene, 5, fire))
         for (const Point& point : worker.record(scene, before, next))
-          if (is_turn(worker, one_of, turn++))
-            worker.run({group, scene, with(before, {next, Fire::kill, point}), closing(worker, turn / one_of.in_short)});
+          run_one(worker, one_of, turn++, {group, scene, with(before, {next, Fire::kill, point})});
     });
   }
   void add_again(const SlotsScene& scene, SlotsOp next) { add_two("again", scene, next, Fire::kill, {43, 7}); }
@@ -128,8 +88,8 @@ class SlotsOnceGroups {
           const std::vector<SlotsStep> twice = with(once, {SlotsOp::put_once, Fire::kill, second});
           std::size_t third_turn = turn;
           for (const Point& third : worker.record(scene, twice, SlotsOp::put_once))
-            if (is_turn(worker, {41, 29}, third_turn++))
-              worker.run({"thrice", scene, with(twice, {SlotsOp::put_once, Fire::kill, third}), closing(worker, third_turn)});
+            run_one(worker, {41, 29}, third_turn++,
+                    {"thrice", scene, with(twice, {SlotsOp::put_once, Fire::kill, third})});
         }
       }
     });
@@ -148,7 +108,7 @@ class SlotsOnceGroups {
           // and the producer dies once more, after it was told what its predecessor had done
           if (turn % 2 == 0)
             steps.back() = {SlotsOp::put_once, Fire::kill, {nullptr, static_cast<std::uint32_t>(turn % 97 + 1)}};
-          worker.run({"late", scene, steps, closing(worker, turn / 5)});
+          run_one(worker, {}, turn, {"late", scene, steps});
         }
       }
     });
@@ -159,53 +119,22 @@ class SlotsOnceGroups {
       std::size_t turn = 0;
       for (const std::vector<SlotsStep>& before : ends(worker, scene, 3, Fire::stop)) {
         std::vector<SlotsStep> steps = before;
-        for (const SlotsOp op : {SlotsOp::put_once, SlotsOp::get, SlotsOp::put, SlotsOp::slay, SlotsOp::put_once, SlotsOp::get})
+        for (const SlotsOp op :
+             {SlotsOp::put_once, SlotsOp::get, SlotsOp::put, SlotsOp::slay, SlotsOp::put_once, SlotsOp::get})
           steps.push_back({op});
-        worker.run({"replaced", scene, steps, closing(worker, turn++)});
+        run_one(worker, {}, turn++, {"replaced", scene, steps});
       }
     });
   }
 
-  void add_drawn(std::uint32_t number) {
-    const std::string unit = "drawn/" + std::to_string(options_.seed) + "-" + std::to_string(number);
-    add(unit, [=](SlotsWorker& worker) {
-      for (std::uint32_t i = 0; i < 100; ++i) {
-        const std::string name = unit + "-" + std::to_string(i);
-        worker.run(drawn_case(name.c_str(), (worker.options().seed << 32) + number * 1000 + i));
-      }
-    });
-  }
-
-  // A schedule: up to four processes at a time, each of which goes on for some points when it is its turn.
-  [[nodiscard]] static SlotsCase drawn_case(const char* group, std::uint64_t seed) {
-    std::mt19937_64 random(seed);
-    const auto below = [&](std::uint64_t n) { return static_cast<std::uint32_t>(random() % n); };
-    const auto choose = [&](const auto& from) { return from[below(from.size())]; };
+  // The table has six lines, and two of them are the survivors'.
+  [[nodiscard]] static SlotsCase draw(const char* group, Random& random) {
     const std::vector<SlotsOp> others = {SlotsOp::get,  SlotsOp::put,     SlotsOp::overwrite,    SlotsOp::put_back,
                                          SlotsOp::lease, SlotsOp::recover, SlotsOp::set_capacity, SlotsOp::join,
                                          SlotsOp::forget};
-    const SlotsScene scene = choose(scenes());
-    std::vector<SlotsStep> steps;
-    std::uint32_t started = 0;
-    std::uint32_t stopped = 0;
-    for (std::uint32_t left = 8 + below(24); left > 0; --left) {
-      const std::uint32_t points = 1 + below(below(4) == 0 ? 80 : 12);
-      // the table has six lines, and two of them are the survivors'
-      if (stopped == 0 || (stopped < 3 && below(3) == 0)) {
-        if (++started > process_limit) break;
-        steps.push_back({below(2) == 0 ? SlotsOp::put_once : choose(others), Fire::stop, {nullptr, points}});
-        ++stopped;
-      } else if (below(4) == 0) {
-        steps.push_back({SlotsOp::slay, Fire::never, {nullptr, 1}, 1 + below(stopped--)});
-      } else {
-        steps.push_back({SlotsOp::advance, Fire::never, {nullptr, points}, 1 + below(stopped)});
-      }
-    }
-    return {group, scene, steps, {below(2) == 0, below(2) == 0}};
+    return drawn(group, random, {.stopped_limit = 3}, random.choose(scenes()),
+                 [&] { return random.below(2) == 0 ? SlotsOp::put_once : random.choose(others); });
   }
-
-  const Options& options_;
-  std::vector<SlotsUnit> units_;
 };
 
 }  // namespace queueduct::crash

@@ -41,7 +41,8 @@ class SlotsSurvivors {
   void go_on() {
     const std::uint64_t recovered = segment_.control().recovered.load();
     std::uint64_t owned = 0;
-    for (std::uint64_t slot = 0; slot < count(); ++slot) owned += slot_word::owner_of(reader_.slots().word_of(slot)) != 0;
+    for (std::uint64_t slot = 0; slot < count(); ++slot)
+      owned += slot_word::owner_of(reader_.slots().word_of(slot)) != 0;
     if (!is_over()) {
       while (get_item(reading_) == SlotOutcome::done || reader_.queue().recover_if_due(reader_.me(), true)) {
       }
@@ -178,7 +179,9 @@ class SlotsPlay {
     _exit(0);
   }
 
-  void close(const Scene&, Closing closing) { with_notes([&](SlotsSurvivors& survivors) { survivors.close(closing); }); }
+  void close(const Scene&, Closing closing) {
+    with_notes([&](SlotsSurvivors& survivors) { survivors.close(closing); });
+  }
   void go_on(const Scene&) { with_notes([](SlotsSurvivors& survivors) { survivors.go_on(); }); }
 
   // Whoever died between the claim of an eviction and its look at the item: it holds the slot with that item.

@@ -1,0 +1,378 @@
+// Put, find, take, recover, wake: the protocol of every queue of rings, once. Bindings and stress runs call exactly this.
+//
+// Shape      put   try ─┬─ done ─► wake a consumer
+//                       └─ full ─► is a recovery due? ─► make room ─┬─ try again
+//                                                                   └─ the caller waits for room
+//            find  peek ─┬─ an item
+//                        └─ none ─► is a recovery due? ─► recover ─┬─ an item of a dead consumer: redelivered
+//                                                                  ├─ slots became free: peek again
+//                                                                  └─ nothing: the caller waits for items
+//            take  claim ─► copy ─► give back ─► upkeep ─► wake a producer, and the next consumer if items are left
+//                  a redelivered item: take over the dead consumer's claim ─► the same
+// Roles      participants, each with its own ledger line. `Queue` brings its rings:
+//              put_into_ring(me, slots, attempt)   attempt(ring) in the ring that is written
+//              peek(me, item), ring_of(me, item)   the item at the front, and where it is; nullptr: it is there no more
+//              recover(), may_redeliver(), drop_guard(), remember(me, found), remembered_ring(me)
+//              with_guard(me, ring, use), with_full_guard(me, use)   use() may read slots that are not claimed
+//              with_upkeep_lock(use), try_with_upkeep_lock(use), as_joiner(use)
+//              after_get(ring), after_release(ring), reclaim_some(), upkeep_while_empty()   memory to be given back
+// Invariants Q1  what was found is claimed only if it is still as it was found: by the compare-and-swap of a position
+//                (I4), or of a generation (B3).
+//            Q2  the memory for an item is the caller's before the item is claimed: a failure to have it loses nothing.
+//            Q3  a consumer that takes over what a dead one had does upkeep and wakes others as one that claims does.
+//            Q4  a slot that becomes free wakes a producer, whether an item left it, or a dead producer.
+// Progress   as a claim (ring/ring.hpp); a recovery is a pass over the table, and is made when its time has come.
+#pragma once
+
+#include "ring/handle.hpp"
+
+namespace queueduct {
+
+template <class Queue, class Rings>
+class RingOperations : public RingHandle {
+ public:
+  using Ring = typename Rings::Ring;
+  using Recovery = BasicRecovery<Rings>;
+  using RecoveryScan = typename Recovery::RecoveryScan;
+
+  [[nodiscard]] Recovery& recovery() noexcept { return recovery_; }
+
+  // A table is full of the living or not at all: lines of the dead are kept back until what they claimed is recovered,
+  // and perhaps no other participant is here to do it; or one may just look whether a line is settled.
+  [[nodiscard]] ParticipantTable::Joined join() noexcept final {
+    return join_by([this](auto is_settled) { return participant_table_.join(is_settled); });
+  }
+  // A line that is no thread's: see BasicLease.
+  [[nodiscard]] ParticipantTable::Joined join_apart(Participant& ledger) noexcept {
+    std::uint32_t line = 0;
+    ParticipantTable::Joined joined = ParticipantTable::Joined::yes;
+    if (Queue::recovers_with_own_line && !find_participant(ledger)) joined = join();
+    if (joined == ParticipantTable::Joined::yes)
+      joined = join_by([this, &line](auto is_settled) { return participant_table_.join_apart(is_settled, line); });
+    if (joined == ParticipantTable::Joined::yes) ledger = {participant_table_.lines() + line, line};
+    return joined;
+  }
+
+  // Puts.
+
+  [[nodiscard]] Outcome put_bytes(Participant me, const void* data, std::uint64_t bytes, Aside aside) noexcept final {
+    return put(me, slots_for(bytes), aside, [=](const Ring& ring) { return try_put_bytes(ring, me, data, bytes); });
+  }
+  [[nodiscard]] Outcome put_buffers(Participant me, const Buffer* items, std::uint64_t count, std::uint64_t& put_,
+                                    Aside aside) noexcept final {
+    return put(me, slots_for(items[0].bytes), aside,
+               [&](const Ring& ring) { return try_put_bytes_many(ring, me, items, count, put_); });
+  }
+  [[nodiscard]] Outcome put_records(Participant me, const void* data, std::uint64_t count, Span& put_,
+                                    Aside aside) noexcept final {
+    return put(me, 1, aside, [&](const Ring& ring) { return try_put_records(ring, me, data, count, put_); });
+  }
+  [[nodiscard]] Outcome put_bytes_once(Participant me, ProducerLine& line, const Buffer* items, std::uint64_t count,
+                                       std::uint64_t& put_, Aside aside) noexcept final {
+    return put(me, slots_for(items[0].bytes), aside,
+               [&](const Ring& ring) { return try_put_bytes_once(ring, me, line, items, count, put_); });
+  }
+  [[nodiscard]] Outcome put_records_once(Participant me, ProducerLine& line, const void* data, std::uint64_t count,
+                                         std::uint64_t& put_, Aside aside) noexcept final {
+    return put(me, 1, aside, [&](const Ring& ring) { return try_put_records_once(ring, me, line, data, count, put_); });
+  }
+
+  // For a producer: abandon what dead producers claimed, skip tombstones at the front, and send a consumer for what
+  // dead consumers had. Returns true if there may be room now.
+  [[nodiscard]] bool make_room(Participant me) noexcept {
+    const RecoveryScan found = self().recover();
+    if (found.redeliverable) leave_to_consumers();
+    const bool has_skipped = skip_tombstones(me) > 0;
+    const bool has_reclaimed = self().reclaim_some();
+    return has_skipped || has_reclaimed || found.changed;
+  }
+
+  [[nodiscard]] Outcome settle_producer(ProducerLine& line) noexcept final {
+    for (int tries = 0;; ++tries) {
+      const Outcome outcome = self().try_settle(line);
+      if (outcome != Outcome::busy || tries == settle_tries) return outcome;
+      if (self().lock_names_a_bystander()) return Outcome::corrupt;
+      const RecoveryScan found = self().recover();
+      if (found.unclaimed) return Outcome::corrupt;
+      if (found.redeliverable) leave_to_consumers();
+      if (!found.changed) nap();
+    }
+  }
+
+  // Gets.
+
+  [[nodiscard]] Outcome find(Participant me, Item& item, Aside aside) noexcept final {
+    item.let_go();
+    return find_by(
+        me, aside,
+        [&](std::uint64_t& skipped) {
+          const Outcome outcome = self().peek(me, item);
+          skipped = item.skipped;
+          return outcome;
+        },
+        [&](const RecoveryScan& found) {
+          static_cast<Peeked&>(item) = found.peeked;
+          item.seen = found.seen;
+          item.is_redelivered = true;
+          item.found_by_ = this;
+          self().remember(me, found);
+          return true;
+        });
+  }
+
+  [[nodiscard]] std::uint64_t widen(Participant me, Item& item, std::uint64_t limit, Target* targets) noexcept final {
+    targets[0].bytes = item.bytes;
+    const Ring* const ring = item.is_redelivered ? nullptr : self().ring_of(me, item);
+    std::uint64_t count = 1;
+    if (ring != nullptr && limit > 1)
+      (void)self().with_guard(me, *ring, [&] {
+        if (ring->lengths != nullptr) {
+          count = widen_items(*ring, limit, item,
+                              [&](std::uint64_t i, const Peeked& each) { targets[i].bytes = each.bytes; });
+        } else {
+          widen_records(*ring, limit, item);
+          targets[0].bytes = item.bytes;
+        }
+      });
+    return count;
+  }
+
+  [[nodiscard]] bool take(Participant me, Item& item, const Target* targets, std::uint64_t count) noexcept final {
+    return take(me, item, targets, count, [] {});
+  }
+  // copied(): the items are the caller's, and nobody else's whenever it is killed from here on.
+  template <class Copied>
+  [[nodiscard, gnu::always_inline]] inline bool take(Participant me, Item& item, const Target* targets,
+                                                     std::uint64_t count, Copied copied) noexcept {
+    if (item.is_redelivered) [[unlikely]]
+      return take_redelivered(me, item, targets[0].to, copied);
+    const Ring* const ring = self().ring_of(me, item);
+    if (ring == nullptr || !claim_pop(*ring, me, item.span)) [[unlikely]]
+      return false;  // Q1
+    std::uint64_t position = item.span.position;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      copy_out(*ring, position, targets[i].to, targets[i].bytes);
+      position += ring->slots_for(targets[i].bytes);
+    }
+    copied();
+    give_back(*ring, me, item.span);
+    self().after_get(*ring);
+    after_get(item.has_waited);
+    return true;
+  }
+
+  // The loop of every get: attempt(skipped), and if that finds nothing, redeliver(found) of what a dead consumer had.
+  // redeliver() returns false if another consumer was faster.
+  template <class Attempt, class Redeliver>
+  [[nodiscard, gnu::always_inline]] inline Outcome find_by(Participant me, Aside aside, Attempt attempt,
+                                                           Redeliver redeliver) noexcept {
+    for (;;) {
+      std::uint64_t skipped = 0;
+      Outcome outcome = attempt(skipped);
+      if (outcome == Outcome::done) [[likely]]
+        return outcome;
+      RecoveryScan found;
+      outcome = recover_for_get(me, outcome, skipped, aside, found);
+      if (outcome == Outcome::done ? redeliver(found) : outcome != Outcome::moved) return outcome;
+    }
+  }
+
+  // Take over what recover() found. Returns false if another consumer was faster, or if this thread has used the queue
+  // since.
+  [[nodiscard]] bool try_redeliver(Participant me, const RecoveryScan& found) noexcept {
+    const bool is_redelivered = self().may_redeliver() && recovery_.try_redeliver(me, found);
+    self().drop_guard();
+    return is_redelivered;
+  }
+  [[nodiscard]] std::uint64_t try_redeliver_many(Participant me, const RecoveryScan& found, Redelivered* items,
+                                                 std::uint64_t limit) noexcept {
+    const std::uint64_t count = self().may_redeliver() ? recovery_.try_redeliver_many(me, found, items, limit) : 0;
+    self().drop_guard();
+    return count;
+  }
+  // After try_redeliver() and the copy. keeps Q3
+  void release_redelivered(Participant me, const RecoveryScan& found) noexcept {
+    QUEUEDUCT_FAILPOINT("recover.copied");
+    self().with_full_guard(me, [&] { Recovery::release_redelivered(found.ring, me, found.peeked.span); });
+    self().after_release(found.ring);
+    wake_the_rest();
+    after_get(true);
+  }
+
+  void after_get(bool has_waited) noexcept {
+    room().notify();  // Q4
+    if (has_waited && self().looks_gettable()) items().notify();
+  }
+  // After items that were out of a queue that is shut down: see segment/rest.hpp.
+  void wake_the_rest() noexcept {
+    Rest::wake(items(), [this] { return self().is_shut(); });
+  }
+
+  void wait_for_items(std::int64_t limit_ns) noexcept final {
+    if (self().is_ended()) [[unlikely]]
+      return rest_.wait(
+          items(), [this] { return !may_come_again(); }, limit_ns);
+    self().wait_for_front(limit_ns);
+  }
+
+  void shut_down(bool immediate) noexcept final {
+    (void)self().close_rings(immediate);
+    wake_everybody();
+  }
+  // While another participant has the upkeep lock nothing can be read: then the caller does not know that it is over.
+  [[nodiscard]] bool may_come_again() noexcept final {
+    bool is_out = !rest_.has_this_thread_any();                                                    // O3
+    if (is_out) (void)self().try_with_upkeep_lock([&] { is_out = recovery_.count_out(1) != 0; });  // O1
+    return is_out;
+  }
+
+  // A `try_` that met a slot in mid-copy, or found nothing, looks for the dead, but not each time: that is a pass over
+  // the table. No participant is declared dead by this clock; it only says when to ask.
+  [[nodiscard]] bool recovery_is_due(Outcome outcome) noexcept final {
+    if (recovers_at_once_) return true;
+    const std::int64_t now = monotonic_ns();
+    const std::int64_t interval = outcome == Outcome::busy ? 200'000 : 10'000'000;
+    if (now - last_recovery_ns_.load(std::memory_order_relaxed) < interval && !recovery_.has_more()) return false;
+    last_recovery_ns_.store(now, std::memory_order_relaxed);
+    return true;
+  }
+  // For tests whose steps may not depend on a clock: a recovery is always due.
+  void recover_at_once() noexcept { recovers_at_once_ = true; }
+  [[nodiscard]] bool has_more_to_recover() const noexcept final { return recovery_.has_more(); }
+
+  [[nodiscard]] std::uint64_t count_items() noexcept final {
+    std::uint64_t items = 0;
+    if (may_hold_gaps())
+      self().with_upkeep_lock([&] { items = self().count_in_rings(true); });
+    else
+      items = self().count_in_rings(false);
+    return items;
+  }
+  // A look at the lines says whether a look at the slots is needed.
+  [[nodiscard]] std::uint64_t count_left() noexcept final {
+    std::uint64_t left = 0;
+    if (!self().is_discarded() && recovery_.may_have_left())
+      self().with_upkeep_lock([&] { left = recovery_.count_left(); });
+    return left;
+  }
+  [[nodiscard]] std::uint64_t count_leased() noexcept final {
+    std::uint64_t count = 0;
+    self().with_upkeep_lock([&] { count = recovery_.count_out(~std::uint64_t{0}); });
+    return count;
+  }
+  [[nodiscard]] bool is_unreleased(std::uint64_t position) noexcept final {
+    bool is_held = false;
+    self().with_upkeep_lock([&] { is_held = recovery_.is_unreleased(position); });
+    return is_held;
+  }
+
+ protected:
+  template <class Offsets>
+  RingOperations(Words words, std::byte* base, const Offsets& at, std::uint64_t slot_bytes, Tables tables, int lock_fd,
+                 Identity identity, Rings rings) noexcept
+      : RingHandle(words, base, at, slot_bytes, tables, lock_fd, identity),
+        recovery_(rings, participant_table_, producers_, counters()) {}
+
+ private:
+  static constexpr int join_tries = 500;
+  static constexpr int settle_tries = 50;
+
+  [[nodiscard]] Queue& self() noexcept { return static_cast<Queue&>(*this); }
+
+  template <class Attempt>
+  [[nodiscard, gnu::always_inline]] inline Outcome put(Participant me, std::uint64_t slots, Aside aside,
+                                                       Attempt attempt) noexcept {
+    for (;;) {
+      Outcome outcome = self().put_into_ring(me, slots, attempt);
+      if (outcome == Outcome::done) [[likely]]
+        return outcome;
+      outcome = recover_for_put(me, outcome, aside);
+      if (outcome != Outcome::moved) return outcome;
+    }
+  }
+
+  // moved: try again.
+  [[nodiscard, gnu::noinline]] Outcome recover_for_put(Participant me, Outcome outcome, Aside aside) noexcept {
+    if (outcome != Outcome::full && outcome != Outcome::busy) return outcome;
+    if (outcome == Outcome::busy && self().lock_names_a_bystander()) return Outcome::corrupt;
+    if (!recovery_is_due(outcome)) return outcome;
+    bool is_room = false;
+    run_aside(aside, [&] { is_room = make_room(me); });
+    return is_room ? Outcome::moved : outcome;
+  }
+
+  // moved: try again; done: `found` is to be redelivered.
+  [[nodiscard, gnu::noinline]] Outcome recover_for_get(Participant me, Outcome outcome, std::uint64_t skipped,
+                                                       Aside aside, RecoveryScan& found) noexcept {
+    if (skipped > 0) room().notify();  // Q4
+    if (outcome == Outcome::corrupt || (outcome == Outcome::closed && self().is_discarded())) return outcome;
+    if (outcome != Outcome::closed && !recovery_is_due(outcome)) return outcome;
+    run_aside(aside, [&] {  // what a dead batch had claimed may be millions of slots
+      self().upkeep_while_empty();
+      found = self().recover();
+      if (found.changed && !found.redeliverable) (void)skip_tombstones(me);
+    });
+    if (found.unclaimed) {
+      self().drop_guard();
+      return Outcome::corrupt;
+    }
+    if (found.changed) room().notify();  // Q4
+    if (found.redeliverable) return Outcome::done;
+    if (found.changed) return Outcome::moved;
+    if (outcome != Outcome::closed) return outcome;
+    return may_come_again() ? Outcome::empty : Outcome::closed;
+  }
+
+  template <class Copied>
+  [[nodiscard, gnu::noinline]] bool take_redelivered(Participant me, Item& item, void* to, Copied copied) noexcept {
+    item.found_by_ = nullptr;  // try_redeliver() ends the guard
+    RecoveryScan found;
+    found.peeked = item;
+    found.seen = item.seen;
+    found.ring = self().remembered_ring(me);
+    if (!try_redeliver(me, found)) return false;  // Q1
+    copy_out(found.ring, item.span.position, to, item.bytes);
+    copied();
+    release_redelivered(me, found);
+    return true;
+  }
+
+  // What recover() found is for a consumer, and this participant is none.
+  void leave_to_consumers() noexcept {
+    self().drop_guard();
+    items().wake_one();
+  }
+
+  // Returns how many slots at the front were tombstones.
+  std::uint64_t skip_tombstones(Participant me) noexcept {
+    Item front;
+    (void)self().peek(me, front);
+    return front.skipped;
+  }
+
+  template <class Join>
+  [[nodiscard]] ParticipantTable::Joined join_by(Join join) noexcept {
+    for (int tries = 0;; ++tries) {
+      ParticipantTable::Joined joined = ParticipantTable::Joined::table_full;
+      self().as_joiner([&](bool may_read_slots) {
+        joined = join([=, this](std::uint32_t line) {
+          self().before_new_owner(line);
+          return may_read_slots ? recovery_.hand_over_claims(line) : recovery_.names_nothing(line);
+        });
+      });
+      if (joined != ParticipantTable::Joined::table_full || tries == join_tries ||
+          participant_table_.is_full_for_good(tries))
+        return joined;
+      self().as_joiner([this](bool may_read_slots) {
+        if (may_read_slots) (void)recovery_.run();
+      });
+      nap();
+    }
+  }
+
+  Recovery recovery_;
+  std::atomic<std::int64_t> last_recovery_ns_{0};
+  bool recovers_at_once_ = false;
+};
+
+}  // namespace queueduct

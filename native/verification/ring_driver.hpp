@@ -1,0 +1,99 @@
+// A queue of rings in a stress run: the calls that its bindings make, and what position each operation had.
+#pragma once
+
+#include <utility>
+
+#include "bounded/queue.hpp"
+#include "growing/queue.hpp"
+#include "verification/worker.hpp"
+
+namespace queueduct {
+
+template <class Queue>
+class RingDriver {
+ public:
+  static constexpr bool has_batches = true;
+
+  RingDriver(Queue& queue, Participant me) noexcept : queue_(queue), me_(me) {}
+
+  [[nodiscard]] Answer try_put(const std::byte* items, std::uint64_t count, Seen& seen) noexcept {
+    Span put;
+    outcome_ = queue_.put_records(me_, items, count, put, run_here);
+    if (outcome_ == Outcome::done) {
+      seen = {ticket_of(put), put.slots};
+      queue_.after_put(std::exchange(has_waited_, false));
+    } else if (outcome_ == Outcome::full) {
+      seen = judge_full(put.position);
+    }
+    return answer_of(outcome_, [this] { return queue_.is_worth_a_try(outcome_); });
+  }
+
+  template <class Notes>
+  [[nodiscard]] Answer try_get(std::byte* to, std::uint64_t limit, Seen& seen, Notes& notes) noexcept {
+    for (;;) {
+      Item item;
+      item.has_waited = has_waited_;
+      const Outcome outcome = queue_.find(me_, item, run_here);
+      if (outcome != Outcome::done) {
+        // busy: its put has not returned, so this is an answer, but others behind it may have
+        seen = {ticket_of(item.span), 0, outcome == Outcome::busy};
+        return answer_of(outcome, [] { return false; });
+      }
+      Target target{to, 0};
+      const std::uint64_t targets = queue_.widen(me_, item, limit, &target);
+      seen = {ticket_of(item.span), item.span.slots, false, item.is_redelivered};
+      if (!queue_.take(me_, item, &target, targets, [&] { notes.copied(to, seen); })) continue;
+      has_waited_ = false;
+      return Answer::done;
+    }
+  }
+
+  void wait_for_room(std::int64_t limit_ns) noexcept {
+    queue_.wait_for_room(outcome_, 1, limit_ns);
+    has_waited_ = true;
+  }
+  void wait_for_items(std::int64_t limit_ns) noexcept {
+    queue_.wait_for_items(limit_ns);
+    has_waited_ = true;
+  }
+
+ private:
+  // Without tickets the times of operations alone decide.
+  [[nodiscard]] static std::uint64_t ticket_of(Span span) noexcept {
+    return Queue::has_tickets ? span.position : Seen::unknown;
+  }
+
+  template <class IsWorthATry>
+  [[nodiscard]] static Answer answer_of(Outcome outcome, IsWorthATry is_worth_a_try) noexcept {
+    switch (outcome) {
+      case Outcome::done: return Answer::done;
+      case Outcome::closed: return Answer::closed;
+      case Outcome::unbacked: return Answer::no_memory;
+      case Outcome::full:
+      case Outcome::empty:
+      case Outcome::busy: return is_worth_a_try() ? Answer::busy : Answer::refused;
+      default: return Answer::corrupt;
+    }
+  }
+
+  // The slot of `position` was not free, and `position` was the next to be pushed. Was the queue full, or was it only
+  // that a consumer which had claimed the slot's item had not yet given it back? Full it was if at one instant the
+  // positions were a capacity apart. push_position stands still while it is read twice, so an instant between the two,
+  // at which pop_position is read, will do.
+  [[nodiscard]] Seen judge_full([[maybe_unused]] std::uint64_t position) const noexcept {
+    if constexpr (Queue::has_tickets) {
+      const std::uint64_t oldest = position - queue_.ring().capacity;
+      const bool was_there = queue_.ring().pop_position->load(std::memory_order_acquire) == oldest;
+      const bool stands_still = queue_.ring().push_position->load(std::memory_order_acquire) == position;
+      return {oldest, 0, !(was_there && stands_still)};
+    }
+    return {};
+  }
+
+  Queue& queue_;
+  Participant me_;
+  Outcome outcome_ = Outcome::done;  // of the last put
+  bool has_waited_ = false;
+};
+
+}  // namespace queueduct

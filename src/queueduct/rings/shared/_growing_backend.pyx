@@ -1,0 +1,72 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""A growing queue in shared memory: how its memory is attached, and what it says of itself."""
+
+cimport cython
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+
+from queueduct.core._backend cimport own_identity
+from queueduct.items._buffers cimport Held
+from queueduct.native._native cimport Identity, byte
+from queueduct.rings.shared._native cimport GrowingOffsets, NativeGrowing, LevelRange
+
+import os
+
+from queueduct.errors import CorruptSegment
+
+
+@cython.final
+cdef class GrowingBackend(RingBackend):
+
+    def __cinit__(self, opened):
+        cdef GrowingOffsets at
+        cdef dict offsets = opened.offsets
+        cdef Held mapped = self.map_memory(opened)
+        cdef Identity identity = own_identity()  # before the descriptor is taken: from there on nothing raises
+        geometry = opened.geometry
+        at.control = offsets["control_offset"]
+        at.levels = offsets["levels_offset"]
+        at.participants = offsets["participants_offset"]
+        at.producers = offsets["producers_offset"]
+        at.regions = offsets["regions_offset"]
+        self.last = <LastRings*>PyMem_Calloc(geometry.participants, sizeof(LastRings))
+        if self.last is NULL:
+            raise MemoryError()
+        self.attach(opened, new NativeGrowing(
+            <byte*>mapped.view.buf, at, geometry.first_bytes, geometry.steps, geometry.slot_bytes, opened.item.varies,
+            geometry.max_bytes, geometry.participants, geometry.producers, opened.take_lock_fd(), identity, self.last,
+        ))
+
+    def __dealloc__(self):
+        PyMem_Free(self.last)
+
+    cdef int raise_corrupt(self) except -1:
+        cdef NativeGrowing* queue = <NativeGrowing*>self.queue
+        cdef LevelRange now = queue.levels().stage()
+        self.raise_if_truncated()
+        if queue.lock_names_a_bystander():
+            raise CorruptSegment(
+                f"the lock of {self.label}, under which memory is given and taken, names a participant that lives and "
+                "does not have it: somebody else has written there; recreate the queue"
+            )
+        raise CorruptSegment(
+            f"the stage, the positions and the generations of {self.label} contradict each other: "
+            f"stage={queue.control().stage.load():#x}, levels {now.read_level()} to {now.written_level()} "
+            f"of {queue.levels().steps()}; recreate the queue"
+        )
+
+    cdef int raise_no_memory(self) except -1:
+        self.check_open()
+        self.raise_if_cut()
+        error = (<NativeGrowing*>self.queue).flow().error()
+        raise OSError(
+            error,
+            f"no memory for the next part of {self.label}: {os.strerror(error)}; "
+            "get items out of it, or create it with a max_bytes that there is room for",
+        )
+
+    cdef object limit_reason(self):
+        return ", what the largest sub-queue holds; create the queue with larger first_bytes, steps or max_bytes"
+
+    cdef object resident_bytes(self):
+        self.check_held()
+        return os.fstat((<NativeGrowing*>self.queue).file()).st_blocks * 512

@@ -1,0 +1,138 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""Leases on the queues of rings: the native calls. The algorithm is in native/ring/lease.hpp."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int64_t, uint64_t
+from libcpp.vector cimport vector
+
+from queueduct.core._lease cimport LEASE_LIMIT, Holding
+from queueduct.core._queue cimport AT_ONCE, remaining_ns
+from queueduct.native._native cimport *
+from queueduct.rings.shared._backend cimport RingBackend
+
+
+@cython.final
+@cython.no_gc_clear  # its end needs the backend
+cdef class RingHolding(Holding):
+    cdef RingBackend ring
+    cdef RingLease* lease
+    cdef vector[Redelivered] items       # room for all that it may claim; empty: it has given up, or is over
+
+    def __cinit__(self, RingBackend backend):
+        self.ring = backend
+        self.lease = backend.new_lease()
+
+    def __dealloc__(self):
+        cdef bint was_held = self.lease is not NULL and self.lease.is_ours() and self.items.size() != 0
+        del self.lease
+        if was_held:
+            self.ring.notify_items()
+
+    cdef int begin(self, uint64_t limit) except -1:
+        self._join()
+        self.items.resize(min(limit, <uint64_t>LEASE_LIMIT))
+        return 0
+
+    cdef int _join(self) except -1:
+        cdef Joined joined
+        with nogil:
+            joined = self.lease.join()
+        return 0 if joined == Joined.yes else self.ring.raise_not_joined(joined)
+
+    cdef int64_t _redeliver(self) except -1:
+        """What a dead consumer had, if there was one."""
+        cdef Inherited found
+        with nogil:
+            found = self.lease.try_inherit(self.items.data(), self.items.size())
+        self.ring.check_open()
+        if found.unclaimed:
+            self.ring.raise_corrupt()
+        if found.changed:
+            self.ring.notify_room()
+        self.is_redelivered = found.count != 0
+        return found.count
+
+    cdef int64_t try_claim(self, bint waited) except -1:
+        cdef uint64_t count = 0
+        cdef uint64_t skipped = 0
+        cdef Outcome outcome = Outcome.done
+        if not waited and not self.ring.is_discarded():
+            count = self._redeliver()  # a pass over the table is little beside what a lease is for
+        while count == 0 and outcome == Outcome.done:  # done with none: another consumer was faster
+            outcome = self.lease.try_claim(self.items.data(), self.items.size(), count, skipped)
+            if skipped:
+                self.ring.notify_room()
+        if count == 0:
+            count = self._look_for_the_dead(outcome)
+        if count != 0 and waited and self.ring.looks_gettable():
+            self.ring.notify_items()
+        return count
+
+    cdef int64_t _look_for_the_dead(self, Outcome outcome) except -1:
+        """After a claim that found nothing."""
+        cdef int64_t count
+        if outcome == Outcome.corrupt or is_broken(self.ring.guard):
+            self.ring.raise_corrupt()
+        if outcome == Outcome.closed and self.ring.is_discarded():
+            self.ring.raise_shut_down()
+        if outcome != Outcome.closed and not self.ring.recovery_is_due(outcome):
+            return 0
+        count = self._redeliver()
+        if count == 0 and outcome == Outcome.closed and not self.ring.has_more_to_recover() \
+                and not self.ring.may_come_again():
+            self.ring.raise_shut_down()
+        return count
+
+    cdef bint wait(self, int64_t deadline) except -1:
+        cdef int64_t left = 0 if deadline == AT_ONCE else remaining_ns(deadline)
+        if deadline == AT_ONCE and self.ring.has_more_to_recover():
+            return True  # the dead were in the way
+        if left <= 0:
+            self.items.clear()
+            return False
+        with nogil:
+            self.ring.sleep_for_items(left)
+        PyErr_CheckSignals()
+        self.ring.check_open()
+        if not self.lease.is_ours():  # a handler has forked, and we are the child
+            self._join()
+        return True
+
+    cdef bint is_ours(self) noexcept:
+        return self.lease.is_ours()
+
+    cdef uint64_t position_of(self, uint64_t i) noexcept:
+        return self.items[i].span.position
+
+    cdef bytes copied(self, uint64_t i):
+        cdef bytes target = PyBytes_FromStringAndSize(NULL, self.items[i].bytes)
+        self.lease.copy_out(self.items[i], PyBytes_AS_STRING(target), self.items[i].bytes)
+        return target
+
+    cdef void copy_records(self, char* to) noexcept nogil:
+        cdef uint64_t size = self.ring.slot_bytes
+        cdef uint64_t i
+        if not self.is_redelivered:  # then they lie in a row
+            self.lease.copy_out(self.items[0], to, self.count * size)
+            return
+        for i in range(self.count):
+            self.lease.copy_out(self.items[i], to + i * size, size)
+
+    cdef bint end(self, uint64_t released) noexcept nogil:
+        self.lease.release(self.items.data(), released, released == self.count)
+        self.lease.let_go()
+        self.items.clear()
+        return True
+
+    cdef int after_end(self, bint is_any, bint is_all) except -1:
+        if is_any:
+            self.ring.notify_room()
+        if not is_all:
+            self.ring.notify_items()
+            self.ring.check_held()  # else what was given back waits for the end of this handle
+        return 0
+
+    cdef list unreleased(self, list asked):
+        return [position for position in asked if self.ring.is_unreleased(position)]

@@ -1,0 +1,145 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""Gets of pickled objects, for every queue of rings: unpickling runs code, and what is not unpickled yet stays claimed.
+
+So whatever ends that code, an interrupt or a kill, leaves all items of the call to be delivered again, at their positions.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.stdint cimport int64_t, uint64_t
+
+from queueduct.rings.shared._backend cimport RingBackend
+from queueduct.native._native cimport *
+from queueduct.items._objects cimport unpickle_all, unpickle_one
+from queueduct.core._queue cimport TIMED_OUT
+
+cdef enum:
+    BATCH_LIMIT = 4096   # items that one claim takes
+
+
+cdef object get_object(RingBackend backend, int64_t deadline):
+    """One, or TIMED_OUT when the time is up."""
+    cdef Claimed claimed
+    cdef object found
+    cdef bint is_over
+    while True:
+        is_over = False
+        claimed = Claimed.__new__(Claimed)
+        claimed.begin(backend, 1)
+        if not claimed.claim(deadline):
+            return TIMED_OUT
+        try:
+            found = unpickle_one(claimed.copy_of(0), &is_over)
+        finally:
+            claimed.end(1 if is_over else 0)
+        if claimed.is_finished:
+            return found
+        # unpickling has forked, and we are the child: what it had claimed is its parent's
+
+
+cdef object get_objects(RingBackend backend, uint64_t limit, int64_t deadline):
+    """A list of them, as far as one that cannot be unpickled, or TIMED_OUT."""
+    cdef Claimed claimed
+    cdef list found
+    cdef uint64_t i
+    cdef uint64_t over = 0
+    while True:
+        claimed = Claimed.__new__(Claimed)
+        claimed.begin(backend, min(limit, BATCH_LIMIT))
+        if not claimed.claim(deadline):
+            return TIMED_OUT
+        found = []
+        for i in range(claimed.count):
+            found.append(claimed.copy_of(i))
+        try:
+            unpickle_all(found, &over)
+        finally:
+            claimed.end(over)
+        if claimed.is_finished:
+            return found
+
+
+@cython.final
+@cython.freelist(8)
+@cython.no_gc_clear  # its end needs the backend
+cdef class Claimed:
+    """What one get has claimed. Dropped before it is finished, it gives everything back."""
+    cdef RingBackend backend
+    cdef RingLease* lease
+    cdef Redelivered* items
+    cdef Redelivered one
+    cdef uint64_t limit
+    cdef uint64_t count
+    cdef bint waited
+    cdef bint is_finished
+
+    cdef int begin(self, RingBackend backend, uint64_t limit) except -1:
+        self.backend = backend
+        self.limit = limit
+        self.items = &self.one if limit == 1 else <Redelivered*>PyMem_Malloc(limit * sizeof(Redelivered))
+        if self.items is NULL:
+            raise MemoryError()
+        self.lease = backend.new_lease()
+        return 0
+
+    def __dealloc__(self):
+        if self.lease is not NULL and self.lease.is_ours():
+            self._give_back(0)
+        del self.lease
+        if self.items is not &self.one:
+            PyMem_Free(self.items)
+
+    cdef void _give_back(self, uint64_t released) noexcept:
+        """All but the first so many: this handle gets them before anything else, others when they look for the dead."""
+        self.lease.release(self.items, released, False)
+        self.lease.let_go()
+        self.backend.gave_back = True
+        if released:
+            self.backend.notify_room()
+        self.backend.notify_items()
+
+    cdef bint claim(self, int64_t deadline) except -1:
+        """False when the time is up."""
+        cdef RingBackend backend = self.backend
+        cdef Participant ledger
+        cdef Outcome outcome
+        cdef bint dead_first = backend.gave_back
+        backend.find_participant(&ledger)
+        while True:
+            self.lease.borrow(ledger)
+            outcome = self.lease.claim(self.items, self.limit, self.count, dead_first, run_without_gil)
+            if dead_first:
+                backend.gave_back = (outcome == Outcome.done and self.lease.is_redelivered()) or backend.count_left() != 0
+            if outcome == Outcome.done:
+                break
+            if not backend.go_on_getting(outcome, deadline, &ledger):
+                return False
+            self.waited = True
+            dead_first = False
+        self.lease.set_apart()  # what runs from here on, be it the collector's, may use the queue
+        return True
+
+    cdef object copy_of(self, uint64_t i):
+        cdef object data = PyBytes_FromStringAndSize(NULL, self.items[i].bytes)
+        self.lease.copy_out(self.items[i], PyBytes_AS_STRING(data), self.items[i].bytes)
+        if is_broken(self.backend.guard):
+            self.backend.raise_corrupt()
+        return data
+
+    cdef int end(self, uint64_t over) except -1:
+        """The first so many never come again; the others are given back, now or when we are dropped."""
+        cdef RingBackend backend = self.backend
+        if over == 0 or not self.lease.is_ours():
+            return 0
+        self.is_finished = True
+        if over < self.count:
+            self._give_back(over)
+        else:
+            self.lease.finish(self.items, over)
+            backend.notify_room()
+        if is_broken(backend.guard):
+            backend.raise_corrupt()
+        if self.waited and backend.looks_gettable():
+            backend.notify_items()
+        return 0

@@ -1,0 +1,1 @@
+"""A verdict and the run it is on, as an HTML page."""
