@@ -43,6 +43,7 @@ class OverwritingMemory {
 
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::uint64_t words() const noexcept { return words_; }
+  [[nodiscard]] std::uint64_t message_bytes() const noexcept { return 8 * words_; }
   [[nodiscard]] OverwritingControl& control() const noexcept { return *control_; }
   [[nodiscard]] std::atomic<std::uint64_t>& header_lock() const noexcept { return head_->header_lock; }
   // A message: its lock, then its data.
@@ -104,9 +105,12 @@ class OverwritingMemory {
   [[nodiscard]] OverwritingChange journaled() const noexcept {
     constexpr auto relaxed = std::memory_order_relaxed;
     const OverwritingJournal& journal = control_->journal;
-    return {RingState::unpack(journal.state.load(relaxed)), journal.index.load(relaxed),
-            journal.message_lock.load(relaxed),           journal.noted_at.load(relaxed),
-            journal.note.load(relaxed),                   load(journal.counters),
+    return {RingState::unpack(journal.state.load(relaxed)),
+            journal.index.load(relaxed),
+            journal.message_lock.load(relaxed),
+            journal.noted_at.load(relaxed),
+            journal.note.load(relaxed),
+            load(journal.counters),
             load(journal.leases)};
   }
 

@@ -3,16 +3,14 @@
 // Shape      cell    0: free ─► filler: being copied there ─┬─► holder: whole ─┬─► 0
 //                                                           │                  └─► its holder is gone: another
 //                                                           └─► overtaken: overwritten during the copy ─► 0
-//            A put never waits for a reader, so a message that must outlive its reader cannot stay in the ring. A
-//            cell's word names its owner as a lock does (overwriting/lock.hpp); beside it are the message's position
-//            and data.
+//            A put never waits for a reader, so a message that must outlive its reader cannot stay in the ring.
+//            A cell's word names its owner as a lock does (overwriting/lock.hpp).
 // Roles      leases fill and release; gets and leases take over what dead holders, and holders that gave back, left.
 // Invariants S1  a cell is filled from 0 only, under the header's lock, by the change in the journal that takes the
 //                message from the queue. So a message is in the queue or in a cell, never in both or neither.
 //            S2  a cell's data is written by its filler, and never once it has a holder.
 //            S3  a cell whose holder is gone (dead, or its line let go) is taken over by one compare-and-swap from that
-//                holder's word, which is never stored again (N1): so by one participant, and by another if that one
-//                dies.
+//                holder's word, which is never stored again (N1): so by one participant at a time.
 //            S4  a cell whose filler is gone has half a message. It counts as lost with its reader until a participant
 //                with the header's lock frees the cell and counts it for good, by one change. A filler that was
 //                overtaken says so by one store: from then on it counts as overwritten, until the same change.
@@ -22,9 +20,8 @@
 //
 // Memory orders come in pairs:
 //   P5  filled() and make() of the journal: release   with acquire in word(): the cell's position, and its data
-//   P6  release_cell(), overtaken(): release          with acquire in word(), by the next filler: the last owner has
-//                                                     read, or written, the last of the cell. overtaken() by way of
-//                                                     the participant that frees it, whose own release is make()'s
+//   P6  release_cell(), overtaken(): release          with acquire in word(), by the next filler: the last owner's
+//                                                     copy is over. overtaken() by way of make(), which frees the cell
 #pragma once
 
 #include <algorithm>
@@ -52,11 +49,10 @@ class LeasedMessages {
         cells_(leased_cells(memory.capacity(), memory.words())) {}
 
   [[nodiscard]] std::uint64_t cells() const noexcept { return cells_; }
-  [[nodiscard]] std::uint64_t message_bytes() const noexcept { return 8 * memory_.words(); }
   // In the segment. The data has no memory before the first lease.
   [[nodiscard]] std::uint64_t data_offset() const noexcept { return data_offset_; }
-  [[nodiscard]] std::uint64_t data_bytes() const noexcept { return cells_ * message_bytes(); }
-  [[nodiscard]] std::byte* data(std::uint64_t cell) const noexcept { return data_ + cell * message_bytes(); }
+  [[nodiscard]] std::uint64_t data_bytes() const noexcept { return cells_ * memory_.message_bytes(); }
+  [[nodiscard]] std::byte* data(std::uint64_t cell) const noexcept { return data_ + cell * memory_.message_bytes(); }
   [[nodiscard]] std::uint64_t word(std::uint64_t cell) const noexcept {
     return words_[cell].load(std::memory_order_acquire);  // acquire P5, P6
   }
