@@ -40,8 +40,7 @@ class LeasedMessages {
  public:
   LeasedMessages(std::byte* base, const OverwritingOffsets& at, const OverwritingMemory& memory,
                  const ParticipantTable* participant_table) noexcept
-      : words_(reinterpret_cast<std::atomic<std::uint64_t>*>(base + at.leased_words)),
-        positions_(reinterpret_cast<std::atomic<std::uint64_t>*>(base + at.leased_positions)),
+      : positions_(reinterpret_cast<std::atomic<std::uint64_t>*>(base + at.leased_positions)),
         data_(base + at.leased_data),
         data_offset_(at.leased_data),
         memory_(memory),
@@ -54,7 +53,7 @@ class LeasedMessages {
   [[nodiscard]] std::uint64_t data_bytes() const noexcept { return cells_ * memory_.message_bytes(); }
   [[nodiscard]] std::byte* data(std::uint64_t cell) const noexcept { return data_ + cell * memory_.message_bytes(); }
   [[nodiscard]] std::uint64_t word(std::uint64_t cell) const noexcept {
-    return words_[cell].load(std::memory_order_acquire);  // acquire P5, P6
+    return memory_.cell_word(cell).load(std::memory_order_acquire);  // acquire P5, P6
   }
   [[nodiscard]] std::uint64_t position(std::uint64_t cell) const noexcept {
     return positions_[cell].load(std::memory_order_relaxed);  // P5
@@ -83,7 +82,7 @@ class LeasedMessages {
   // The copy is whole, and `line` is its holder.
   void filled(std::uint64_t cell, std::uint32_t line) noexcept {
     QUEUEDUCT_FAILPOINT("shelf.before_filled");
-    words_[cell].store(word_of(line, LockRole::holder), std::memory_order_release);  // release P5
+    memory_.cell_word(cell).store(word_of(line, LockRole::holder), std::memory_order_release);  // release P5
     QUEUEDUCT_FAILPOINT("shelf.filled");
   }
 
@@ -91,14 +90,14 @@ class LeasedMessages {
   void overtaken(LeasedMessage& leased, std::uint32_t line) noexcept {
     leased.owner = word_of(line, LockRole::overtaken);
     QUEUEDUCT_FAILPOINT("shelf.before_overtaken");
-    words_[leased.cell].store(leased.owner, std::memory_order_release);  // release P6
+    memory_.cell_word(leased.cell).store(leased.owner, std::memory_order_release);  // release P6
     QUEUEDUCT_FAILPOINT("shelf.overtaken");
   }
 
   // keeps S5
   void release_cell(std::uint64_t cell) noexcept {
     QUEUEDUCT_FAILPOINT("shelf.before_release");
-    words_[cell].store(0, std::memory_order_release);  // release P6
+    memory_.cell_word(cell).store(0, std::memory_order_release);  // release P6
     QUEUEDUCT_FAILPOINT("shelf.released");
   }
 
@@ -111,7 +110,7 @@ class LeasedMessages {
       std::uint64_t owner = taken[i].owner;
       QUEUEDUCT_FAILPOINT("shelf.before_take_over");
       // acquire P5; keeps S3
-      if (!words_[taken[i].cell].compare_exchange_strong(owner, me, std::memory_order_acquire)) continue;
+      if (!memory_.cell_word(taken[i].cell).compare_exchange_strong(owner, me, std::memory_order_acquire)) continue;
       QUEUEDUCT_FAILPOINT("shelf.taken_over");
       memory_.control().redelivered.fetch_add(1, std::memory_order_relaxed);  // nothing depends on a count
       taken[count++] = {taken[i].position, taken[i].cell, me};
@@ -206,7 +205,6 @@ class LeasedMessages {
     return count;
   }
 
-  std::atomic<std::uint64_t>* words_;
   std::atomic<std::uint64_t>* positions_;
   std::byte* data_;
   std::uint64_t data_offset_;

@@ -80,7 +80,7 @@ class OverwritingRing : public OverwritingMemory {
       ++at.length;
     }
     claimed.lock = lock_word::of(*participant_table_, line, LockRole::writer);
-    commit({at, claimed.index, claimed.lock, 0, 0, counts});
+    commit({at.packed(), claimed.index, claimed.lock, 0, 0, counts});
     return Claim::done;
   }
 
@@ -180,7 +180,7 @@ class OverwritingRing : public OverwritingMemory {
     LeaseCounts leases = leases_counted();
     --counts.taken;
     ++(LeasedMessages::is_overtaken(leased.owner) ? counts.dropped : leases.lost);
-    commit({state(), capacity(), 0, noted_at_cell(leased.cell), 0, counts, leases});  // keeps S4
+    commit({state().packed(), capacity(), 0, noted_at_cell(leased.cell), 0, counts, leases});  // keeps S4
   }
 
   // Under the header's lock, by the line's new owner: the message that the last owner read when it died is lost.
@@ -286,13 +286,13 @@ class OverwritingRing : public OverwritingMemory {
         ++counts.torn;
         ++claimed.skipped;
         claimed.lock = 0;
-        commit({at, claimed.index, claimed.lock, 0, 0, counts});
+        commit({at.packed(), claimed.index, claimed.lock, 0, 0, counts});
         continue;
       }
       const Note noted = note(before, counts);
       ++counts.taken;
       claimed.lock = lock_word::of(*participant_table_, line, LockRole::reader);
-      commit({at, claimed.index, claimed.lock, noted.at, noted.word, counts, noted.leases});
+      commit({at.packed(), claimed.index, claimed.lock, noted.at, noted.word, counts, noted.leases});
       return Claim::done;
     }
   }

@@ -98,7 +98,7 @@ class Event {
     if (park_for_all(ticket, limit_ns)) futex::wake(word_, all);  // W5
   }
 
-  // For a caller that has fenced, or that holds the lock under which sleepers announce themselves.
+  // Without the fence: a hint, or for a caller that holds the lock under which sleepers announce themselves.
   void wake_one() noexcept { wake(1); }
 
   void wake_all() noexcept {

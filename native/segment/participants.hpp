@@ -358,9 +358,8 @@ class ParticipantTable {
   void raise_used(std::uint32_t least) noexcept {
     std::uint32_t used = used_->load(std::memory_order_relaxed);
     // release: a claim by this line comes later, and a scan that sees the claim must reach this line
-    while (used < least &&
-           !used_->compare_exchange_weak(used, least, std::memory_order_acq_rel, std::memory_order_relaxed)) {
-    }
+    while (used < least)
+      if (used_->compare_exchange_weak(used, least, std::memory_order_acq_rel, std::memory_order_relaxed)) return;
   }
 
   void forget_lines() noexcept {
