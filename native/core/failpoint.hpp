@@ -1,7 +1,7 @@
-// Named crash points: one before and after each shared access that matters.
+// Named points at which a test can kill or stop a process: before and after each shared access that matters.
 //
-// In a release build QUEUEDUCT_FAILPOINT is nothing at all. In the crash-test build
-// (-DQUEUEDUCT_FAILPOINTS) a process arms one point with an action and the hit at which it fires.
+// In a release build QUEUEDUCT_FAILPOINT compiles to nothing. In the crash-test build (-DQUEUEDUCT_FAILPOINTS) every
+// point that is reached calls the armed function with its name.
 #pragma once
 
 #ifndef QUEUEDUCT_FAILPOINTS
@@ -10,44 +10,14 @@
 
 #else
 
-#include <sched.h>
-#include <signal.h>
-#include <unistd.h>
-
-#include <cstdint>
-#include <cstring>
-
 namespace queueduct::failpoint {
 
-enum class Action : std::uint8_t { none, kill, stop, yield, record };
+inline void (*armed)(const char* name) = nullptr;
 
-struct Armed {
-  Action action = Action::none;
-  const char* name = nullptr;  // nullptr: any point counts
-  std::uint64_t hit = 1;       // fires at this hit, counted from 1
-  std::uint64_t hits = 0;
-  void (*recorder)(const char* name) = nullptr;
-};
-
-inline Armed armed;
-
-inline void arm(Action action, const char* name, std::uint64_t hit) noexcept {
-  armed = Armed{action, name, hit, 0, nullptr};
-}
-
-inline void disarm() noexcept { armed = Armed{}; }
+inline void disarm() noexcept { armed = nullptr; }
 
 inline void reached(const char* name) noexcept {
-  if (armed.action == Action::none) return;
-  if (armed.action == Action::record) return armed.recorder(name);
-  if (armed.name != nullptr && std::strcmp(armed.name, name) != 0) return;
-  if (++armed.hits != armed.hit) return;
-  switch (armed.action) {
-    case Action::kill: kill(getpid(), SIGKILL); break;
-    case Action::stop: raise(SIGSTOP); break;
-    case Action::yield: sched_yield(); break;
-    default: break;
-  }
+  if (armed != nullptr) armed(name);
 }
 
 }  // namespace queueduct::failpoint

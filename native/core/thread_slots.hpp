@@ -1,8 +1,8 @@
-// Small numbers for threads, given back at a thread's end, so that a queue's lines can be found by index.
+// Small numbers for threads, reused after a thread's end, so that a thread finds its line of a queue by index.
 //
-// One thread has one number, whichever of our extension modules asks: else one of them would take another thread's line
-// for its own. Each module has its own copy of what an inline variable is in a header, unless the loader is told that
-// there is one in the process: that is what g++ does with those that are visible (STB_GNU_UNIQUE).
+// A thread must have the same number in all our extension modules: else a module would use another thread's line.
+// Each module would have its own copy of an inline variable. g++ marks visible ones STB_GNU_UNIQUE, and the loader then
+// keeps one copy in the process.
 #pragma once
 
 #include <pthread.h>
@@ -18,33 +18,34 @@ namespace queueduct::thread_number {
 #endif
 
 struct Taken {
-  pthread_t thread;     // the same before and after a fork
-  std::uint32_t users;  // modules that have asked; 0: free
-  std::uint32_t serial;  // of the thread that has it: no other thread ever has the same
+  pthread_t thread;      // the same before and after a fork
+  std::uint32_t users;   // modules that use the number; 0: free
+  std::uint32_t serial;  // of the thread; never used for another one
 };
 
 inline constexpr std::uint32_t limit = 1024;
 [[gnu::visibility("default")]] inline std::mutex mutex;
 [[gnu::visibility("default")]] inline Taken taken[limit];
 [[gnu::visibility("default")]] inline std::uint32_t serials = 0;  // under the mutex
-// Other in a forked child than in its parent: counted up by each participant table that a fork copies, before anybody else runs.
+// Differs between a forked child and its parent: the fork handler of each participant table counts it up in the child,
+// before any other code runs there.
 [[gnu::visibility("default")]] inline std::atomic<std::uint32_t> forks{0};
 
-// What is to be done with a number before another thread can have it: its thread has ended.
-// release in ParticipantTable, acquire at a thread's end: every module that sets it has one of its own, and any of them will do.
+// Called at a thread's end, before its number is reused.
+// release in ParticipantTable, acquire at a thread's end. Every module sets its own copy of the function; any will do.
 using AtEnd = void (*)(std::uint32_t number) noexcept;
 [[gnu::visibility("default")]] inline std::atomic<AtEnd> at_end{nullptr};
 
 [[gnu::tls_model("initial-exec")]] inline thread_local std::uint32_t cached_plus_one = 0;
 
-// What a module holds of the number of a thread.
+// One module's use of a thread's number.
 struct Holder {
   std::uint32_t number = limit;
   Holder() noexcept {
     const std::lock_guard lock(mutex);
     for (std::uint32_t i = limit; i-- > 0;) {
       if (taken[i].users == 0) {
-        number = i;  // the lowest one that is free, if the thread has none
+        number = i;  // the lowest free one, if the thread has none yet
       } else if (pthread_equal(taken[i].thread, pthread_self())) {
         number = i;
         break;
@@ -54,9 +55,9 @@ struct Holder {
     Taken& mine = taken[number];
     mine = {pthread_self(), mine.users + 1, mine.users == 0 ? ++serials : mine.serial};
   }
-  // The end of the thread. The number is still ours while at_end() runs, which takes locks that come before `mutex`.
+  // Runs at the thread's end. The number stays taken while at_end() runs, which takes locks that precede `mutex`.
   ~Holder() {
-    cached_plus_one = limit + 1;  // whoever is called after this has no number any more
+    cached_plus_one = limit + 1;  // later destructors of this thread get no number
     if (number == limit) return;
     const AtEnd end = at_end.load(std::memory_order_acquire);
     if (is_last() && end != nullptr) end(number);
@@ -75,16 +76,16 @@ struct Holder {
   return holder.number;
 }
 
-// `limit` when the process has more threads than that.
+// Returns the calling thread's number, or `limit` if all are taken.
 [[nodiscard]] inline std::uint32_t mine() noexcept {
   const std::uint32_t cached = cached_plus_one;
   return cached != 0 ? cached - 1 : take();
 }
 
-// Tells this thread from all others that the process ever had; 0 when it has no number.
+// Returns a number that no other thread of the process ever has, or 0 if the thread has no number.
 [[nodiscard]] inline std::uint32_t my_serial() noexcept {
   const std::uint32_t number = mine();
-  return number == limit ? 0 : taken[number].serial;  // written by this thread, and by no other while it lives
+  return number == limit ? 0 : taken[number].serial;  // only this thread writes it while it lives
 }
 
 }  // namespace queueduct::thread_number

@@ -1,18 +1,19 @@
-// The directory of chunks, and what a chunk looks like inside.
+// The directory of chunks, and the format of a chunk.
 //
 // Shape      chunk numbers only rise; the line of chunk n is lines[n & mask]. Kept are head_chunk … chunks_made - 1.
-//            chunk n holds the positions first_position … end_position, and chunk n + 1 goes on there.
-// Roles      the holder of the lock makes, ends and frees chunks; readers look.
-// Invariants C1  a line is complete before chunks_made, and so before any `end` that lies beyond it, says so.
-//            C2  at most chunk_lines - 1 chunks are kept. So while a reader needs position p of chunk n + 1, neither
-//                that line nor the line of chunk n, which it may just have finished, is written again.
-//            C3  a chunk's memory is reused only after head_chunk has passed it (F1 in events_log.hpp).
-// Progress   wait-free looks; a search is a bisection, and begins anew only if a chunk was freed meanwhile.
+//            chunk n holds the positions first_position … end_position, and chunk n + 1 continues there.
+// Roles      the holder of the lock makes, ends and frees chunks; readers only load.
+// Invariants C1  a line is complete before chunks_made covers it, and so before `end` passes its first position.
+//            C2  at most chunk_lines - 1 chunks are kept. So while a reader needs a position of chunk n + 1, neither
+//                that line nor the line of chunk n, which the reader may just have finished, is rewritten.
+//            C3  a chunk's memory is reused only after head_chunk has passed it (F1 in events/log.hpp).
+// Progress   loads are wait-free; a search bisects, and restarts only if a chunk was freed meanwhile.
 //
-// Who looks without being registered, or after it was dropped, may see anything: every number is checked before
-// it is used, and what was found counts only if the chunk is still kept afterwards.
+// A reader that is not registered, or was dropped, may load anything: every number is checked before it is used, and a
+// result counts only if the chunk is still kept afterwards.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "events/layout.hpp"
@@ -20,7 +21,7 @@
 
 namespace queueduct {
 
-// Private copy of where things are and how large: what a peer could overwrite is never trusted again.
+// A private copy of addresses and sizes: after the checks at opening, no peer can change them.
 struct EventsMap {
   EventsControl* control = nullptr;
   ReaderLine* readers = nullptr;
@@ -39,21 +40,29 @@ struct EventsMap {
 
   [[nodiscard]] ChunkLine& chunk(std::uint64_t number) const noexcept { return chunks[number & (chunk_lines - 1)]; }
   [[nodiscard]] EventsWord end(std::memory_order order) const noexcept { return {control->end.load(order)}; }
+  // relaxed: for the holder of the lock; for a reader, `start` is stored before the `end` of its epoch (E1)
+  [[nodiscard]] EventsWord start() const noexcept { return {control->start.load(std::memory_order_relaxed)}; }
+  [[nodiscard]] std::uint64_t head() const noexcept { return control->head_chunk.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t made() const noexcept { return control->chunks_made.load(std::memory_order_relaxed); }
+  // Else a loop from head to made might not end. Such a loop also counts its steps: a foreign write may come any time.
+  [[nodiscard]] bool is_directory_sound() const noexcept {
+    return made() >= head() && made() - head() < chunk_lines;  // C2
+  }
   [[nodiscard]] std::uint64_t index_bytes(std::uint64_t items) const noexcept {
     return varies ? round_up(items * sizeof(std::uint32_t), 8) : 0;
   }
 };
 
-// A chunk as one looker sees it: checked, and its own.
+// A checked private copy of a chunk's line.
 struct Chunk {
   std::uint64_t number = 0;
   std::uint64_t first = 0;
   std::uint64_t items = 0;
   std::uint64_t bytes = 0;
-  std::byte* data = nullptr;  // nullptr: none
+  std::byte* data = nullptr;  // nullptr: no chunk
 };
 
-// False: the line says what cannot be.
+// Returns false if the line is impossible.
 [[nodiscard]] inline bool load_chunk(const EventsMap& map, std::uint64_t number, Chunk& chunk) noexcept {
   const ChunkLine& line = map.chunk(number);
   // relaxed: C1, and the caller's acquire of `end` or chunks_made
@@ -71,8 +80,14 @@ struct Chunk {
   return true;
 }
 
-// Items of a chunk that varies: where the i-th begins and ends, counted from the first's begin.
-// False: the index says what cannot be.
+// Returns where the chunk's positions end or, while it takes items, where they will end at the latest.
+// relaxed: E1, since an `end` beyond the chunk's last position was stored after its end_position
+[[nodiscard]] inline std::uint64_t end_of(const EventsMap& map, const Chunk& chunk) noexcept {
+  return std::min(map.chunk(chunk.number).end_position.load(std::memory_order_relaxed), chunk.first + chunk.items);
+}
+
+// Where the i-th item of varying length begins and ends, as offsets from items_of().
+// Returns false if the index is impossible.
 [[nodiscard]] inline bool item_bounds(const EventsMap& map, const Chunk& chunk, std::uint64_t i, std::uint32_t& begin,
                                       std::uint32_t& end) noexcept {
   const auto* index = reinterpret_cast<const std::uint32_t*>(chunk.data);
@@ -85,8 +100,8 @@ struct Chunk {
   return chunk.data + map.index_bytes(chunk.items);
 }
 
-// The chunk that holds `position`, which the caller knows to lie before an `end` that it has acquired.
-// False: it is not kept (any more), or the directory says what cannot be.
+// Finds the chunk of `position`, which lies before an `end` that the caller has acquired.
+// Returns false if the position is not kept, or the directory is impossible.
 [[nodiscard]] inline bool find_chunk(const EventsMap& map, std::uint64_t position, Chunk& chunk) noexcept {
   for (;;) {
     const std::uint64_t head = map.control->head_chunk.load(std::memory_order_acquire);
@@ -102,35 +117,32 @@ struct Chunk {
         else
           high = middle;
       }
-      is_found = load_chunk(map, low, chunk) && chunk.first <= position &&
-                 position < map.chunk(low).end_position.load(std::memory_order_relaxed) &&
-                 position - chunk.first < chunk.items;
+      is_found = load_chunk(map, low, chunk) && chunk.first <= position && position < end_of(map, chunk);
     }
-    // Lines of chunks that were freed meanwhile may be others' by now: they lead astray.
+    // The lines of chunks freed meanwhile may describe later chunks by now and mislead the search.
     std::atomic_thread_fence(std::memory_order_acquire);  // F1
-    const std::uint64_t head_now = map.control->head_chunk.load(std::memory_order_relaxed);
+    const std::uint64_t head_now = map.head();
     if (is_found && head_now <= low) return true;
     if (head_now == head) return false;
   }
 }
 
-// The oldest position that is kept. Only a hint unless the lock is held.
+// Returns the oldest kept position. Only a hint unless the lock is held.
 [[nodiscard]] inline std::uint64_t earliest_position(const EventsMap& map) noexcept {
   const std::uint64_t end = map.end(std::memory_order_acquire).position();
-  const std::uint64_t start = EventsWord{map.control->start.load(std::memory_order_relaxed)}.position();
+  const std::uint64_t start = map.start().position();
   const std::uint64_t head = map.control->head_chunk.load(std::memory_order_acquire);
   std::uint64_t earliest = end;
   if (head < map.control->chunks_made.load(std::memory_order_acquire))
     earliest = map.chunk(head).first_position.load(std::memory_order_relaxed);
-  if (earliest < start) earliest = start;
-  return earliest < end ? earliest : end;
+  return std::min(std::max(earliest, start), end);
 }
 
-// After a copy by somebody who is not registered: were the bytes the chunk's own?
-// Pairs with the fence F1 of free_oldest(): who has seen a byte of the block's next use sees head_chunk moved.
+// For a reader that is not registered, after a copy: returns true if the bytes were the chunk's own.
+// Pairs with the fence F1 of free_oldest(): a reader that saw a byte of the block's next use sees head_chunk moved.
 [[nodiscard]] inline bool is_still_kept(const EventsMap& map, std::uint64_t number) noexcept {
   std::atomic_thread_fence(std::memory_order_acquire);  // F1
-  return map.control->head_chunk.load(std::memory_order_relaxed) <= number;
+  return map.head() <= number;
 }
 
 }  // namespace queueduct

@@ -1,13 +1,13 @@
-// How a log reaches its disk, and what is believed of it.
+// How a log is written to its disk, and which part of it is trusted after a crash of the machine.
 //
 // Shape      end ≥ synced ≥ confirmed.    items ─fdatasync─► synced ─fdatasync─► confirmed
-// Roles      anybody who has the log open.
-// Invariants Y1  `synced` rises to a position only when all before it is on the disk: after a crash it is believed.
-//            Y2  `confirmed` rises only when such a `synced` is on the disk, too: nothing before it is ever cut.
-//            Y3  after a failed sync the kernel calls pages clean that never reached the disk, and tells each open file
-//                once. So failures are counted in the log, and before the next sync everything that is not confirmed is
-//                written to again; only a sync that began after that, with no failure since, clears the count.
-// Progress   as the disk.
+// Roles      any process that has the log open.
+// Invariants Y1  `synced` rises to a position only when all before it is on the disk: it is trusted after a crash.
+//            Y2  `confirmed` rises only when such a `synced` is on the disk as well: nothing before it is ever cut.
+//            Y3  after a failed sync the kernel marks pages clean that never reached the disk, and reports the error
+//                once to each open file. So the log counts failures, and everything that is not confirmed is dirtied
+//                again before the next sync. Only a sync that began after that, with no new failure, clears the count.
+// Progress   blocks for as long as the disk does.
 #pragma once
 
 #include <errno.h>
@@ -19,12 +19,12 @@ namespace queueduct {
 
 inline void raise_to(std::atomic<std::uint64_t>& word, std::uint64_t position) noexcept {
   std::uint64_t before = word.load(std::memory_order_relaxed);
-  // relaxed: the syncs order it for the disk
+  // relaxed: the syncs order the stores for the disk
   while (before < position && !word.compare_exchange_weak(before, position, std::memory_order_relaxed)) {
   }
 }
 
-// 0, or the error number: then it is counted (Y3). Who has no descriptor any more asks nothing of the disk.
+// Returns 0, or the error number after counting the failure (Y3). A handle without a descriptor does not count one.
 [[nodiscard]] inline int write_out(EventsControl& control, int fd) noexcept {
   if (fd < 0) return EBADF;
   if (fdatasync(fd) == 0) return 0;
@@ -33,15 +33,15 @@ inline void raise_to(std::atomic<std::uint64_t>& word, std::uint64_t position) n
   return error;
 }
 
-// Everything up to now is on the disk, and will be believed after a crash of the machine. 0, or the error number.
-// `failures`: what has_failed() said before write_again(), if that was needed.
+// Writes everything up to now to the disk, so that it is trusted after a crash of the machine. Returns 0, or the error
+// number. `failures` is the count of failed syncs before write_again(), or 0 if that was not needed.
 [[nodiscard]] inline int sync_log(const EventsMap& map, int fd, std::uint64_t failures) noexcept {
   EventsControl& control = *map.control;
   const std::uint64_t position = map.end(std::memory_order_acquire).position();
   if (const int error = write_out(control, fd); error != 0) return error;
   QUEUEDUCT_FAILPOINT("sync.written");
-  if (control.sync_failures.load(std::memory_order_relaxed) != failures) return EIO;  // another's, just now
-  raise_to(control.synced, position);  // keeps Y1
+  if (control.sync_failures.load(std::memory_order_relaxed) != failures) return EIO;  // another process's, meanwhile
+  raise_to(control.synced, position);                                                 // keeps Y1
   QUEUEDUCT_FAILPOINT("sync.noted");
   if (const int error = write_out(control, fd); error != 0) return error;
   QUEUEDUCT_FAILPOINT("sync.confirmed");
@@ -50,7 +50,7 @@ inline void raise_to(std::atomic<std::uint64_t>& word, std::uint64_t position) n
   return 0;
 }
 
-// Makes the kernel call a page dirty, and changes nothing in it, whoever else is just writing there.
+// Dirties the pages without changing them, even while another thread writes there.
 inline void touch(std::byte* from, std::uint64_t bytes) noexcept {
   for (std::uint64_t at = 0; at < bytes; at += page_bytes) {
     auto* word = reinterpret_cast<std::uint64_t*>(from + at);
@@ -59,13 +59,13 @@ inline void touch(std::byte* from, std::uint64_t bytes) noexcept {
   }
 }
 
-// Under the lock, so that no chunk is freed meanwhile: see Y3.
+// Dirties everything that is not confirmed (Y3). Under the lock, so that no chunk is freed meanwhile.
 inline void write_again(const EventsMap& map) noexcept {
   auto* const tables = reinterpret_cast<std::byte*>(map.control);
   touch(tables, static_cast<std::uint64_t>(map.arena - tables));
   const std::uint64_t confirmed = map.control->confirmed.load(std::memory_order_relaxed);
-  const std::uint64_t head = map.control->head_chunk.load(std::memory_order_relaxed);
-  std::uint64_t number = map.control->chunks_made.load(std::memory_order_relaxed);
+  const std::uint64_t head = map.head();
+  std::uint64_t number = map.made();
   for (std::uint64_t left = map.chunk_lines; left > 0 && number > head; --left) {
     Chunk chunk;
     if (!load_chunk(map, --number, chunk)) return;

@@ -5,13 +5,13 @@
 //   control        positions, the lock, event words: one writer group a line
 //   participants   one line for each thread that puts
 //   readers        one line for each reader
-//   producers      a head line, then one line for each named producer; absent where there are none
-//   chunks         the directory: one line a chunk, a ring by chunk number
-//   blocks         u32 a block: in use or not, and how many of its pages have memory
-//   arena          block_count * block_bytes, sparse: only what chunks need has memory
+//   producers      a head line, then one line for each named producer; absent if the queue has none
+//   chunks         the directory: one line a chunk, a ring indexed by chunk number
+//   blocks         one u32 a block: whether it is in use, and how many of its pages have memory
+//   arena          block_count * block_bytes, sparse: only blocks that chunks use have memory
 //
-// Inside a chunk, records stand as an array. Items that vary in length stand back to back, after an index of
-// `items` u32 words, each the end of its item counted from the first item's begin.
+// A chunk of records is an array. A chunk of items of varying length has an index of `items` u32 words, each the end of
+// its item as an offset from the first item, and then the items back to back.
 #pragma once
 
 #include "segment/layout.hpp"
@@ -26,8 +26,8 @@ inline constexpr std::uint64_t blocks_limit = std::uint64_t{1} << 24;
 inline constexpr std::uint64_t block_bytes_limit = std::uint64_t{1} << 31;  // the index counts in u32
 inline constexpr std::uint64_t first_items_limit = std::uint64_t{1} << 24;
 
-// Follows the SegmentHeader. There, capacity is the number of blocks, and slot_bytes the bytes of a record, or of
-// a typical item where they vary.
+// Follows the SegmentHeader, in which `capacity` is the number of blocks and `slot_bytes` the size of a record, or of a
+// typical item if the items vary in length.
 struct EventsShape {
   std::uint64_t max_bytes;
   std::uint64_t block_bytes;
@@ -46,8 +46,8 @@ struct EventsShape {
 };
 static_assert(sizeof(EventsShape) == 256 && std::is_trivially_copyable_v<EventsShape>);
 
-// A position with what readers must learn together with it, in one load:
-//   | epoch : 11 | shut down : 1 | position : 52 |      the epoch counts clears, and wraps
+// A position together with what a reader must learn in the same load:
+//   | epoch : 11 | shut down : 1 | position : 52 |      the epoch counts clears and wraps
 struct EventsWord {
   static constexpr int position_bits = 52;
   static constexpr std::uint64_t position_mask = (std::uint64_t{1} << position_bits) - 1;
@@ -70,43 +70,43 @@ static_assert(EventsWord{~std::uint64_t{0}}.at(7).position() == 7);
 inline constexpr std::uint64_t cuts_kept = 256;
 
 struct EventsControl {
-  // Whoever holds the lock writes these; readers load `end` once a session.
+  // Written by the holder of the lock; a reader loads `end` once a session.
   alignas(line_bytes) std::atomic<std::uint64_t> end;  // EventsWord: where the next item goes
-  std::atomic<std::uint64_t> start;        // EventsWord: readers before it jump here; its epoch is the last clear's
-  std::atomic<std::uint64_t> head_chunk;   // number of the oldest chunk that is kept
+  std::atomic<std::uint64_t> start;        // EventsWord: readers before it jump here; the last clear's epoch
+  std::atomic<std::uint64_t> head_chunk;   // number of the oldest kept chunk
   std::atomic<std::uint64_t> chunks_made;  // number of the next chunk
-  std::atomic<std::uint64_t> used_bytes;   // of the chunks that are kept
-  std::atomic<std::uint64_t> spare_bytes;  // of free blocks that kept their memory
-  std::atomic<std::uint64_t> blocks_used;  // blocks ever used: scans stop here
-  alignas(line_bytes) std::atomic<std::uint64_t> lock;  // see owner_lock.hpp
+  std::atomic<std::uint64_t> used_bytes;   // of the kept chunks
+  std::atomic<std::uint64_t> spare_bytes;  // memory of free blocks
+  std::atomic<std::uint64_t> blocks_used;  // blocks ever used: scans end here
+  alignas(line_bytes) std::atomic<std::uint64_t> lock;  // see segment/robust_lock.hpp
   EventWord items;                                      // readers sleep here
   EventWord room;                                       // writers sleep here
   alignas(line_bytes) std::atomic<std::uint32_t> participants_used;
   std::atomic<std::uint32_t> readers_used;
-  std::atomic<std::uint64_t> repairs;         // locks taken over from the dead
+  std::atomic<std::uint64_t> repairs;         // locks taken over from dead participants
   std::atomic<std::uint64_t> dropped;         // readers dropped because they were slowest
-  std::atomic<std::uint64_t> synced;          // all before this position is on the disk; believed after a crash
+  std::atomic<std::uint64_t> synced;          // all before it is on the disk; trusted after a crash
   std::atomic<std::uint64_t> freed_unsynced;  // 1: a chunk was freed since the last sync
-  // The boot in which the log was last in use, as far as it is known (0: not): see events_boot.hpp.
+  // The boot in which the log was last used (0: unknown): see events/boot.hpp.
   std::atomic<std::uint64_t> boot_id[2];
-  std::atomic<std::uint64_t> booted_ns;      // when it began, by the clock of the day
-  std::atomic<std::uint64_t> uptime_ns;      // how long it had lasted
-  std::atomic<std::uint64_t> confirmed;      // `synced`, once that word is on the disk itself
-  std::atomic<std::uint64_t> sync_failures;  // since the last sync that succeeded
-  // How often the log was cut after a crash of the machine, and where: see events_boot.hpp.
+  std::atomic<std::uint64_t> booted_ns;      // when it began, by the real-time clock
+  std::atomic<std::uint64_t> uptime_ns;      // how long it had lasted then
+  std::atomic<std::uint64_t> confirmed;      // `synced`, as far as that word itself is on the disk
+  std::atomic<std::uint64_t> sync_failures;  // since the last successful sync
+  // How often the log was cut after a crash of the machine, and where: see events/boot.hpp.
   std::atomic<std::uint64_t> cuts;
-  std::atomic<std::uint64_t> lowest_cut;  // + 1: of those that are no longer below; 0: none
-  alignas(line_bytes) std::atomic<std::uint64_t> cut_positions[cuts_kept];  // of cut n at n % cuts_kept
+  std::atomic<std::uint64_t> lowest_cut;  // plus 1, of the cuts no longer in the table below; 0: none
+  alignas(line_bytes) std::atomic<std::uint64_t> cut_positions[cuts_kept];  // cut n is at n % cuts_kept
 };
 static_assert(sizeof(EventsControl) == 5 * line_bytes + cuts_kept * 8);
-static_assert(sizeof(EventsControl) <= page_bytes);  // so that the disk has all of it or nothing
+static_assert(sizeof(EventsControl) <= page_bytes);  // so that the disk has all of it or none
 
 inline constexpr std::uint64_t open_end = ~std::uint64_t{0};
 
 struct ChunkLine {
   std::atomic<std::uint64_t> first_position;
-  std::atomic<std::uint64_t> end_position;  // open_end while items are still added
-  std::atomic<std::uint64_t> items;         // how many it was made for
+  std::atomic<std::uint64_t> end_position;  // open_end while the chunk still takes items
+  std::atomic<std::uint64_t> items;         // how many it has room for
   std::atomic<std::uint64_t> bytes;
   std::atomic<std::uint32_t> block;
   std::atomic<std::uint32_t> blocks;
@@ -119,33 +119,34 @@ inline constexpr std::uint64_t dropped_bit = std::uint64_t{1} << 63;
 inline constexpr std::uint32_t reader_name_bytes = 96;
 
 struct ReaderLine {
-  alignas(line_bytes) std::atomic<std::uint64_t> place;  // the reader needs what is from here on; dropped_bit
+  alignas(line_bytes) std::atomic<std::uint64_t> place;  // the reader needs all from here on; may have dropped_bit
   std::atomic<std::uint32_t> kind;                       // ReaderKind
   std::atomic<std::uint32_t> pid;
   std::atomic<std::uint32_t> name_length;
-  char name[reader_name_bytes];  // of a durable one
-  std::atomic<std::uint32_t> epoch;  // `cuts` when it was last held
-  std::atomic<std::uint64_t> beyond;  // where it was when the log was cut before that, and it was not told yet; 0: nowhere
+  char name[reader_name_bytes];       // of a durable reader
+  std::atomic<std::uint32_t> epoch;   // `cuts` when a process last held the line
+  std::atomic<std::uint64_t> beyond;  // where the reader was when a cut moved it back, until it is told; 0: no cut did
 };
 static_assert(sizeof(ReaderLine) == line_bytes && offsetof(ReaderLine, beyond) == 120);
 
-// Block words: | in use : 1 | pages that have memory : 31 |
+// A block's word: | in use : 1 | pages that have memory : 31 |
 inline constexpr std::uint32_t block_in_use = 1u << 31;
 
-// Readers hold lock bytes of their own, after those of the participants.
+// The lock bytes of readers follow those of participants.
 [[nodiscard]] constexpr std::uint32_t reader_lock_number(std::uint32_t line) noexcept {
   return participants_limit + line;
 }
 static_assert(reader_lock_number(readers_limit) <= lock_numbers);
 
-// And who has the log open holds this one: shared, or alone while it finds out whether the machine was started anew.
+// Every handle of a log on a disk holds this lock: shared, or exclusively while it decides whether the machine was
+// restarted.
 inline constexpr std::uint32_t settling_lock_number = lock_numbers;
 
 struct EventsOffsets {
   std::uint64_t item_text, control, participants, readers, producers, chunks, blocks, arena, total;
 };
 
-// Arguments within the limits above: then no sum or product here overflows.
+// If the arguments are within the limits above, nothing here overflows.
 [[nodiscard]] constexpr EventsOffsets events_offsets(std::uint64_t block_count, std::uint64_t block_bytes,
                                                      std::uint64_t chunk_lines, std::uint32_t participants,
                                                      std::uint32_t readers, std::uint32_t producers,

@@ -1,19 +1,19 @@
-// The table of readers: who needs what.
+// The table of readers: from which position on each reader needs the log.
 //
-// Shape      a line a reader: `place` is the position from which on it needs everything. An ephemeral reader's
-//            place follows it chunk by chunk, a durable one's is what it has committed.
-// Roles      lines are taken, given back and dropped under the queue's lock; a reader moves its own place.
-//            Its process holds the OFD lock of the line's number: gone with the process, however it ends.
-// Invariants D1  a place only rises, so whatever the reader has not finished is at or after it.
-//            D2  `kind` is stored last when a line is taken, and first when it is given back: a kill in between
-//                leaves a line that is free.
-//            D3  a dropped reader keeps its line and its place, with dropped_bit: it will be told.
-//            D4  somebody else raises a place only when its reader is dead, and was so before the place was read: a
-//                place that was read while it lived may be older than its last commit.
-//            D5  where a durable reader was beyond a cut of the log stands in `beyond` until it is told.
-// Progress   a reader's move is one store, or one compare-and-swap where readers can be dropped.
+// Shape      one line a reader: it needs every item from `place` on. The place of an ephemeral reader follows its
+//            cursor chunk by chunk; the place of a durable reader is the position that it has committed.
+// Roles      lines are taken, freed and dropped under the queue's lock; a reader moves its own place.
+//            The reader's process holds the OFD lock of the line's number. It ends with the process, however that ends.
+// Invariants D1  a place only rises, so all that the reader has not finished is at or after it.
+//            D2  `kind` is stored last when a line is taken, and first when it is freed: a kill in between leaves a
+//                free line.
+//            D3  a dropped reader keeps its line and its place, with dropped_bit, so it learns of the drop.
+//            D4  another participant raises a place only if the reader was dead before that participant read the place:
+//                a place that was read while the reader lived may be older than the reader's last commit.
+//            D5  if the log was cut before a durable reader's place, `beyond` holds that place until it is told.
+// Progress   a reader's move is one store, or one compare-and-swap if readers can be dropped.
 //
-// Memory orders: R1  move_to(): release       with acquire in least_place(): our reads of the chunks before are over
+// Memory orders: R1  move_to(): release       with acquire in least_place(): the reader's loads of earlier chunks
 #pragma once
 
 #include "events/chunks.hpp"
@@ -29,17 +29,17 @@ class Readers {
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
   [[nodiscard]] std::uint32_t used() const noexcept {
-    const std::uint32_t used = map_->control->readers_used.load(std::memory_order_relaxed);
-    return used < map_->reader_lines ? used : map_->reader_lines;
+    return std::min(map_->control->readers_used.load(std::memory_order_relaxed), map_->reader_lines);
   }
   [[nodiscard]] ReaderLine& line(std::uint32_t i) const noexcept { return map_->readers[i]; }
   [[nodiscard]] ReaderKind kind(std::uint32_t i) const noexcept {
     return static_cast<ReaderKind>(line(i).kind.load(std::memory_order_relaxed));
   }
 
-  // What the slowest reader needs; `nobody` if there is no reader that counts. `slowest`: its line, or none.
-  [[nodiscard]] std::uint64_t least_place(std::uint64_t nobody, std::uint32_t& slowest) const noexcept {
-    std::uint64_t least = nobody;
+  // Returns the place of the slowest reader that was not dropped, and its line in `slowest`. Without one: `otherwise`,
+  // and none.
+  [[nodiscard]] std::uint64_t least_place(std::uint64_t otherwise, std::uint32_t& slowest) const noexcept {
+    std::uint64_t least = otherwise;
     slowest = none;
     for (std::uint32_t i = 0, n = used(); i < n; ++i) {
       if (kind(i) == ReaderKind::none) continue;
@@ -59,7 +59,7 @@ class Readers {
     return none;
   }
 
-  // A free line, its lock now held by this process; none: the table is full.
+  // Returns a free line whose lock this process now holds, or none if the table is full.
   [[nodiscard]] std::uint32_t take_line(ParticipantTable& participant_table) noexcept {
     for (std::uint32_t i = 0; i < map_->reader_lines; ++i)
       if (kind(i) == ReaderKind::none && participant_table.hold(reader_lock_number(i))) return i;
@@ -89,8 +89,8 @@ class Readers {
     QUEUEDUCT_FAILPOINT("readers.removed");
   }
 
-  // Under the lock. Ephemeral readers go with their process; a durable one whose process has gone needs nothing before
-  // `start`, to which it would jump. How many hold less back than before.
+  // Under the lock. Removes the ephemeral readers of dead processes. A durable reader of a dead process needs nothing
+  // before `start`, since it would jump there. Returns how many readers now need less than before.
   std::uint32_t abandon(const ParticipantTable& participant_table, std::uint64_t start) noexcept {
     std::uint32_t moved = 0;
     for (std::uint32_t i = 0, n = used(); i < n; ++i) {
@@ -101,7 +101,7 @@ class Readers {
       QUEUEDUCT_FAILPOINT("readers.found_dead");
       if (kind == ReaderKind::ephemeral)
         remove(i);
-      else if (is_behind(i, start))  // D4: it may have committed since we looked
+      else if (is_behind(i, start))  // D4: the reader may have committed since the first check
         line(i).place.store(start, std::memory_order_relaxed);
       else
         continue;
@@ -111,11 +111,11 @@ class Readers {
     return moved;
   }
 
-  // False: it has moved on meanwhile, and is perhaps no longer the slowest.
+  // Returns false if the reader has moved meanwhile: then it may no longer be the slowest.
   [[nodiscard]] bool drop(std::uint32_t i) noexcept {
     std::uint64_t place = line(i).place.load(std::memory_order_relaxed);
     QUEUEDUCT_FAILPOINT("readers.before_drop");
-    // acquire R1: what it has read it has read
+    // acquire R1: the reader's loads are over
     const bool dropped = !(place & dropped_bit) &&
                          line(i).place.compare_exchange_strong(place, place | dropped_bit, std::memory_order_acquire,
                                                                std::memory_order_relaxed);
@@ -124,8 +124,8 @@ class Readers {
   }
 
  private:
-  // Not if it was dropped: that is a high bit. relaxed: it is asked again of the dead, whose stores the kernel has ordered
-  // before the loss of their lock.
+  // False for a dropped reader, since dropped_bit is the highest. relaxed: the answer that counts is that of a dead
+  // reader, whose stores the kernel has ordered before the loss of its lock.
   [[nodiscard]] bool is_behind(std::uint32_t i, std::uint64_t start) const noexcept {
     return line(i).place.load(std::memory_order_relaxed) < start;
   }
@@ -133,7 +133,7 @@ class Readers {
   const EventsMap* map_;
 };
 
-// The reader's own end of its line. False: it was dropped.
+// Raises the reader's own place. Returns false if the reader was dropped.
 [[nodiscard]] inline bool move_to(const EventsMap& map, ReaderLine& line, std::uint64_t position) noexcept {
   std::uint64_t place = line.place.load(std::memory_order_relaxed);
   QUEUEDUCT_FAILPOINT("reader.before_move");
@@ -142,13 +142,13 @@ class Readers {
   if (!map.may_drop)
     line.place.store(position, std::memory_order_release);  // R1
   else if (!line.place.compare_exchange_strong(place, position, std::memory_order_release, std::memory_order_relaxed))
-    return false;  // only a drop changes it under us
+    return false;  // nothing but a drop changes it meanwhile
   QUEUEDUCT_FAILPOINT("reader.moved");
   Event(&map.control->room.word).notify_all();
   return true;
 }
 
-// After a copy: did the reader still have a right to it? Pairs with the fence F2 of drop_slowest().
+// After a copy: returns true if the reader had not been dropped. Pairs with the fence F2 of make_room().
 [[nodiscard]] inline bool still_holds(const EventsMap& map, const ReaderLine& line) noexcept {
   if (!map.may_drop) return true;
   std::atomic_thread_fence(std::memory_order_acquire);  // F2

@@ -1,7 +1,7 @@
 // An overwriting queue as a process has it: the ring, the header's lock, the event words, the participant table.
 #pragma once
 
-#include "core/buffer.hpp"
+#include "core/platform.hpp"
 #include "overwriting/ring.hpp"
 #include "segment/idle.hpp"
 #include "segment/rest.hpp"

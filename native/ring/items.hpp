@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "ring/ring.hpp"
-#include "core/buffer.hpp"
+#include "core/platform.hpp"
 
 namespace queueduct {
 

@@ -221,8 +221,8 @@ def test_of_creators_that_race_one_wins(exist_ok):
 
 
 @pytest.mark.parametrize("files_have_names", [False, True], ids=["unnamed files", "named files"])
-def test_nobody_ever_sees_a_half_written_segment(children, files_have_names):
-    """One process creates and unlinks 300 times; this one opens whatever it can find, which is always whole."""
+def test_nobody_ever_sees_a_half_written_segment(children, files_have_names, tmp_path):
+    """One process creates and unlinks, 300 times or more; this one opens what it finds, which is always whole."""
     child = children.start(
         """
 import errno, os, sys, queueduct
@@ -233,12 +233,15 @@ if sys.argv[1] == "True":
             raise OSError(errno.EOPNOTSUPP, "not here")
         return real_open(path, flags, *rest, **more)
     os.open = without_unnamed_files
-for _ in range(300):
+made = 0
+while made < 300 or not os.path.exists(sys.argv[2]):
     with queueduct.BoundedQueue.create("q", 4096) as q:
         q.unlink()
+    made += 1
 print("done", flush=True)
 """,
         files_have_names,
+        tmp_path / "enough",
     )
     opened = 0
     while child.poll() is None:
@@ -248,8 +251,10 @@ print("done", flush=True)
                 assert q.capacity == 4096
         except QueueNotFound:
             continue
+        if opened == 5:
+            (tmp_path / "enough").touch()
     assert child.communicate() == ("done\n", "")
-    assert opened > 0
+    assert opened >= 5
     assert queueduct.queues() == []
 
 

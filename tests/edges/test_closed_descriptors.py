@@ -13,7 +13,7 @@ CLOSES = """
 import os, sys, tempfile
 import queueduct
 from tests.support.children import fork
-from edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 kind = KINDS[sys.argv[1]]
 
 def close_all():

@@ -14,7 +14,7 @@ from tests.edges.kinds import KINDS, item, number_of
 from tests.support.deadline import until
 from tests.support.raw import POP, RawSegment, claim_as_the_dead
 
-JOINS = "import sys, queueduct; from edges.edge_kinds import item; queueduct.open('q').put(item(9)); print('in')"
+JOINS = "import sys, queueduct; from tests.edges.kinds import item; queueduct.open('q').put(item(9)); print('in')"
 
 
 def run_at_once(count, work):

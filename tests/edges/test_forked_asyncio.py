@@ -11,7 +11,7 @@ import asyncio, os, sys, threading
 import queueduct
 from tests.support.children import fork
 from tests.support.deadline import until
-from edges.edge_kinds import KINDS, item, number_of
+from tests.edges.kinds import KINDS, item, number_of
 kind = KINDS[sys.argv[1]]
 q = kind.create("q")
 taken = kind.consumer(q)

@@ -19,7 +19,7 @@ VICTIM = """
 import contextlib, os, random, signal, sys, threading, time
 import queueduct
 from tests.support.children import fork
-from edges.edge_kinds import KINDS, item
+from tests.edges.kinds import KINDS, item
 kind, children_wanted, seed = KINDS[sys.argv[1]], int(sys.argv[2]), int(sys.argv[3])
 chance = random.Random(seed)
 
@@ -172,7 +172,7 @@ def test_a_child_forked_beside_a_busy_thread_uses_the_handle_itself(kind, childr
 import os, sys, threading
 import queueduct
 from tests.support.children import fork
-from edges.edge_kinds import KINDS, item
+from tests.edges.kinds import KINDS, item
 kind = KINDS[sys.argv[1]]
 q = queueduct.open("q")
 is_over = threading.Event()

@@ -195,7 +195,7 @@ LYING = """
 import contextlib, sys, warnings
 import numpy as np
 import queueduct
-from edges.edge_kinds import KINDS, item
+from tests.edges.kinds import KINDS, item
 
 warnings.simplefilter("ignore")  # Python's own, of what __index__ may return
 

@@ -22,3 +22,7 @@ cdef class EventsBackend(LogBackend):
     cdef int raise_not_written(self, int error) except -1
     cdef int after_put(self) except -1
     cdef int write_to_disk(self) except -1
+    cdef int settle_boot(self) except -1
+    cdef int _settle_under_lock(self) except -1
+    cdef int check_epoch(self, uint64_t position, object epoch) except -1
+    cdef uint64_t durable_end(self, bint sync) except? 0xFFFFFFFFFFFFFFFF

@@ -8,12 +8,21 @@ from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from queueduct.core._backend cimport lend
-from queueduct.core._queue cimport AT_ONCE, FOREVER, remaining_ns
+from queueduct.core._queue cimport AT_ONCE, FOREVER, checked_int, remaining_ns
 from queueduct.events._native cimport *
 from queueduct.items._batches cimport Gathered
 from queueduct.items._buffers cimport as_records
 from queueduct.items._item_kinds cimport LONG_COPY, RECORD, REFERENCE
-from queueduct.native._native cimport array_data, count_each, drop_each, is_broken, references_of
+from queueduct.native._native cimport array_data, count_each, drop_each, is_broken, monotonic_ns, references_of
+
+from queueduct.errors import DataLost
+
+cdef extern from "<unistd.h>" nogil:
+    int usleep(unsigned int)
+
+cdef enum:
+    LOOK_US = 1000              # between two looks at another process that settles
+    SYNC_PAUSE_NS = 20000000    # between two syncs on demand
 
 
 cdef class EventsBackend(LogBackend):
@@ -118,12 +127,8 @@ cdef class EventsBackend(LogBackend):
         cdef const char* data
         if items is NULL:
             data = <const char*>records + total * self.map.item_bytes
-            if once is NULL:
-                return self.queue.append_records(data, count - total, put[0])
-            return self.queue.append_records_once(once, data, count - total, put[0])
-        if once is NULL:
-            return self.queue.append_bytes(items + total, count - total, put[0])
-        return self.queue.append_bytes_once(once, items + total, count - total, put[0])
+            return self.queue.append_records(data, count - total, put[0], once)
+        return self.queue.append_bytes(items + total, count - total, put[0], once)
 
     cdef int after_put(self) except -1:
         if is_broken(self.guard):
@@ -149,7 +154,8 @@ cdef class EventsBackend(LogBackend):
     cdef int raise_not_written(self, int error) except -1:
         raise OSError(
             error, f"the queue {self.label} could not be written to its disk: {os.strerror(error)}; everything up to "
-            f"position {self.map.control.confirmed.load()} is there, and the rest is written when the disk takes it again"
+            f"position {self.map.control.confirmed.load()} is there, and the rest is written when the disk takes it "
+            "again"
         )
 
     cdef bint wait_for_room(
@@ -184,6 +190,74 @@ cdef class EventsBackend(LogBackend):
         PyErr_CheckSignals()
         self.check_open()
         return True
+
+    # -- the machine's boots: what is left of a log after a crash, and what outlives the next one -------
+
+    cdef int settle_boot(self) except -1:
+        """Before anything else. After a crash of the machine only what was synced is there; else nothing is cut."""
+        cdef Settling settling = self.queue.begin_settling()
+        cdef bint is_settled = False
+        while settling == Settling.busy:
+            with nogil:
+                usleep(LOOK_US)
+            PyErr_CheckSignals()
+            settling = self.queue.begin_settling()
+        if settling == Settling.done:
+            return 0
+        try:
+            if self.queue.must_settle():
+                self._settle_under_lock()
+            is_settled = True
+        finally:
+            self.queue.end_settling(is_settled)
+        return 0
+
+    cdef int _settle_under_lock(self) except -1:
+        cdef bint is_settled
+        cdef int error
+        self.enter(FOREVER)
+        with nogil:
+            is_settled = self.queue.settle_boot()
+        error = self.queue.boot_error()
+        self.leave()
+        if error != 0:
+            raise OSError(
+                error, f"the queue {self.label} was cut back after a crash of the machine, and its disk did not take "
+                f"that: {os.strerror(error)}; it is cut when it can be written"
+            )
+        if not is_settled:
+            self.raise_corrupt()
+        return 0
+
+    cdef int check_epoch(self, uint64_t position, object epoch) except -1:
+        """Raises DataLost if a position noted in that epoch stands for another item by now. None: it is one of now."""
+        cdef uint64_t now = self.queue.epoch()
+        cdef uint64_t until
+        if epoch is None:
+            return 0
+        noted = checked_int("epoch", epoch)
+        if not 0 <= noted <= now:
+            raise ValueError(f"epoch must be between 0 and that of {self.label}, {now}: epoch={epoch}")
+        until = valid_until(self.map.control[0], noted)
+        if position > until:
+            raise DataLost(
+                f"the machine went down since, and {self.label} was cut back to what was on its disk: position "
+                f"{position} was noted in epoch {noted}, the log was cut at {until}, and is in epoch {now} now; what lay "
+                "beyond is lost, and its positions belong to other items; go on from the cut",
+                position, until,
+            )
+        return 0
+
+    cdef uint64_t durable_end(self, bint sync) except? 0xFFFFFFFFFFFFFFFF:
+        cdef EventsWord end = end_word(self.map)
+        cdef int64_t now
+        if not self.is_on_disk:
+            return end.position()
+        now = monotonic_ns()
+        if sync and self.map.control.confirmed.load() < end.position() and now - self.synced_ns >= SYNC_PAUSE_NS:
+            self.synced_ns = now
+            self.write_to_disk()
+        return min(end.position(), <uint64_t>self.map.control.confirmed.load())
 
     # -- the rest ---------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""put_once into an event queue: the native calls. The algorithm is in native/events/put_once.hpp."""
+"""put_once into an event queue: the native calls. The algorithm is in native/events/queue.hpp."""
 
 cimport cython
 from libc.stdint cimport uint64_t

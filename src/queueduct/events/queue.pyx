@@ -9,7 +9,6 @@ from queueduct.core._queue cimport (
     FOREVER, Backend, Queue, checked_int, checked_sizes, held, install, open_backend, sound,
 )
 from queueduct.events._backend cimport EventsBackend
-from queueduct.events._boot cimport check_epoch, durable_end, settle_boot
 from queueduct.events._native cimport *
 from queueduct.events.reading._fetch cimport decoded, fetch_list, fetch_records
 from queueduct.events.reading._held cimport list_readers, why_full
@@ -86,7 +85,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
 
     cdef Backend attach(self, object opened):
         cdef EventsBackend backend = EventsBackend(opened, on_disk=segment.is_on_disk(opened.path.parent))
-        settle_boot(backend)
+        backend.settle_boot()
         backend.queue.participant_table().leave_line()  # a thread that only opens a queue is no participant yet
         return backend
 
@@ -121,7 +120,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
         if not 0 <= wanted < 1 << 52:
             raise ValueError(f"start must be 'latest', 'earliest' or a position: start={start!r}")
         first = wanted
-        check_epoch(backend, first, epoch)
+        backend.check_epoch(first, epoch)
         return make_reader(self, backend, None if name is None else str(name), None, first)
 
     def unsubscribe(self, name):
@@ -159,7 +158,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
         backend.check_sound()
         first, last = checked_int("start", start), checked_int("stop", stop)
         if epoch is not None and 0 <= last < 1 << 52:
-            check_epoch(backend, last, epoch)
+            backend.check_epoch(last, epoch)
         if not 0 <= first <= last <= end.position():
             raise ValueError(
                 f"start and stop must be positions up to the end, {end.position()}: start={start}, stop={stop}"
@@ -183,7 +182,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
         """Positions noted in that epoch stand for the same items up to here: the lowest cut since, or the end."""
         cdef EventsBackend backend = open_backend(self)
         noted = checked_int("epoch", epoch)
-        check_epoch(backend, 0, noted)
+        backend.check_epoch(0, noted)
         return min(<uint64_t>end_word(backend.map).position(), <uint64_t>valid_until(backend.map.control[0], noted))
 
     def durable_end(self, sync=True):
@@ -192,7 +191,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
         In memory that is ``end``: nothing outlives the machine, and nothing of it comes back. On a disk it is what is
         on it for certain; with ``sync`` everything is written first, at most once in 20 ms.
         """
-        return durable_end(open_backend(self), sync)
+        return (<EventsBackend>open_backend(self)).durable_end(sync)
 
     @property
     def earliest(self):

@@ -1,6 +1,7 @@
 // What one does and dies of between two steps of another: whoever asks whether somebody lives has looked before.
 #define QUEUEDUCT_FAILPOINTS
 
+#include <cstring>
 #include <functional>
 
 #include "support/check.hpp"
@@ -15,12 +16,12 @@ class Meanwhile {
   Meanwhile(const char* point, std::function<void()> deed) {
     point_ = point;
     deed_ = std::move(deed);
-    failpoint::armed = {failpoint::Action::record, nullptr, 1, 0, [](const char* name) {
-                          if (std::strcmp(name, point_) != 0) return;
-                          failpoint::disarm();
-                          deed_();
-                          was_reached_ = true;
-                        }};
+    failpoint::armed = [](const char* name) {
+      if (std::strcmp(name, point_) != 0) return;
+      failpoint::disarm();
+      deed_();
+      was_reached_ = true;
+    };
     was_reached_ = false;
   }
   ~Meanwhile() { failpoint::disarm(); }

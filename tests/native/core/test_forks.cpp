@@ -80,8 +80,7 @@ static void at_step(const char*) {
 static void live(const Segment& segment) {
   participant = std::this_thread::get_id();
   steps = 0;
-  failpoint::armed.recorder = at_step;
-  failpoint::armed.action = failpoint::Action::record;
+  failpoint::armed = at_step;
   {
     Attachment attached(segment);
     REQUIRE(put_number(attached, 1) == Outcome::done);

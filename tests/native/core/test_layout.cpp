@@ -22,7 +22,7 @@ static_assert(offsetof(ProducerLine, extent) == 40 && offsetof(ProducerLine, kep
 static_assert(offsetof(ProducerLine, name) == 64);
 static_assert(sizeof(ProducerLine) == 128 && sizeof(ProducersHead) == 128);
 static_assert(closed_bit == 0x8000'0000'0000'0000);
-static_assert(index_of(13, 7) == 5 && lap_of(13, 7) == 8);
+static_assert(index_of(13, 7) == 5);
 static_assert(lock_byte(0) > static_cast<std::int64_t>(segment_bytes_limit));
 
 static_assert(generation::free(5) == 5 && generation::published(5) == 6);

@@ -9,7 +9,7 @@ constexpr std::uint64_t page = page_bytes;
 // Blocks of four pages, and nothing else of a queue.
 struct Arena {
   EventsSegment segment{{.block_bytes = 4 * page, .blocks = 8}};
-  Blocks blocks{&segment.control(), segment.map().blocks, segment.map().arena, 8, 4 * page};
+  Blocks blocks{segment.map()};
   Backing backing{segment.fd(), segment.offsets().arena};
   int error = 0;
 

@@ -6,7 +6,7 @@ namespace queueduct::testing {
 
 static void clear(EventsAttachment& attached) {
   const Inside inside(attached);
-  attached.log().clear(attached.queue().backing());
+  attached.log().keep_last(attached.queue().backing(), 0);
 }
 
 static std::uint64_t reclaim(EventsAttachment& attached) {
@@ -98,7 +98,7 @@ TEST(a_reader_at_rest_lets_even_the_chunk_go_that_it_stopped_in) {
     CHECK_EQUAL(put_events(attached, i + 1, 1, put, 30'000), Appended::full);
     CHECK(reader.read() == counted(i, 1));
     CHECK_EQUAL(put_events(attached, i + 1, 1, put, 30'000), Appended::full);  // it may still look at it
-    CHECK(rest(segment.map(), reader.line(), reader.cursor()));
+    CHECK(move_to(segment.map(), reader.line(), reader.cursor().position));
   }
   CHECK_EQUAL(put_each(attached, 5, 3), 3u);
   CHECK(reader.read() == counted(5, 3));
@@ -180,7 +180,7 @@ TEST(an_ephemeral_reader_goes_with_its_process_and_a_durable_one_stays) {
     EventsReader reader(gone, 0, name);
   }
   const Inside inside(attached);
-  CHECK(attached.queue().bury_readers(true));
+  CHECK(attached.queue().abandon_dead_readers(true));
   std::uint32_t slowest = 0;
   CHECK_EQUAL(attached.log().readers().least_place(30, slowest), 0u);
   CHECK_EQUAL(attached.log().readers().kind(slowest), ReaderKind::durable);
@@ -199,7 +199,7 @@ TEST(a_durable_reader_that_nobody_has_holds_nothing_back_that_was_cleared) {
   clear(attached);
   {
     const Inside inside(attached);
-    CHECK(attached.queue().bury_readers(true));
+    CHECK(attached.queue().abandon_dead_readers(true));
   }
   CHECK_EQUAL(put_each(attached, 32, 8), 8u);
   EventsReader again(attached, 0, "durable");

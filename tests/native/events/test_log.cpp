@@ -118,7 +118,7 @@ TEST(clear_and_keep_last_work_with_thousands_of_chunks) {
   const Inside inside(attached);
   attached.log().keep_last(attached.queue().backing(), 100);  // more than there is: nothing changes
   CHECK_EQUAL(earliest_position(many.map()), 5995u);
-  attached.log().clear(attached.queue().backing());
+  attached.log().keep_last(attached.queue().backing(), 0);
   CHECK_EQUAL(earliest_position(many.map()), 6000u);
 }
 
@@ -233,7 +233,7 @@ TEST(a_clear_leaves_a_readers_memory_until_its_next_session) {
   CHECK(reader.read(3) == counted(0, 3));
   {
     const Inside inside(attached);
-    attached.log().clear(attached.queue().backing());
+    attached.log().keep_last(attached.queue().backing(), 0);
   }
   CHECK_EQUAL(segment.kept(), 5u);
   CHECK(reader.read().empty());

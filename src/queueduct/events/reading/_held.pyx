@@ -28,7 +28,7 @@ cdef list list_readers(EventsBackend backend):
     cdef uint64_t end
     seen.reserve(backend.map.reader_lines)  # before the lock: under it nothing may raise
     backend.enter(FOREVER)
-    if backend.queue.bury_readers(True):
+    if backend.queue.abandon_dead_readers(True):
         backend.log.reclaim(backend.queue.backing())
     end = look(backend, seen)
     backend.leave()

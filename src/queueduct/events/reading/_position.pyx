@@ -9,7 +9,6 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from queueduct.events._backend cimport EventsBackend
-from queueduct.events._boot cimport check_epoch
 from queueduct.events.reading._held cimport held_back
 from queueduct.events._native cimport *
 from queueduct.core._queue cimport AT_ONCE, FOREVER, checked_int, remaining_ns
@@ -192,7 +191,7 @@ cdef class Place:
         self.backend.check_sound()
         target = self.cursor.position if asked is None else asked
         if 0 <= target < 1 << 52:
-            check_epoch(self.backend, target, noted)
+            self.backend.check_epoch(target, noted)
         if self.line.beyond.load() != 0:
             self.rejoin()
         if not 0 <= target <= end.position():

@@ -25,6 +25,7 @@ __all__ = [
     "Longs",
     "Rows",
     "grouped",
+    "numbered",
     "sought",
 ]
 
@@ -101,6 +102,23 @@ def grouped(keys: NDArray[Any]) -> tuple[Longs, Longs]:
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     return order, np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+
+
+def numbered(*keys: NDArray[Any]) -> Longs:
+    """One number for each combination that there is of so many keys."""
+    found = np.zeros(len(keys[0]), np.int64)
+    span = 1
+    for key in keys:
+        least, greatest = int(key.min()), int(key.max())
+        if greatest - least >= 1 << 30:
+            distinct, key = np.unique(key, return_inverse=True)
+            least, greatest = 0, len(distinct) - 1
+        if span * (greatest - least + 1) >= 1 << 62:
+            distinct, found = np.unique(found, return_inverse=True)
+            span = len(distinct)
+        found = found * (greatest - least + 1) + (key.astype(np.int64) - least)
+        span *= greatest - least + 1
+    return found
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from queueduct.verification.check.operations import NEVER, START, Code, Columns, Longs, Rows, grouped
+from queueduct.verification.check.operations import NEVER, START, Code, Columns, Longs, Rows, grouped, numbered
 from queueduct.verification.check.witnesses import Row, Wanted
 from queueduct.verification.history.format import FARTHEST, History, HistoryError
 from queueduct.verification.history.reader import is_valid, numbers
@@ -189,21 +189,4 @@ def outcomes_of(batch: pa.RecordBatch) -> NDArray[np.int8]:
     if len(unknown := name[found < 0]):
         number, what = int((unknown == unknown[0]).sum()), names[unknown[0]]
         raise HistoryError(f"an operation must be one of {', '.join(sorted(OUTCOMES))}: {number:,} rows are {what!r}")
-    return found
-
-
-def numbered(*keys: NDArray[Any]) -> Longs:
-    """One number for each combination that there is of so many keys."""
-    found = np.zeros(len(keys[0]), np.int64)
-    span = 1
-    for key in keys:
-        least, greatest = int(key.min()), int(key.max())
-        if greatest - least >= 1 << 30:
-            distinct, key = np.unique(key, return_inverse=True)
-            least, greatest = 0, len(distinct) - 1
-        if span * (greatest - least + 1) >= 1 << 62:
-            distinct, found = np.unique(found, return_inverse=True)
-            span = len(distinct)
-        found = found * (greatest - least + 1) + (key.astype(np.int64) - least)
-        span *= greatest - least + 1
     return found

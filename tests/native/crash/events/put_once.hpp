@@ -24,8 +24,8 @@ enum class Planned : std::uint8_t {
   EventsQueue& queue = context.queue();
   const bool is_early = events_sabotage == EventsSabotage::early_count;
   if (!is_early && events_sabotage != EventsSabotage::unintended)
-    return context.map().varies ? queue.append_bytes_once(&line, items, count, put)
-                                : queue.append_records_once(&line, items->data, count, put);
+    return context.map().varies ? queue.append_bytes(items, count, put, &line)
+                                : queue.append_records(items->data, count, put, &line);
   if (is_early) complete(line, count);
   const Appended outcome = context.map().varies ? queue.append_bytes(items, count, put)
                                                 : queue.append_records(items->data, count, put);

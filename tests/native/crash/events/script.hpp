@@ -128,7 +128,7 @@ inline void do_inside(EventsContext& context, EventsOp op, EventsSubscription& s
   switch (op) {
     case EventsOp::clear:
       context.probe.target = end;
-      queue.log().clear(queue.backing());
+      queue.log().keep_last(queue.backing(), 0);
       break;
     case EventsOp::keep_last:
       context.probe.target = end < 3 ? nowhere : end - 3;
@@ -143,7 +143,7 @@ inline void do_inside(EventsContext& context, EventsOp op, EventsSubscription& s
       break;
     case EventsOp::unsubscribe: queue.unsubscribe(subscription.line); break;
     case EventsOp::rejoin: (void)queue.rejoin(subscription.line, subscription.cursor); break;
-    case EventsOp::abandon: (void)queue.bury_readers(true); break;
+    case EventsOp::abandon: (void)queue.abandon_dead_readers(true); break;
     case EventsOp::boot: (void)subscribe(context, "mover", 0, subscription); break;
     case EventsOp::forget: forget_another(context.attached.producers(), owner_word(context)); break;
     case EventsOp::shutdown: queue.log().shut_down(); break;
@@ -195,7 +195,7 @@ inline void perform(EventsContext& context, const EventsScene& scene, EventsOp o
     if (read_all(context, subscription) == ReadResult::corrupt)
       context.probe.complain("a reader found the queue corrupt");
   } else if (op == EventsOp::wait && has_line) {
-    if (rest(context.map(), context.map().readers[subscription.line], subscription.cursor))
+    if (move_to(context.map(), context.map().readers[subscription.line], subscription.cursor.position))
       queue.wait_for_items(context.end(), 300'000);
   } else if (op == EventsOp::sync) {
     if (queue.sync() != 0) context.probe.complain("a sync failed");

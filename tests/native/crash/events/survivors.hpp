@@ -149,7 +149,7 @@ class EventsSurvivors {
   // The durable readers are where they must be, the ephemeral ones of the dead are gone.
   void check_readers() {
     if (!enter(reading_)) return probe_.complain("the lock is not to be had");
-    (void)reader_.queue().bury_readers(true);
+    (void)reader_.queue().abandon_dead_readers(true);
     check_told();
     check_durable("mover", history_.mover.place);
     check_durable("fresh", history_.fresh.place);

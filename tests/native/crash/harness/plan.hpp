@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/buffer.hpp"
+#include "core/platform.hpp"
 #include "crash/harness/item_bytes.hpp"
 #include "segment/producers.hpp"
 

@@ -74,7 +74,7 @@ void on_failpoint(const char* name) noexcept {
 template <class Probe>
 void arm(Probe& probe) noexcept {
   my_probe<Probe> = &probe;
-  failpoint::armed = {failpoint::Action::record, nullptr, 1, 0, on_failpoint<Probe>};
+  failpoint::armed = on_failpoint<Probe>;
 }
 
 inline void disarm() noexcept { failpoint::disarm(); }

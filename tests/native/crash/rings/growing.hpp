@@ -75,7 +75,7 @@ inline void arm(Account& account, Fire fire, std::uint32_t at) noexcept {
   account.steps.store(0);
   account.last_point.store(nullptr);
   trigger = {&account, fire, at};
-  failpoint::armed = {failpoint::Action::record, nullptr, 1, 0, on_point};
+  failpoint::armed = on_point;
 }
 
 // What a named producer puts: so many sequences of so many items, one of each longer than a slot.

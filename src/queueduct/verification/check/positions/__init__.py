@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from queueduct.verification.check.operations import START, Code, Longs, Rows
+from queueduct.verification.check.operations import START, Code, Longs, Rows, grouped, numbered
 from queueduct.verification.check.part import Part
 from queueduct.verification.check.positions import log, queue
 from queueduct.verification.check.positions.boundaries import SHIFTED, Boundary, Extent, Summary
@@ -80,9 +80,12 @@ def without_middle_answers(rows: Rows) -> Rows:
     """Of all answers at a position only the one that was invoked last and the one that returned first can be wrong."""
     is_answer = ~np.isin(rows.code, (Code.PUT, Code.GET))
     answers = rows.where(is_answer)
-    _, keys = np.unique(np.stack([answers.code, answers.ticket, answers.reader]), axis=1, return_inverse=True)
-    keys = keys.reshape(-1).astype(np.int64)
-    span = int(keys.max(initial=-1)) + 1
+    if not len(answers):
+        return rows
+    order, begins = grouped(numbered(answers.code, answers.ticket, answers.reader))
+    keys = np.empty(len(order), np.int64)
+    keys[order] = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(order))))
+    span = len(begins)
     extremes: Longs = np.union1d(latest_of(keys, answers.invoke, span), soonest_of(keys, answers.ret, span))
     return Rows.joined([rows.where(~is_answer), answers.where(extremes)])
 
