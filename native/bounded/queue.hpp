@@ -124,7 +124,8 @@ class BoundedQueueHandle final : public RingOperations<BoundedQueueHandle, OneRi
         [this, far] { return ring_.generation_of(far).load(std::memory_order_relaxed) == generation::free(far); },
         limit_ns);
   }
-  [[nodiscard]] RingLease* new_lease() override { return new BasicLease<BoundedQueueHandle>(*this); }
+  [[nodiscard]] std::size_t lease_bytes() const noexcept override { return sizeof(BasicLease<BoundedQueueHandle>); }
+  [[nodiscard]] RingLease* lease_at(void* memory) noexcept override { return new (memory) BasicLease<BoundedQueueHandle>(*this); }
 
  private:
   // How far behind is far: a few cache lines of generations, if the ring has them.
@@ -142,10 +143,12 @@ class BoundedLocal final : public LocalOperations<BoundedLocal<Claim>, Claim, Ri
   using Operations = LocalOperations<BoundedLocal<Claim>, Claim, Ring>;
 
  public:
-  // nullptr: there is no memory for it.
-  [[nodiscard]] static BoundedLocal* make(std::uint64_t capacity) {
-    PrivateMemory memory(offsets(capacity).total, true);
-    return memory.base() == nullptr ? nullptr : new BoundedLocal(std::move(memory), capacity);
+  // What the constructor needs; its base() is null if there is no such memory.
+  [[nodiscard]] static PrivateMemory memory(std::uint64_t capacity) noexcept { return {offsets(capacity).total, true}; }
+  BoundedLocal(PrivateMemory memory, std::uint64_t capacity) noexcept
+      : Operations(std::move(memory)), ring_(bounded_ring(this->base(), offsets(capacity), capacity, sizeof(void*))) {
+    this->set_events(*reinterpret_cast<BoundedControl*>(this->base() + offsets(capacity).control));
+    for (std::uint64_t i = 0; i < capacity; ++i) ring_.generations[i].store(i, std::memory_order_relaxed);
   }
   [[nodiscard]] static BoundedOffsets offsets(std::uint64_t capacity) noexcept {
     return bounded_offsets(capacity, sizeof(void*), 0, 0, 0, false);
@@ -176,12 +179,6 @@ class BoundedLocal final : public LocalOperations<BoundedLocal<Claim>, Claim, Ri
   void upkeep_while_empty() noexcept override {}
 
  private:
-  BoundedLocal(PrivateMemory memory, std::uint64_t capacity) noexcept
-      : Operations(std::move(memory)), ring_(bounded_ring(this->base(), offsets(capacity), capacity, sizeof(void*))) {
-    this->set_events(*reinterpret_cast<BoundedControl*>(this->base() + offsets(capacity).control));
-    for (std::uint64_t i = 0; i < capacity; ++i) ring_.generations[i].store(i, std::memory_order_relaxed);
-  }
-
   Ring ring_;
 };
 

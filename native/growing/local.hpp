@@ -18,10 +18,15 @@ class GrowingLocal final : public LocalOperations<GrowingLocal<Claim>, Claim, Gr
   [[nodiscard]] static GrowingOffsets offsets() noexcept {
     return growing_offsets(first_bytes, steps, sizeof(void*), 0, 0, 0, false);
   }
-  // nullptr: there is no address space for it.
-  [[nodiscard]] static GrowingLocal* make() {
-    PrivateMemory memory(offsets().total, false);
-    return memory.base() == nullptr ? nullptr : new GrowingLocal(std::move(memory));
+  // What the constructor needs; its base() is null if there is no such address space.
+  [[nodiscard]] static PrivateMemory memory() noexcept { return {offsets().total, false}; }
+  explicit GrowingLocal(PrivateMemory memory) noexcept
+      : Operations(std::move(memory)),
+        levels_(this->base(), offsets(), first_bytes, steps, sizeof(void*), false, true),
+        upkeep_(levels_, ReadGuards(nullptr), this->base(), offsets().regions, 0),
+        lock_(nullptr, upkeep_, &levels_.control().upkeep),
+        flow_(lock_, levels_, upkeep_) {
+    this->set_events(levels_.control());
   }
   [[nodiscard]] const Levels& levels() const noexcept { return levels_; }
 
@@ -69,15 +74,6 @@ class GrowingLocal final : public LocalOperations<GrowingLocal<Claim>, Claim, Gr
 
  private:
   static constexpr bool is_serialized = std::is_same_v<Claim, Serialized>;
-
-  explicit GrowingLocal(PrivateMemory memory) noexcept
-      : Operations(std::move(memory)),
-        levels_(this->base(), offsets(), first_bytes, steps, sizeof(void*), false, true),
-        upkeep_(levels_, ReadGuards(nullptr), this->base(), offsets().regions, 0),
-        lock_(nullptr, upkeep_, &levels_.control().upkeep),
-        flow_(lock_, levels_, upkeep_) {
-    this->set_events(levels_.control());
-  }
 
   // Callers who hold one lock share what was last looked up.
   [[nodiscard]] LastRings& last_of([[maybe_unused]] LastRings& fresh) noexcept {

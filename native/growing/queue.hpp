@@ -206,7 +206,8 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
     wait_until(
         room(), room_patience_, [=, this] { return looks_puttable(slots, before); }, [] { return true; }, limit_ns);
   }
-  [[nodiscard]] RingLease* new_lease() override { return new BasicLease<GrowingQueue>(*this); }
+  [[nodiscard]] std::size_t lease_bytes() const noexcept override { return sizeof(BasicLease<GrowingQueue>); }
+  [[nodiscard]] RingLease* lease_at(void* memory) noexcept override { return new (memory) BasicLease<GrowingQueue>(*this); }
 
  private:
   static constexpr std::int64_t settle_limit_ns = 100'000'000;

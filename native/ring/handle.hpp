@@ -155,7 +155,9 @@ class RingHandle {
   [[nodiscard]] virtual std::uint64_t count_leased() noexcept = 0;
   // Has a consumer claimed this position, and nobody given it back?
   [[nodiscard]] virtual bool is_unreleased(std::uint64_t position) noexcept = 0;
-  [[nodiscard]] virtual RingLease* new_lease() = 0;
+  // A lease on this queue, in memory of the caller's.
+  [[nodiscard]] virtual std::size_t lease_bytes() const noexcept = 0;
+  [[nodiscard]] virtual RingLease* lease_at(void* memory) noexcept = 0;
 
   // A redelivered item that was found is not taken.
   virtual void drop_guard() noexcept = 0;

@@ -177,7 +177,6 @@ class ParticipantTable {
       pause_between_attempts();
     }
   }
-
   [[nodiscard]] std::uint32_t count_alive() const noexcept {
     std::uint32_t alive = 0;
     for (std::uint32_t line = 0; line < used(); ++line) alive += is_alive(line);

@@ -277,7 +277,7 @@ def test_a_run_that_passes_items_over_or_leaves_some_is_told(spark, ticks, tmp_p
     again = run()
     assert (again.rows, again.lag, again.left, again.passed_over, again.position) == (0, 0, 0, 0, 1000)
     shutil.rmtree(lake / "_checkpoint")
-    monkeypatch.setattr(sys.modules["queueduct.spark.pipelines.archive"], "claim", lambda *_: None)
+    monkeypatch.setattr(sys.modules["queueduct.spark.pipelines.queries"], "claim", lambda *_: None)
     lost = run()
     assert (lost.rows, lost.left, lost.passed_over) == (0, 0, 1000)
 

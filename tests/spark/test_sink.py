@@ -298,18 +298,18 @@ def test_what_late_tasks_leave_is_removed(tmp_path):
     for batch in (3, 4, 5):
         stream.write(batch, 0, [numbered(0, 5)])
     stream.finish(4)
-    assert [path.name.split("-")[0] for path in stream.entries()] == ["5"]
+    assert [path.name.split("-")[0] for path in stream.path.iterdir()] == ["5"]
 
 
 def test_a_batch_that_was_begun_is_ended_with_the_files_it_was_begun_with(tmp_path):
-    from queueduct.spark.write.staging import Folder
+    from queueduct.spark.write.staging import Folder, read_rows
 
     folder = Folder(tmp_path / "stream-q")
     first, _ = folder.write(7, 0, [numbered(0, 5)])
     assert folder.begin(7, [first]) == [first]
     again, _ = folder.write(7, 0, [numbered(5, 10)])
     assert folder.begin(7, [again]) == [first]
-    assert folder.read(first, TICK)["number"].tolist() == [0, 1, 2, 3, 4]
+    assert read_rows(folder.path / first, TICK)["number"].tolist() == [0, 1, 2, 3, 4]
     folder.finish(7)
     assert folder.begin(7, [again]) == [again]
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from queueduct import BoundedQueue, EventQueue, GrowingQueue, SlotQueue
 
 
 def make_growing(name, capacity, *, item=bytes, **options):
     """It cannot grow: its capacity is known."""
-    varies = item in (bytes, object)
-    sizes = {"slot_bytes": 64, "first_bytes": 64 * capacity} if varies else {"first_bytes": 64 * capacity}
+    slot_bytes = 64 if item in (bytes, object) else np.dtype(item).itemsize
+    sizes = {"slot_bytes": slot_bytes, "first_bytes": slot_bytes * capacity}
     return GrowingQueue.create(name, item=item, steps=1, **sizes, **options)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,13 +63,7 @@ def archive(queue: str, to: Path, partition_by: tuple[str, ...], **shared: Any) 
     def start(spark: SparkSession) -> StreamingQuery:
         from queueduct.spark import pipelines
 
-        return pipelines.archive(
-            spark,
-            queue,
-            to,
-            partition_by=partition_by,
-            **query_options(shared),
-        )
+        return pipelines.archive(spark, queue, to, partition_by=partition_by, **query_options(shared))
 
     run(queue, f"archive {queue} to {to}", start, shared, shared["checkpoint"] or to / "_checkpoint")
 
@@ -150,7 +145,7 @@ def run(
                 available_now=shared["available_now"],
             )
     if shared["as_json"]:
-        click.echo(json.dumps(summary.as_dict(), indent=2))
+        click.echo(json.dumps(asdict(summary), indent=2))
     else:
         click.echo(
             f"{summary.rows:,} rows in {summary.batches} batches, {summary.seconds:.1f} s: "

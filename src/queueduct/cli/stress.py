@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import click
 from rich.console import Console
 
 from queueduct.segments.kinds import KINDS
-from queueduct.verification.stress import cost as cost_of
 from queueduct.verification.stress import run as stressing
 
 __all__ = ["stress"]
@@ -87,7 +87,7 @@ def stress(kind: str, no_history: bool, no_drain: bool, cost: bool, as_json: boo
         raise click.UsageError("give --history DIR, or --no-history, or --cost")
     options = stressing.Options(kind=kind, drain=not no_drain, **given)
     console = Console(stderr=True, quiet=as_json)
-    found = cost_of.cost(options, console) if cost else stressing.run(options, console).as_dict()
+    found = stressing.cost(options, console) if cost else asdict(stressing.run(options, console))
     click.echo(json.dumps(found, indent=2) if as_json else as_text(found, options.kill))
 
 

@@ -2,8 +2,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from queueduct.core._queue cimport Backend, Queue
-from queueduct.items._batches cimport Gathered
-from queueduct.items._buffers cimport Held, as_records, borrow
+from queueduct.items._buffers cimport Gathered, Held, as_records, borrow
 from queueduct.items._item_kinds cimport OBJECT, RECORD
 from queueduct.native._native cimport Buffer, Identity, Joined, ParticipantTable, Range, array_data, byte
 

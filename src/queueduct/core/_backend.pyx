@@ -7,8 +7,7 @@ from cpython.exc cimport PyErr_CheckSignals
 import os
 
 from queueduct.core._queue cimport AT_ONCE, open_backend, remaining_ns
-from queueduct.items._batches cimport gather
-from queueduct.items._buffers cimport Held
+from queueduct.items._buffers cimport Held, gather
 from queueduct.items._item_kinds cimport OBJECT, REFERENCE
 from queueduct.native._guard cimport forget, watch
 from queueduct.native._native cimport check_length, is_broken, mark_broken, thread_limit

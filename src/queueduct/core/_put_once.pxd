@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.core._backend cimport SegmentBackend
-from queueduct.items._batches cimport Gathered
+from queueduct.items._buffers cimport Gathered
 from queueduct.native._native cimport ProducerLine, ProducerName, Producers, Taken
 
 cdef enum Settled:

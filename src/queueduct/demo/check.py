@@ -21,8 +21,6 @@ __all__ = ["Account", "settle"]
 
 @dataclass
 class Symbol:
-    """One symbol's ticks."""
-
     symbol: str
     put: int
     archived: int
@@ -33,8 +31,6 @@ class Symbol:
 
 @dataclass
 class Account:
-    """What the demonstration saw."""
-
     rows: int
     seconds: float
     rows_per_second: float
@@ -128,9 +124,9 @@ def wrong_candles(rows: dict[str, np.ndarray[Any, Any]], candles: Any) -> list[s
     if candles is None:
         return ["no candle has come"]
     problems = []
-    keys = {(bytes(candle["sym"]), int(candle["start"].astype("i8"))) for candle in candles}
-    if len(keys) != len(candles):
-        problems.append(f"{len(candles) - len(keys)} candles came twice")
+    keys = [(bytes(candle["sym"]), int(candle["start"].astype("i8"))) for candle in candles]
+    if doubled := len(keys) - len(set(keys)):
+        problems.append(f"{doubled} candles came twice")
     seconds = rows["ts"].astype("M8[us]").astype("i8") // 1_000_000
     symbols = rows["sym"].astype("S8")
     order = np.lexsort((seconds, symbols))
@@ -140,11 +136,10 @@ def wrong_candles(rows: dict[str, np.ndarray[Any, Any]], candles: Any) -> list[s
         key = (bytes(symbols[group[0]]), int(seconds[group[0]]) * 1_000_000)
         prices = rows["px"][group]
         expected[key] = (len(group), int(rows["qty"][group].sum()), prices.max(), prices.min())
-    wrong = 0
-    for candle in candles:
-        key = (bytes(candle["sym"]), int(candle["start"].astype("i8")))
-        got = (int(candle["ticks"]), int(candle["volume"]), candle["high"], candle["low"])
-        wrong += expected.get(key) != got
+    wrong = sum(
+        expected.get(key) != (int(candle["ticks"]), int(candle["volume"]), candle["high"], candle["low"])
+        for key, candle in zip(keys, candles, strict=True)
+    )
     if wrong:
         problems.append(f"{wrong} candles differ from the archive")
     return problems

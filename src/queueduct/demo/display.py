@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console, Group
 from rich.table import Table
 
-from queueduct import Empty, EventQueue, ShutDown
+from queueduct import Empty, ShutDown
 from queueduct.demo.check import Account
 from queueduct.demo.ticks import SYMBOLS, Producers
 from queueduct.spark.pipelines.progress import Progress
@@ -19,26 +20,18 @@ from queueduct.spark.pipelines.progress import Progress
 __all__ = ["Display", "draw_plot", "report"]
 
 
+@dataclass
 class Display:
     """The live display, and everything that was seen on the way."""
 
-    def __init__(
-        self,
-        ticks: EventQueue,
-        candles: Any,
-        producers: Producers,
-        progress: Progress,
-        queries: tuple[StreamingQuery, StreamingQuery],
-    ) -> None:
-        self.ticks = ticks
-        self.candles = candles
-        self.producers = producers
-        self.progress = progress
-        self.queries = queries
-        self.opened = 0.0
-        self.put: list[tuple[float, int]] = []
-        self.taken: list[np.ndarray[Any, Any]] = []
-        self.newest: dict[bytes, Any] = {}
+    candles: Any
+    producers: Producers
+    progress: Progress
+    queries: tuple[StreamingQuery, StreamingQuery]
+    opened: float = 0.0
+    put: list[tuple[float, int]] = field(default_factory=list)
+    taken: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    newest: dict[bytes, Any] = field(default_factory=dict)
 
     def take_candles(self) -> None:
         """Whatever has come since the last time."""

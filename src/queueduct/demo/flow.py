@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -56,7 +56,9 @@ def run(seconds: float, rate: float, out: Path, console: Console) -> Account:
         queues() as (ticks, candles),
         started_spark("local[2]", console, spark__sql__shuffle__partitions="2") as spark,
     ):
-        account = Demonstration(spark, ticks, candles, out, console).run(seconds, rate)
+        demonstration = Demonstration(spark, ticks, candles, out, console)
+        with ending_with_all(demonstration.interrupted):
+            account = demonstration.run(seconds, rate)
     (out / "summary.json").write_text(json.dumps(account.as_dict(), indent=2) + "\n")
     with console.status("drawing the plot"):
         draw_plot(account, out / "plot.png")
@@ -81,8 +83,6 @@ def queues() -> Iterator[tuple[EventQueue, str]]:
 
 
 class Demonstration:
-    """One run of it."""
-
     def __init__(self, spark: SparkSession, ticks: EventQueue, candles: str, out: Path, console: Console) -> None:
         self.spark = spark
         self.ticks = ticks
@@ -93,26 +93,22 @@ class Demonstration:
         self.interrupted = Interrupts()
 
     def run(self, seconds: float, rate: float) -> Account:
-        with ending_with_all(self.interrupted):
-            return self.run_in_order(seconds, rate)
-
-    def run_in_order(self, seconds: float, rate: float) -> Account:
         producers = Producers(self.ticks, rate)
         with self.console.status("planning two queries: the archive and the candles"):
             queries = self.start_queries()
         with EventQueue.open(self.candles) as candle_queue, candle_queue.subscribe(start="earliest") as candles:
-            display = Display(self.ticks, candles, producers, self.progress, queries)
+            display = Display(candles, producers, self.progress, queries)
             try:
                 with self.console.status("Spark does its first batches, which take longest"):
                     producers.start()
-                    self.wait_for_first_batches(queries)
+                    wait(queries, lambda: all(map(self.progress.batches, queries)), OPENING_SECONDS)
                 producers.is_open.value = 1
                 display.opened = time.time()
                 self.show(display, queries, seconds)
                 with self.console.status("the producers have ended: Spark does the rest"):
                     producers.stop()
                     self.ticks.shutdown()
-                    self.wait_for_the_end(queries)
+                    wait(queries, lambda: all(map(self.is_at_the_end, queries)), CLOSING_SECONDS)
                     display.take_candles()
             finally:
                 producers.kill()
@@ -144,17 +140,8 @@ class Demonstration:
             checkpoint=self.out / "state" / "candles",
             options={"reader": "candles"},
         )
-        deadline = time.monotonic() + OPENING_SECONDS
-        while len(self.ticks.readers()) < 2 and time.monotonic() < deadline:
-            for query in (archiving, aggregating):
-                has_ended(query, 0.05)  # raises what went wrong, if anything did
+        wait((archiving, aggregating), lambda: len(self.ticks.readers()) >= 2, OPENING_SECONDS)
         return archiving, aggregating
-
-    def wait_for_first_batches(self, queries: tuple[StreamingQuery, ...]) -> None:
-        deadline = time.monotonic() + OPENING_SECONDS
-        while not all(self.progress.batches(query) for query in queries) and time.monotonic() < deadline:
-            for query in queries:
-                has_ended(query, 0.05)
 
     def show(self, display: Display, queries: tuple[StreamingQuery, ...], seconds: float) -> None:
         began = time.monotonic()
@@ -168,14 +155,16 @@ class Demonstration:
         if interrupted.is_set():
             self.console.print("stopped early; the account follows")
 
-    def wait_for_the_end(self, queries: tuple[StreamingQuery, ...]) -> None:
-        """Until both queries have done everything that is in the queue."""
-        deadline = time.monotonic() + CLOSING_SECONDS
+    def is_at_the_end(self, query: StreamingQuery) -> bool:
+        """Returns true if the query has done everything that is in the queue."""
+        batches, status = self.progress.batches(query), query.status
+        is_idle = not status["isDataAvailable"] and not status["isTriggerActive"]
+        return bool(batches) and batches[-1].stop >= self.ticks.end and is_idle
+
+
+def wait(queries: tuple[StreamingQuery, ...], is_over: Callable[[], bool], seconds: float) -> None:
+    """At most so long. Raises what ends a query, if that is an error."""
+    deadline = time.monotonic() + seconds
+    while not is_over() and time.monotonic() < deadline:
         for query in queries:
-            while time.monotonic() < deadline:
-                batches = self.progress.batches(query)
-                status = query.status
-                is_idle = not status["isDataAvailable"] and not status["isTriggerActive"]
-                if batches and batches[-1].stop >= self.ticks.end and is_idle:
-                    break
-                has_ended(query, 0.1)
+            has_ended(query, 0.05)

@@ -1,8 +1,7 @@
 """The demonstration: processes at work on one queue, live, with every item accounted for.
 
-Two producers and one consumer run to the end. A third producer is killed in the middle, wherever it
-happens to be, and another consumer too; the rest go on. At the end each producer's items are counted:
-all that were acknowledged must have come out, once.
+Two producers and one consumer run to the end. A third producer is killed in the middle, wherever it happens to be.
+At the end each producer's items are counted: all that were acknowledged must have come out, once.
 """
 
 from __future__ import annotations
@@ -32,8 +31,6 @@ VICTIM = 2
 
 @dataclass
 class Result:
-    """What the demonstration saw."""
-
     seconds: float
     items: int
     items_per_second: float
@@ -52,15 +49,15 @@ class Result:
 class Board:
     """What the workers tell the parent, in memory they share: acknowledged puts, and what was received.
 
-    For each producer, received items are counted and their sequence numbers summed, twice over:
-    the counts say whether any is missing or doubled, the sums whether they are the right ones.
+    For each producer, the consumer counts the items and sums their sequence numbers: the counts say whether any is
+    missing or doubled, the sums whether they are the right ones.
     """
 
-    def __init__(self, consumers: int) -> None:
+    def __init__(self) -> None:
         self.acknowledged = multiprocessing.RawArray("q", PRODUCERS)
-        self.received = multiprocessing.RawArray("q", consumers * PRODUCERS)
-        self.sums = multiprocessing.RawArray("Q", consumers * PRODUCERS)
-        self.disorder = multiprocessing.RawArray("q", consumers)
+        self.received = multiprocessing.RawArray("q", PRODUCERS)
+        self.sums = multiprocessing.RawArray("Q", PRODUCERS)
+        self.disorder = multiprocessing.RawValue("q", 0)
 
 
 def produce(queue: queueduct.BoundedQueue, number: int, board: Board) -> None:
@@ -79,7 +76,7 @@ def produce(queue: queueduct.BoundedQueue, number: int, board: Board) -> None:
             board.acknowledged[number] = sequence
 
 
-def consume(queue: queueduct.BoundedQueue, number: int, board: Board) -> None:
+def consume(queue: queueduct.BoundedQueue, board: Board) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     last = np.full(PRODUCERS, -1)
     with contextlib.suppress(queueduct.ShutDown):
@@ -87,11 +84,10 @@ def consume(queue: queueduct.BoundedQueue, number: int, board: Board) -> None:
             ticks = queue.get_many(4 * BATCH)
             for producer in np.unique(ticks["producer"]):
                 sequences = ticks["sequence"][ticks["producer"] == producer]
-                slot = number * PRODUCERS + int(producer)
-                board.received[slot] += len(sequences)
-                board.sums[slot] = (board.sums[slot] + int(sequences.sum())) % (1 << 64)
+                board.received[producer] += len(sequences)
+                board.sums[producer] = (board.sums[producer] + int(sequences.sum())) % (1 << 64)
                 if sequences[0] <= last[producer] or np.any(np.diff(sequences) <= 0):
-                    board.disorder[number] += 1
+                    board.disorder.value += 1
                 last[producer] = sequences[-1]
 
 
@@ -109,20 +105,21 @@ class Demonstration:
     def __init__(self, queue: queueduct.BoundedQueue, console: Console) -> None:
         self.queue = queue
         self.console = console
-        self.board = Board(consumers=1)
+        self.board = Board()
         context = multiprocessing.get_context("spawn")
         self.producers = [context.Process(target=produce, args=(queue, n, self.board)) for n in range(PRODUCERS)]
-        self.consumers = [context.Process(target=consume, args=(queue, 0, self.board))]
+        self.consumer = context.Process(target=consume, args=(queue, self.board))
         self.killed: list[str] = []
 
     def run(self, seconds: float) -> Result:
-        workers = self.producers + self.consumers
+        workers = [*self.producers, self.consumer]
         with self.running(workers), Live(console=self.console, refresh_per_second=8, transient=True) as live:
             started = time.monotonic()
             while (elapsed := time.monotonic() - started) < seconds:
                 live.update(self.picture(elapsed, seconds))
                 if elapsed > seconds / 2 and not self.killed:
-                    self.kill_the_victim()
+                    self.producers[VICTIM].kill()
+                    self.killed.append(f"producer {VICTIM}, pid {self.producers[VICTIM].pid}")
                 time.sleep(0.1)
             self.queue.shutdown()
             for worker in workers:
@@ -144,10 +141,6 @@ class Demonstration:
             for worker in workers:
                 worker.kill()
                 worker.join()
-
-    def kill_the_victim(self) -> None:
-        self.producers[VICTIM].kill()
-        self.killed.append(f"producer {VICTIM}, pid {self.producers[VICTIM].pid}")
 
     def picture(self, elapsed: float, seconds: float) -> Table:
         received = sum(self.board.received)
@@ -176,7 +169,7 @@ class Demonstration:
                 result.problems.append(f"producer {producer}: put {acknowledged:,}, received {received:,}")
             elif self.board.sums[producer] != received * (received - 1) // 2 % (1 << 64) and producer != VICTIM:
                 result.problems.append(f"producer {producer}: the received items are not the ones that were put")
-        if any(self.board.disorder):
+        if self.board.disorder.value:
             result.problems.append("a producer's items came out of order")
         return result
 

@@ -21,13 +21,13 @@ cdef enum:
 cdef class IndexQueue:
     """A queue that holds each of the indices 0 to n-1 at most once; a pop takes the oldest.
 
-    ``IndexQueue(n)`` is empty, ``IndexQueue(n, full=True)`` holds all of them. Who pops an index has it, until it is
-    pushed again: so it serves to hand out places of an array. Pushes and pops never wait for each other.
+    ``IndexQueue(n)`` is empty, ``IndexQueue(n, full=True)`` holds all of them. A thread that pops an index has
+    it until it pushes it again: so it serves to hand out places of an array. Pushes and pops never wait for each other.
     ``first_cycle`` is the cycle of the first cells: shortly before the last one, a test sees the words wrap.
     """
     cdef NativeIndexQueue* queue
     cdef void* memory
-    cdef byte_flag* outside          # which indices are in nobody's queue: those that can be pushed
+    cdef byte_flag* outside          # which indices are not in the queue: those that can be pushed
     cdef uint64_t born               # after so many forks
     cdef readonly uint64_t n
     """How many indices there are."""
@@ -84,49 +84,43 @@ cdef class IndexQueue:
     def pop(self):
         """The oldest index, or None if there is none."""
         cdef uint64_t index = 0
-        cdef Seen seen
         refuse_in_child(IndexQueue, self.born)
-        seen = self.queue.pop(index)
-        return self._popped(seen, index)
+        return self._popped(self.queue.pop(index), &index)
 
     def pop_if_full(self):
         """The oldest index if all of them are in, else None."""
         cdef uint64_t index = 0
-        cdef Seen seen
         refuse_in_child(IndexQueue, self.born)
-        seen = self.queue.pop_if_full(index)
-        return self._popped(seen, index)
+        return self._popped(self.queue.pop_if_full(index), &index)
 
     def pop_if_size_at_least(self, k):
         """The oldest index if at least ``k`` are in, else None."""
         cdef uint64_t index = 0
-        cdef Seen seen
         k = checked_int("k", k)
         refuse_in_child(IndexQueue, self.born)
         if k < 0:
             raise ValueError(f"k must not be negative: k={k}")
-        seen = self.queue.pop_if_size_at_least(min(k, LARGEST + 1), index)
-        return self._popped(seen, index)
+        return self._popped(self.queue.pop_if_size_at_least(min(k, LARGEST + 1), index), &index)
 
-    cdef object _popped(self, Seen seen, uint64_t index):
+    cdef object _popped(self, Seen seen, const uint64_t* index):
         if seen == Seen.corrupt:
             raise AssertionError("the words of an index queue contradict each other")
         if seen == Seen.nothing:
             return None
-        self.outside[index].exchange(1)
-        return index
+        self.outside[index[0]].exchange(1)
+        return index[0]
 
     def qsize(self):
-        """How many indices are in: exact when nobody is at work on it."""
+        """How many indices are in: exact when no thread pushes or pops."""
         refuse_in_child(IndexQueue, self.born)
         return self.queue.size()
 
     def empty(self):
-        """Is none in?"""
+        """Returns true if no index is in."""
         return self.qsize() == 0
 
     def full(self):
-        """Are all in?"""
+        """Returns true if all indices are in."""
         return self.qsize() == self.n
 
     def __len__(self):

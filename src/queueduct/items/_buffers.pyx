@@ -3,6 +3,8 @@
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
 from queueduct.items._exact cimport NONE, Rule, check_mask, converted, rule_of
 
@@ -16,7 +18,7 @@ cdef object ndarray = numpy.ndarray
 
 @cython.final
 cdef class Held:
-    """A buffer that somebody lends us, for as long as this lives."""
+    """A buffer that a caller lends, for as long as this lives."""
     def __cinit__(self, lender):
         PyObject_GetBuffer(lender, &self.view, PyBUF_SIMPLE)
 
@@ -37,6 +39,38 @@ cdef Held borrow(object item):
             f"a queue of bytes takes bytes or a contiguous buffer, not {type(item).__name__}; "
             "create the queue with item=object for Python objects"
         ) from error
+
+
+@cython.final
+cdef class Gathered:
+
+    def __dealloc__(self):
+        PyMem_Free(self.buffers)
+
+
+cdef Gathered gather(object items):
+    """The items are ours from here on: what the caller does to its own list meanwhile is nothing to us."""
+    cdef Gathered batch = Gathered()
+    cdef uint64_t i = 0
+    cdef Held lent
+    batch.held = list(items)
+    batch.count = len(batch.held)
+    batch.buffers = <Buffer*>PyMem_Malloc((batch.count + 1) * sizeof(Buffer))
+    if batch.buffers is NULL:
+        raise MemoryError()
+    for i in range(batch.count):
+        item = batch.held[i]
+        if type(item) is bytes:
+            batch.buffers[i].data = PyBytes_AS_STRING(item)
+            batch.buffers[i].bytes = PyBytes_GET_SIZE(item)
+        else:
+            lent = borrow(item)
+            batch.held[i] = lent
+            batch.buffers[i].data = lent.view.buf
+            batch.buffers[i].bytes = lent.view.len
+        batch.longest = max(batch.longest, batch.buffers[i].bytes)
+        batch.in_all += batch.buffers[i].bytes
+    return batch
 
 
 cdef int check_shape(tuple given, tuple ours, bint one) except -1:

@@ -42,7 +42,7 @@ cdef class Rule:
         )
 
     cdef bint is_equal(self, object given, object stored) except -1:
-        """Did everything come through, by one comparison? False: look closer."""
+        """Returns true if one comparison shows that everything came through. If not, each value must be checked."""
         # None is equal to no time, and a number may be to any time; beside a long double numpy rounds what Python has
         if self.has_arrays or self.is_subtle:
             return False
@@ -143,7 +143,8 @@ cdef class Rule:
                 return given.isascii() and given.rstrip(b"\0").decode("ascii") == stored
             return isinstance(given, str) and given.rstrip("\0") == stored
         if self.kind == u"f":
-            if hasattr(type(given), "__float__") and not isinstance(given, (numbers.Number, numpy.ndarray, numpy.generic)):
+            has_float = hasattr(type(given), "__float__")
+            if has_float and not isinstance(given, (numbers.Number, numpy.ndarray, numpy.generic)):
                 given = float(given)  # it says itself which float it is
             return isinstance(given, (float, numpy.floating)) and is_rounded(given, stored)
         if self.kind == u"c":
@@ -260,7 +261,7 @@ cdef bint has_fields_of(object theirs, object ours) except -1:
 
 
 cdef bint is_unchanged(object before, object after) except -1:
-    """Is every value the same? Floats may be rounded, as Python's own are, but not to infinity; whole numbers may not."""
+    """Returns true if every value is the same. Floats may be rounded, but not to infinity; whole numbers may not."""
     if after.dtype.names is not None:
         return all([is_unchanged(before[name], after[name]) for name in after.dtype.names])
     if after.dtype == before.dtype:
@@ -286,7 +287,7 @@ cdef bint are_exact(object whole, object floats) except -1:
 
 
 cdef bint may_change(object theirs, object ours) except -1:
-    """numpy calls it safe to round large whole numbers to floats, and to count time in a finer unit until it overflows."""
+    """To numpy it is safe to round large whole numbers to floats, and to count time in a unit that overflows."""
     if theirs.subdtype is not None and ours.subdtype is not None:
         return may_change(theirs.base, ours.base)
     if theirs.names is not None:

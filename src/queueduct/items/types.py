@@ -33,7 +33,7 @@ class ItemType:
 
     @property
     def varies(self) -> bool:
-        """True if items differ in length."""
+        """Returns true if items differ in length."""
         return self.kind != RECORD
 
     @property

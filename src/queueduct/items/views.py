@@ -166,11 +166,11 @@ class ViewSession:
         try:
             self._reader._end_view(0 if kind is not None else self._count, id(self))
         except Exception:
-            # What was seen was not there: the news, unless somebody interrupts us.
+            # What was seen was not there: that is the news, unless the with block was interrupted.
             if kind is None or issubclass(kind, Exception):
                 raise
 
     def __del__(self) -> None:
-        if self._is_entered:  # by somebody who was interrupted, perhaps before the with had begun
+        if self._is_entered:  # and interrupted, perhaps before the with had begun
             with contextlib.suppress(Exception):  # the next call says it again
                 self._reader._end_view(0, id(self))

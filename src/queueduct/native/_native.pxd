@@ -134,10 +134,6 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         uint64_t seen
 
 cdef extern from "ring/lease.hpp" namespace "queueduct" nogil:
-    cdef struct Inherited "queueduct::RingLease::Inherited":
-        bint changed, unclaimed
-        uint64_t count
-
     cdef cppclass RingLease:
         Joined join()
         bint is_ours() const
@@ -146,8 +142,6 @@ cdef extern from "ring/lease.hpp" namespace "queueduct" nogil:
         void finish(const Redelivered*, uint64_t)
         bint is_redelivered() const
         Outcome claim(Redelivered*, uint64_t, uint64_t&, bint, Aside)
-        Outcome try_claim(Redelivered*, uint64_t, uint64_t&, uint64_t&)
-        Inherited try_inherit(Redelivered*, uint64_t)
         void copy_out(const Redelivered&, void*, uint64_t) const
         void release(const Redelivered*, uint64_t, bint)
         void let_go()

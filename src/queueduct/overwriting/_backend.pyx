@@ -8,8 +8,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from queueduct.core._backend cimport encode_object, lend, line_of
 from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
-from queueduct.items._batches cimport Gathered, gather
-from queueduct.items._buffers cimport as_records, scalar_of
+from queueduct.items._buffers cimport Gathered, as_records, gather, scalar_of
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from queueduct.items._objects cimport unpickle_all
 from queueduct.native._native cimport (

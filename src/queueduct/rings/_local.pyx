@@ -12,7 +12,10 @@ from queueduct.native._native cimport (
     Event, Outcome, PyTypeObject, count_each, drop_each, drop_held, has_gil, inquiry, notify_local, owned, park_limit_ns,
     references_of, traverseproc, visitproc,
 )
-from queueduct.rings.shared._native cimport BoundedReferences, GrowingReferences, LocalFound, LocalHandle, visit_references
+from queueduct.rings.shared._native cimport (
+    LocalFound, LocalHandle, new_bounded_references, new_growing_references,
+    visit_references,
+)
 from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
 
 from queueduct.errors import Full, ShutDown
@@ -24,9 +27,9 @@ cdef class LocalBackend(Backend):
     def __cinit__(self, capacity):
         """``capacity`` None: it grows."""
         if capacity is None:
-            self.queue = GrowingReferences.make()
+            self.queue = new_growing_references()
         else:
-            self.queue = BoundedReferences.make(capacity)
+            self.queue = new_bounded_references(capacity)
         if self.queue is NULL:
             raise MemoryError(f"no memory for a queue of capacity={capacity}")
 

@@ -12,6 +12,17 @@ using LocalClaim = std::conditional_t<has_gil, Serialized, NoLedger>;
 using BoundedReferences = BoundedLocal<LocalClaim>;
 using GrowingReferences = GrowingLocal<LocalClaim>;
 
+// Returns null if there is no memory. native/ allocates nothing by itself.
+template <class Local, class... Sizes>
+[[nodiscard]] Local* new_local(Sizes... sizes) noexcept {
+  PrivateMemory memory = Local::memory(sizes...);
+  return memory.base() == nullptr ? nullptr : new (std::nothrow) Local(std::move(memory), sizes...);
+}
+[[nodiscard]] inline RingLease* new_lease(RingHandle& queue) noexcept {
+  void* memory = ::operator new(queue.lease_bytes(), std::nothrow);
+  return memory == nullptr ? nullptr : queue.lease_at(memory);
+}
+
 // For the cycle collector.
 inline int visit_references(const LocalHandle& queue, visitproc visit, void* argument) noexcept {
   struct Visit {

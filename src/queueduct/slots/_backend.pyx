@@ -9,8 +9,7 @@ from libc.string cimport memcpy
 
 from queueduct.core._backend cimport lend, line_of
 from queueduct.core._queue cimport TIMED_OUT
-from queueduct.items._batches cimport Gathered
-from queueduct.items._buffers cimport as_records
+from queueduct.items._buffers cimport Gathered, as_records
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from queueduct.items._objects cimport unpickle_all
 from queueduct.native._native cimport Buffer, Identity, Joined, array_data, byte, import_array, is_broken

@@ -58,8 +58,7 @@ class QueueductSource(DataSource):
         """The options, and what the queue itself says: which one it is, and of what columns."""
         options = SourceOptions.of(self.options)
         address = Address(options.queue, options.directory)
-        queue = address.open()
-        try:
+        with address.open() as queue:
             columns = arrow_schema(queue.item, strings=options.strings, position_column=options.position_column)
             if wanted is not None and wanted != spark_schema(columns):
                 raise ValueError(
@@ -67,8 +66,6 @@ class QueueductSource(DataSource):
                     f"not {wanted.simpleString()}; leave out .schema(…), and select and cast afterwards"
                 )
             return options, address.exactly(queue), columns, kind_of(queue)
-        finally:
-            queue.close()
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         if overwrite:

@@ -21,6 +21,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -74,27 +75,15 @@ def whenever_it_ends(work: Callable[[], object]) -> None:
 
 
 def in_a_thread(work: Callable[[], Result]) -> Result:
-    """What this returns or raises. Signals are ours meanwhile: Spark takes them over in the main thread only."""
-    results: list[Result] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
+    """Returns or raises what ``work`` does. Signals stay ours: Spark takes them over in the main thread only."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
 
 
 def end_everything(number: int, frame: object) -> None:
     """The handler; pressed again while it waits, it does not wait."""
-    terminal = silence()
+    terminal = os.dup(2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # hides what other threads print about Java's end
     for each in SIGNALS:
         signal.signal(each, lambda *_: end_at_once(number, terminal))
     asked: set[int] = set()
@@ -107,14 +96,6 @@ def end_everything(number: int, frame: object) -> None:
         reap()
         time.sleep(POLL_SECONDS)
     end_at_once(number, terminal)
-
-
-def silence() -> int:
-    """Hide what other threads print about Java's end. Returns a descriptor of what stderr was."""
-    terminal = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    return terminal
 
 
 def end_at_once(number: int, terminal: int) -> None:

@@ -1,4 +1,4 @@
-"""Directories that hold rows on their way: this user's own, and closed to everybody else.
+"""Directories that hold rows on their way: this user's own, and closed to other users.
 
 A user who can write into such a directory can put rows into a queue, and a user who can read it sees all rows. So it
 must belong to this user with mode 0700, must not be a link that another user may turn elsewhere, and must not lie in a
@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["make_private"]
+__all__ = ["make_private", "replace_text"]
 
 PRIVATE = 0o700
 OTHERS = 0o077
@@ -40,6 +41,13 @@ def make_private(directory: Path, option: str) -> Path:
     check_private(directory, option)
     check_parents(directory, option)
     return directory
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write the file anew: a reader finds the old text or the new one, whole."""
+    temporary = path.with_suffix(f".{secrets.token_hex(4)}")
+    temporary.write_text(text)
+    temporary.replace(path)
 
 
 def make_parents(directory: Path) -> None:

@@ -155,7 +155,7 @@ TEST(count_items_does_not_count_tombstones_among_records) {
 }
 
 TEST(a_reference_leaves_nothing_in_its_slot) {
-  const std::unique_ptr<BoundedLocal<NoLedger>> queue(BoundedLocal<NoLedger>::make(4));
+  const auto queue = std::make_unique<BoundedLocal<NoLedger>>(BoundedLocal<NoLedger>::memory(4), 4);
   int target = 0;
   void* reference = nullptr;
   for (int i = 0; i < 10; ++i) {

@@ -18,7 +18,7 @@ TEST(a_new_ring_holds_the_generations_0_to_n_in_its_raw_bytes) {
 }
 
 TEST(a_new_local_ring_holds_the_generations_0_to_n_in_its_raw_bytes) {
-  const std::unique_ptr<BoundedLocal<NoLedger>> queue(BoundedLocal<NoLedger>::make(16));
+  const auto queue = std::make_unique<BoundedLocal<NoLedger>>(BoundedLocal<NoLedger>::memory(16), 16);
   std::uint64_t word = 0;
   for (std::uint64_t i = 0; i < 16; ++i) {
     std::memcpy(&word, queue->ring().generations + i, 8);

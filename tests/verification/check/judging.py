@@ -38,6 +38,6 @@ def records(history: list[Op], redelivered: frozenset[int] = frozenset()) -> lis
 
 
 def verdict_on(rows: list[dict[str, Any]], kind: str, capacity: int | None, width: int = ONE_PIECE) -> Verdict:
-    history = History(Path(), kind, capacity, 0, {}, (), len(rows))
+    history = History(Path(), kind, capacity, 0, (), len(rows))
     whole = Part.of(pa.RecordBatch.from_pylist(rows, SCHEMA), history)
     return decide(history, InMemoryTable([whole]), width, lambda step: None)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from queueduct.verification.check import HistoryError, check, unique_values
+from queueduct.verification.check import HistoryError, check, positions
 from tests.verification.check.histories import find, history_of, row, run, spoilt
 from tests.verification.check.inputs import ACCEPTED, REFUSED
 from tests.verification.check.judging import records
@@ -178,11 +178,11 @@ def test_an_answer_that_is_first_and_last_counts_once(spark, tmp_path):
 
 
 def test_an_error_of_spark_is_one_line_with_its_cause(spark, tmp_path, monkeypatch):
-    def fails(*_):
+    def fails(*_, **__):
         raise KeyError("of the worker")
 
-    monkeypatch.setattr(unique_values, "repeated_in", fails)
-    REFUSED["two runs, crossed"][0](tmp_path / "history")
+    monkeypatch.setattr(positions, "judge_task", fails)
+    ACCEPTED["files"](tmp_path / "history")
     with pytest.raises(RuntimeError, match=r"^KeyError: 'of the worker'$"):
         check(tmp_path / "history", spark=spark, width=WIDTH)
 

@@ -1,8 +1,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.core._backend cimport SegmentBackend
-from queueduct.items._batches cimport Gathered
-from queueduct.items._buffers cimport Held
+from queueduct.items._buffers cimport Gathered, Held
 from queueduct.native._native cimport Buffer, Outcome, ProducerLine, Producers, RingLease, Participant
 from queueduct.rings.shared._native cimport Item, RingHandle, Target
 
@@ -23,8 +22,6 @@ cdef class RingBackend(SegmentBackend):
 
     # participants
     cdef int find_participant(self, Participant* ledger) except -1
-    cdef bint has_ledger(self, Participant* ledger) noexcept
-    cdef uint64_t owner_word(self, Participant ledger) noexcept
     cdef Producers* producers(self) noexcept
     cdef Outcome settle_producer(self, ProducerLine* line) noexcept nogil
 
@@ -64,11 +61,7 @@ cdef class RingBackend(SegmentBackend):
     cdef RingLease* new_lease(self) except NULL
     cdef bint is_unreleased(self, uint64_t position) noexcept nogil
     cdef uint64_t count_left(self) noexcept
-    cdef bint is_discarded(self) noexcept
     cdef bint looks_gettable(self) noexcept
-    cdef bint recovery_is_due(self, Outcome outcome) noexcept
-    cdef bint may_come_again(self) noexcept
-    cdef bint has_more_to_recover(self) noexcept
     cdef void sleep_for_items(self, int64_t limit_ns) noexcept nogil
     cdef void notify_items(self) noexcept
     cdef void notify_room(self) noexcept

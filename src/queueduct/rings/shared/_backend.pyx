@@ -7,13 +7,13 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
-from queueduct.items._batches cimport gather
-from queueduct.items._buffers cimport Held, as_records, borrow, scalar_of
+from queueduct.items._buffers cimport Held, as_records, borrow, gather, scalar_of
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from queueduct.native._guard cimport watch
 from queueduct.native._native cimport (
     Joined, Span, array_data, import_array, is_broken, item_bytes_limit, run_without_gil,
 )
+from queueduct.rings.shared._native cimport new_lease
 from queueduct.rings.shared._objects cimport get_object, get_objects
 
 import numpy
@@ -84,13 +84,6 @@ cdef class RingBackend(SegmentBackend):
         if joined == Joined.yes and self.queue.find_participant(ledger[0]):
             return 0
         return self.raise_not_joined(joined)
-
-    cdef bint has_ledger(self, Participant* ledger) noexcept:
-        """The same if it has joined."""
-        return self.queue.find_participant(ledger[0])
-
-    cdef uint64_t owner_word(self, Participant ledger) noexcept:
-        return self.queue.owner_word(ledger)
 
     cdef Producers* producers(self) noexcept:
         return &self.queue.producers()
@@ -394,7 +387,10 @@ cdef class RingBackend(SegmentBackend):
     # -- leases -----------------------------------------------------------------------------------------
 
     cdef RingLease* new_lease(self) except NULL:
-        return self.queue.new_lease()
+        cdef RingLease* lease = new_lease(self.queue[0])
+        if lease is NULL:
+            raise MemoryError()
+        return lease
 
     cdef bint is_unreleased(self, uint64_t position) noexcept nogil:
         return self.queue.is_unreleased(position)
@@ -403,25 +399,8 @@ cdef class RingBackend(SegmentBackend):
         """Items of dead consumers, which will be delivered again."""
         return self.queue.count_left()
 
-    cdef bint is_discarded(self) noexcept:
-        """Have gets ended, whatever is left?"""
-        return self.queue.is_discarded()
-
     cdef bint looks_gettable(self) noexcept:
         return self.queue.looks_gettable()
-
-    cdef bint recovery_is_due(self, Outcome outcome) noexcept:
-        if not self.queue.recovery_is_due(outcome):
-            return False
-        self.queue.upkeep_while_empty()
-        return True
-
-    cdef bint may_come_again(self) noexcept:
-        """Shut down and empty: is anything out that may come back?"""
-        return self.queue.may_come_again()
-
-    cdef bint has_more_to_recover(self) noexcept:
-        return self.queue.has_more_to_recover()
 
     cdef void sleep_for_items(self, int64_t limit_ns) noexcept nogil:
         self.queue.wait_for_items(limit_ns)

@@ -41,54 +41,24 @@ cdef class RingHolding(Holding):
             joined = self.lease.join()
         return 0 if joined == Joined.yes else self.ring.raise_not_joined(joined)
 
-    cdef int64_t _redeliver(self) except -1:
-        """What a dead consumer had, if there was one."""
-        cdef Inherited found
-        with nogil:
-            found = self.lease.try_inherit(self.items.data(), self.items.size())
-        self.ring.check_open()
-        if found.unclaimed:
-            self.ring.raise_corrupt()
-        if found.changed:
-            self.ring.notify_room()
-        self.is_redelivered = found.count != 0
-        return found.count
-
     cdef int64_t try_claim(self, bint waited) except -1:
+        """What dead consumers had comes first: a pass over the table is little beside what a lease is for."""
         cdef uint64_t count = 0
-        cdef uint64_t skipped = 0
-        cdef Outcome outcome = Outcome.done
-        if not waited and not self.ring.is_discarded():
-            count = self._redeliver()  # a pass over the table is little beside what a lease is for
-        while count == 0 and outcome == Outcome.done:  # done with none: another consumer was faster
-            outcome = self.lease.try_claim(self.items.data(), self.items.size(), count, skipped)
-            if skipped:
-                self.ring.notify_room()
-        if count == 0:
-            count = self._look_for_the_dead(outcome)
+        cdef Outcome outcome = self.lease.claim(
+            self.items.data(), self.items.size(), count, not waited, run_without_gil
+        )
+        self.ring.check_open()
+        if outcome == Outcome.corrupt or is_broken(self.ring.guard):
+            self.ring.raise_corrupt()
+        if outcome == Outcome.closed:
+            self.ring.raise_shut_down()
+        self.is_redelivered = self.lease.is_redelivered()
         if count != 0 and waited and self.ring.looks_gettable():
             self.ring.notify_items()
         return count
 
-    cdef int64_t _look_for_the_dead(self, Outcome outcome) except -1:
-        """After a claim that found nothing."""
-        cdef int64_t count
-        if outcome == Outcome.corrupt or is_broken(self.ring.guard):
-            self.ring.raise_corrupt()
-        if outcome == Outcome.closed and self.ring.is_discarded():
-            self.ring.raise_shut_down()
-        if outcome != Outcome.closed and not self.ring.recovery_is_due(outcome):
-            return 0
-        count = self._redeliver()
-        if count == 0 and outcome == Outcome.closed and not self.ring.has_more_to_recover() \
-                and not self.ring.may_come_again():
-            self.ring.raise_shut_down()
-        return count
-
     cdef bint wait(self, int64_t deadline) except -1:
         cdef int64_t left = 0 if deadline == AT_ONCE else remaining_ns(deadline)
-        if deadline == AT_ONCE and self.ring.has_more_to_recover():
-            return True  # the dead were in the way
         if left <= 0:
             self.items.clear()
             return False

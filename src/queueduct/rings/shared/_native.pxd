@@ -25,7 +25,6 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         Event items() const
         Event room() const
         bint find_participant(Participant&) const
-        uint64_t owner_word(Participant) const
         uint32_t count_alive() const
         void note_long_items()
         Joined join()
@@ -44,17 +43,11 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         void wait_for_room(Outcome, uint64_t, int64_t)
         bint is_worth_a_try(Outcome)
         bint looks_gettable() const
-        void upkeep_while_empty()
         void shut_down(bint)
-        bint is_discarded() const
-        bint may_come_again()
-        bint recovery_is_due(Outcome)
-        bint has_more_to_recover() const
         uint64_t count_items()
         uint64_t count_left()
         uint64_t count_leased()
         bint is_unreleased(uint64_t)
-        RingLease* new_lease() except NULL
 
 cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
     cdef struct BoundedOffsets:
@@ -153,15 +146,15 @@ cdef extern from "rings/_references.hpp" namespace "queueduct" nogil:
 
     cdef cppclass BoundedReferences(LocalHandle):
         @staticmethod
-        BoundedReferences* make(uint64_t) except +
-        @staticmethod
         BoundedOffsets offsets(uint64_t)
         const Ring& ring() const
 
     cdef cppclass GrowingReferences(LocalHandle):
-        @staticmethod
-        GrowingReferences* make() except +
         const Levels& levels() const
+
+    BoundedReferences* new_bounded_references "queueduct::new_local<queueduct::BoundedReferences>"(uint64_t)
+    GrowingReferences* new_growing_references "queueduct::new_local<queueduct::GrowingReferences>"()
+    RingLease* new_lease(RingHandle&)
 
 cdef extern from "rings/_references.hpp" namespace "queueduct":
     int visit_references(const LocalHandle&, visitproc, void*) noexcept

@@ -85,8 +85,8 @@ def fill_numbers(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
 def fill_times(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
     kind = out.dtype.kind
     unit, step = np.datetime_data(out.dtype)
-    is_right = pa.types.is_duration if kind == "m" else is_time
-    if not is_right(array.type):
+    times = (pa.types.is_duration,) if kind == "m" else (pa.types.is_timestamp, pa.types.is_date32)
+    if not any(is_one(array.type) for is_one in times):
         raise wrong_type(array, out.dtype, path)
     arrow_unit = unit if unit in ARROW_UNITS else "us"
     wanted = pa.duration(arrow_unit) if kind == "m" else pa.timestamp(arrow_unit, tz=getattr(array.type, "tz", None))
@@ -96,10 +96,6 @@ def fill_times(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
     if (unit, step) != (arrow_unit, 1) and not np.array_equal(fitted.astype(values.dtype), values, equal_nan=True):
         raise ValueError(f"column {path!r} does not fit {out.dtype} exactly; round it first, as with date_trunc")
     out[...] = fitted
-
-
-def is_time(arrow_type: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(arrow_type) or pa.types.is_date32(arrow_type))
 
 
 def fill_lists(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:

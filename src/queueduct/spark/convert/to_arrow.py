@@ -87,7 +87,7 @@ def bytes_column(values: np.ndarray[Any, Any], target: pa.DataType, path: str) -
     characters = values.view(np.uint8).reshape(len(values), width)
     lengths = np.char.str_len(values)
     array = pa.Array.from_buffers(target, len(values), [None, *packed(characters, lengths)])
-    if pa.types.is_string(target) and not is_ascii(characters):
+    if pa.types.is_string(target) and characters.max(initial=0) >= 0x80:
         check_text(array, path)
     return array
 
@@ -99,7 +99,7 @@ def text_column(values: np.ndarray[Any, Any], path: str) -> pa.Array:
     values = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
     points = values.view(np.uint32).reshape(len(values), width)
     lengths = np.char.str_len(values)
-    if points.size == 0 or points.max() < 0x80:
+    if points.max(initial=0) < 0x80:
         return pa.Array.from_buffers(pa.string(), len(values), [None, *packed(points.astype(np.uint8), lengths)])
     is_used = np.arange(width) < lengths[:, None]
     is_wrong = (points > 0x10FFFF) | ((points >= 0xD800) & (points < 0xE000))
@@ -123,10 +123,6 @@ def offsets_of(lengths: np.ndarray[Any, Any]) -> pa.Buffer:
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     return pa.py_buffer(offsets)
-
-
-def is_ascii(characters: np.ndarray[Any, Any]) -> bool:
-    return characters.size == 0 or int(characters.max()) < 0x80
 
 
 def check_text(array: pa.Array, path: str) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
     QueryProgressEvent,
     QueryStartedEvent,
     QueryTerminatedEvent,
@@ -32,8 +31,6 @@ class Batch:
     start: int
     stop: int
     """Positions: from the first, up to and without the second."""
-    end: int
-    """Where the queue ended when the batch was planned."""
     reader: str
     done_at: float
     """By the clock of the day, in seconds."""
@@ -91,16 +88,12 @@ class Progress(StreamingQueryListener):
             seconds=progress.durationMs.get("triggerExecution", 0) / 1e3,
             start=int(fields_of(source.startOffset).get("position", 0)),
             stop=int(stop["position"]),
-            end=int(fields_of(source.latestOffset).get("position", 0)),
             reader=str(stop["reader"]),
             done_at=time.time(),
         )
         with self.lock:
             if not batches or batches[-1].number < batch.number:
                 batches.append(batch)
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        pass
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         pass

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -51,8 +51,6 @@ class QueryFailed(QueueductError):
 
 @dataclass
 class Summary:
-    """What a query has done."""
-
     queue: str
     rows: int
     batches: int
@@ -70,26 +68,19 @@ class Summary:
     ended: str
     """Why: the queue was shut down, everything was done, or it was stopped."""
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @contextlib.contextmanager
 def started_spark(master: str, console: Console, **settings: str) -> Iterator[SparkSession]:
     """A session, with a spinner while it starts."""
     with console.status("starting Spark: about ten seconds"):
         spark = in_a_thread(lambda: session(master, **settings))
-        make_active(spark)
+        # In Java a session is active in the thread that made it, and sources are looked up in that one.
+        classic: Any = spark
+        classic._get_j_spark_session_class(classic._jvm).setActiveSession(classic._jsparkSession)
     try:
         yield spark
     finally:
         spark.stop()
-
-
-def make_active(spark: SparkSession) -> None:
-    """For this thread: in Java a session is active in the thread that made it, and sources are looked up in that."""
-    classic: Any = spark
-    classic._get_j_spark_session_class(classic._jvm).setActiveSession(classic._jsparkSession)
 
 
 def run(
@@ -198,7 +189,7 @@ class View(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """True if the last batch has been committed and nothing is left."""
+        """Returns true if the last batch has been committed and nothing is left."""
         if self.lag > 0:  # asked first: what is on its way from a queue to its spool is so in an active trigger
             return False
         status = self.query.status

@@ -26,12 +26,9 @@ class BatchReader(DataSourceReader):
         self.schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        queue = self.address.open()
-        try:
+        with self.address.open() as queue:
             queue.sync()  # what a batch writes outlives the machine: so must what it has read
             start, stop = self.range(queue.earliest, queue.durable_end())
-        finally:
-            queue.close()
         return cut(self.address, start, stop, self.options.partitions)
 
     def range(self, earliest: int, end: int) -> tuple[int, int]:
@@ -49,8 +46,7 @@ class BatchReader(DataSourceReader):
             raise ValueError(f"endPosition must not be beyond the queue's end: endPosition={stop}, end={end}")
         if start > stop:
             raise ValueError(f"startPosition must not be after the end: startPosition={start}, end={stop}")
-        start = check_retained(self.address, start, stop, earliest, may_skip=not options.fail_on_data_loss)
-        return start, stop
+        return check_retained(self.address, start, stop, earliest, may_skip=not options.fail_on_data_loss), stop
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_range(partition, self.schema, may_skip=not self.options.fail_on_data_loss)

@@ -58,20 +58,12 @@ def cut(address: Address, start: int, stop: int, partitions: int | None) -> list
     return [Range(address, *pair) for pair in itertools.pairwise(edges)]
 
 
-def as_read(items: Any, start: int) -> tuple[Any, Any]:
-    return items, start
-
-
 def read_range(
-    part: InputPartition,
-    schema: pa.Schema,
-    *,
-    may_skip: bool,
-    unpack: Callable[[Any, int], tuple[Any, Any]] = as_read,
+    part: InputPartition, schema: pa.Schema, *, may_skip: bool, unpack: Callable[[Any], tuple[Any, Any]] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The items of a Range in order. Items that were freed meanwhile are an error, unless they may be skipped.
 
-    ``unpack`` makes items and positions of what was read at a position.
+    ``unpack`` makes items and positions of what was read; by default they are those of the Range.
     """
     if not isinstance(part, Range):  # Spark's own, when there were no ranges
         return
@@ -84,7 +76,7 @@ def read_range(
                 raise
             start = max(start, lost.earliest)
             continue
-        batch = to_batch(*unpack(items, start), schema)
+        batch = to_batch(*(unpack(items) if unpack else (items, start)), schema)
         yield batch
         start += batch.num_rows
         rows = max(1, min(BATCH_ROWS, BATCH_BYTES * batch.num_rows // max(1, batch.nbytes)))

@@ -33,7 +33,7 @@ import numpy as np
 from queueduct import CorruptSegment, EventQueue, QueueNotFound, QueueReplaced
 from queueduct.segments.kinds import kind_of
 from queueduct.spark.address import Address
-from queueduct.spark.private import make_private
+from queueduct.spark.private import make_private, replace_text
 
 __all__ = ["READER", "Spool", "backlog_of", "beside", "spool_directory", "spool_item", "unpacked"]
 
@@ -140,9 +140,8 @@ class Spool:
         except (QueueNotFound, NotADirectoryError):
             return None
         spool = cls(address, directory, log)
-        wanted = DRAINER + str(address.segment)
         for reader in spool.log.readers():
-            if (reader.name or "").startswith(DRAINER) and reader.name != wanted:
+            if (reader.name or "").startswith(DRAINER) and reader.name != spool.drainer:
                 raise ValueError(spool.strange(f"its queue's id is {str(reader.name).removeprefix(DRAINER)}"))
         return spool
 
@@ -179,9 +178,7 @@ class Spool:
             (folder / QUEUE, self.queue.name),
             (folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:24]}{NOTE}", path),
         ):
-            temporary = note.with_suffix(f".{os.getpid()}")
-            temporary.write_text(text)
-            temporary.replace(note)
+            replace_text(note, text)
 
     def others(self) -> Iterator[Spool]:
         """The other spools of the queue, as far as they are still there."""

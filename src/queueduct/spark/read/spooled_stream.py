@@ -124,5 +124,4 @@ class SpooledStreamReader(StreamReader):
         return super().position(offset)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        may_skip = not self.options.fail_on_data_loss
-        return read_range(partition, self.schema, may_skip=may_skip, unpack=lambda items, start: unpacked(items))
+        return read_range(partition, self.schema, may_skip=not self.options.fail_on_data_loss, unpack=unpacked)

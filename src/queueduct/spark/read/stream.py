@@ -108,7 +108,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.latest
 
     def furthest(self, position: int, limit: ReadLimit) -> int | None:
-        """How far a batch from this position may go; None: as far as it can."""
+        """How far a batch from this position may go; None if there is no limit."""
         allowed = [] if self.target is None else [self.target]
         if isinstance(limit, ReadMaxRows):
             allowed.append(position + limit.max_rows)
@@ -125,7 +125,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         stop = self.position(end)
         self.subscription.note_done(first, int(end["began"]["at"]))
         earliest = self.subscription.hold(end["reader"], end["began"]["as"], first)
-        self.subscription.note_planned(stop)
+        self.subscription.planned = stop
         first = check_retained(self.address, first, stop, earliest, may_skip=not self.options.fail_on_data_loss)
         return cut(self.subscription.log_address, first, stop, self.options.partitions)
 

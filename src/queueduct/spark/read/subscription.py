@@ -168,9 +168,6 @@ class LogSubscription:
         if position > self.durable.committed:
             self.durable.commit(position)
 
-    def note_planned(self, stop: int) -> None:
-        self.planned = stop
-
     def note_done(self, position: int, began: int) -> None:
         """Spark is done with everything before the position, in a query that began there."""
         self.has_committed = self.has_committed or position > began

@@ -20,7 +20,8 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,9 @@ import numpy as np
 import pyarrow as pa
 
 from queueduct.spark.convert.schema import dtype_of
-from queueduct.spark.private import make_private
+from queueduct.spark.private import make_private, replace_text
 
-__all__ = ["Folder", "clean_up", "staging_root", "unnamed_folder"]
+__all__ = ["Folder", "clean_up", "read_rows", "staging_root", "unnamed_folder"]
 
 BYTES_SCHEMA = pa.schema([pa.field("value", pa.binary(), nullable=False)])
 
@@ -43,11 +44,11 @@ def staging_root(chosen: str | None, queue: str, segment: str) -> Path:
     return root
 
 
+@dataclass(frozen=True)
 class Folder:
     """The staged rows of one producer."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    path: Path
 
     def write(self, batch: int, partition: int, parts: Iterable[Any]) -> tuple[str, int]:
         """Write one attempt's rows; its file's name, and how many rows it has."""
@@ -70,27 +71,19 @@ class Folder:
             begun: list[str] = json.loads(record.read_text())
             if all((self.path / name).exists() for name in begun):
                 return begun
-        temporary = record.with_suffix(f".{secrets.token_hex(4)}")
-        temporary.write_text(json.dumps(names))
-        temporary.replace(record)
+        replace_text(record, json.dumps(names))
         return names
-
-    def read(self, name: str, item: object) -> Any:
-        return read_rows(self.path / name, item)
 
     def finish(self, batch: int) -> None:
         """Forget this batch and all before it, and what late tasks have left of them."""
         (self.path / f"{batch}.files").unlink(missing_ok=True)  # first: with its files gone it would mislead
-        for path in self.entries():
-            if int(path.name.split("-")[0].split(".")[0]) <= batch:
+        for path in self.path.iterdir():
+            if path.suffix != ".done" and int(path.name.split("-")[0].split(".")[0]) <= batch:
                 path.unlink(missing_ok=True)
 
     def note_done(self, batch: int, rows: int) -> None:
         """Before the files go: what of this batch comes again is known by its number and by how many rows it has."""
-        note = self.done_note(batch)
-        temporary = note.with_suffix(f".{secrets.token_hex(4)}")
-        temporary.write_text(str(rows))
-        temporary.replace(note)
+        replace_text(self.done_note(batch), str(rows))
         for older in self.path.glob("*.done"):
             if int(older.stem) < batch:
                 older.unlink(missing_ok=True)
@@ -116,9 +109,6 @@ class Folder:
 
     def is_done(self) -> bool:
         return self.path.with_suffix(".done").exists()
-
-    def entries(self) -> Iterator[Path]:
-        yield from (path for path in self.path.iterdir() if path.suffix != ".done")
 
 
 def write_rows(path: Path, parts: Iterable[Any]) -> int:

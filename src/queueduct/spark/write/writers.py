@@ -1,4 +1,4 @@
-"""The sink: tasks stage their rows, the commit puts them, and what is put again is recognised and left out.
+"""The sink: tasks stage their rows, the commit puts them, and rows that are put again are recognised and left out.
 
 A task may run twice, and a batch may come again after a crash. So tasks only write files (``staging``), and the commit
 puts the files of the attempts that Spark has chosen, in the order of the partitions, each under a sequence number of
@@ -19,7 +19,7 @@ from queueduct.spark.address import Address
 from queueduct.spark.convert.from_arrow import chosen_columns, to_items
 from queueduct.spark.options import SinkOptions
 from queueduct.spark.write.commit import BATCH_SHIFT, Putter
-from queueduct.spark.write.staging import Folder, clean_up, staging_root, unnamed_folder
+from queueduct.spark.write.staging import Folder, clean_up, read_rows, staging_root, unnamed_folder
 
 __all__ = ["BatchWriter", "Plan", "StreamWriter"]
 
@@ -50,14 +50,11 @@ class Plan:
     @classmethod
     def of(cls, options: SinkOptions, columns: Sequence[str]) -> Plan:
         address = Address(options.queue, options.directory)
-        queue = address.open()
-        try:
+        with address.open() as queue:
             address = address.exactly(queue)
             chosen = chosen_columns(columns, queue.item, options.position_column)
             root = staging_root(options.staging_dir, options.queue, str(address.segment))
             return cls(address, queue.item, chosen, str(root), options)
-        finally:
-            queue.close()
 
     def stage(self, folder: Folder, batch: int, producer: str, batches: Iterator[pa.RecordBatch]) -> Staged:
         partition = task().partitionId()
@@ -75,7 +72,7 @@ class Plan:
                 last = putter.last_sequence(producer)
                 check_same_batch(str(queue.name), last, batch, sum(message.rows for message in messages), folder)
             for partition, name in enumerate(folder.begin(batch, names)):
-                items = folder.read(name, self.item)
+                items = read_rows(folder.path / name, self.item)
                 rows += len(items)
                 if not producer:
                     putter.put(items)

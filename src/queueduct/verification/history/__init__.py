@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["needs_pyarrow"]
+__all__ = ["COLUMNS", "needs_pyarrow"]
+
+COLUMNS = {
+    "worker": "int64",
+    "op": "string",
+    "outcome": "string",
+    "value": "int64",
+    "ticket": "int64",
+    "invoke_ns": "int64",
+    "return_ns": "int64",
+    "reader": "int64",
+    "redelivered": "bool",
+    "weak": "bool",
+}
 
 
 def needs_pyarrow() -> None:

@@ -104,7 +104,7 @@ cdef class RowFile:
 
 
 def has_cycles():
-    """Does this machine have a cycle counter that we can read?"""
+    """Returns true if this machine has a cycle counter that we can read."""
     return has_cycle_counter
 
 
@@ -124,7 +124,7 @@ def read_clocks():
 
 
 def read_header(const uint64_t[::1] words not None):
-    """(worker, reader or -1); None: its worker was killed before there was a header."""
+    """Returns (worker, reader or -1), or None if its worker was killed before there was a header."""
     if words.shape[0] < header_words or words[0] == 0:
         return None
     if words[0] != header_magic or words[1] >> 32 != header_version:
@@ -148,7 +148,7 @@ cdef class RowReader:
         del self.rows
 
     def read(self, uint64_t limit):
-        """Up to ``limit`` operations: (op, outcome, flags, value, ticket, invoke, returned). None: no more."""
+        """Up to ``limit`` operations: (op, outcome, flags, value, ticket, invoke, returned), or None."""
         cdef HistoryColumns columns
         cdef uint64_t read
         small = [numpy.empty(limit, dtype=numpy.uint8) for _ in range(3)]

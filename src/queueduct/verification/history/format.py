@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from queueduct.segments.kinds import KINDS as REGISTERED
+from queueduct.verification.history import COLUMNS
 
 __all__ = ["COLUMNS", "KINDS", "DataFile", "History", "HistoryError", "read_history"]
 
@@ -21,18 +22,6 @@ LIMITED = tuple(kind.name for kind in REGISTERED.values() if kind.has_capacity)
 FARTHEST = 1 << 62
 """Positions and capacities stay below it, and times this near to 0: sums of two are whole numbers of 64 bits then."""
 
-COLUMNS = {
-    "worker": "int64",
-    "op": "string",
-    "outcome": "string",
-    "value": "int64",
-    "ticket": "int64",
-    "invoke_ns": "int64",
-    "return_ns": "int64",
-    "reader": "int64",
-    "redelivered": "bool",
-    "weak": "bool",
-}
 OPTIONAL = {"torn": "bool"}
 NULLABLE = ("value", "ticket", "return_ns", "reader", "redelivered", "weak", "torn")
 ENDINGS = (".parquet", ".parq", ".pq")
@@ -63,7 +52,6 @@ class History:
     kind: str
     capacity: int | None
     first_ticket: int
-    manifest: dict[str, Any]
     files: tuple[DataFile, ...]
     operations: int
 
@@ -80,12 +68,12 @@ def read_history(directory: str | Path) -> History:
     operations = 0
     runs: dict[str, tuple[str, str]] = {}
     for path in data_files(folder, manifest):
-        footer = read_footer(path)
-        check_run(path, footer, manifest, runs)
-        untyped = check_schema(path, footer)
-        if footer.rows:
-            files.append(DataFile(str(path.absolute()), footer.row_groups, untyped))
-        operations += footer.rows
+        metadata, schema = read_footer(path)
+        check_run(path, schema.metadata or {}, manifest, runs)
+        untyped = check_schema(path, schema, metadata.num_rows)
+        if metadata.num_rows:
+            files.append(DataFile(str(path.absolute()), metadata.num_row_groups, untyped))
+        operations += metadata.num_rows
     expected = manifest.get("operations")
     if isinstance(expected, int) and not isinstance(expected, bool) and expected != operations:
         raise HistoryError(
@@ -97,7 +85,6 @@ def read_history(directory: str | Path) -> History:
         kind=str(kind),
         capacity=whole_number(manifest, "capacity", least=1),
         first_ticket=whole_number(manifest, "first_ticket", least=0) or 0,
-        manifest=manifest,
         files=tuple(files),
         operations=operations,
     )
@@ -164,39 +151,23 @@ def data_files(folder: Path, manifest: dict[str, Any]) -> list[Path]:
     return found
 
 
-@dataclass(frozen=True)
-class Footer:
-    """What the end of a file says of it."""
-
-    schema: pa.Schema
-    rows: int
-    row_groups: int
-    runs: dict[str, str]
-    """The run that it is of, by the name that its writer has for that."""
-
-
-def read_footer(path: Path) -> Footer:
+def read_footer(path: Path) -> tuple[Any, pa.Schema]:
+    """Returns Parquet's description of the file and Arrow's."""
     try:
         with pq.ParquetFile(path) as file:
-            schema, metadata = file.schema_arrow, file.metadata
-            check_extent(path, metadata)
+            check_extent(path, file.metadata)
+            return file.metadata, file.schema_arrow
     except (pa.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise HistoryError(f"every Parquet file must be whole: {path}: {reason}; record the run again") from error
-    texts = {
-        key.decode(errors="replace"): text.decode(errors="replace") for key, text in (schema.metadata or {}).items()
-    }
-    return Footer(
-        schema.remove_metadata(),
-        metadata.num_rows,
-        metadata.num_row_groups,
-        {key: texts[key] for key in RUN_KEYS if key in texts},
-    )
 
 
-def check_run(path: Path, footer: Footer, manifest: dict[str, Any], runs: dict[str, tuple[str, str]]) -> None:
+def check_run(
+    path: Path, texts: dict[bytes, bytes], manifest: dict[str, Any], runs: dict[str, tuple[str, str]]
+) -> None:
     """``runs``: what the manifest and the files before this one say, and which of them does."""
-    for key, run in footer.runs.items():
+    for key in (key for key in RUN_KEYS if key.encode() in texts):
+        run = texts[key.encode()].decode(errors="replace")
         if manifest.get(key) is not None:
             runs.setdefault(key, (str(manifest[key]), "manifest.json"))
         before, where = runs.setdefault(key, (run, str(path)))
@@ -217,11 +188,11 @@ def check_extent(path: Path, metadata: Any) -> None:
             raise HistoryError(f"every Parquet file must be whole: {path} ends too soon; record the run again")
 
 
-def check_schema(path: Path, footer: Footer) -> frozenset[str]:
-    """Are the columns there, of their types? Returns those that have no type, since they have no values."""
+def check_schema(path: Path, schema: pa.Schema, rows: int) -> frozenset[str]:
+    """The columns must be there, of their types. Returns those that have no type, since they have no values."""
     untyped = set()
     for name, wanted in (COLUMNS | OPTIONAL).items():
-        number = footer.schema.names.count(name)
+        number = schema.names.count(name)
         if number > 1:
             raise HistoryError(f"a history has each column once: {path} has {number} named {name}; write one of them")
         if not number:
@@ -229,8 +200,8 @@ def check_schema(path: Path, footer: Footer) -> frozenset[str]:
                 untyped.add(name)
                 continue
             raise HistoryError(f"a history has the columns {', '.join(COLUMNS)}: {path} has no {name}")
-        kind = footer.schema.field(name).type
-        if pa.types.is_null(kind) and (name in NULLABLE or not footer.rows):
+        kind = schema.field(name).type
+        if pa.types.is_null(kind) and (name in NULLABLE or not rows):
             untyped.add(name)
         elif not fits(kind, wanted):
             raise HistoryError(f"the column {name} must be {wanted}: in {path} it is {kind}; write it as {wanted}")

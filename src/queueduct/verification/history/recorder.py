@@ -12,8 +12,10 @@ import os
 import platform
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queueduct._version import __version__
+from queueduct.verification.history import COLUMNS as READ_COLUMNS
 from queueduct.verification.history._rows import (
     LOST,
     OPS,
@@ -39,18 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "Clock", "Timing", "UnfinishedHistory", "ticking"]
 
-COLUMNS = {
-    "worker": "int32",
-    "op": "string",
-    "outcome": "string",
-    "value": "int64",
-    "ticket": "int64",
-    "invoke_ns": "int64",
-    "return_ns": "int64",
-    "reader": "int32",
-    "redelivered": "bool",
-    "weak": "bool",
-}
+COLUMNS = READ_COLUMNS | {"worker": "int32", "reader": "int32"}
 Columns = tuple[NDArray[Any], ...]
 """op, outcome, flags, value, ticket, invoke, returned"""
 ROWS_AT_ONCE = 1 << 20
@@ -111,11 +103,10 @@ class Timing:
 
 
 class UnfinishedHistory:
-    """A history in the making."""
-
     def __init__(self, target: Path, run: str) -> None:
         self.target = target.absolute()
-        if self.target.is_symlink() or (self.target.exists() and not is_empty_directory(self.target)):
+        is_empty = self.target.is_dir() and not any(self.target.iterdir())
+        if self.target.is_symlink() or (self.target.exists() and not is_empty):
             raise FileExistsError(
                 f"a history needs a directory of its own: {target} exists; give another, or remove it"
             )
@@ -124,7 +115,7 @@ class UnfinishedHistory:
         self.rows.mkdir(parents=True)
 
     def convert(self, timing: Timing, told: Callable[[int], None] = lambda rows: None) -> int:
-        """Every worker's rows to a Parquet file. How many operations there are; ``told`` hears of each block."""
+        """Every worker's rows to a Parquet file. Returns the number of operations; ``told`` hears of each block."""
         files = sorted(self.rows.glob("worker-*.rows"))
         converter = Converter(self.folder, timing, len(files), told)
         with ThreadPoolExecutor(THREADS) as pool:
@@ -148,10 +139,6 @@ class UnfinishedHistory:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def is_empty_directory(path: Path) -> bool:
-    return path.is_dir() and not any(path.iterdir())
-
-
 def machine() -> dict[str, str]:
     return {"name": platform.node(), "machine": platform.machine(), "kernel": platform.release()}
 
@@ -163,16 +150,15 @@ def versions() -> dict[str, str]:
     return found | {"pyarrow": pyarrow.__version__}
 
 
+@dataclass
 class Converter:
     """Rows to Parquet, one file a worker."""
 
-    def __init__(self, folder: Path, timing: Timing, files: int, told: Callable[[int], None]) -> None:
-        self.folder = folder
-        self.timing = timing
-        self.told = told
-        self.lock = threading.Lock()
-        self.next_worker = files
-        self.files = files
+    folder: Path
+    timing: Timing
+    next_worker: int
+    told: Callable[[int], None]
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def convert(self, path: Path) -> int:
         from pyarrow import parquet
@@ -193,7 +179,7 @@ class Converter:
             store_schema=False,
             write_page_checksum=True,
         ) as writer:
-            for columns in blocks_of(words):
+            for columns in iter(partial(RowReader(words).read, ROWS_AT_ONCE), None):
                 table = self.table_of(columns, worker, reader)
                 writer.write_table(table)
                 rows += len(table)
@@ -244,9 +230,3 @@ def named(codes: NDArray[np.uint8], names: tuple[str, ...]) -> pyarrow.Array:
     import pyarrow as pa
 
     return pa.DictionaryArray.from_arrays(pa.array(codes.view(np.int8)), pa.array(names)).cast(pa.string())
-
-
-def blocks_of(words: NDArray[np.uint64]) -> Iterator[Columns]:
-    reader = RowReader(words)
-    while (columns := reader.read(ROWS_AT_ONCE)) is not None:
-        yield columns

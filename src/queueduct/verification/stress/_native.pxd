@@ -35,8 +35,7 @@ cdef extern from "verification/stress/_worker.hpp" namespace "queueduct" nogil:
         atomic[uint64_t] ended_ns
         atomic[uint32_t] is_ready
 
-    cdef cppclass StressPlan:
-        StressPlan()
+    cdef struct StressPlan:
         uint64_t first_value, items, batch, item_bytes, seed, group
         uint32_t waits, tries
         int parent

@@ -10,14 +10,13 @@ from posix.mman cimport MAP_FAILED, MAP_SHARED, PROT_READ, PROT_WRITE, mmap, mun
 from posix.time cimport CLOCK_THREAD_CPUTIME_ID, clock_gettime, timespec
 from posix.unistd cimport close, ftruncate
 
-from queueduct.core._backend cimport line_of
 from queueduct.rings.shared._bounded_backend cimport BoundedBackend
 from queueduct.events._backend cimport EventsBackend
 from queueduct.events.reading.reader cimport Reader
 from queueduct.rings.shared._growing_backend cimport GrowingBackend
 from queueduct.verification.history._rows cimport RowFile
 from queueduct.verification.history._native cimport HistoryWriter, MonotonicClock
-from queueduct.core._backend cimport SegmentBackend
+from queueduct.core._backend cimport SegmentBackend, line_of
 from queueduct.native._native cimport Participant
 from queueduct.overwriting._backend cimport OverwritingBackend
 from queueduct.core._queue cimport Queue, held
@@ -92,7 +91,7 @@ cdef class Board:
         return line.items.load(), line.operations.load(), line.torn.load(), line.cpu_ns.load()
 
     def ended(self, int worker):
-        """When its work was done, in ns of the monotonic clock; 0: never, it was killed."""
+        """When its work was done, in ns of the monotonic clock; 0 if it was killed before."""
         return self.line(worker).ended_ns.load()
 
 
@@ -104,22 +103,13 @@ cdef int64_t processor_ns() noexcept nogil:
 
 
 def work(Queue queue, str kind, object plan, Board board, int number, RowFile rows, int clock, Reader reader):
-    """Put or get until the plan is done, the queue has ended or the board says stop. How it ended, as a word."""
-    cdef StressPlan native
+    """Put or get until the plan is done, the queue has ended or the board says stop. Returns how it ended."""
+    cdef StressPlan native = plan.__dict__
     cdef AnyWorker* worker
     cdef SegmentBackend backend = <SegmentBackend?>held(queue)
     cdef bint puts = plan.puts
     cdef Turn turn = Turn.again
     cdef int64_t began = processor_ns()
-    native.first_value = plan.first_value
-    native.items = plan.items
-    native.batch = plan.batch
-    native.item_bytes = plan.item_bytes
-    native.seed = plan.seed
-    native.waits = plan.waits
-    native.tries = plan.tries
-    native.group = plan.group
-    native.parent = plan.parent
     worker = make(backend, kind, native, board, number, rows, clock, reader)
     try:
         while turn == Turn.again or turn == Turn.no_room:
@@ -141,9 +131,10 @@ def work(Queue queue, str kind, object plan, Board board, int number, RowFile ro
 
 
 cdef AnyWorker* make(
-    SegmentBackend backend, str kind, const StressPlan& plan, Board board, int number, RowFile rows, int clock, Reader reader
+    SegmentBackend backend, str kind, const StressPlan& plan, Board board, int number, RowFile rows, int clock,
+    Reader reader,
 ) except NULL:
-    """A worker on a queue of that kind. A new kind has a branch here, a driver in native/  and is registered in its folder."""
+    """A worker on a queue of that kind. A new kind has a branch here and a driver in native/."""
     cdef HistoryWriter* writer = NULL
     cdef ReaderLine* reader_line = NULL
     cdef Cursor* cursor = NULL
@@ -159,29 +150,24 @@ cdef AnyWorker* make(
         cursor = &reader.cursor
     if kind == "bounded":
         (<BoundedBackend?>backend).find_participant(&ledger)
-        return make_worker(
-            StressedBounded((<BoundedQueueHandle*>(<BoundedBackend>backend).queue)[0], ledger), row_clock, writer, plan, head[0], line[0]
-        )
+        bounded = <BoundedQueueHandle*>(<BoundedBackend>backend).queue
+        return make_worker(StressedBounded(bounded[0], ledger), row_clock, writer, plan, head[0], line[0])
     if kind == "growing":
         (<GrowingBackend?>backend).find_participant(&ledger)
-        return make_worker(
-            StressedGrowing((<NativeGrowing*>(<GrowingBackend>backend).queue)[0], ledger), row_clock, writer, plan, head[0], line[0]
-        )
+        growing = <NativeGrowing*>(<GrowingBackend>backend).queue
+        return make_worker(StressedGrowing(growing[0], ledger), row_clock, writer, plan, head[0], line[0])
+    mine = line_of(backend)
     if kind == "slots":
-        line_of(<SlotsBackend?>backend)
-        return make_worker(
-            StressedSlots((<SlotsBackend>backend).queue[0], plan.item_bytes), row_clock, writer, plan, head[0], line[0]
-        )
+        slots = (<SlotsBackend?>backend).queue
+        return make_worker(StressedSlots(slots[0], plan.item_bytes), row_clock, writer, plan, head[0], line[0])
     if kind == "overwriting":
-        mine = line_of(<OverwritingBackend?>backend)
+        overwriting = (<OverwritingBackend?>backend).queue
         return make_worker(
-            StressedOverwriting((<OverwritingBackend>backend).queue[0], mine, plan.item_bytes), row_clock, writer, plan,
-            head[0], line[0],
+            StressedOverwriting(overwriting[0], mine, plan.item_bytes), row_clock, writer, plan, head[0], line[0]
         )
     if kind == "events":
-        mine = line_of(<EventsBackend?>backend)
+        events = (<EventsBackend?>backend).queue
         return make_worker(
-            StressedEvents((<EventsBackend>backend).queue[0], mine, reader_line, cursor), row_clock, writer, plan,
-            head[0], line[0],
+            StressedEvents(events[0], mine, reader_line, cursor), row_clock, writer, plan, head[0], line[0]
         )
     raise ValueError(f"no stress run for queues of this kind: kind={kind!r}")

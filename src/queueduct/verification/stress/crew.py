@@ -26,8 +26,6 @@ READY_SECONDS = 0.001
 
 @dataclass(frozen=True)
 class Plan:
-    """What one worker does."""
-
     puts: bool
     items: int
     batch: int
@@ -57,14 +55,12 @@ class Post:
     clock: Clock
 
 
+@dataclass
 class Worker:
-    """One of the crew."""
-
-    def __init__(self, number: int, plan: Plan, runner: Any) -> None:
-        self.number = number
-        self.plan = plan
-        self.runner = runner
-        self.was_killed = False
+    number: int
+    plan: Plan
+    runner: Any
+    was_killed: bool = False
 
     def is_alive(self) -> bool:
         return bool(self.runner.is_alive())
@@ -115,9 +111,6 @@ class Crew:
         worker.was_killed = True
         worker.runner.kill()
         worker.runner.join()
-
-    def numbers_left(self) -> bool:
-        return len(self.workers) < BOARD_LINES
 
     def at_work(self, puts: bool) -> list[Worker]:
         return [worker for worker in self.workers if worker.plan.puts == puts and worker.is_alive()]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import signal
+import statistics
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,9 +24,9 @@ from queueduct.errors import QueueductError
 from queueduct.segments.kinds import KINDS
 from queueduct.verification.history import needs_pyarrow, recorder
 from queueduct.verification.stress._worker import RUN, STOP, STOP_PRODUCERS
-from queueduct.verification.stress.crew import Crew, Plan
+from queueduct.verification.stress.crew import BOARD_LINES, Crew, Plan
 
-__all__ = ["MIX", "Options", "Result", "Run", "StressFailed", "new_name", "run"]
+__all__ = ["MIX", "Options", "Result", "StressFailed", "cost", "run"]
 
 MIX = {"put": 3, "try_put": 1, "get": 3, "try_get": 1}
 LOOK_SECONDS = 0.02
@@ -33,6 +35,7 @@ BATCH_LIMIT = 1 << 16
 OPS_LIMIT = 1 << 37  # a row has so much room for a ticket
 RUNS_A_CALL = 4  # of consecutive values, of several producers, that a get of many finds
 READY_BYTES = 1 << 29  # of rows in all that are made ready before the start
+ROUNDS = 15  # of a run with and one without a history
 
 
 class StressFailed(QueueductError):
@@ -41,8 +44,6 @@ class StressFailed(QueueductError):
 
 @dataclass(frozen=True)
 class Options:
-    """What to run."""
-
     kind: str
     producers: int = 4
     consumers: int = 4
@@ -101,8 +102,6 @@ class Options:
 
 @dataclass
 class Result:
-    """What a run did."""
-
     kind: str
     run: str
     operations: int
@@ -119,9 +118,6 @@ class Result:
     interrupted: bool
     history: str | None = None
     rows: int = 0
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def run(options: Options, console: Console) -> Result:
@@ -143,31 +139,65 @@ def run(options: Options, console: Console) -> Result:
         raise
 
 
+def cost(options: Options, console: Console, rounds: int = ROUNDS) -> dict[str, Any]:
+    """What recording costs: the same run with and without it, in turns. Ratios of neighbours, and their medians.
+
+    All workers share one core. On several, they are in each other's way now more and now less, by far more than this.
+    """
+    options.check()
+    core = min(os.sched_getaffinity(0))
+    plain: list[Result] = []
+    recorded: list[Result] = []
+    for turn in range(rounds):
+        pair = (plain, recorded) if turn % 2 == 0 else (recorded, plain)
+        for results in pair:
+            results.append(run_unkept(replace(options, seed=options.seed + turn), console, core, results is recorded))
+            if results[-1].interrupted:
+                raise KeyboardInterrupt
+    pairs = list(zip(plain, recorded, strict=True))
+    costs = [1 - after.operations_per_second / before.operations_per_second for before, after in pairs]
+    cpu_costs = [1 - before.cpu_ns_per_operation / after.cpu_ns_per_operation for before, after in pairs]
+    return {
+        "cost": statistics.median(costs),
+        "costs": costs,
+        "cpu_cost": statistics.median(cpu_costs),
+        "cpu_costs": cpu_costs,
+        "rounds": rounds,
+        "unrecorded_per_second": statistics.median(each.operations_per_second for each in plain),
+        "recorded_per_second": statistics.median(each.operations_per_second for each in recorded),
+        "unrecorded_cpu_ns": statistics.median(each.cpu_ns_per_operation for each in plain),
+        "recorded_cpu_ns": statistics.median(each.cpu_ns_per_operation for each in recorded),
+    }
+
+
+def run_unkept(options: Options, console: Console, core: int, records: bool) -> Result:
+    """On one core; if it records, as always, but the rows are not kept."""
+    with tempfile.TemporaryDirectory(prefix="queueduct-stress-") as folder:
+        if not records:
+            return Run(options, new_name(), Path(folder), None, console, core).result()
+        unfinished = recorder.UnfinishedHistory(Path(folder) / "history", new_name())
+        return Run(options, new_name(), unfinished.rows, unfinished, console, core).result()
+
+
 def new_name() -> str:
     return uuid.uuid4().hex[:12]
 
 
+@dataclass
 class Run:
-    def __init__(
-        self,
-        options: Options,
-        name: str,
-        folder: Path,
-        unfinished: recorder.UnfinishedHistory | None,
-        console: Console,
-        core: int | None = None,
-    ) -> None:
-        self.options = options
-        self.name = name
-        self.unfinished = unfinished
-        self.console = console
-        self.kind = KINDS[options.kind]
+    options: Options
+    name: str
+    folder: Path
+    unfinished: recorder.UnfinishedHistory | None
+    console: Console
+    core: int | None = None
+    killed: int = 0
+    interrupts: int = 0
+
+    def __post_init__(self) -> None:
+        self.kind = KINDS[self.options.kind]
         self.clock = recorder.ticking()
-        self.random = random.Random(options.seed)
-        self.killed = 0
-        self.interrupts = 0
-        self.folder = folder
-        self.core = core
+        self.random = random.Random(self.options.seed)
         self.started = datetime.now(UTC)
 
     def result(self) -> Result:
@@ -201,12 +231,13 @@ class Run:
         crew.board.signal = RUN
         with self.progress() as progress:
             bar = progress.add_task(f"stress {self.options.kind}", total=self.options.ops)
-            self.see_through(began, lambda: progress.update(bar, completed=crew.items()))
+            look = Watch(crew, lambda items: progress.update(bar, completed=items)).look
+            self.see_through(began, look)
             if self.options.drain:
                 queue.shutdown()
             else:
                 crew.board.signal = STOP
-            self.wait_for_consumers(lambda: progress.update(bar, completed=crew.items()))
+            self.wait_for_consumers(look)
         seconds = crew.ended() - began
         self.timing.stop()
         put, got, operations, torn, cpu_ns = crew.totals()
@@ -261,35 +292,31 @@ class Run:
         workers = self.options.producers + self.options.consumers
         return replace(plan, expected_bytes=min(8 * words * 5 // 4, READY_BYTES // workers))
 
-    def see_through(self, began: float, look: Any) -> None:
+    def see_through(self, began: float, look: Callable[[], None]) -> None:
         """Until all is put: killing and replacing, if asked for."""
         crew, kill = self.crew, self.options.kill
         next_kill = began + self.random.expovariate(kill) if kill else float("inf")
-        watch = Watch(crew)
         while at_work := crew.at_work(puts=True):
             if self.interrupts:
                 crew.is_ending = True
                 crew.board.signal = STOP_PRODUCERS
                 next_kill = float("inf")
-            if time.monotonic() >= next_kill and crew.numbers_left() and self.kill_one():
+            if time.monotonic() >= next_kill and len(crew.workers) < BOARD_LINES and self.kill_one():
                 next_kill += self.random.expovariate(kill)
             look()
-            watch.look()
             at_work[0].runner.join(LOOK_SECONDS)
         crew.check()
 
-    def wait_for_consumers(self, look: Any) -> None:
-        watch = Watch(self.crew)
+    def wait_for_consumers(self, look: Callable[[], None]) -> None:
         while at_work := self.crew.at_work(puts=False):
             if self.interrupts > 1:
                 raise KeyboardInterrupt
             look()
-            watch.look()
             at_work[0].runner.join(LOOK_SECONDS)
         self.crew.check()
 
     def kill_one(self) -> bool:
-        """By SIGKILL, wherever it is; another one goes on in its place. False: too many of those are still starting."""
+        """By SIGKILL, wherever it is; another goes on in its place. Returns false if too many are still starting."""
         crew = self.crew
         at_work = [worker for worker in crew.workers if worker.is_alive() and crew.board.is_ready(worker.number)]
         if 2 * len(at_work) <= self.options.producers + self.options.consumers:
@@ -353,17 +380,19 @@ class Run:
             signal.signal(signal.SIGINT, before)
 
 
+@dataclass
 class Watch:
-    """Tells when nothing moves any more."""
+    """Tells how far the crew has come, and when nothing moves any more."""
 
-    def __init__(self, crew: Crew) -> None:
-        self.crew = crew
-        self.items = -1
-        self.since = time.monotonic()
+    crew: Crew
+    tell: Callable[[int], None]
+    items: int = -1
+    since: float = 0.0
 
     def look(self) -> None:
         self.crew.check()
         items, now = self.crew.items(), time.monotonic()
+        self.tell(items)
         if items != self.items:
             self.items, self.since = items, now
         elif now - self.since > STUCK_SECONDS:

@@ -34,7 +34,6 @@ class Scene:
 
 @dataclass(frozen=True)
 class Figures:
-    start_ns: int
     bin_ns: int
     ended: dict[str, Longs]
     """Operations that returned in each bin, by "put ok", "get empty", …"""
@@ -60,7 +59,7 @@ def figures_of(table: Table, verdict: Verdict) -> Figures:
         took[name] = part + took[name] if name in took else part
     latencies = {name: each.quantiles() for name, each in took.items()}
     scenes = [scene_of(table, violation) for violation in first_of_each_rule(verdict.violations)]
-    return Figures(start, length, ended, latencies, scenes)
+    return Figures(length, ended, latencies, scenes)
 
 
 def first_of_each_rule(violations: Sequence[Violation]) -> list[Violation]:

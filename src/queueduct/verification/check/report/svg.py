@@ -30,7 +30,9 @@ def lines(title: str, series: dict[str, Any], seconds: float) -> str:
     highest = max((float(np.max(each)) for each in series.values() if len(each)), default=0.0)
     lowest = min(0.0, *(float(np.min(each)) for each in series.values() if len(each))) if series else 0.0
     highest = max(highest, lowest + 1)
-    parts = [heading(title), legend(series), upright(lowest, highest), time_axis(HEIGHT, seconds * 1e9, LEFT)]
+    parts = [heading(title), legend(series), time_axis(HEIGHT, seconds * 1e9, LEFT)]
+    for mark in round_marks(lowest, highest, MARKS):
+        parts.append(level(float(scaled(mark, lowest, highest, HEIGHT - BOTTOM, TOP)), readable(mark)))
     for number, values in enumerate(series.values()):
         x = scaled(np.arange(len(values)), 0, max(1, len(values) - 1), LEFT, WIDTH - RIGHT)
         y = scaled(values, lowest, highest, HEIGHT - BOTTOM, TOP)
@@ -122,14 +124,6 @@ def legend(names: Sequence[str] | dict[str, Any]) -> str:
     return "".join(
         box(first + LEGEND * number, 5, 10, 10, colour_of(number)) + text(first + LEGEND * number + 15, 14, name, DARK)
         for number, name in enumerate(names)
-    )
-
-
-def upright(lowest: float, highest: float) -> str:
-    """The axis of what is drawn, with its marks."""
-    return "".join(
-        level(float(scaled(mark, lowest, highest, HEIGHT - BOTTOM, TOP)), readable(mark))
-        for mark in round_marks(lowest, highest, MARKS)
     )
 
 

@@ -1,4 +1,7 @@
-"""Aggregate a queue into another: windows of event time, closed by a watermark, each put exactly once."""
+"""Start a pipeline's query. ``archive``: every item to Parquet. ``aggregate``: windows of event time to another queue.
+
+Either does so exactly once. A window is closed by a watermark.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,50 @@ from typing import Any
 import numpy as np
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from queueduct import EventQueue
 from queueduct.spark.address import Address
 from queueduct.spark.convert.schema import record_dtype
-from queueduct.spark.pipelines.query import read_stream, start
+from queueduct.spark.pipelines.lake import claim
+from queueduct.spark.read.spool import beside
 
-__all__ = ["aggregate", "duration"]
+__all__ = ["aggregate", "archive", "duration"]
 
 UNITS = {"us": "microseconds", "ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def archive(
+    spark: SparkSession,
+    queue: str,
+    to: str | Path,
+    *,
+    checkpoint: str | Path | None = None,
+    available_now: bool = False,
+    interval: str | None = None,
+    partition_by: Sequence[str] = (),
+    options: Mapping[str, str | int] | None = None,
+) -> StreamingQuery:
+    """Start a query that writes the queue's items to Parquet files in the directory ``to``, each exactly once.
+
+    What a queue forgets when it gives it, all but an EventQueue, goes through a spool beside the checkpoint.
+    The checkpoint, by default ``_checkpoint`` in that directory, is what a restart goes on from: one for each archive,
+    and an archive that was begun with another one is refused, since Spark's file sink would lose batches in it.
+    With ``available_now`` the query ends when it has written what was there; else it goes on until it is stopped.
+    ``interval``, as in "10 seconds", makes fewer and larger files. ``options`` are those of the source.
+    """
+    where = checkpoint or Path(to, "_checkpoint")
+    rows = read_stream(spark, queue, where, options)
+    unknown = [column for column in partition_by if column not in rows.columns]
+    if unknown:
+        raise ValueError(
+            f"partition_by must name columns of the queue: {', '.join(unknown)}; it has {', '.join(rows.columns)}"
+        )
+    claim(spark, to, where)
+    writer = rows.writeStream.format("parquet").queryName(f"archive {queue}").option("path", str(to))
+    if partition_by:
+        writer = writer.partitionBy(*partition_by)
+    return start(writer, where, available_now=available_now, interval=interval)
 
 
 def aggregate(
@@ -101,3 +139,22 @@ def event_time(item: np.dtype[Any], chosen: str | None) -> str:
             f"the event time must be a field of type M8: time={chosen}; there is {', '.join(times) or 'none'}"
         )
     return str(chosen)
+
+
+def read_stream(
+    spark: SparkSession, queue: str, checkpoint: str | Path, options: Mapping[str, str | int] | None
+) -> DataFrame:
+    """The queue's items. A spool, if the queue needs one, lies beside the checkpoint."""
+    given = {**beside(checkpoint), "checkpointLocation": str(checkpoint), **(options or {}), "queue": queue}
+    return spark.readStream.format("queueduct").options(**given).load()
+
+
+def start(
+    writer: DataStreamWriter, checkpoint: str | Path, *, available_now: bool, interval: str | None
+) -> StreamingQuery:
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    if available_now:
+        writer = writer.trigger(availableNow=True)
+    elif interval is not None:
+        writer = writer.trigger(processingTime=interval)
+    return writer.start()
