@@ -17,17 +17,6 @@
 
 namespace queueduct {
 
-// What one change makes of the queue, in the words of OverwritingJournal.
-struct OverwritingChange {
-  RingState state;
-  std::uint64_t index;
-  std::uint64_t message_lock;
-  std::uint64_t noted_at;
-  std::uint64_t note;
-  OverwritingCounts counts;
-  LeaseCounts leases = {};
-};
-
 class OverwritingMemory {
  public:
   OverwritingMemory(std::byte* base, const OverwritingOffsets& at, std::uint64_t capacity, std::uint64_t words,
@@ -43,7 +32,9 @@ class OverwritingMemory {
 
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::uint64_t words() const noexcept { return words_; }
+  [[nodiscard]] std::uint64_t message_bytes() const noexcept { return 8 * words_; }
   [[nodiscard]] OverwritingControl& control() const noexcept { return *control_; }
+  [[nodiscard]] std::atomic<std::uint64_t>& cell_word(std::uint64_t cell) const noexcept { return cell_words_[cell]; }
   [[nodiscard]] std::atomic<std::uint64_t>& header_lock() const noexcept { return head_->header_lock; }
   // A message: its lock, then its data.
   [[nodiscard]] std::atomic<std::uint64_t>* words_of(std::uint64_t index) const noexcept {
@@ -69,18 +60,18 @@ class OverwritingMemory {
   // Under the header's lock. keeps J1, J2
   [[gnu::always_inline]] void commit(const OverwritingChange& change) noexcept {
     constexpr auto relaxed = std::memory_order_relaxed;
-    OverwritingJournal& journal = control_->journal;
+    auto& journal = control_->journal.change;
     QUEUEDUCT_FAILPOINT("journal.before_write");
-    journal.state.store(change.state.packed(), relaxed);
+    journal.state.store(change.state, relaxed);
     journal.index.store(change.index, relaxed);
     QUEUEDUCT_FAILPOINT("journal.half_written");
     journal.message_lock.store(change.message_lock, relaxed);
     journal.noted_at.store(change.noted_at, relaxed);
     journal.note.store(change.note, relaxed);
-    store(journal.counters, change.counts);
+    store(journal.counters, change.counters);
     if (is_lease(change)) store(journal.leases, change.leases);
     QUEUEDUCT_FAILPOINT("journal.before_commit");
-    journal.is_committed.store(1, std::memory_order_release);  // release J2
+    control_->journal.is_committed.store(1, std::memory_order_release);  // release J2
     QUEUEDUCT_FAILPOINT("journal.committed");
     make(change);
   }
@@ -93,7 +84,7 @@ class OverwritingMemory {
   // Out of line: almost no call of settle() needs it.
   [[nodiscard, gnu::noinline, gnu::cold]] bool make_again() noexcept {
     const OverwritingChange change = journaled();
-    if (change.index > capacity_ || !is_sound(change.state)) return false;
+    if (change.index > capacity_ || !is_sound(RingState::unpack(change.state))) return false;
     if (change.index == capacity_ && !is_lease(change)) return false;
     if (change.noted_at > participants_ + leased_cells(capacity_, words_)) return false;
     make(change);
@@ -103,10 +94,13 @@ class OverwritingMemory {
   // Reads each word of the journal once.
   [[nodiscard]] OverwritingChange journaled() const noexcept {
     constexpr auto relaxed = std::memory_order_relaxed;
-    const OverwritingJournal& journal = control_->journal;
-    return {RingState::unpack(journal.state.load(relaxed)), journal.index.load(relaxed),
-            journal.message_lock.load(relaxed),           journal.noted_at.load(relaxed),
-            journal.note.load(relaxed),                   load(journal.counters),
+    const auto& journal = control_->journal.change;
+    return {journal.state.load(relaxed),
+            journal.index.load(relaxed),
+            journal.message_lock.load(relaxed),
+            journal.noted_at.load(relaxed),
+            journal.note.load(relaxed),
+            load(journal.counters),
             load(journal.leases)};
   }
 
@@ -114,9 +108,9 @@ class OverwritingMemory {
     constexpr auto relaxed = std::memory_order_relaxed;
     if (change.index < capacity_) words_of(change.index)->store(change.message_lock, relaxed);
     QUEUEDUCT_FAILPOINT("make.message_locked");
-    head_->state.store(change.state.packed(), relaxed);  // keeps I1 of overwriting/ring.hpp
+    head_->state.store(change.state, relaxed);  // keeps I1 of overwriting/ring.hpp
     QUEUEDUCT_FAILPOINT("make.placed");
-    store(control_->counters, change.counts);
+    store(control_->counters, change.counters);
     QUEUEDUCT_FAILPOINT("make.counted");
     if (is_lease(change)) [[unlikely]] {
       store(control_->leases, change.leases);

@@ -64,16 +64,22 @@ struct LeaseCountsOf {
 using LeaseCounts = LeaseCountsOf<std::uint64_t>;
 using LeaseCounters = LeaseCountsOf<std::atomic<std::uint64_t>>;
 
-// One change of the queue, written down before it is made. Each field has the value after the change.
+// One change of the queue. Each field has the value after the change.
+template <class Word>
+struct OverwritingChangeOf {
+  Word state;
+  Word index;  // the message; the capacity: none
+  Word message_lock;
+  Word noted_at;  // a getter's line + 1; for a lease all lines + a cell + 1; 0: nowhere
+  Word note;      // that line's reading, or that cell's word
+  OverwritingCountsOf<Word> counters;
+  LeaseCountsOf<Word> leases = {};  // only where a cell is noted
+};
+using OverwritingChange = OverwritingChangeOf<std::uint64_t>;
+
 struct OverwritingJournal {
   std::atomic<std::uint64_t> is_committed;  // 1: the next owner of the header's lock makes the change, again if need be
-  std::atomic<std::uint64_t> state;
-  std::atomic<std::uint64_t> index;  // the message; the capacity: none
-  std::atomic<std::uint64_t> message_lock;
-  std::atomic<std::uint64_t> noted_at;  // a getter's line + 1; for a lease all lines + a cell + 1; 0: nowhere
-  std::atomic<std::uint64_t> note;      // that line's reading, or that cell's word
-  OverwritingCounters counters;
-  LeaseCounters leases;  // only where a cell is noted
+  OverwritingChangeOf<std::atomic<std::uint64_t>> change;
 };
 
 struct OverwritingControl {

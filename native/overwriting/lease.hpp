@@ -1,5 +1,4 @@
-// A lease on an overwriting queue: messages that are out of the queue, in cells of their own, until their holder
-// releases them.
+// A lease on an overwriting queue: messages in cells of their own, until their holder releases them.
 //
 // Shape      claim ─► copy to a cell ─► … the holder works …─┬─► release all, let the line go
 //            or take over from a holder that is gone         ├─► release some, let the line go
@@ -15,9 +14,8 @@
 //            H5  a get whose messages are converted by user code is a lease for that long. It claims with its thread's
 //                line, which is then set apart: the user code may use the queue, with another line.
 // Progress   as a get, and one cell for each message: without a free cell a lease waits for others to release.
-// Source     ours. A reader's message is lost if the reader dies, a lease's must not be: a holder lives long between
-//            claim and release, and what it has appended elsewhere before it was killed must not be counted as lost.
-//            Killed at every step in tests/native/crash/overwriting.
+// Source     ours; killed at every step in tests/native/crash/overwriting. A dead reader's message is lost, a lease's
+//            must not be: what its holder has appended elsewhere before it died must not be counted as lost.
 #pragma once
 
 #include "overwriting/queue.hpp"

@@ -3,16 +3,14 @@
 // Shape      cell    0: free ─► filler: being copied there ─┬─► holder: whole ─┬─► 0
 //                                                           │                  └─► its holder is gone: another
 //                                                           └─► overtaken: overwritten during the copy ─► 0
-//            A put never waits for a reader, so a message that must outlive its reader cannot stay in the ring. A
-//            cell's word names its owner as a lock does (overwriting/lock.hpp); beside it are the message's position
-//            and data.
+//            A put never waits for a reader, so a message that must outlive its reader cannot stay in the ring.
+//            A cell's word names its owner as a lock does (overwriting/lock.hpp).
 // Roles      leases fill and release; gets and leases take over what dead holders, and holders that gave back, left.
 // Invariants S1  a cell is filled from 0 only, under the header's lock, by the change in the journal that takes the
 //                message from the queue. So a message is in the queue or in a cell, never in both or neither.
 //            S2  a cell's data is written by its filler, and never once it has a holder.
 //            S3  a cell whose holder is gone (dead, or its line let go) is taken over by one compare-and-swap from that
-//                holder's word, which is never stored again (N1): so by one participant, and by another if that one
-//                dies.
+//                holder's word, which is never stored again (N1): so by one participant at a time.
 //            S4  a cell whose filler is gone has half a message. It counts as lost with its reader until a participant
 //                with the header's lock frees the cell and counts it for good, by one change. A filler that was
 //                overtaken says so by one store: from then on it counts as overwritten, until the same change.
@@ -22,9 +20,8 @@
 //
 // Memory orders come in pairs:
 //   P5  filled() and make() of the journal: release   with acquire in word(): the cell's position, and its data
-//   P6  release_cell(), overtaken(): release          with acquire in word(), by the next filler: the last owner has
-//                                                     read, or written, the last of the cell. overtaken() by way of
-//                                                     the participant that frees it, whose own release is make()'s
+//   P6  release_cell(), overtaken(): release          with acquire in word(), by the next filler: the last owner's
+//                                                     copy is over. overtaken() by way of make(), which frees the cell
 #pragma once
 
 #include <algorithm>
@@ -43,8 +40,7 @@ class LeasedMessages {
  public:
   LeasedMessages(std::byte* base, const OverwritingOffsets& at, const OverwritingMemory& memory,
                  const ParticipantTable* participant_table) noexcept
-      : words_(reinterpret_cast<std::atomic<std::uint64_t>*>(base + at.leased_words)),
-        positions_(reinterpret_cast<std::atomic<std::uint64_t>*>(base + at.leased_positions)),
+      : positions_(reinterpret_cast<std::atomic<std::uint64_t>*>(base + at.leased_positions)),
         data_(base + at.leased_data),
         data_offset_(at.leased_data),
         memory_(memory),
@@ -52,13 +48,12 @@ class LeasedMessages {
         cells_(leased_cells(memory.capacity(), memory.words())) {}
 
   [[nodiscard]] std::uint64_t cells() const noexcept { return cells_; }
-  [[nodiscard]] std::uint64_t message_bytes() const noexcept { return 8 * memory_.words(); }
   // In the segment. The data has no memory before the first lease.
   [[nodiscard]] std::uint64_t data_offset() const noexcept { return data_offset_; }
-  [[nodiscard]] std::uint64_t data_bytes() const noexcept { return cells_ * message_bytes(); }
-  [[nodiscard]] std::byte* data(std::uint64_t cell) const noexcept { return data_ + cell * message_bytes(); }
+  [[nodiscard]] std::uint64_t data_bytes() const noexcept { return cells_ * memory_.message_bytes(); }
+  [[nodiscard]] std::byte* data(std::uint64_t cell) const noexcept { return data_ + cell * memory_.message_bytes(); }
   [[nodiscard]] std::uint64_t word(std::uint64_t cell) const noexcept {
-    return words_[cell].load(std::memory_order_acquire);  // acquire P5, P6
+    return memory_.cell_word(cell).load(std::memory_order_acquire);  // acquire P5, P6
   }
   [[nodiscard]] std::uint64_t position(std::uint64_t cell) const noexcept {
     return positions_[cell].load(std::memory_order_relaxed);  // P5
@@ -87,7 +82,7 @@ class LeasedMessages {
   // The copy is whole, and `line` is its holder.
   void filled(std::uint64_t cell, std::uint32_t line) noexcept {
     QUEUEDUCT_FAILPOINT("shelf.before_filled");
-    words_[cell].store(word_of(line, LockRole::holder), std::memory_order_release);  // release P5
+    memory_.cell_word(cell).store(word_of(line, LockRole::holder), std::memory_order_release);  // release P5
     QUEUEDUCT_FAILPOINT("shelf.filled");
   }
 
@@ -95,14 +90,14 @@ class LeasedMessages {
   void overtaken(LeasedMessage& leased, std::uint32_t line) noexcept {
     leased.owner = word_of(line, LockRole::overtaken);
     QUEUEDUCT_FAILPOINT("shelf.before_overtaken");
-    words_[leased.cell].store(leased.owner, std::memory_order_release);  // release P6
+    memory_.cell_word(leased.cell).store(leased.owner, std::memory_order_release);  // release P6
     QUEUEDUCT_FAILPOINT("shelf.overtaken");
   }
 
   // keeps S5
   void release_cell(std::uint64_t cell) noexcept {
     QUEUEDUCT_FAILPOINT("shelf.before_release");
-    words_[cell].store(0, std::memory_order_release);  // release P6
+    memory_.cell_word(cell).store(0, std::memory_order_release);  // release P6
     QUEUEDUCT_FAILPOINT("shelf.released");
   }
 
@@ -115,7 +110,7 @@ class LeasedMessages {
       std::uint64_t owner = taken[i].owner;
       QUEUEDUCT_FAILPOINT("shelf.before_take_over");
       // acquire P5; keeps S3
-      if (!words_[taken[i].cell].compare_exchange_strong(owner, me, std::memory_order_acquire)) continue;
+      if (!memory_.cell_word(taken[i].cell).compare_exchange_strong(owner, me, std::memory_order_acquire)) continue;
       QUEUEDUCT_FAILPOINT("shelf.taken_over");
       memory_.control().redelivered.fetch_add(1, std::memory_order_relaxed);  // nothing depends on a count
       taken[count++] = {taken[i].position, taken[i].cell, me};
@@ -210,7 +205,6 @@ class LeasedMessages {
     return count;
   }
 
-  std::atomic<std::uint64_t>* words_;
   std::atomic<std::uint64_t>* positions_;
   std::byte* data_;
   std::uint64_t data_offset_;

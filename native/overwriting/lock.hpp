@@ -8,8 +8,7 @@
 // Invariants N1  a line has a new tenure with each owner, so a word names one participant for good. A dead participant
 //                never locks again: a compare-and-swap from its word takes nothing from another participant.
 //            N2  the header's lock is set by compare-and-swap only, from 0 or from the word of a dead participant.
-//            N3  a foreign program never counts as dead, and its word is never changed: it may compare before it
-//                clears.
+//            N3  a foreign program never counts as dead, and its word is never changed: it may compare it.
 //            N4  a participant's line counts its calls (`guarded`): odd from before a call asks for the header until
 //                it has let go of header and message, even at rest. So a word that names a participant at rest was
 //                not written by it: in a message's lock it counts as a dead one's, in the header's it is corrupt.
@@ -19,10 +18,8 @@
 // Memory orders: P1  unlock(): release   with acquire in take(): all that is written under the lock.
 //                    A dead owner stores nothing: the kernel orders its stores before the loss of its file lock.
 //                P7  begin(): release, before the lock's swap, which is a release too   with acquire of both in
-//                    is_bystander(): the named participant is at work
-//                    rest(): release   with acquire there: it has let go
-//                a line's new tenure: release in ParticipantTable   with the acquire fence in is_left(): what the
-//                    line's last owner did
+//                    is_bystander(): the named participant is at work.  rest(): release   with acquire there
+//                a line's new tenure: release in ParticipantTable   with the acquire fence in is_left()
 #pragma once
 
 #include <sched.h>

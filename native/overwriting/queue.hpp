@@ -40,8 +40,8 @@ class OverwritingShared {
   // A line's new owner abandons what the last one was reading; its first get does it if the header's lock is held.
   [[nodiscard]] ParticipantTable::Joined join() noexcept {
     std::uint32_t line;
-    const ParticipantTable::Joined joined = participant_table_.patiently(
-        [&] { return participant_table_.join([](std::uint32_t) { return true; }); });
+    const ParticipantTable::Joined joined =
+        participant_table_.patiently([&] { return participant_table_.join([](std::uint32_t) { return true; }); });
     if (joined != ParticipantTable::Joined::yes || !find_line(line)) return joined;
     if (enter(line, join_limit_ns) != Claim::done) return joined;
     ring_.abandon_reading(line);
@@ -62,7 +62,8 @@ class OverwritingShared {
     const std::uint64_t me = lock_word::of(participant_table_, line, LockRole::header);
     const HeaderLock::Locked locked = lock_.lock(me, participant_table_, limit_ns);
     if (locked == HeaderLock::Locked::yes) [[likely]] {
-      if (ring_.settle()) [[likely]] return Claim::done;
+      if (ring_.settle()) [[likely]]
+        return Claim::done;
       leave();
     }
     rest(line);
@@ -170,7 +171,8 @@ class OverwritingShared {
 
   void wait_for_items(std::int64_t limit_ns) noexcept {
     if (ring_.looks_ended()) [[unlikely]]
-      return rest_.wait(items(), [this] { return !may_come_again(); }, limit_ns);
+      return rest_.wait(
+          items(), [this] { return !may_come_again(); }, limit_ns);
     const auto near = [this] { return ring_.looks_gettable(); };
     wait_until(items(), items_idle_, near, near, limit_ns);
   }

@@ -44,28 +44,22 @@ struct Claimed {
   std::uint64_t position = 0;  // I7
 };
 
-class OverwritingRing {
+class OverwritingRing : public OverwritingMemory {
  public:
   OverwritingRing(const OverwritingMemory& memory, const LeasedMessages& leased_messages,
                   const ParticipantTable* participant_table) noexcept
-      : memory_(memory), leased_messages_(leased_messages), participant_table_(participant_table) {}
+      : OverwritingMemory(memory), leased_messages_(leased_messages), participant_table_(participant_table) {}
 
-  [[nodiscard]] std::uint64_t capacity() const noexcept { return memory_.capacity(); }
-  [[nodiscard]] std::uint64_t message_bytes() const noexcept { return 8 * memory_.words(); }
-  [[nodiscard]] std::atomic<std::uint64_t>& header_lock() const noexcept { return memory_.header_lock(); }
   [[nodiscard]] std::atomic<std::uint64_t>& message_lock(std::uint64_t index) const noexcept {
-    return *memory_.words_of(index);
+    return *words_of(index);
   }
-  [[nodiscard]] RingState state() const noexcept { return memory_.state(); }
-  // As of OverwritingMemory.
-  [[nodiscard]] bool settle() noexcept { return memory_.settle(); }
 
   // Under the header's lock: locks a message to write to. Inlined, as commit() is: a change that goes through memory
   // costs a fifth of the put.
   [[nodiscard, gnu::always_inline]] Claim claim_put(std::uint32_t line, bool may_overwrite, Claimed& claimed) noexcept {
     if (closed() & closed_to_puts) return Claim::closed;
     RingState at = state();
-    if (!memory_.is_sound(at)) return Claim::corrupt;
+    if (!is_sound(at)) return Claim::corrupt;
     const bool is_full = at.length == capacity();
     claimed.index = next_index(at);
     std::uint64_t seen = message_lock(claimed.index).load(std::memory_order_acquire);  // acquire P4
@@ -77,7 +71,7 @@ class OverwritingRing {
       is_torn = seen != 0 && !is_readers;
     }
     if (is_full && !may_overwrite && !is_torn) return Claim::full;
-    OverwritingCounts counts = memory_.counted();
+    OverwritingCounts counts = counted();
     claimed.position = counts.puts++;
     if (is_full) {
       ++(is_torn ? counts.torn : counts.dropped);  // keeps I5
@@ -86,14 +80,14 @@ class OverwritingRing {
       ++at.length;
     }
     claimed.lock = lock_word::of(*participant_table_, line, LockRole::writer);
-    memory_.commit({at, claimed.index, claimed.lock, 0, 0, counts});
+    commit({at.packed(), claimed.index, claimed.lock, 0, 0, counts});
     return Claim::done;
   }
 
   // Under the header's lock: locks the oldest whole message and takes it out of the queue.
   [[nodiscard, gnu::always_inline]] Claim claim_get(std::uint32_t line, Claimed& claimed) noexcept {
     return claim_oldest(line, claimed, [&](RingState, const OverwritingCounts&) noexcept {
-      return Note{memory_.noted_at_line(line), reading_at_rest(line) | is_reading, {}};
+      return Note{noted_at_line(line), reading_at_rest(line) | is_reading, {}};
     });
   }
 
@@ -102,20 +96,20 @@ class OverwritingRing {
     if (leased_messages_.word(leased.cell) != 0) return Claim::full;
     leased.owner = lock_word::of(*participant_table_, line, LockRole::filler);
     return claim_oldest(line, claimed, [&](RingState at, const OverwritingCounts& counts) noexcept {
-      LeaseCounts leases = memory_.leases_counted();
+      LeaseCounts leases = leases_counted();
       // keeps I7: without foreign programs this is the number of puts before it, and never below next_position
       const std::uint64_t before = counts.puts > at.length ? counts.puts - at.length : 0;
       leased.position = before > leases.next_position ? before : leases.next_position;
       leases.next_position = leased.position + 1;
       leased_messages_.address(leased.cell, leased.position);
-      return Note{memory_.noted_at_cell(leased.cell), leased.owner, leases};  // keeps S1
+      return Note{noted_at_cell(leased.cell), leased.owner, leases};  // keeps S1
     });
   }
 
   // After the header was unlocked. `bytes` is at most a message's size; the rest of the message becomes zeros.
   void copy_in(const Claimed& claimed, const void* from, std::uint64_t bytes) noexcept {
     std::atomic_thread_fence(std::memory_order_release);  // release P3
-    std::atomic<std::uint64_t>* data = memory_.words_of(claimed.index) + 1;
+    std::atomic<std::uint64_t>* data = words_of(claimed.index) + 1;
     QUEUEDUCT_FAILPOINT("message.before_copy");
     const auto* at = static_cast<const char*>(from);
     std::uint64_t i = 0;
@@ -130,7 +124,7 @@ class OverwritingRing {
       std::memcpy(&word, at + 8 * i, bytes % 8);
       data[i++].store(word, std::memory_order_relaxed);
     }
-    for (; i < memory_.words(); ++i) data[i].store(0, std::memory_order_relaxed);
+    for (; i < words(); ++i) data[i].store(0, std::memory_order_relaxed);
     QUEUEDUCT_FAILPOINT("message.copied");
   }
 
@@ -142,7 +136,7 @@ class OverwritingRing {
 
   // After the header was unlocked. finish_get() or finish_lease_copy() says whether the copy is the message.
   void copy_out(const Claimed& claimed, void* to, std::uint64_t bytes) const noexcept {
-    const std::atomic<std::uint64_t>* data = memory_.words_of(claimed.index) + 1;
+    const std::atomic<std::uint64_t>* data = words_of(claimed.index) + 1;
     QUEUEDUCT_FAILPOINT("message.before_read");
     auto* at = static_cast<char*>(to);
     std::uint64_t i = 0;
@@ -161,10 +155,10 @@ class OverwritingRing {
   // Returns true if the copy is the message. Otherwise it was overwritten meanwhile, and is counted here.
   [[nodiscard]] bool finish_get(std::uint32_t line, const Claimed& claimed) noexcept {
     const bool is_mine = unlock_read(claimed);
-    std::atomic<std::uint64_t>& reading = memory_.reading(line);
-    const std::uint64_t word = reading.load(std::memory_order_relaxed) & ~is_reading;
+    std::atomic<std::uint64_t>& mine = reading(line);
+    const std::uint64_t word = mine.load(std::memory_order_relaxed) & ~is_reading;
     // one store ends the get and says how: keeps I6. relaxed: nothing depends on a count
-    reading.store(is_mine ? word : word + one_overwritten, std::memory_order_relaxed);
+    mine.store(is_mine ? word : word + one_overwritten, std::memory_order_relaxed);
     QUEUEDUCT_FAILPOINT("reading.ended");
     return is_mine;
   }
@@ -182,17 +176,17 @@ class OverwritingRing {
   // Under the header's lock: frees a cell that never got the whole message.
   void free_half_cell(const LeasedMessage& leased) noexcept {
     if (leased_messages_.word(leased.cell) != leased.owner) return;  // another participant has freed it
-    OverwritingCounts counts = memory_.counted();
-    LeaseCounts leases = memory_.leases_counted();
+    OverwritingCounts counts = counted();
+    LeaseCounts leases = leases_counted();
     --counts.taken;
     ++(LeasedMessages::is_overtaken(leased.owner) ? counts.dropped : leases.lost);
-    memory_.commit({state(), capacity(), 0, memory_.noted_at_cell(leased.cell), 0, counts, leases});  // keeps S4
+    commit({state().packed(), capacity(), 0, noted_at_cell(leased.cell), 0, counts, leases});  // keeps S4
   }
 
   // Under the header's lock, by the line's new owner: the message that the last owner read when it died is lost.
   void abandon_reading(std::uint32_t line) noexcept {
     QUEUEDUCT_FAILPOINT("reading.before_bury");
-    memory_.reading(line).store(reading_at_rest(line), std::memory_order_relaxed);
+    reading(line).store(reading_at_rest(line), std::memory_order_relaxed);
     QUEUEDUCT_FAILPOINT("reading.abandoned");
   }
 
@@ -202,23 +196,23 @@ class OverwritingRing {
 
   // Exact if no participant is in a call.
   [[nodiscard]] Fates fates() const noexcept {
-    const OverwritingCounts counts = memory_.counted();
+    const OverwritingCounts counts = counted();
     std::uint64_t lost = 0;
     std::uint64_t overwritten = 0;
     leased_messages_.count_half(lost, overwritten);
     for (std::uint32_t line = 0; line < participant_table_->used(); ++line) {
-      const std::uint64_t word = memory_.reading(line).load(std::memory_order_relaxed);
+      const std::uint64_t word = reading(line).load(std::memory_order_relaxed);
       overwritten += (word >> 1) & overwritten_mask;
       lost += word >> lost_shift;
       lost += (word & is_reading) && !participant_table_->is_alive(line);
     }
     return {counts.puts, counts.taken - overwritten - lost, counts.dropped + overwritten, counts.torn,
-            memory_.leases_counted().lost + lost};
+            leases_counted().lost + lost};
   }
 
   [[nodiscard]] std::uint32_t index_of_next_put() const noexcept {
     const RingState at = state();
-    return memory_.is_sound(at) ? next_index(at) : 0;
+    return is_sound(at) ? next_index(at) : 0;
   }
   [[nodiscard]] bool is_being_written(std::uint32_t index) const noexcept {
     const std::uint64_t seen = message_lock(index).load(std::memory_order_relaxed);
@@ -235,7 +229,7 @@ class OverwritingRing {
   [[nodiscard]] bool looks_gettable() const noexcept {
     const RingState at = state();
     if (at.length == 0 || is_discarded()) return closed() != 0;
-    return !memory_.is_sound(at) || !is_being_written(at.start);
+    return !is_sound(at) || !is_being_written(at.start);
   }
   [[nodiscard]] bool looks_free() const noexcept {
     if (closed() != 0) return true;
@@ -249,9 +243,7 @@ class OverwritingRing {
   static constexpr int lost_shift = 44;
 
   // relaxed: shutdown() sets it without the header's lock, and wakes all sleepers after it
-  [[nodiscard]] std::uint32_t closed() const noexcept {
-    return memory_.control().closed.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] std::uint32_t closed() const noexcept { return control().closed.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t wrapped(std::uint64_t index) const noexcept {
     return static_cast<std::uint32_t>(index < capacity() ? index : index - capacity());
   }
@@ -262,7 +254,7 @@ class OverwritingRing {
 
   // The line's word, with a get that its last owner died in counted as lost.
   [[nodiscard]] std::uint64_t reading_at_rest(std::uint32_t line) const noexcept {
-    const std::uint64_t word = memory_.reading(line).load(std::memory_order_relaxed);
+    const std::uint64_t word = reading(line).load(std::memory_order_relaxed);
     return word & is_reading ? (word & ~is_reading) + (std::uint64_t{1} << lost_shift) : word;
   }
 
@@ -280,8 +272,8 @@ class OverwritingRing {
     for (;;) {
       if (is_discarded()) return Claim::closed;
       RingState at = state();
-      if (!memory_.is_sound(at)) return Claim::corrupt;
-      OverwritingCounts counts = memory_.counted();
+      if (!is_sound(at)) return Claim::corrupt;
+      OverwritingCounts counts = counted();
       claimed.position = counts.puts - at.length;
       if (at.length == 0) return closed() != 0 ? Claim::closed : Claim::empty;
       claimed.index = at.start;
@@ -294,13 +286,13 @@ class OverwritingRing {
         ++counts.torn;
         ++claimed.skipped;
         claimed.lock = 0;
-        memory_.commit({at, claimed.index, claimed.lock, 0, 0, counts});
+        commit({at.packed(), claimed.index, claimed.lock, 0, 0, counts});
         continue;
       }
       const Note noted = note(before, counts);
       ++counts.taken;
       claimed.lock = lock_word::of(*participant_table_, line, LockRole::reader);
-      memory_.commit({at, claimed.index, claimed.lock, noted.at, noted.word, counts, noted.leases});
+      commit({at.packed(), claimed.index, claimed.lock, noted.at, noted.word, counts, noted.leases});
       return Claim::done;
     }
   }
@@ -310,13 +302,13 @@ class OverwritingRing {
     std::atomic_thread_fence(std::memory_order_acquire);  // acquire P3
     std::uint64_t expected = claimed.lock;
     QUEUEDUCT_FAILPOINT("message.before_release");
-    const bool is_mine = message_lock(claimed.index).compare_exchange_strong(
-        expected, 0, std::memory_order_release, std::memory_order_relaxed);  // release P4; keeps I3
+    const bool is_mine = message_lock(claimed.index)
+                             .compare_exchange_strong(expected, 0, std::memory_order_release,
+                                                      std::memory_order_relaxed);  // release P4; keeps I3
     QUEUEDUCT_FAILPOINT("message.released");
     return is_mine;
   }
 
-  OverwritingMemory memory_;
   LeasedMessages leased_messages_;
   const ParticipantTable* participant_table_;
 };

@@ -71,9 +71,6 @@ class Event {
     wake(all);
   }
 
-  // The same for a caller that holds the lock under which sleepers announce themselves: that lock orders the two.
-  void notify_serialized() noexcept { wake(1); }
-
   // Before a sleep: from here on a publish will wake us. Read the queue again after this.
   [[nodiscard]] std::uint32_t announce() noexcept {
     const std::uint32_t ticket = word_->fetch_or(sleeping, std::memory_order_relaxed) | sleeping;
@@ -101,6 +98,7 @@ class Event {
     if (park_for_all(ticket, limit_ns)) futex::wake(word_, all);  // W5
   }
 
+  // Without the fence: a hint, or for a caller that holds the lock under which sleepers announce themselves.
   void wake_one() noexcept { wake(1); }
 
   void wake_all() noexcept {

@@ -72,10 +72,10 @@ struct EventWord {
 };
 
 struct BoundedControl {
-  alignas(line_bytes) std::atomic<std::uint64_t> push_position;  // producers write
-  alignas(line_bytes) std::atomic<std::uint64_t> pop_position;   // consumers write
-  EventWord items;                                               // consumers sleep here
-  EventWord room;                                                // producers sleep here
+  alignas(line_bytes) std::atomic<std::uint64_t> push_position;      // producers write
+  alignas(line_bytes) std::atomic<std::uint64_t> pop_position;       // consumers write
+  EventWord items;                                                   // consumers sleep here
+  EventWord room;                                                    // producers sleep here
   alignas(line_bytes) std::atomic<std::uint32_t> participants_used;  // lines ever used: scans stop here
   std::atomic<std::uint32_t> has_long_items;  // 1 once an item took several slots: qsize must then walk
   std::atomic<std::uint64_t> tombstones;      // slots whose producer died before it published
@@ -107,12 +107,12 @@ inline constexpr std::uint32_t lock_numbers = participants_limit + (1u << 12);
 inline constexpr std::size_t producer_name_bytes = 64;
 struct ProducerLine {
   alignas(line_bytes) std::atomic<std::uint64_t> owner;  // see segment/owner.hpp
-  std::atomic<std::uint64_t> progress;     // used, phase, which of the two sequences, total and done
-  std::atomic<std::uint64_t> sequence[2];  // the current one, and the one before or after it
-  std::atomic<std::uint64_t> position;     // of the current claim, or of the last one
-  std::atomic<std::uint64_t> extent;       // of that claim: | slots : 32 | items : 32 |
-  std::atomic<std::uint64_t> kept;         // what recovery left of it: ring/put_once.hpp, slots/put_once.hpp
-  std::uint64_t spare;                     // 0
+  std::atomic<std::uint64_t> progress;                   // used, phase, which of the two sequences, total and done
+  std::atomic<std::uint64_t> sequence[2];                // the current one, and the one before or after it
+  std::atomic<std::uint64_t> position;                   // of the current claim, or of the last one
+  std::atomic<std::uint64_t> extent;                     // of that claim: | slots : 32 | items : 32 |
+  std::atomic<std::uint64_t> kept;  // what recovery left of it: ring/put_once.hpp, slots/put_once.hpp
+  std::uint64_t spare;              // 0
   std::atomic<std::uint64_t> name[producer_name_bytes / 8];  // UTF-8, filled up with zeros
 };
 static_assert(sizeof(ProducerLine) == line_bytes && offsetof(ProducerLine, name) == 64);
@@ -123,9 +123,7 @@ struct ProducersHead {
 static_assert(sizeof(ProducersHead) == line_bytes);
 
 // Lock bytes lie far beyond the data, where no other lock of the file could be meant.
-[[nodiscard]] constexpr std::int64_t lock_byte(std::uint32_t line) noexcept {
-  return (std::int64_t{1} << 48) + line;
-}
+[[nodiscard]] constexpr std::int64_t lock_byte(std::uint32_t line) noexcept { return (std::int64_t{1} << 48) + line; }
 
 struct BoundedOffsets {
   std::uint64_t item_text, control, participants, producers, generations, lengths, payload, total;
@@ -134,8 +132,7 @@ struct BoundedOffsets {
 // No sum or product overflows if the arguments are within the limits above.
 [[nodiscard]] constexpr BoundedOffsets bounded_offsets(std::uint64_t capacity, std::uint64_t slot_bytes,
                                                        std::uint32_t participants, std::uint32_t producers,
-                                                       std::uint32_t item_text_bytes,
-                                                       bool varying) noexcept {
+                                                       std::uint32_t item_text_bytes, bool varying) noexcept {
   BoundedOffsets at{};
   at.item_text = sizeof(SegmentHeader);
   at.control = round_up(at.item_text + item_text_bytes, page_bytes);

@@ -78,8 +78,8 @@ class ParticipantTable {
     if (thread == thread_number::limit) return Joined::too_many_threads;
     std::uint32_t line = 0;
     const std::lock_guard lock(mutex_);
-    const Joined joined = take_line(is_settled, line);
-    if (joined == Joined::table_full && take_from_ended(thread)) return Joined::yes;
+    Joined joined = take_line(is_settled, line);
+    if (joined == Joined::table_full && take_from_ended(line)) joined = Joined::yes;
     if (joined == Joined::yes) line_of_thread_[thread].store(line + 1, std::memory_order_relaxed);
     return joined;
   }
@@ -214,7 +214,8 @@ class ParticipantTable {
   }
   // After the release of something that a line may have been kept for. keeps R4
   void let_go_of_ended() noexcept {
-    if (ended_.load(std::memory_order_relaxed) == 0) [[likely]] return;
+    if (ended_.load(std::memory_order_relaxed) == 0) [[likely]]
+      return;
     const std::lock_guard lock(mutex_);
     for (std::uint32_t line = 0; line < count_ && ended_.load(std::memory_order_relaxed) != 0; ++line)
       if (is_of_an_ended_thread(line) && has_nothing_(context_, line)) {
@@ -299,14 +300,13 @@ class ParticipantTable {
   }
 
   // Takes the line of a thread of this process that has ended; it is kept for what it names.
-  [[nodiscard]] bool take_from_ended(std::uint32_t thread) noexcept {
-    for (std::uint32_t line = 0; line < count_; ++line) {
+  [[nodiscard]] bool take_from_ended(std::uint32_t& line) noexcept {
+    for (line = 0; line < count_; ++line) {
       if (!is_of_an_ended_thread(line)) continue;
       ended_.fetch_sub(1, std::memory_order_relaxed);
       // for people who read the table: to other processes the line is still ours, and of the same tenure
       lines_[line].thread.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
       owned_[line].store(Owned::yes, std::memory_order_relaxed);
-      line_of_thread_[thread].store(line + 1, std::memory_order_relaxed);
       return true;
     }
     return false;
@@ -357,9 +357,8 @@ class ParticipantTable {
   void raise_used(std::uint32_t least) noexcept {
     std::uint32_t used = used_->load(std::memory_order_relaxed);
     // release: a claim by this line comes later, and a scan that sees the claim must reach this line
-    while (used < least &&
-           !used_->compare_exchange_weak(used, least, std::memory_order_acq_rel, std::memory_order_relaxed)) {
-    }
+    while (used < least)
+      if (used_->compare_exchange_weak(used, least, std::memory_order_acq_rel, std::memory_order_relaxed)) return;
   }
 
   void forget_lines() noexcept {

@@ -62,9 +62,7 @@ struct Extent {
   std::uint64_t items = 0;
 
   [[nodiscard]] constexpr std::uint64_t packed() const noexcept { return slots << 32 | items; }
-  [[nodiscard]] static constexpr Extent unpack(std::uint64_t word) noexcept {
-    return {word >> 32, word & 0xffff'ffff};
-  }
+  [[nodiscard]] static constexpr Extent unpack(std::uint64_t word) noexcept { return {word >> 32, word & 0xffff'ffff}; }
 };
 
 class ProducerName {
@@ -261,29 +259,23 @@ class Producers {
                            ProducerLine*& line) noexcept {
     if (count_ == 0) return Taken::table_full;
     if (!owner::try_own(head_->registrar, me, participant_table_)) return Taken::table_busy;
-    const Taken taken = make_registered(name, me, sequence, total, line);
-    owner::disown(head_->registrar);
-    return taken;
-  }
-
-  [[nodiscard]] Taken make_registered(const ProducerName& name, std::uint64_t me, std::uint64_t sequence,
-                                      std::uint64_t total, ProducerLine*& line) noexcept {
-    for (std::uint32_t i = 0; i < count_; ++i)
-      if (is_named(lines_[i], name)) return Taken::table_busy;
-    Taken otherwise = Taken::table_full;
-    for (std::uint32_t i = 0; i < count_; ++i) {
+    bool is_new = true;
+    for (std::uint32_t i = 0; i < count_; ++i) is_new &= !is_named(lines_[i], name);
+    Taken taken = is_new ? Taken::table_full : Taken::table_busy;
+    for (std::uint32_t i = 0; is_new && taken != Taken::yes && i < count_; ++i) {
       if (progress_of(lines_[i]).is_used) continue;
       if (!owner::try_own(lines_[i].owner, me, participant_table_)) {
-        otherwise = Taken::table_busy;  // just being forgotten
+        taken = Taken::table_busy;  // just being forgotten
         continue;
       }
       line = lines_ + i;
       name.write_to(*line);
       line->sequence[0].store(sequence, std::memory_order_relaxed);  // published by N2, as the name
       store_progress(*line, {true, Phase::idle, 0, total, 0}, "once.before_register", "once.registered");
-      return Taken::yes;
+      taken = Taken::yes;
     }
-    return otherwise;
+    owner::disown(head_->registrar);
+    return taken;
   }
 
   ProducersHead* head_;

@@ -78,7 +78,8 @@ class Rest {
   static void wake(Event items, IsShut is_shut) noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // W2: the release, before is_shut() is read
     QUEUEDUCT_FAILPOINT("rest.before_wake");
-    if (is_shut()) [[unlikely]] items.wake_all();
+    if (is_shut()) [[unlikely]]
+      items.wake_all();
     QUEUEDUCT_FAILPOINT("rest.woken");
   }
 

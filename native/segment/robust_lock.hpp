@@ -3,7 +3,7 @@
 // Shape      | sequence : 47 | a waiter may sleep : 1 | owner's line + 1 : 16 |      owner 0: free
 //            the low half is the futex word
 // Roles      a participant locks and unlocks; a waiter asks the kernel now and then whether the owner lives.
-// Invariants K1  the participant that the word names holds the lock; the word is set by compare-and-swap only.
+// Invariants K1  the participant that the word names holds the lock; its name is set by compare-and-swap only.
 //            K2  each time the lock is taken the sequence rises, so a compare-and-swap from a word seen earlier takes
 //                nothing from a later owner, even one that has inherited the dead owner's line.
 //            K3  a participant that gets the lock from a dead owner is told, and repairs before anything else.

@@ -69,8 +69,7 @@ class SlotsQueue {
         room().notify_all();
         continue;
       }
-      const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
-      nanosleep(&moment, nullptr);
+      pause_between_attempts();
     }
   }
 

@@ -46,7 +46,7 @@ inline void run_without_gil(void (*step)(void*), void* argument) {
 // Within a process the GIL, where there is one, serialises every put, get and announcement.
 inline void notify_local(Event event) noexcept {
   if constexpr (has_gil)
-    event.notify_serialized();
+    event.wake_one();
   else
     event.notify();
 }

@@ -16,7 +16,7 @@ cdef class OverwritingBackend(SegmentBackend):
     cdef OverwritingRing* ring
     cdef uint64_t item_bytes      # of a message's data, what is the item's
     cdef bint is_allocated        # what leases hold has memory
-    cdef Unread unread            # what was got when the shelf had no place for it
+    cdef Unread unread            # what was got when there was no free cell for it
 
     cdef int put_as(self, object item, bint overwrite, int64_t deadline) except -1
     cdef object put_many_as(self, object items, bint overwrite, int64_t deadline)

@@ -24,7 +24,7 @@ from queueduct.errors import CorruptSegment
 import_array()
 
 cdef enum:
-    OBJECTS_LIMIT = 1024   # that one get_many takes to the shelf
+    OBJECTS_LIMIT = 1024   # that one get_many leases
 
 
 @cython.final
@@ -250,7 +250,7 @@ cdef class OverwritingBackend(SegmentBackend):
             waited = True
 
     cdef object _get_unkept(self, int64_t deadline):
-        """One object when the shelf is full, or has no memory: until it is unpickled it is this handle's alone.
+        """One object when no cell is free or has memory: until it is unpickled it is this handle's alone.
 
         None: unpickling has forked, and we are the child.
         """

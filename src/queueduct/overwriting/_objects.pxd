@@ -7,7 +7,7 @@ from queueduct.overwriting._native cimport Claim, OverwritingLease, OverwritingS
 
 @cython.final
 cdef class Kept:
-    """Messages of one get, on the shelf until they are unpickled. Dropped before that, it gives them back."""
+    """Messages of one get, leased until they are unpickled. Dropped before that, it gives them back."""
     cdef SegmentBackend backend
     cdef OverwritingShared* queue
     cdef OverwritingLease* lease

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Gets of pickled objects from an overwriting queue: unpickling runs code, and what is not unpickled yet is on the shelf.
+"""Gets of pickled objects from an overwriting queue: unpickling runs code, and what is not unpickled yet is on lease.
 
 So whatever ends that code, an interrupt or a kill, leaves all messages of the call to be delivered again.
 """
@@ -35,14 +35,14 @@ cdef class Kept:
         PyMem_Free(self.kept)
 
     cdef int allocate(self):
-        """Memory for the shelf; 0, or what errno says."""
+        """Memory for the cells; 0 or an error number."""
         cdef int error
         with nogil:
             error = self.lease.allocate()
         return error
 
     cdef Claim claim(self, uint32_t line, int64_t limit_ns) noexcept:
-        """done: there are some, and they are ours. full: no place on the shelf. Else as a get."""
+        """done: there are some, and they are ours. full: no free cell. Otherwise as a get."""
         cdef Claim claim = Claim.empty
         cdef bint is_discarded = self.queue.ring().is_discarded()
         self.lease.borrow(line)

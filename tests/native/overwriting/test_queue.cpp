@@ -273,13 +273,13 @@ TEST(a_journal_that_cannot_be_is_reported_and_leads_nowhere) {
   (void)attached.line();
   OverwritingJournal& journal = segment.control().journal;
   journal.is_committed.store(1);
-  journal.index.store(2);
+  journal.change.index.store(2);
   CHECK_EQUAL(attached.put(1), Claim::corrupt);
-  journal.index.store(0);
-  journal.noted_at.store(segment.shape().participants + leased_cells(2, 1) + 1);
+  journal.change.index.store(0);
+  journal.change.noted_at.store(segment.shape().participants + leased_cells(2, 1) + 1);
   CHECK_EQUAL(attached.put(1), Claim::corrupt);
-  journal.noted_at.store(0);
-  journal.state.store(RingState{0, 3}.packed());
+  journal.change.noted_at.store(0);
+  journal.change.state.store(RingState{0, 3}.packed());
   CHECK_EQUAL(attached.put(1), Claim::corrupt);
   CHECK_EQUAL(segment.read<std::uint64_t>(16), 0u);
 }

@@ -119,11 +119,12 @@ inline void OverwritingProbe::note(const char* name) noexcept {
   const auto is = [name](const char* point) { return std::strcmp(name, point) == 0; };
   if (is("journal.committed")) {
     const OverwritingJournal& journal = control->journal;
-    const std::uint64_t dropped = journal.counters.dropped.load() - control->counters.dropped.load();
+    const std::uint64_t dropped = journal.change.counters.dropped.load() - control->counters.dropped.load();
     if (put_id != 0) history->items[put_id].is_committed.store(true);
-    const std::uint64_t noted_at = journal.noted_at.load();
-    const bool frees_cell = noted_at > participants && journal.note.load() == 0;
-    if (!frees_cell) history->dropped.fetch_add(dropped);  // else it is noted already, whether it was overwritten or lost
+    const std::uint64_t noted_at = journal.change.noted_at.load();
+    const bool frees_cell = noted_at > participants && journal.change.note.load() == 0;
+    if (!frees_cell)
+      history->dropped.fetch_add(dropped);  // else it is noted already, whether it was overwritten or lost
     if (noted_at > participants) {
       if (!frees_cell) {
         is_filling = true;
@@ -132,7 +133,7 @@ inline void OverwritingProbe::note(const char* name) noexcept {
     } else if (noted_at != 0) {
       is_reading = true;
       history->taken.fetch_add(1);
-      overwritten_before = overwritten_in(journal.note.load());
+      overwritten_before = overwritten_in(journal.change.note.load());
     }
   } else if (is("message.published") && put_id != 0) {
     history->items[put_id].is_whole.store(true);
