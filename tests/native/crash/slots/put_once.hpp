@@ -94,7 +94,7 @@ inline void forget_a_name(SlotsContext& context) {
   const std::uint32_t last = Plan::sequences - 1;
   for (std::uint32_t i = 0; i < producers.count(); ++i) {
     Producers::Listed listed;
-    if (producers.look(i, listed) && std::strcmp(listed.name.text(), "planned") == 0)
+    if (producers.snapshot(i, listed) && std::strcmp(listed.name.text(), "planned") == 0)
       return listed.sequence == last && listed.done == context.history.plan.counts[last];
   }
   return false;
