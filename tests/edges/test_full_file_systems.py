@@ -7,6 +7,7 @@ SIGBUS, no handle is spoilt, and with room again everything goes on.
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import random
 import subprocess
@@ -39,16 +40,10 @@ class Room:
 
     def fill(self) -> None:
         """To the last byte."""
-        fd = os.open(self.ballast, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-        try:
+        with open(self.ballast, "ab", buffering=0) as ballast:
             for size in (1 << 16, 1 << 12, 1):
-                try:
-                    while True:
-                        os.write(fd, bytes(size))
-                except OSError as error:
-                    assert error.errno == errno.ENOSPC
-        finally:
-            os.close(fd)
+                with pytest.raises(OSError, match="No space left"):
+                    all(ballast.write(bytes(size)) for _ in itertools.count())
 
     def empty(self) -> None:
         self.ballast.unlink(missing_ok=True)
