@@ -15,7 +15,7 @@ inline void keep_getting(Context& context) {
     context.probe.begin_operation();
     queueduct::Item item;
     item.has_waited = has_waited;
-    if (queue.find(context.attached.ledger(), item, run_here) == Outcome::done) {
+    if (find_item(context, item) == Outcome::done) {
       (void)take_items(context, item, 1);
       continue;
     }
@@ -32,8 +32,12 @@ inline void put_all(Context& context, const Scene& scene, std::uint64_t count) {
     const std::uint32_t id = context.history.new_item(length, context.me);
     unsigned char bytes[4096];
     write_item(id, length, bytes);
+    const std::vector<Buffer> one{{bytes, length}};
     for (bool has_waited = false;; has_waited = true) {
-      const Outcome outcome = queue.put_bytes(context.attached.ledger(), bytes, length, run_here);
+      std::uint64_t put = 0;
+      const Outcome outcome = sabotage == Sabotage::helpless
+                                  ? put_broken(context, one, put)
+                                  : queue.put_bytes(context.attached.ledger(), bytes, length, run_here);
       if (outcome == Outcome::done) {
         queue.after_put(has_waited);
         break;
