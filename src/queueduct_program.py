@@ -22,8 +22,12 @@ def main() -> None:
     for number in ours:
         signal.signal(number, end)
     atexit.register(ignore, list(ours))  # the first to be registered is the last to be called
+    is_chosen = "OPENBLAS_NUM_THREADS" in os.environ
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # else numpy starts a thread a processor, which no command uses
     from queueduct.cli import main as command
 
+    if not is_chosen:
+        del os.environ["OPENBLAS_NUM_THREADS"]  # what we start may use them
     for number, handler in ours.items():
         signal.signal(number, handler)
     try:
