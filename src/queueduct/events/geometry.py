@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from queueduct.items.types import ItemType
 from queueduct.native import _layout
@@ -23,7 +24,7 @@ class EventsGeometry(Geometry):
     kind = "events"
     number = 5
     smaller = "a smaller max_bytes"
-    header_names = {"item_bytes": "slot_bytes", "block_count": "capacity"}  # noqa: RUF012
+    header_names: ClassVar[dict[str, str]] = {"item_bytes": "slot_bytes", "block_count": "capacity"}
     fields = _layout.EVENTS_FIELDS
     header_bytes = _layout.EVENTS_HEADER_BYTES
 

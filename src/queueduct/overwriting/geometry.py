@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import ClassVar
 
 from queueduct.items.types import ItemType
 from queueduct.native import _layout
@@ -20,7 +21,7 @@ class OverwritingGeometry(Geometry):
 
     kind = "overwriting"
     number = 3
-    header_names = {"message_bytes": "slot_bytes"}  # noqa: RUF012
+    header_names: ClassVar[dict[str, str]] = {"message_bytes": "slot_bytes"}
     fields = _layout.FIELDS
     header_bytes = _layout.HEADER_BYTES
     magic = _layout.PUBLISHED_MAGIC
