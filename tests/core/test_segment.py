@@ -258,6 +258,29 @@ print("done", flush=True)
     assert queueduct.queues() == []
 
 
+def test_a_creator_killed_between_its_two_names_leaves_a_whole_queue(children, queue_dir):
+    """On a file system without unnamed files. Whoever opens the queue removes the name that was left over."""
+    child = children.start("""
+import errno, os, signal, queueduct
+real_open = os.open
+def without_unnamed_files(path, flags, *rest, **more):
+    if flags & os.O_TMPFILE == os.O_TMPFILE:
+        raise OSError(errno.EOPNOTSUPP, "not here")
+    return real_open(path, flags, *rest, **more)
+os.open = without_unnamed_files
+os.unlink = lambda path: os.kill(os.getpid(), signal.SIGKILL)
+queueduct.BoundedQueue.create("q", 4)
+""")
+    assert child.wait() == -signal.SIGKILL
+    left = sorted(os.listdir(queue_dir))
+    assert len(left) == 2
+    assert left[0].startswith(".new-")
+    with queueduct.open("q") as q:
+        q.put(b"1")
+        assert q.get() == b"1"
+    assert os.listdir(queue_dir) == ["q"]
+
+
 def test_a_creator_that_is_killed_leaves_nothing_behind(children, queue_dir):
     """Killed at moments spread over the creation of a large segment."""
     code = """

@@ -142,7 +142,7 @@ def unnamed_file(folder: Path) -> Iterator[tuple[int, Any]]:
 @contextlib.contextmanager
 def temporary_file(folder: Path) -> Iterator[tuple[int, Any]]:
     """For file systems without unnamed files: a hidden name first."""
-    temporary = folder / f".new-{os.getpid()}-{os.urandom(8).hex()}"
+    temporary = folder / segment.HIDDEN_NAME.format(f"{os.getpid()}-{os.urandom(8).hex()}")
     with HiddenFile(temporary) as fd:
         yield fd, lambda path: os.link(temporary, path)
 

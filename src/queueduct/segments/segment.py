@@ -6,6 +6,7 @@ name only when it is complete (creation.py), and every field of its header is ch
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import mmap
 import os
@@ -26,6 +27,7 @@ from queueduct.segments.names import Directory, check_name, directory_of
 __all__ = ["Segment", "open_segment", "private_memory"]
 
 POPULATE_LIMIT_BYTES = 256 << 20
+HIDDEN_NAME = ".new-{}"  # of a file that has no other name yet
 
 
 class Descriptor:
@@ -198,7 +200,7 @@ def open_regular(path: Path) -> Descriptor:
             raise CorruptSegment(f"{path} is not a regular file: mode={status.st_mode:o}")
         if status.st_uid != os.geteuid():
             raise CorruptSegment(f"{path} belongs to another user: owner={status.st_uid}, we are {os.geteuid()}")
-        if status.st_nlink > 1 and not settles_to_one_link(opened.number):
+        if not has_one_name(path, opened.number):
             raise CorruptSegment(f"{path} has other hard links: links={os.fstat(opened.number).st_nlink}")
     except BaseException:
         opened.close()
@@ -206,13 +208,18 @@ def open_regular(path: Path) -> Descriptor:
     return opened
 
 
-def settles_to_one_link(fd: int) -> bool:
-    """Where files cannot be made without a name, a creator holds two names for a moment."""
-    for _ in range(20):
-        if os.fstat(fd).st_nlink <= 1:
-            return True
-        time.sleep(0.005)
-    return False
+def has_one_name(path: Path, fd: int) -> bool:
+    """Returns true if the file has no name but this one, or the hidden one of its creation, which is removed.
+
+    Where files cannot be made without a name, a creator links the name and then unlinks the hidden one. It may be
+    stopped or killed in between, so the opener does that step for it.
+    """
+    status = os.fstat(fd)
+    for hidden in path.parent.glob(HIDDEN_NAME.format("*")) if status.st_nlink > 1 else []:
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.stat(hidden, follow_symlinks=False), status):
+                os.unlink(hidden)
+    return os.fstat(fd).st_nlink <= 1
 
 
 def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
