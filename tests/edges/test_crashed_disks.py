@@ -37,8 +37,9 @@ reader.commit()
 if work == "put":
     q.put_many([value(number) for number in range(6000, 6600)])
 elif work == "put more":
-    for number in range(6000, 12_000):
-        q.put(value(number))
+    step = 50 if sync == "always" else 1  # each call waits for the disk
+    for number in range(6000, 12_000, step):
+        q.put_many([value(n) for n in range(number, number + step)])
 elif work == "keep_last":
     q.keep_last(10)
 elif work == "clear":
