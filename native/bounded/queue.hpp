@@ -92,7 +92,7 @@ class BoundedQueueHandle final : public RingOperations<BoundedQueueHandle, OneRi
     use(true);
   }
   static void before_new_owner(std::uint32_t) noexcept {}
-  [[nodiscard]] static bool lock_names_a_bystander() noexcept { return false; }
+  [[nodiscard]] static bool is_lock_corrupt() noexcept { return false; }
   static void after_get(const Ring&) noexcept {}
   static void after_release(const Ring&) noexcept {}
   using RingOperations::after_get;
@@ -107,20 +107,20 @@ class BoundedQueueHandle final : public RingOperations<BoundedQueueHandle, OneRi
   [[nodiscard]] bool is_discarded() const noexcept override { return queueduct::is_discarded(ring_); }
   [[nodiscard]] std::uint64_t count_in_rings(bool walk) const noexcept { return queueduct::count_items(ring_, walk); }
 
-  [[nodiscard]] bool looks_gettable() const noexcept override { return looks_poppable(ring_); }
-  [[nodiscard]] bool looks_puttable() const noexcept override { return looks_pushable(ring_, 1); }
+  [[nodiscard]] bool may_be_gettable() const noexcept override { return may_be_poppable(ring_); }
+  [[nodiscard]] bool may_be_puttable() const noexcept override { return may_be_pushable(ring_, 1); }
   [[nodiscard]] bool is_worth_a_try(Outcome) noexcept override { return false; }
   void wait_for_front(std::int64_t limit_ns) noexcept {
     const std::uint64_t far = ring_.pop_position->load(std::memory_order_relaxed) + distance() - 1;
     wait_until(
-        items(), item_patience_, [this] { return looks_poppable(ring_) || is_ended(); },
+        items(), item_idle_, [this] { return may_be_poppable(ring_) || is_ended(); },
         [this, far] { return ring_.generation_of(far).load(std::memory_order_relaxed) == generation::published(far); },
         limit_ns);
   }
   void wait_for_room(Outcome, std::uint64_t slots, std::int64_t limit_ns) noexcept override {
     const std::uint64_t far = ring_.push_position->load(std::memory_order_relaxed) + distance() - 1;
     wait_until(
-        room(), room_patience_, [this, slots] { return looks_pushable(ring_, slots); },
+        room(), room_idle_, [this, slots] { return may_be_pushable(ring_, slots); },
         [this, far] { return ring_.generation_of(far).load(std::memory_order_relaxed) == generation::free(far); },
         limit_ns);
   }
@@ -173,8 +173,8 @@ class BoundedLocal final : public LocalOperations<BoundedLocal<Claim>, Claim, Ri
   [[nodiscard]] bool close_rings(bool immediate) noexcept { return close_ring(ring_, immediate); }
 
   [[nodiscard]] std::uint64_t claim_limit() const noexcept override { return ring_.capacity; }
-  [[nodiscard]] bool looks_gettable() const noexcept override { return looks_poppable(ring_) || is_ended(ring_); }
-  [[nodiscard]] bool looks_puttable() const noexcept override { return looks_pushable(ring_, 1); }
+  [[nodiscard]] bool may_be_gettable() const noexcept override { return may_be_poppable(ring_) || is_ended(ring_); }
+  [[nodiscard]] bool may_be_puttable() const noexcept override { return may_be_pushable(ring_, 1); }
   [[nodiscard]] bool is_worth_a_try(Outcome) noexcept override { return false; }
   void upkeep_while_empty() noexcept override {}
 

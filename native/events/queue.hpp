@@ -131,7 +131,7 @@ class EventsQueue {
     };
     const Entered entered = after_lock(lock_.lock(line, is_alive, limit_ns), line);
     if (entered != Entered::no) return entered;
-    return lock_.names_a_bystander(participant_table_, at_the_lock) ? Entered::corrupt : Entered::no;
+    return lock_.is_corrupt(participant_table_, at_the_lock) ? Entered::corrupt : Entered::no;
   }
 
   void leave() noexcept {
@@ -420,7 +420,7 @@ class EventsQueue {
   EventLog log_;
   ParticipantTable participant_table_;
   Producers producers_;
-  OwnerLock lock_;
+  RobustLock lock_;
   IdleStrategy idle_;
   std::uint64_t arena_offset_;
   BootWitnesses boot_;

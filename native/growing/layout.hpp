@@ -53,7 +53,7 @@ struct LevelRange {
 static_assert(LevelRange{LevelRange::shut_bit}.moved_to(2, 3).written_level() == 3 && LevelRange{}.moved_to(2, 3).read_level() == 2);
 
 struct GrowingControl {
-  alignas(line_bytes) std::atomic<std::uint64_t> stage;  // moved by compare-and-swap only
+  alignas(line_bytes) std::atomic<std::uint64_t> level_range;  // moved by compare-and-swap only
   EventWord items;                                       // consumers sleep here
   EventWord room;                                        // producers sleep here
   alignas(line_bytes) std::atomic<std::uint32_t> participants_used;  // lines ever used: scans stop here
@@ -62,7 +62,7 @@ struct GrowingControl {
   std::atomic<std::uint64_t> redelivered;         // items whose consumer died before it released them
   std::atomic<std::uint64_t> grown;           // times that a level was opened because the one before was full
   std::atomic<std::uint64_t> shrunk;          // times that the first level was opened again
-  alignas(line_bytes) std::atomic<std::uint64_t> upkeep;  // a lock (owner_lock.hpp): who gives and takes memory
+  alignas(line_bytes) std::atomic<std::uint64_t> upkeep;  // a lock (robust_lock.hpp): who gives and takes memory
   // | level + 1 : 8 | slots : 56 |: memory that is just being given, of all ones given back unused; 0: none
   std::atomic<std::uint64_t> preparing;
   std::atomic<std::uint64_t> resets;     // levels that were freed: producers who wait for memory look here

@@ -51,8 +51,8 @@ struct LevelNumbering {
   static constexpr std::memory_order position_order = std::memory_order_acquire;  // G7
   static constexpr std::uint64_t position_mask = shrinking_bit - 1;
 
-  const std::atomic<std::uint64_t>* stage = nullptr;
-  std::uint64_t stage_seen = 0;
+  const std::atomic<std::uint64_t>* level_range = nullptr;
+  std::uint64_t range_seen = 0;
   std::uint64_t base = 0;
   std::uint64_t limit = 0;  // positions before it have memory
 
@@ -61,7 +61,7 @@ struct LevelNumbering {
   [[nodiscard]] bool is_in_zeroed_lap(std::uint64_t position, std::uint64_t capacity) const noexcept {
     return position - base < capacity;
   }
-  [[nodiscard]] bool is_current() const noexcept { return stage->load(std::memory_order_acquire) == stage_seen; }  // G7
+  [[nodiscard]] bool is_current() const noexcept { return level_range->load(std::memory_order_acquire) == range_seen; }  // G7
   [[nodiscard]] std::uint64_t backed(std::uint64_t position, std::uint64_t wanted) const noexcept {
     if (position + wanted <= limit) [[likely]] return wanted;
     return position < limit ? limit - position : 0;
@@ -120,15 +120,15 @@ class Levels {
   [[nodiscard]] const Level& operator[](std::uint32_t i) const noexcept { return levels_[i]; }
 
   // To be compared with one that was checked.
-  [[nodiscard]] LevelRange unchecked_stage() const noexcept { return {control_->stage.load(std::memory_order_acquire)}; }
+  [[nodiscard]] LevelRange unchecked_level_range() const noexcept { return {control_->level_range.load(std::memory_order_acquire)}; }
 
   // What somebody else wrote there is believed only within the table.
-  [[nodiscard]] LevelRange stage() const noexcept {
-    const LevelRange now{control_->stage.load(std::memory_order_acquire)};  // acquire G3
+  [[nodiscard]] LevelRange level_range() const noexcept {
+    const LevelRange now{control_->level_range.load(std::memory_order_acquire)};  // acquire G3
     return is_sound(now) ? now : LevelRange{now.word & ~std::uint64_t{0xffff}};
   }
-  [[nodiscard]] bool is_sound(LevelRange stage) const noexcept {
-    return stage.read_level() <= stage.written_level() && stage.written_level() < steps_;
+  [[nodiscard]] bool is_sound(LevelRange range) const noexcept {
+    return range.read_level() <= range.written_level() && range.written_level() < steps_;
   }
 
   // The ring of a level as it is opened now; the stage was read before.
@@ -136,8 +136,8 @@ class Levels {
     const Level& level = levels_[i];
     const Opening opening{level.control->opening.load(std::memory_order_acquire)};
     GrowingRing ring;
-    ring.stage = &control_->stage;
-    ring.stage_seen = seen.word;
+    ring.level_range = &control_->level_range;
+    ring.range_seen = seen.word;
     ring.base = opening.base();
     ring.push_position = &level.control->push_position;
     ring.pop_position = &level.control->pop_position;
@@ -257,7 +257,7 @@ class Levels {
   bool shut(bool discard) const noexcept {
     const std::uint64_t bits = LevelRange::shut_bit | (discard ? LevelRange::discarded_bit : 0);
     QUEUEDUCT_FAILPOINT("shutdown.before");
-    const std::uint64_t before = control_->stage.fetch_or(bits, std::memory_order_acq_rel);
+    const std::uint64_t before = control_->level_range.fetch_or(bits, std::memory_order_acq_rel);
     QUEUEDUCT_FAILPOINT("shutdown.marked");
     finish_shutting();
     return discard && !(before & LevelRange::discarded_bit);
@@ -266,7 +266,7 @@ class Levels {
   // What the marks in the stage mean: from them on no level is opened, and with the discarding one none is left.
   void finish_shutting() const noexcept {
     for (;;) {
-      const LevelRange now = unchecked_stage();
+      const LevelRange now = unchecked_level_range();
       if (!is_sound(now)) return;
       levels_[now.written_level()].control->push_position.fetch_or(closed_bit, std::memory_order_acq_rel);
       QUEUEDUCT_FAILPOINT("shutdown.push_closed");
@@ -278,22 +278,22 @@ class Levels {
   }
 
   [[nodiscard]] bool is_still(LevelRange seen) const noexcept {
-    return control_->stage.load(std::memory_order_acquire) == seen.word;
+    return control_->level_range.load(std::memory_order_acquire) == seen.word;
   }
 
   // The same, and whoever moves it afterwards sees what we have stored before: a swap, so that the moves follow it.
   [[nodiscard]] bool is_still_for_all(LevelRange seen) const noexcept {
     std::uint64_t word = seen.word;
-    return control_->stage.compare_exchange_strong(word, word, std::memory_order_acq_rel, std::memory_order_relaxed);
+    return control_->level_range.compare_exchange_strong(word, word, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
 
  private:
   bool move(LevelRange from, LevelRange to) const noexcept {
-    QUEUEDUCT_FAILPOINT("stage.before_move");
+    QUEUEDUCT_FAILPOINT("level_range.before_move");
     // release G3: where the ring begins
-    const bool moved = control_->stage.compare_exchange_strong(from.word, to.word, std::memory_order_acq_rel,
+    const bool moved = control_->level_range.compare_exchange_strong(from.word, to.word, std::memory_order_acq_rel,
                                                                std::memory_order_relaxed);
-    QUEUEDUCT_FAILPOINT("stage.moved");
+    QUEUEDUCT_FAILPOINT("level_range.moved");
     return moved;
   }
 

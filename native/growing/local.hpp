@@ -41,7 +41,7 @@ class GrowingLocal final : public LocalOperations<GrowingLocal<Claim>, Claim, Gr
     LastRings fresh;
     LastRings& last = last_of(fresh);
     const Outcome outcome = flow_.peek(last, NoGuard{}, Claim{}, found);
-    found.stage = last.get.stage_seen;
+    found.level_range = last.get.range_seen;
     if constexpr (is_serialized)
       ring = &last.get;
     else
@@ -50,26 +50,26 @@ class GrowingLocal final : public LocalOperations<GrowingLocal<Claim>, Claim, Gr
   }
   [[nodiscard]] const GrowingRing* ring_of(const LocalFound& found,
                                            [[maybe_unused]] GrowingRing& scratch) const noexcept {
-    if constexpr (is_serialized) return last_.get.stage_seen == found.stage ? &last_.get : nullptr;
-    const LevelRange now = levels_.stage();
-    if (now.word != found.stage) return nullptr;
+    if constexpr (is_serialized) return last_.get.range_seen == found.level_range ? &last_.get : nullptr;
+    const LevelRange now = levels_.level_range();
+    if (now.word != found.level_range) return nullptr;
     return &(scratch = levels_.ring(now.read_level(), now));
   }
   void after_get(const GrowingRing& ring) noexcept { flow_.after_get(ring); }
   template <class Use>
   void each_ring(Use use) const noexcept {
-    const LevelRange now = levels_.stage();
+    const LevelRange now = levels_.level_range();
     for (std::uint32_t i = now.read_level(); i <= now.written_level(); ++i) use(levels_.ring(i, now));
   }
   [[nodiscard]] bool close_rings(bool immediate) noexcept { return levels_.shut(immediate); }
 
   [[nodiscard]] std::uint64_t claim_limit() const noexcept override { return longest_claim; }
-  [[nodiscard]] bool looks_gettable() const noexcept override { return flow_.looks_gettable(NoGuard{}); }
-  [[nodiscard]] bool looks_puttable() const noexcept override { return flow_.looks_puttable(NoGuard{}, 1, 0); }
+  [[nodiscard]] bool may_be_gettable() const noexcept override { return flow_.may_be_gettable(NoGuard{}); }
+  [[nodiscard]] bool may_be_puttable() const noexcept override { return flow_.may_be_puttable(NoGuard{}, 1, 0); }
   [[nodiscard]] bool is_worth_a_try(Outcome outcome) noexcept override { return flow_.is_worth_a_try(outcome); }
   // As long as the queue has not grown there is nothing to give back.
   void upkeep_while_empty() noexcept override {
-    if (levels_.stage().moves() != 0) flow_.rest();
+    if (levels_.level_range().moves() != 0) flow_.rest();
   }
 
  private:

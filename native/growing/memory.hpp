@@ -7,7 +7,7 @@
 //                                                     └── what the system does not take back stays reserved
 //            Level 0 keeps its memory, and is zeroed by hand.
 // Roles      whoever puts near the end of what is prepared, or has drained a level; one at a time, under a lock whose
-//            dead owner's work is finished by the next (owner_lock.hpp).
+//            dead owner's work is finished by the next (robust_lock.hpp).
 // Invariants M1  what is reserved never exceeds max_bytes: it is summed and added to under the lock, before memory is
 //                asked for, and a level's share goes only after its memory is given back.
 //            M2  a slot is claimed only when it has memory: `prepared` rises after the kernel has given it.
@@ -47,12 +47,12 @@ class Upkeep {
   static constexpr std::uint64_t withdrawing = ~std::uint64_t{0} >> 8;  // instead of slots, in `preparing`
   static constexpr std::uint64_t generation_lead = 64;  // generations beyond the prepared slots that looks may touch
 
-  Upkeep(const Levels& levels, ReadGuards looks, std::byte* base, std::uint64_t fixed_bytes, std::uint64_t max_bytes) noexcept
-      : levels_(levels), looks_(looks), base_(base), fixed_bytes_(fixed_bytes), max_bytes_(max_bytes) {}
+  Upkeep(const Levels& levels, ReadGuards guards, std::byte* base, std::uint64_t fixed_bytes, std::uint64_t max_bytes) noexcept
+      : levels_(levels), guards_(guards), base_(base), fixed_bytes_(fixed_bytes), max_bytes_(max_bytes) {}
 
   // All below: under the lock. `fd` is the segment's file, or nothing within a process.
 
-  enum class Given : std::uint8_t { yes, over_budget, refused, not_clean, looked_at };
+  enum class Given : std::uint8_t { yes, over_budget, refused, not_clean, guarded };
 
   // Reserve the memory of a level that will be opened, of at least `least` slots, and get the first of it.
   [[nodiscard]] Given plan(int fd, std::uint32_t i, std::uint64_t least, int& error) noexcept {
@@ -101,13 +101,13 @@ class Upkeep {
     levels_.control().preparing.store(0, std::memory_order_release);
   }
 
-  enum class Step : std::uint8_t { nothing, some, held, looked_at };
+  enum class Step : std::uint8_t { nothing, some, held, guarded };
 
   // A step of giving back what is drained. held: in all that is left somebody is still reading, or died there;
-  // looked_at: or is just looking.
+  // guarded: or is just looking.
   [[nodiscard]] Step reset_some(int fd) noexcept {
-    const LevelRange now = levels_.unchecked_stage();
-    QUEUEDUCT_FAILPOINT("memory.read_stage");
+    const LevelRange now = levels_.unchecked_level_range();
+    QUEUEDUCT_FAILPOINT("memory.read_level_range");
     Step step = Step::nothing;
     for (std::uint32_t i = 0; i < levels_.steps(); ++i) {
       if (is_idle(i, now) && withdraw(fd, i, now)) return Step::some;
@@ -120,7 +120,7 @@ class Upkeep {
   }
 
   [[nodiscard]] bool has_drained_levels() const noexcept {
-    const LevelRange now = levels_.unchecked_stage();
+    const LevelRange now = levels_.unchecked_level_range();
     for (std::uint32_t i = 0; i < levels_.steps(); ++i)
       if (is_drained(i, now) || is_idle(i, now)) return true;
     return false;
@@ -136,7 +136,7 @@ class Upkeep {
 
   // Why the system did not take back what it is reserved for and nobody uses; 0: it did.
   [[nodiscard]] int refusal() const noexcept {
-    const LevelRange now = levels_.unchecked_stage();
+    const LevelRange now = levels_.unchecked_level_range();
     for (std::uint32_t i = 0; i < levels_.steps(); ++i)
       if (is_unused(i, now)) return refusal_.load(std::memory_order_relaxed);
     return 0;
@@ -196,7 +196,7 @@ class Upkeep {
     QUEUEDUCT_FAILPOINT("memory.withdrawal_marked");
     bool is_gone = false;
     // M6: it may have been opened, and left with nothing in it, so that somebody who came late still looks at its first slot
-    if (levels_.is_still_for_all(now) && looks_.are_over(now)) {
+    if (levels_.is_still_for_all(now) && guards_.allow_reclaim(now)) {
       level.prepared.store(0, std::memory_order_relaxed);  // before its memory goes: keeps M2 if we die here
       QUEUEDUCT_FAILPOINT("memory.unprepared");
       is_gone = give_back(fd, i, 0, levels_[i].capacity);
@@ -347,7 +347,7 @@ class Upkeep {
     const std::uint64_t step = step_bytes / levels_.slot_bytes() + 1;
     const std::uint64_t last = slots - first < step ? slots : first + step;
     if (!are_released(ring, i, end, first, last)) return Step::held;
-    if (i != 0 && !looks_.are_over(now)) return Step::looked_at;
+    if (i != 0 && !guards_.allow_reclaim(now)) return Step::guarded;
     QUEUEDUCT_FAILPOINT("memory.before_reset");
     if (i != 0) {
       give_back(fd, i, first, last);
@@ -393,7 +393,7 @@ class Upkeep {
   }
 
   const Levels& levels_;
-  ReadGuards looks_;
+  ReadGuards guards_;
   std::byte* base_;
   std::uint64_t fixed_bytes_;
   std::uint64_t max_bytes_;

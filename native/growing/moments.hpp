@@ -23,12 +23,12 @@ class GrowingMoments {
     const std::int64_t last = last_look_ns_.exchange(now, std::memory_order_relaxed);
     if (progress_.exchange(seen, std::memory_order_relaxed) != seen || now - last > streak_gap_ns) {
       since_ns_.store(now, std::memory_order_relaxed);
-      looks_.store(0, std::memory_order_relaxed);
+      tries_.store(0, std::memory_order_relaxed);
       return true;
     }
-    const std::uint32_t looks = looks_.fetch_add(1, std::memory_order_relaxed);
-    if (now - since_ns_.load(std::memory_order_relaxed) < limit_ns || looks < least_looks) return true;
-    looks_.store(0, std::memory_order_relaxed);  // the next one looks for itself as well
+    const std::uint32_t tries = tries_.fetch_add(1, std::memory_order_relaxed);
+    if (now - since_ns_.load(std::memory_order_relaxed) < limit_ns || tries < least_tries) return true;
+    tries_.store(0, std::memory_order_relaxed);  // the next one looks for itself as well
     return false;
   }
 
@@ -57,7 +57,7 @@ class GrowingMoments {
  private:
   // Anything that moves while memory is given or taken, or items come and go.
   [[nodiscard]] std::uint64_t progress() const noexcept {
-    const LevelRange now = levels_.stage();
+    const LevelRange now = levels_.level_range();
     const LevelControl& level = *levels_[now.written_level()].control;
     std::uint64_t mixed = now.word;
     for (const std::uint64_t word :
@@ -69,7 +69,7 @@ class GrowingMoments {
   }
 
   static constexpr std::int64_t streak_gap_ns = 1'000'000'000;
-  static constexpr std::uint32_t least_looks = 20;
+  static constexpr std::uint32_t least_tries = 20;
   static constexpr std::int64_t idle_ns = 250'000'000;
   static constexpr std::int64_t rest_interval_ns = 10'000'000;
 
@@ -77,7 +77,7 @@ class GrowingMoments {
   std::atomic<std::uint64_t> progress_{0};
   std::atomic<std::int64_t> since_ns_{0};
   std::atomic<std::int64_t> last_look_ns_{0};
-  std::atomic<std::uint32_t> looks_{0};
+  std::atomic<std::uint32_t> tries_{0};
   std::atomic<std::uint64_t> idle_at_{0};
   std::atomic<std::int64_t> idle_since_ns_{0};
   std::atomic<std::int64_t> last_rest_ns_{0};

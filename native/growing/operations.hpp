@@ -26,44 +26,44 @@ class GrowingFlow {
   // attempt(ring) puts as bounded_items.hpp does. `slots`: of its first item.
   // full: no room and no way to make some now; busy: nobody knows, somebody else is at the memory; unbacked: the system has no memory, see error().
   template <class ReadGuard, class Attempt>
-  [[nodiscard, gnu::always_inline]] inline Outcome put(LastRings& last, ReadGuard look, std::uint64_t slots,
+  [[nodiscard, gnu::always_inline]] inline Outcome put(LastRings& last, ReadGuard guard, std::uint64_t slots,
                                                        Attempt attempt) noexcept {
     GrowingRing& ring = last.put;
-    const LevelRange now = look_at_stage(look, LevelRange{ring.stage_seen});
+    const LevelRange now = guarded_range(guard, LevelRange{ring.range_seen});
     if (slots == 1 && is_of(ring, now)) [[likely]] {  // as nearly always
       const Outcome outcome = attempt(ring);
-      look.over();
+      guard.drop();
       if (outcome == Outcome::done) [[likely]] {
         after_put(ring, now);
         return outcome;
       }
-      ring.stage = nullptr;  // what has memory may have changed: look it up anew
+      ring.level_range = nullptr;  // what has memory may have changed: look it up anew
     }
-    return put_anew(last, look, slots, attempt);
+    return put_anew(last, guard, slots, attempt);
   }
 
-  // The item at the front. The ring that it is in is last.get: another if its stage_seen is.
+  // The item at the front. The ring that it is in is last.get: another if its range_seen is.
   template <class ReadGuard, class Ledger>
-  [[nodiscard, gnu::always_inline]] inline Outcome peek(LastRings& last, ReadGuard look, Ledger ledger,
+  [[nodiscard, gnu::always_inline]] inline Outcome peek(LastRings& last, ReadGuard guard, Ledger ledger,
                                                         Peeked& peeked) noexcept {
-    const LevelRange now = look_at_stage(look, LevelRange{last.get.stage_seen});
+    const LevelRange now = guarded_range(guard, LevelRange{last.get.range_seen});
     std::uint64_t skipped = 0;
     if (is_of(last.get, now)) [[likely]] {  // as nearly always
       const Outcome outcome = queueduct::peek(last.get, ledger, peeked);
-      look.over();
+      guard.drop();
       if (outcome == Outcome::done) [[likely]] return outcome;
       skipped = peeked.skipped;
     }
-    return peek_anew(last, look, ledger, peeked, skipped);
+    return peek_anew(last, guard, ledger, peeked, skipped);
   }
 
   // After peek(): look at what follows. False: the stage has moved, and nothing was looked at.
   template <class ReadGuard, class Use>
-  [[nodiscard]] bool with_guard(ReadGuard look, const GrowingRing& ring, Use use) const noexcept {
-    look.announce(LevelRange{ring.stage_seen});
+  [[nodiscard]] bool with_guard(ReadGuard guard, const GrowingRing& ring, Use use) const noexcept {
+    guard.announce(LevelRange{ring.range_seen});
     const bool is_current = ring.is_current();
     if (is_current) use();
-    look.over();
+    guard.drop();
     return is_current;
   }
 
@@ -78,7 +78,7 @@ class GrowingFlow {
 
   // What a lease has held, or a dead consumer had: perhaps it was the last of a level that is not read any more.
   void after_release(const GrowingRing& ring) noexcept {
-    const bool is_read = ring.pop_position == &levels_[levels_.stage().read_level()].control->pop_position;
+    const bool is_read = ring.pop_position == &levels_[levels_.level_range().read_level()].control->pop_position;
     if (!is_read) may_reclaim_.store(true, std::memory_order_relaxed);
     after_get(ring);
   }
@@ -100,7 +100,7 @@ class GrowingFlow {
     }
   }
   void calm_if_idle() noexcept {
-    const LevelRange now = levels_.stage();
+    const LevelRange now = levels_.level_range();
     const std::uint32_t level = now.written_level();
     if (level == 0 || now.read_level() != level) return;
     const LevelControl& control = *levels_[level].control;
@@ -117,7 +117,7 @@ class GrowingFlow {
 
   // Note how full the queue is; go back to level 0 if it is empty and was nearly so for long. True: it has.
   [[nodiscard]] bool shrink_if_idle() noexcept {
-    const LevelRange now = levels_.stage();
+    const LevelRange now = levels_.level_range();
     const std::uint32_t level = now.written_level();
     if (level == 0 || now.read_level() != level) return false;
     const GrowingRing ring = levels_.ring(level, now);
@@ -141,7 +141,7 @@ class GrowingFlow {
     if (!lock_.enter(false)) return false;
     const Upkeep::Step step = upkeep_.reset_some(lock_.file());
     lock_.leave();
-    if (step == Upkeep::Step::held || step == Upkeep::Step::looked_at) {  // not with every get: see after_some_gets()
+    if (step == Upkeep::Step::held || step == Upkeep::Step::guarded) {  // not with every get: see after_some_gets()
       is_held_.store(true, std::memory_order_relaxed);
       may_reclaim_.store(false, std::memory_order_relaxed);
     }
@@ -153,37 +153,37 @@ class GrowingFlow {
 
   // Is it worth another try? A guard says that slots are read; OutsideGuard reads them from the file.
   template <class Guard>
-  [[nodiscard]] bool looks_gettable(Guard guard) const noexcept {
-    const LevelRange now = levels_.stage();
+  [[nodiscard]] bool may_be_gettable(Guard guard) const noexcept {
+    const LevelRange now = levels_.level_range();
     if (now.is_discarded()) return true;
     const GrowingRing ring = levels_.ring(now.read_level(), now);
     const std::uint64_t position = ring.pop_position->load(std::memory_order_relaxed);
     const std::uint64_t word = ring.push_position->load(std::memory_order_relaxed);
     if (LevelNumbering::position_of(word) == position) return (word & closed_bit) || now.is_shut();  // ended, or to be left
     if (position & closed_bit || !ring.is_current()) return true;
-    if constexpr (requires { guard.looks_poppable(now, ring, position); }) {
-      return guard.looks_poppable(now, ring, position) || !ring.is_current();
+    if constexpr (requires { guard.may_be_poppable(now, ring, position); }) {
+      return guard.may_be_poppable(now, ring, position) || !ring.is_current();
     } else {
       bool is_poppable = true;
-      return !with_guard(guard, ring, [&] { is_poppable = looks_poppable(ring); }) || is_poppable;
+      return !with_guard(guard, ring, [&] { is_poppable = may_be_poppable(ring); }) || is_poppable;
     }
   }
 
   // `resets`: as it was when there was no room.
   template <class Guard>
-  [[nodiscard]] bool looks_puttable(Guard guard, std::uint64_t slots, std::uint64_t resets) const noexcept {
-    const LevelRange now = levels_.stage();
+  [[nodiscard]] bool may_be_puttable(Guard guard, std::uint64_t slots, std::uint64_t resets) const noexcept {
+    const LevelRange now = levels_.level_range();
     if (now.is_shut() || levels_.control().resets.load(std::memory_order_relaxed) != resets) return true;
     const GrowingRing ring = levels_.ring(now.written_level(), now);
     const std::uint64_t position = ring.push_position->load(std::memory_order_relaxed);
     if (position & closed_bit || !ring.is_current()) return true;
     if (slots > ring.claim_limit()) return false;
     if (ring.backed(position, slots) < slots) return true;
-    if constexpr (requires { guard.looks_pushable(now, ring, position, slots); }) {
-      return guard.looks_pushable(now, ring, position, slots) || !ring.is_current();
+    if constexpr (requires { guard.may_be_pushable(now, ring, position, slots); }) {
+      return guard.may_be_pushable(now, ring, position, slots) || !ring.is_current();
     } else {
       bool is_pushable = true;
-      return !with_guard(guard, ring, [&] { is_pushable = looks_pushable(ring, position, slots); }) || is_pushable;
+      return !with_guard(guard, ring, [&] { is_pushable = may_be_pushable(ring, position, slots); }) || is_pushable;
     }
   }
 
@@ -195,15 +195,15 @@ class GrowingFlow {
   static constexpr std::uint64_t calm_slots = 4096;
 
   [[nodiscard]] static bool is_of(const GrowingRing& ring, LevelRange now) noexcept {
-    return ring.stage_seen == now.word && ring.stage != nullptr;
+    return ring.range_seen == now.word && ring.level_range != nullptr;
   }
 
   // The stage, whose rings are looked at from here on; it is probably the expected one. keeps V1
   template <class ReadGuard>
-  [[nodiscard, gnu::always_inline]] inline LevelRange look_at_stage(ReadGuard look, LevelRange expected) const noexcept {
+  [[nodiscard, gnu::always_inline]] inline LevelRange guarded_range(ReadGuard guard, LevelRange expected) const noexcept {
     for (;;) {
-      look.announce(expected);
-      const LevelRange now = levels_.unchecked_stage();
+      guard.announce(expected);
+      const LevelRange now = levels_.unchecked_level_range();
       if (now.moves() == expected.moves()) [[likely]] return now;
       expected = now;
     }
@@ -211,49 +211,49 @@ class GrowingFlow {
 
   // Whatever is in the way of it.
   template <class ReadGuard, class Attempt>
-  [[nodiscard, gnu::noinline]] Outcome put_anew(LastRings& last, ReadGuard look, std::uint64_t slots,
+  [[nodiscard, gnu::noinline]] Outcome put_anew(LastRings& last, ReadGuard guard, std::uint64_t slots,
                                                 Attempt attempt) noexcept {
     GrowingRing& ring = last.put;
     last.resets = levels_.control().resets.load(std::memory_order_relaxed);  // a hint: a wait looks again
     bool may_start_over = true;
     for (int turn = 0; turn < turns_limit; ++turn) {
-      const LevelRange now = look_at_stage(look, LevelRange{ring.stage_seen});
+      const LevelRange now = guarded_range(guard, LevelRange{ring.range_seen});
       if (!is_of(ring, now)) [[unlikely]] {
         if (!levels_.is_sound(now) || now.is_shut()) {
-          look.over();
+          guard.drop();
           return levels_.is_sound(now) ? Outcome::closed : Outcome::corrupt;
         }
         ring = levels_.ring(now.written_level(), now);
       }
       const Outcome outcome = slots == 1 || slots <= ring.claim_limit() ? attempt(ring) : Outcome::full;
-      look.over();
+      guard.drop();
       if (outcome == Outcome::done) [[likely]] {
         after_put(ring, now);
         return outcome;
       }
-      ring.stage = nullptr;  // what has memory may have changed: look it up anew
-      const Outcome way = resolve_full(now, look, ring, outcome, slots, may_start_over);
+      ring.level_range = nullptr;  // what has memory may have changed: look it up anew
+      const Outcome way = resolve_full(now, guard, ring, outcome, slots, may_start_over);
       if (way != Outcome::moved) return way;
     }
     return Outcome::corrupt;
   }
 
   template <class ReadGuard, class Ledger>
-  [[nodiscard, gnu::noinline]] Outcome peek_anew(LastRings& last, ReadGuard look, Ledger ledger, Peeked& peeked,
+  [[nodiscard, gnu::noinline]] Outcome peek_anew(LastRings& last, ReadGuard guard, Ledger ledger, Peeked& peeked,
                                                  std::uint64_t skipped) noexcept {
     GrowingRing& ring = last.get;
     for (int turn = 0; turn < turns_limit; ++turn) {
-      const LevelRange now = look_at_stage(look, LevelRange{ring.stage_seen});
+      const LevelRange now = guarded_range(guard, LevelRange{ring.range_seen});
       if (!is_of(ring, now)) [[unlikely]] {
         may_reclaim_.store(true, std::memory_order_relaxed);  // a level may have been left
         if (!levels_.is_sound(now) || now.is_discarded()) {
-          look.over();
+          guard.drop();
           return levels_.is_sound(now) ? Outcome::closed : Outcome::corrupt;
         }
         ring = levels_.ring(now.read_level(), now);
       }
       const Outcome outcome = queueduct::peek(ring, ledger, peeked);
-      look.over();
+      guard.drop();
       peeked.skipped += skipped;
       if (outcome == Outcome::done) [[likely]] return outcome;
       skipped = peeked.skipped;
@@ -275,18 +275,18 @@ class GrowingFlow {
 
   // A ring that is no longer the one may have said anything.
   [[nodiscard]] bool is_contradiction(Outcome outcome, LevelRange now) const noexcept {
-    const LevelRange raw{levels_.control().stage.load(std::memory_order_acquire)};
+    const LevelRange raw{levels_.control().level_range.load(std::memory_order_acquire)};
     return !levels_.is_sound(raw) || (outcome == Outcome::corrupt && raw.word == now.word);
   }
 
   template <class ReadGuard>
-  [[gnu::noinline]] Outcome resolve_full(LevelRange now, ReadGuard look, const GrowingRing& ring, Outcome outcome, std::uint64_t slots,
+  [[gnu::noinline]] Outcome resolve_full(LevelRange now, ReadGuard guard, const GrowingRing& ring, Outcome outcome, std::uint64_t slots,
                                      bool& may_start_over) noexcept {
     switch (outcome) {
       case Outcome::closed:
         return levels_.follow_closing(now) == Levels::Moved::corrupt ? Outcome::corrupt : Outcome::moved;
       case Outcome::full: {
-        const Outcome grown = grow(now, look, ring, slots);
+        const Outcome grown = grow(now, guard, ring, slots);
         if (grown != Outcome::full || slots <= ring.claim_limit()) return grown;
         if (start_over(now, may_start_over)) return Outcome::moved;
         // What the system does not take back keeps a ring of that size out of the budget: no get will change that.
@@ -300,13 +300,13 @@ class GrowingFlow {
   }
 
   template <class ReadGuard>
-  [[nodiscard]] Outcome grow(LevelRange now, ReadGuard look, const GrowingRing& ring, std::uint64_t slots) noexcept {
+  [[nodiscard]] Outcome grow(LevelRange now, ReadGuard guard, const GrowingRing& ring, std::uint64_t slots) noexcept {
     const std::uint32_t next = now.written_level() + 1;
     if (next == levels_.steps()) return Outcome::full;
     if (levels_.is_ready(next)) {
-      look.announce(now);
+      guard.announce(now);
       levels_.close_full(now, slots);
-      look.over();
+      guard.drop();
       return levels_.follow_closing(now) == Levels::Moved::corrupt ? Outcome::corrupt : Outcome::moved;
     }
     return plan(now, next, least_for(ring, next, slots), true);
@@ -350,7 +350,7 @@ class GrowingFlow {
   }
 
   // With `must` nobody hears no while something is drained and not given back: neither the budget's, nor the system's.
-  // looked_at: it cannot be given back just now.
+  // guarded: it cannot be given back just now.
   template <class Ask>
   [[nodiscard]] Upkeep::Given ask(bool must, Ask attempt) noexcept {
     Upkeep::Given given = attempt();
@@ -360,12 +360,12 @@ class GrowingFlow {
       if (step == Upkeep::Step::some) given = attempt();
     }
     const bool is_no = given == Upkeep::Given::over_budget || given == Upkeep::Given::not_clean;
-    return is_no && step == Upkeep::Step::looked_at ? Upkeep::Given::looked_at : given;
+    return is_no && step == Upkeep::Step::guarded ? Upkeep::Given::guarded : given;
   }
 
   [[nodiscard]] Outcome after(Upkeep::Given given, int error, LevelRange now) noexcept {
     if (given == Upkeep::Given::yes || !levels_.is_still(now)) return Outcome::moved;
-    if (given == Upkeep::Given::looked_at) return Outcome::busy;
+    if (given == Upkeep::Given::guarded) return Outcome::busy;
     if (given != Upkeep::Given::refused) return Outcome::full;
     error_.store(error, std::memory_order_relaxed);
     return Outcome::unbacked;
@@ -389,7 +389,7 @@ class GrowingFlow {
   // Off the way of this put: it is in. The next extent, and at three quarters the next level.
   [[gnu::noinline]] void prepare_next_level(GrowingRing& last, LevelRange now, std::uint64_t position) noexcept {
     const GrowingRing ring = last;
-    if (is_near_limit(ring, position)) last.stage = nullptr;  // the limit moves: look it up anew
+    if (is_near_limit(ring, position)) last.level_range = nullptr;  // the limit moves: look it up anew
     next_put_look_.store(position + ring.capacity / 8 + 1, std::memory_order_relaxed);
     int error = 0;
     if (is_near_limit(ring, position) && ring.is_current() && lock_.enter(false)) {

@@ -14,13 +14,13 @@ class OutsideGuard {
  public:
   OutsideGuard(const Levels& levels, int fd) noexcept : levels_(levels), fd_(fd) {}
 
-  [[nodiscard]] bool looks_poppable(LevelRange now, const GrowingRing& ring, std::uint64_t position) const noexcept {
+  [[nodiscard]] bool may_be_poppable(LevelRange now, const GrowingRing& ring, std::uint64_t position) const noexcept {
     std::uint64_t seen = 0;
     return read(now.read_level(), ring.index(position), 1, &seen) &&
            (seen == generation::published(position) || seen == generation::tombstone(position));
   }
   // The last ones first: they are the last to be released.
-  [[nodiscard]] bool looks_pushable(LevelRange now, const GrowingRing& ring, std::uint64_t position,
+  [[nodiscard]] bool may_be_pushable(LevelRange now, const GrowingRing& ring, std::uint64_t position,
                                     std::uint64_t slots) const noexcept {
     std::uint64_t seen[piece_slots];
     while (slots > 0) {

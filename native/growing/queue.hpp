@@ -23,7 +23,7 @@ class GrowingRings {
 
   template <class Use>
   void each(Use use) const noexcept {
-    const LevelRange now = levels_->stage();
+    const LevelRange now = levels_->level_range();
     for (std::uint32_t i = 0; i < levels_->steps(); ++i) {
       const bool is_in_use = i >= now.read_level() && i <= now.written_level();
       if (is_in_use || !levels_->is_clean(i)) use(levels_->ring(i, now));
@@ -31,7 +31,7 @@ class GrowingRings {
   }
   [[nodiscard]] std::uint64_t claim_limit() const noexcept { return Intent::count_limit; }
   [[nodiscard]] std::uint64_t near(Side side) const noexcept {
-    const LevelRange now = levels_->stage();
+    const LevelRange now = levels_->level_range();
     const LevelControl& level = *(*levels_)[side == Side::push ? now.written_level() : now.read_level()].control;
     return LevelNumbering::position_of(
         (side == Side::push ? level.push_position : level.pop_position).load(std::memory_order_acquire));
@@ -42,7 +42,7 @@ class GrowingRings {
 };
 // Items in all rings that are in use: exact when nobody is at work. To walk is to look at all of them.
 [[nodiscard]] inline std::uint64_t count_items(const Levels& levels, bool walk) noexcept {
-  const LevelRange now = levels.stage();
+  const LevelRange now = levels.level_range();
   std::uint64_t items = 0;
   for (std::uint32_t i = now.read_level(); i <= now.written_level(); ++i)
     items += count_items(levels.ring(i, now), walk);
@@ -82,29 +82,29 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
   template <class Attempt>
   [[nodiscard, gnu::always_inline]] inline Outcome put_into_ring(Participant me, std::uint64_t slots,
                                                                  Attempt attempt) noexcept {
-    return flow_.put(last_of(me), look_of(me), slots, attempt);
+    return flow_.put(last_of(me), guard_of(me), slots, attempt);
   }
   [[nodiscard, gnu::always_inline]] inline Outcome peek(Participant me, Item& item) noexcept {
-    const Outcome outcome = flow_.peek(last_of(me), look_of(me), me, item);
-    item.stage = last_of(me).get.stage_seen;
+    const Outcome outcome = flow_.peek(last_of(me), guard_of(me), me, item);
+    item.level_range = last_of(me).get.range_seen;
     return outcome;
   }
   // In place: if this thread gets from this queue before the claim, as a finalizer may, it is another if its stage is.
   [[nodiscard]] const GrowingRing* ring_of(Participant me, const Item& item) const noexcept {
     const GrowingRing& ring = last_[me.number()].get;
-    return ring.stage_seen == item.stage ? &ring : nullptr;
+    return ring.range_seen == item.level_range ? &ring : nullptr;
   }
   // One pass. If another participant is at it, nothing is found; unclaimed: the lock names a participant that is not.
   // What can be redelivered is guarded until try_redeliver() or drop_guard().
   [[nodiscard]] RecoveryScan recover() noexcept {
     RecoveryScan found;
     if (!lock_.enter(false)) {
-      found.unclaimed = lock_names_a_bystander();
+      found.unclaimed = is_lock_corrupt();
       return found;
     }
     found = recovery().run();
     Participant mine;
-    if (found.redeliverable && find_participant(mine)) look_of(mine).announce_everything();  // V3
+    if (found.redeliverable && find_participant(mine)) guard_of(mine).announce_all();  // V3
     lock_.leave();
     return found;
   }
@@ -115,24 +115,24 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
   // Not if this thread has read something else since it found what it would redeliver: that has ended the guard.
   [[nodiscard]] bool may_redeliver() const noexcept {
     Participant mine;
-    return find_participant(mine) && look_of(mine).is_at_everything();
+    return find_participant(mine) && guard_of(mine).is_at_all();
   }
   void drop_guard() noexcept override {
     Participant mine;
-    if (find_participant(mine)) look_of(mine).over();
+    if (find_participant(mine)) guard_of(mine).drop();
   }
   // After peek(): read what follows in its ring. Returns false if that is not the one any more, and nothing was read.
   template <class Use>
   [[nodiscard]] bool with_guard(Participant me, const GrowingRing& ring, Use use) noexcept {
-    return flow_.with_guard(look_of(me), ring, use);
+    return flow_.with_guard(guard_of(me), ring, use);
   }
   // What is left of a long item that was redelivered may be freed by others as soon as its head is. keeps V3
   template <class Use>
   void with_full_guard(Participant me, Use use) noexcept {
-    ReadGuard look = look_of(me);
-    look.announce_everything();
+    ReadGuard guard = guard_of(me);
+    guard.announce_all();
     use();
-    look.over();
+    guard.drop();
   }
   template <class Use>
   void with_upkeep_lock(Use use) noexcept {
@@ -152,7 +152,7 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
     if (!lock_.as_joiner(0, [&] { use(true); })) use(false);
   }
   void before_new_owner(std::uint32_t line) noexcept { lock_.orphan(line); }  // U3
-  [[nodiscard]] bool lock_names_a_bystander() const noexcept { return lock_.names_a_bystander(); }
+  [[nodiscard]] bool is_lock_corrupt() const noexcept { return lock_.is_corrupt(); }
   void after_get(const GrowingRing& ring) noexcept { flow_.after_get(ring); }
   using RingOperations::after_get;
   void after_release(const GrowingRing& ring) noexcept { flow_.after_release(ring); }
@@ -165,11 +165,11 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
     return outcome;
   }
   [[nodiscard]] bool close_rings(bool immediate) noexcept { return levels_.shut(immediate); }
-  [[nodiscard]] bool is_shut() const noexcept { return levels_.stage().is_shut(); }
-  [[nodiscard]] bool is_discarded() const noexcept override { return levels_.stage().is_discarded(); }
+  [[nodiscard]] bool is_shut() const noexcept { return levels_.level_range().is_shut(); }
+  [[nodiscard]] bool is_discarded() const noexcept override { return levels_.level_range().is_discarded(); }
   // Shut down and empty, and not at once.
   [[nodiscard]] bool is_ended() const noexcept {
-    const LevelRange now = levels_.stage();
+    const LevelRange now = levels_.level_range();
     if (!now.is_shut() || now.is_discarded() || now.read_level() != now.written_level()) return false;
     const GrowingRing ring = levels_.ring(now.read_level(), now);
     const std::uint64_t word = ring.push_position->load(std::memory_order_relaxed);
@@ -179,24 +179,24 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
   [[nodiscard]] std::uint64_t count_in_rings(bool walk) const noexcept { return queueduct::count_items(levels_, walk); }
 
   // Waits. A thread that waits for another's sake may have no line.
-  [[nodiscard]] bool looks_gettable() const noexcept override {
+  [[nodiscard]] bool may_be_gettable() const noexcept override {
     Participant mine;
-    if (!find_participant(mine)) return flow_.looks_gettable(OutsideGuard(levels_, file()));
-    return flow_.looks_gettable(look_of(mine));
+    if (!find_participant(mine)) return flow_.may_be_gettable(OutsideGuard(levels_, file()));
+    return flow_.may_be_gettable(guard_of(mine));
   }
-  [[nodiscard]] bool looks_puttable() const noexcept override { return looks_puttable(1, resets()); }
-  [[nodiscard]] bool looks_puttable(std::uint64_t slots, std::uint64_t resets) const noexcept {
+  [[nodiscard]] bool may_be_puttable() const noexcept override { return may_be_puttable(1, resets()); }
+  [[nodiscard]] bool may_be_puttable(std::uint64_t slots, std::uint64_t resets) const noexcept {
     Participant mine;
-    if (!find_participant(mine)) return flow_.looks_puttable(OutsideGuard(levels_, file()), slots, resets);
-    return flow_.looks_puttable(look_of(mine), slots, resets);
+    if (!find_participant(mine)) return flow_.may_be_puttable(OutsideGuard(levels_, file()), slots, resets);
+    return flow_.may_be_puttable(guard_of(mine), slots, resets);
   }
   [[nodiscard]] bool is_worth_a_try(Outcome outcome) noexcept override { return flow_.is_worth_a_try(outcome); }
   void wait_for_front(std::int64_t limit_ns) noexcept {
     flow_.calm_if_idle();
-    while (!looks_gettable() && flow_.reclaim_some()) {
+    while (!may_be_gettable() && flow_.reclaim_some()) {
     }
     wait_until(
-        items(), item_patience_, [this] { return looks_gettable(); }, [] { return true; }, limit_ns);
+        items(), item_idle_, [this] { return may_be_gettable(); }, [] { return true; }, limit_ns);
   }
   // busy: another participant is at the memory, and wakes nobody when that is over.
   void wait_for_room(Outcome outcome, std::uint64_t slots, std::int64_t limit_ns) noexcept override {
@@ -204,7 +204,7 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
     Participant mine;
     const std::uint64_t before = find_participant(mine) ? last_of(mine).resets : resets();
     wait_until(
-        room(), room_patience_, [=, this] { return looks_puttable(slots, before); }, [] { return true; }, limit_ns);
+        room(), room_idle_, [=, this] { return may_be_puttable(slots, before); }, [] { return true; }, limit_ns);
   }
   [[nodiscard]] std::size_t lease_bytes() const noexcept override { return sizeof(BasicLease<GrowingQueue>); }
   [[nodiscard]] RingLease* lease_at(void* memory) noexcept override { return new (memory) BasicLease<GrowingQueue>(*this); }
@@ -213,14 +213,14 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
   static constexpr std::int64_t settle_limit_ns = 100'000'000;
 
   [[nodiscard]] LastRings& last_of(Participant me) noexcept { return last_[me.number()]; }
-  [[nodiscard]] ReadGuard look_of(Participant me) const noexcept {
+  [[nodiscard]] ReadGuard guard_of(Participant me) const noexcept {
     return ReadGuard(participant_table_.lines()[me.number()]);
   }
   [[nodiscard]] std::uint64_t resets() const noexcept { return control().resets.load(std::memory_order_relaxed); }
 
   // What was claimed in a level that has been given back since is all published or abandoned.
   [[nodiscard]] Outcome settle_entered(ProducerLine& line) noexcept {
-    const LevelRange now = levels_.stage();
+    const LevelRange now = levels_.level_range();
     const std::uint64_t position = line.position.load(std::memory_order_relaxed);
     if (progress_of(line).phase != Phase::claimed)
       return settle(levels_.ring(now.written_level(), now), line);  // nothing of it is in: any ring will do

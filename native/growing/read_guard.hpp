@@ -17,9 +17,9 @@
 //
 // Memory orders come in pairs:
 //   V2  announce(): a store, then the load of the stage   with the load of the stage, then those of the lines, in
-//       are_over(): each needs a full fence between the two. ReadGuards are many and givings back are few, so the latter make
+//       allow_reclaim(): each needs a full fence between the two. ReadGuards are many and givings back are few, so the latter make
 //       all processors have one (membarrier(2)), and a look keeps only the compiler from swapping.
-//   V4  over(): release   with acquire in are_over(): what was read is read
+//   V4  drop(): release   with acquire in allow_reclaim(): what was read is read
 #pragma once
 
 #include <linux/membarrier.h>
@@ -67,23 +67,23 @@ class ReadGuard {
  public:
   explicit ReadGuard(ParticipantLine& line) noexcept : word_(&line.guarded) {}
 
-  [[nodiscard]] static constexpr std::uint64_t word_of(LevelRange stage) noexcept { return stage.moves() + 1; }
+  [[nodiscard]] static constexpr std::uint64_t word_of(LevelRange range) noexcept { return range.moves() + 1; }
 
-  void announce(LevelRange stage) noexcept {
-    word_->store(word_of(stage), std::memory_order_relaxed);
+  void announce(LevelRange range) noexcept {
+    word_->store(word_of(range), std::memory_order_relaxed);
     fence_for_all::light();  // V2
-    QUEUEDUCT_FAILPOINT("look.announced");
+    QUEUEDUCT_FAILPOINT("guard.announced");
   }
   // With the lock of upkeep, or something that is held. keeps V3
-  void announce_everything() noexcept {
+  void announce_all() noexcept {
     word_->store(everything, std::memory_order_relaxed);
-    QUEUEDUCT_FAILPOINT("look.announced");
+    QUEUEDUCT_FAILPOINT("guard.announced");
   }
   // Has nothing else that this line did ended it?
-  [[nodiscard]] bool is_at_everything() const noexcept { return word_->load(std::memory_order_relaxed) == everything; }
-  void over() noexcept {
+  [[nodiscard]] bool is_at_all() const noexcept { return word_->load(std::memory_order_relaxed) == everything; }
+  void drop() noexcept {
     word_->store(0, std::memory_order_release);  // release V4
-    QUEUEDUCT_FAILPOINT("look.over");
+    QUEUEDUCT_FAILPOINT("guard.dropped");
   }
 
  private:
@@ -94,7 +94,7 @@ class ReadGuard {
 // Within one process: what is given back reads as zeros and costs nothing that was promised to anybody.
 struct NoGuard {
   static void announce(LevelRange) noexcept {}
-  static void over() noexcept {}
+  static void drop() noexcept {}
 };
 
 // Everybody's looks, for who gives back.
@@ -105,7 +105,7 @@ class ReadGuards {
 
   // Does nobody alive look at another stage? Asked after `now` was read. Those who do are about to end it, or are
   // stopped, so it is worth a moment. keeps V2
-  [[nodiscard]] bool are_over(LevelRange now) const noexcept {
+  [[nodiscard]] bool allow_reclaim(LevelRange now) const noexcept {
     if (participant_table_ == nullptr) return true;
     fence_for_all::heavy();
     for (std::uint32_t line = 0, used = participant_table_->used(), tries = 0; line < used;) {

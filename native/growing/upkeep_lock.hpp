@@ -7,7 +7,7 @@
 //            U2  who has entered has redone what the last owner began (M4).
 //            U3  before a dead one's line, or the joiners' number, has a new owner the lock names it no more (K4).
 // Progress   blocking, up to the limit that the caller gives; of a limit of 0 only a dead owner's lock is taken over.
-// Source     ours; K1 to K5 and their memory orders are in owner_lock.hpp, M4 in growing_memory.hpp.
+// Source     ours; K1 to K5 and their memory orders are in robust_lock.hpp, M4 in growing_memory.hpp.
 #pragma once
 
 #include "growing/memory.hpp"
@@ -88,7 +88,7 @@ class UpkeepLock {
   // Of somebody dead, before it has a new owner; a line is noted as soon as its owner is at the lock. keeps U3
   void orphan(std::uint32_t line) noexcept { lock_.orphan(line); }
   // Then it is never let go: the words of the segment contradict each other (K5).
-  [[nodiscard]] bool names_a_bystander() const noexcept { return lock_.names_a_bystander(*participant_table_, at_the_lock); }
+  [[nodiscard]] bool is_corrupt() const noexcept { return lock_.is_corrupt(*participant_table_, at_the_lock); }
 
  private:
   static constexpr std::uint32_t joiner = participants_limit;  // beyond every line
@@ -102,7 +102,7 @@ class UpkeepLock {
 
   [[nodiscard]] bool is_owner_dead() const noexcept {
     std::uint32_t owner = 0;
-    return OwnerLock::names(word_->load(std::memory_order_relaxed), owner) && !is_alive(owner);
+    return RobustLock::names(word_->load(std::memory_order_relaxed), owner) && !is_alive(owner);
   }
   [[nodiscard]] bool is_alive(std::uint32_t owner) const noexcept {
     return (owner < participant_table_->count() || owner == joiner) && participant_table_->is_alive(owner);
@@ -111,7 +111,7 @@ class UpkeepLock {
   ParticipantTable* participant_table_;
   Upkeep& upkeep_;
   std::atomic<std::uint64_t>* word_;
-  OwnerLock lock_;
+  RobustLock lock_;
 };
 
 }  // namespace queueduct

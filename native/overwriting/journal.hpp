@@ -41,7 +41,7 @@ class OverwritingMemory {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(messages_ + index * message_stride(words_));
   }
   [[nodiscard]] RingState state() const noexcept {
-    return RingState::unpack(head_->state.load(std::memory_order_relaxed));
+    return RingState::unpack(head_->ring_state.load(std::memory_order_relaxed));
   }
   [[nodiscard]] bool is_sound(RingState at) const noexcept { return at.start < capacity_ && at.length <= capacity_; }
   [[nodiscard]] OverwritingCounts counted() const noexcept { return load(control_->counters); }
@@ -62,7 +62,7 @@ class OverwritingMemory {
     constexpr auto relaxed = std::memory_order_relaxed;
     auto& journal = control_->journal.change;
     QUEUEDUCT_FAILPOINT("journal.before_write");
-    journal.state.store(change.state, relaxed);
+    journal.ring_state.store(change.ring_state, relaxed);
     journal.index.store(change.index, relaxed);
     QUEUEDUCT_FAILPOINT("journal.half_written");
     journal.message_lock.store(change.message_lock, relaxed);
@@ -84,7 +84,7 @@ class OverwritingMemory {
   // Out of line: almost no call of settle() needs it.
   [[nodiscard, gnu::noinline, gnu::cold]] bool make_again() noexcept {
     const OverwritingChange change = journaled();
-    if (change.index > capacity_ || !is_sound(RingState::unpack(change.state))) return false;
+    if (change.index > capacity_ || !is_sound(RingState::unpack(change.ring_state))) return false;
     if (change.index == capacity_ && !is_lease(change)) return false;
     if (change.noted_at > participants_ + leased_cells(capacity_, words_)) return false;
     make(change);
@@ -95,7 +95,7 @@ class OverwritingMemory {
   [[nodiscard]] OverwritingChange journaled() const noexcept {
     constexpr auto relaxed = std::memory_order_relaxed;
     const auto& journal = control_->journal.change;
-    return {journal.state.load(relaxed),
+    return {journal.ring_state.load(relaxed),
             journal.index.load(relaxed),
             journal.message_lock.load(relaxed),
             journal.noted_at.load(relaxed),
@@ -108,7 +108,7 @@ class OverwritingMemory {
     constexpr auto relaxed = std::memory_order_relaxed;
     if (change.index < capacity_) words_of(change.index)->store(change.message_lock, relaxed);
     QUEUEDUCT_FAILPOINT("make.message_locked");
-    head_->state.store(change.state, relaxed);  // keeps I1 of overwriting/ring.hpp
+    head_->ring_state.store(change.ring_state, relaxed);  // keeps I1 of overwriting/ring.hpp
     QUEUEDUCT_FAILPOINT("make.placed");
     store(control_->counters, change.counters);
     QUEUEDUCT_FAILPOINT("make.counted");

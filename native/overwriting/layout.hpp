@@ -27,10 +27,10 @@ struct PublishedHeader {
   std::uint32_t queue_max_len;  // messages
   std::uint32_t msg_size;       // of a message's data, in 64-bit words
   std::atomic<std::uint64_t> header_lock;
-  std::atomic<std::uint64_t> state;  // START_IDX in the low half, QUEUE_LEN in the high half: one store changes both
+  std::atomic<std::uint64_t> ring_state;  // START_IDX in the low half, QUEUE_LEN in the high half: one store changes both
 };
 static_assert(sizeof(PublishedHeader) == 32 && offsetof(PublishedHeader, header_lock) == 16 &&
-              offsetof(PublishedHeader, state) == 24);
+              offsetof(PublishedHeader, ring_state) == 24);
 
 // Where the queue begins, and how long it is.
 struct RingState {
@@ -67,7 +67,7 @@ using LeaseCounters = LeaseCountsOf<std::atomic<std::uint64_t>>;
 // One change of the queue. Each field has the value after the change.
 template <class Word>
 struct OverwritingChangeOf {
-  Word state;
+  Word ring_state;
   Word index;  // the message; the capacity: none
   Word message_lock;
   Word noted_at;  // a getter's line + 1; for a lease all lines + a cell + 1; 0: nowhere
@@ -92,14 +92,14 @@ struct OverwritingControl {
   alignas(line_bytes) OverwritingCounters counters;                  // under the header's lock
   LeaseCounters leases;                                              // the same
   EventWord cell_freed;                                              // leases that found no free cell
-  alignas(line_bytes) std::atomic<std::uint64_t> leased_cells_used;  // cells ever used: scans stop here
+  alignas(line_bytes) std::atomic<std::uint64_t> cells_used;  // cells ever used: scans stop here
   std::atomic<std::uint64_t> redelivered;                            // leased messages that were delivered again
 };
 static_assert(sizeof(OverwritingJournal) == 96 && sizeof(OverwritingControl) == 8 * line_bytes);
 static_assert(offsetof(OverwritingControl, closed) == 3 * line_bytes + 4 &&
               offsetof(OverwritingControl, journal) == 4 * line_bytes &&
               offsetof(OverwritingControl, cell_freed) == 6 * line_bytes &&
-              offsetof(OverwritingControl, leased_cells_used) == 7 * line_bytes);
+              offsetof(OverwritingControl, cells_used) == 7 * line_bytes);
 
 inline constexpr std::uint32_t closed_to_puts = 1;
 inline constexpr std::uint32_t closed_to_gets = 2;

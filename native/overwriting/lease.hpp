@@ -142,7 +142,7 @@ class OverwritingLease {
     OverwritingRing& ring = queue_->ring();
     LeasedMessages& messages = queue_->leased_messages();
     for (int tries = 0; tries < claim_tries; ++tries) {
-      if (ring.looks_empty()) return Claim::empty;
+      if (ring.may_be_empty()) return Claim::empty;
       leased.cell = cell;
       if (!messages.find_free(leased.cell)) return Claim::full;
       if (const Claim entered = enter(limit_ns); entered != Claim::done) return entered;
@@ -192,7 +192,7 @@ class OverwritingLease {
   OverwritingShared* queue_;
   std::uint32_t line_ = 0;
   std::uint32_t generation_ = 0;
-  std::uint32_t noted_at_ = Rest::no_place;  // in the list of threads that have leases
+  std::uint32_t noted_at_ = Rest::not_noted;  // in the list of threads that have leases
   bool is_noted_ = false;
   bool is_joined_ = false;
   bool has_abandoned_ = false;

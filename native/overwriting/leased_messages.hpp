@@ -60,7 +60,7 @@ class LeasedMessages {
   }
   // Cells that were ever used; 0: there was no lease yet. The shared word is only believed within the table.
   [[nodiscard]] std::uint64_t used() const noexcept {
-    return std::min(memory_.control().leased_cells_used.load(std::memory_order_acquire), cells_);
+    return std::min(memory_.control().cells_used.load(std::memory_order_acquire), cells_);
   }
 
   // The lowest free cell from `cell` on, so that scans stay short. Without a lock: another lease may fill it first.
@@ -71,34 +71,34 @@ class LeasedMessages {
 
   // Under the header's lock, of a free cell, before the change that fills it.
   void address(std::uint64_t cell, std::uint64_t position) noexcept {
-    QUEUEDUCT_FAILPOINT("shelf.before_address");
+    QUEUEDUCT_FAILPOINT("leased_message.before_address");
     positions_[cell].store(position, std::memory_order_relaxed);  // published by P5
-    std::atomic<std::uint64_t>& used = memory_.control().leased_cells_used;
+    std::atomic<std::uint64_t>& used = memory_.control().cells_used;
     // release: a scan after the change must reach this cell
     if (used.load(std::memory_order_relaxed) <= cell) used.store(cell + 1, std::memory_order_release);
-    QUEUEDUCT_FAILPOINT("shelf.addressed");
+    QUEUEDUCT_FAILPOINT("leased_message.addressed");
   }
 
   // The copy is whole, and `line` is its holder.
   void filled(std::uint64_t cell, std::uint32_t line) noexcept {
-    QUEUEDUCT_FAILPOINT("shelf.before_filled");
+    QUEUEDUCT_FAILPOINT("leased_message.before_filled");
     memory_.cell_word(cell).store(word_of(line, LockRole::holder), std::memory_order_release);  // release P5
-    QUEUEDUCT_FAILPOINT("shelf.filled");
+    QUEUEDUCT_FAILPOINT("leased_message.filled");
   }
 
   // The copy is not the message: a put overwrote it meanwhile. keeps S4
   void overtaken(LeasedMessage& leased, std::uint32_t line) noexcept {
     leased.owner = word_of(line, LockRole::overtaken);
-    QUEUEDUCT_FAILPOINT("shelf.before_overtaken");
+    QUEUEDUCT_FAILPOINT("leased_message.before_overtaken");
     memory_.cell_word(leased.cell).store(leased.owner, std::memory_order_release);  // release P6
-    QUEUEDUCT_FAILPOINT("shelf.overtaken");
+    QUEUEDUCT_FAILPOINT("leased_message.overtaken");
   }
 
   // keeps S5
   void release_cell(std::uint64_t cell) noexcept {
-    QUEUEDUCT_FAILPOINT("shelf.before_release");
+    QUEUEDUCT_FAILPOINT("leased_message.before_release");
     memory_.cell_word(cell).store(0, std::memory_order_release);  // release P6
-    QUEUEDUCT_FAILPOINT("shelf.released");
+    QUEUEDUCT_FAILPOINT("leased_message.released");
   }
 
   // Makes `line` the holder of messages whose holder is gone: the oldest ones, at most `limit`. Returns how many.
@@ -108,10 +108,10 @@ class LeasedMessages {
     std::uint64_t count = 0;
     for (std::uint64_t i = 0; i < orphans; ++i) {
       std::uint64_t owner = taken[i].owner;
-      QUEUEDUCT_FAILPOINT("shelf.before_take_over");
+      QUEUEDUCT_FAILPOINT("leased_message.before_take_over");
       // acquire P5; keeps S3
       if (!memory_.cell_word(taken[i].cell).compare_exchange_strong(owner, me, std::memory_order_acquire)) continue;
-      QUEUEDUCT_FAILPOINT("shelf.taken_over");
+      QUEUEDUCT_FAILPOINT("leased_message.taken_over");
       memory_.control().redelivered.fetch_add(1, std::memory_order_relaxed);  // nothing depends on a count
       taken[count++] = {taken[i].position, taken[i].cell, me};
     }

@@ -108,7 +108,7 @@ class OverwritingShared {
   [[nodiscard]] Claim try_get(std::uint32_t line, void* to, std::uint64_t bytes, std::int64_t limit_ns,
                               Tell tell = {}) noexcept {
     for (int tries = 0; tries < get_tries; ++tries) {
-      if (ring_.looks_empty()) return get_orphan(line, to, bytes) ? Claim::done : Claim::empty;
+      if (ring_.may_be_empty()) return get_orphan(line, to, bytes) ? Claim::done : Claim::empty;
       Claimed claimed;
       if (const Claim entered = enter(line, limit_ns); entered != Claim::done) return entered;
       const Claim claim = ring_.claim_get(line, claimed);
@@ -141,7 +141,7 @@ class OverwritingShared {
   }
 
   // Without a lock: returns true if there is nothing to get at this moment, and the queue is not shut down.
-  [[nodiscard]] bool looks_empty() const noexcept { return ring_.looks_empty() && leased_messages_.used() == 0; }
+  [[nodiscard]] bool may_be_empty() const noexcept { return ring_.may_be_empty() && leased_messages_.used() == 0; }
 
   void shut_down(bool immediate) noexcept {
     QUEUEDUCT_FAILPOINT("shutdown.before");
@@ -170,14 +170,14 @@ class OverwritingShared {
   }
 
   void wait_for_items(std::int64_t limit_ns) noexcept {
-    if (ring_.looks_ended()) [[unlikely]]
+    if (ring_.may_be_ended()) [[unlikely]]
       return rest_.wait(
           items(), [this] { return !may_come_again(); }, limit_ns);
-    const auto near = [this] { return ring_.looks_gettable(); };
+    const auto near = [this] { return ring_.may_be_gettable(); };
     wait_until(items(), items_idle_, near, near, limit_ns);
   }
   void wait_for_room(std::int64_t limit_ns) noexcept {
-    const auto near = [this] { return ring_.looks_free(); };
+    const auto near = [this] { return ring_.may_be_free(); };
     wait_until(room(), room_idle_, near, near, limit_ns);
   }
   void wait_for_copy(std::int64_t limit_ns) noexcept {

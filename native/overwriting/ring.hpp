@@ -223,15 +223,15 @@ class OverwritingRing : public OverwritingMemory {
   [[nodiscard]] std::uint32_t length() const noexcept { return is_discarded() ? 0 : state().length; }
 
   // Hints, without the header's lock.
-  [[nodiscard]] bool looks_empty() const noexcept { return state().length == 0 && closed() == 0; }
+  [[nodiscard]] bool may_be_empty() const noexcept { return state().length == 0 && closed() == 0; }
   // Shut down, not immediately, and empty.
-  [[nodiscard]] bool looks_ended() const noexcept { return closed() == closed_to_puts && state().length == 0; }
-  [[nodiscard]] bool looks_gettable() const noexcept {
+  [[nodiscard]] bool may_be_ended() const noexcept { return closed() == closed_to_puts && state().length == 0; }
+  [[nodiscard]] bool may_be_gettable() const noexcept {
     const RingState at = state();
     if (at.length == 0 || is_discarded()) return closed() != 0;
     return !is_sound(at) || !is_being_written(at.start);
   }
-  [[nodiscard]] bool looks_free() const noexcept {
+  [[nodiscard]] bool may_be_free() const noexcept {
     if (closed() != 0) return true;
     return state().length < capacity() && message_lock(index_of_next_put()).load(std::memory_order_relaxed) == 0;
   }

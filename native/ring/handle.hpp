@@ -45,7 +45,7 @@ class Item : public Peeked {
   bool is_redelivered = false;  // a dead consumer had claimed it
   bool has_waited = false;      // the caller has slept: it wakes the next one if it leaves something (W4)
   std::uint64_t seen;           // of a redelivered one: the generation that was judged
-  std::uint64_t stage;          // of a growing queue: when it was found
+  std::uint64_t level_range;          // of a growing queue: when it was found
 
  private:
   template <class, class>
@@ -114,7 +114,7 @@ class RingHandle {
   // After each that is done: wake a consumer, and the next producer if this one has slept.
   void after_put(bool has_waited) noexcept {
     items().notify();
-    if (has_waited && looks_puttable()) room().notify();
+    if (has_waited && may_be_puttable()) room().notify();
   }
   // For a named producer whose predecessor was killed: find out what of its last put is in. busy: not yet known, since
   // a participant that lives is in the way.
@@ -135,8 +135,8 @@ class RingHandle {
   virtual void wait_for_room(Outcome outcome, std::uint64_t slots, std::int64_t limit_ns) noexcept = 0;
   // After a put that may not wait: will it be known in a moment whether there is room?
   [[nodiscard]] virtual bool is_worth_a_try(Outcome outcome) noexcept = 0;
-  [[nodiscard]] virtual bool looks_gettable() const noexcept = 0;
-  [[nodiscard]] virtual bool looks_puttable() const noexcept = 0;
+  [[nodiscard]] virtual bool may_be_gettable() const noexcept = 0;
+  [[nodiscard]] virtual bool may_be_puttable() const noexcept = 0;
 
   // For a consumer that finds nothing: of a queue that grows, give back memory, for a moment and now and then.
   virtual void upkeep_while_empty() noexcept = 0;
@@ -211,8 +211,8 @@ class RingHandle {
  protected:
   ParticipantTable participant_table_;
   Producers producers_;
-  IdleStrategy item_patience_;
-  IdleStrategy room_patience_;
+  IdleStrategy item_idle_;
+  IdleStrategy room_idle_;
   Rest rest_;
 };
 

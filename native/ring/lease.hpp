@@ -194,13 +194,13 @@ class BasicLease final : public RingLease {
   }
 
   void note_holder() noexcept {
-    place_ = queue_->rest().note();
+    noted_at_ = queue_->rest().note();
     is_noted_ = true;
   }
   void forget_holder() noexcept {
     if (!is_noted_) return;
     is_noted_ = false;
-    queue_->rest().forget(place_);
+    queue_->rest().forget(noted_at_);
     queue_->wake_the_rest();
   }
 
@@ -230,7 +230,7 @@ class BasicLease final : public RingLease {
   Queue* queue_;
   Ring ring_;  // where it all is
   std::uint32_t generation_ = 0;
-  std::uint32_t place_ = Rest::no_place;  // in the list of those who have leases
+  std::uint32_t noted_at_ = Rest::not_noted;  // in the list of those who have leases
   bool is_joined_ = false;
   bool is_noted_ = false;
 };

@@ -39,7 +39,7 @@ class PrivateMemory {
 
 // References at the front that find() has found. Nothing is claimed yet.
 struct LocalFound : Peeked {
-  std::uint64_t stage = 0;  // of a growing queue: when they were found
+  std::uint64_t level_range = 0;  // of a growing queue: when they were found
 };
 
 class LocalHandle {
@@ -61,8 +61,8 @@ class LocalHandle {
 
   // How many references one claim puts at the most.
   [[nodiscard]] virtual std::uint64_t claim_limit() const noexcept = 0;
-  [[nodiscard]] virtual bool looks_gettable() const noexcept = 0;
-  [[nodiscard]] virtual bool looks_puttable() const noexcept = 0;
+  [[nodiscard]] virtual bool may_be_gettable() const noexcept = 0;
+  [[nodiscard]] virtual bool may_be_puttable() const noexcept = 0;
   // After a put that may not wait: will it be known in a moment whether there is room?
   [[nodiscard]] virtual bool is_worth_a_try(Outcome outcome) noexcept = 0;
   static void wait_a_moment() noexcept {

@@ -92,7 +92,7 @@ class RingOperations : public RingHandle {
     for (int tries = 0;; ++tries) {
       const Outcome outcome = self().try_settle(line);
       if (outcome != Outcome::busy || tries == settle_tries) return outcome;
-      if (self().lock_names_a_bystander()) return Outcome::corrupt;
+      if (self().is_lock_corrupt()) return Outcome::corrupt;
       const RecoveryScan found = self().recover();
       if (found.unclaimed) return Outcome::corrupt;
       if (found.redeliverable) leave_to_consumers();
@@ -188,7 +188,7 @@ class RingOperations : public RingHandle {
 
   void after_get(bool has_waited) noexcept {
     room().notify();  // Q4
-    if (has_waited && self().looks_gettable()) items().notify();
+    if (has_waited && self().may_be_gettable()) items().notify();
   }
   // After items that were out of a queue that is shut down: see segment/rest.hpp.
   void wake_the_rest() noexcept {
@@ -281,7 +281,7 @@ class RingOperations : public RingHandle {
   // moved: try again.
   [[nodiscard, gnu::noinline]] Outcome recover_for_put(Participant me, Outcome outcome, Aside aside) noexcept {
     if (outcome != Outcome::full && outcome != Outcome::busy) return outcome;
-    if (outcome == Outcome::busy && self().lock_names_a_bystander()) return Outcome::corrupt;
+    if (outcome == Outcome::busy && self().is_lock_corrupt()) return Outcome::corrupt;
     if (!recovery_is_due(outcome)) return outcome;
     bool is_room = false;
     run_aside(aside, [&] { is_room = make_room(me); });

@@ -147,7 +147,7 @@ class BasicRecovery : public BasicClaims<Rings> {
       if (is_meant(intent) && !participant_table().is_alive(line)) {
         QUEUEDUCT_FAILPOINT("recover.found_dead");
         if (!bury_or_find(ring, intent, pushed, popped, hint_of(line, false), found))
-          participant_table().tidy(line, [this](std::uint32_t i) { return is_settled(i); });
+          participant_table().clear_settled(line, [this](std::uint32_t i) { return is_settled(i); });
       }
       recover_inherited(ring, line, pushed, popped, found);  // after the intent (A2)
     }

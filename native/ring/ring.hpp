@@ -380,7 +380,7 @@ template <class R>
 
 // Cheap answers for somebody who waits: worth another try? They touch one line that is not ours.
 template <class R>
-[[nodiscard]] bool looks_poppable(const R& ring) noexcept {
+[[nodiscard]] bool may_be_poppable(const R& ring) noexcept {
   const std::uint64_t position = ring.pop_position->load(std::memory_order_relaxed);
   if (position & closed_bit) return true;
   const std::uint64_t seen = ring.generation_of(position).load(std::memory_order_relaxed);
@@ -388,7 +388,7 @@ template <class R>
 }
 
 template <class R>
-[[nodiscard]] bool looks_pushable(const R& ring, std::uint64_t position, std::uint64_t slots) noexcept {
+[[nodiscard]] bool may_be_pushable(const R& ring, std::uint64_t position, std::uint64_t slots) noexcept {
   if (position & closed_bit) return true;
   for (std::uint64_t i = slots; i-- > 0;)  // the last one first: it is the last to be released
     if (ring.generation_of(position + i).load(std::memory_order_relaxed) != ring.free(position + i)) return false;
@@ -396,8 +396,8 @@ template <class R>
 }
 
 template <class R>
-[[nodiscard]] bool looks_pushable(const R& ring, std::uint64_t slots) noexcept {
-  return looks_pushable(ring, ring.push_position->load(std::memory_order_relaxed), slots);
+[[nodiscard]] bool may_be_pushable(const R& ring, std::uint64_t slots) noexcept {
+  return may_be_pushable(ring, ring.push_position->load(std::memory_order_relaxed), slots);
 }
 
 // Gets end at once: shut down with `immediate`.

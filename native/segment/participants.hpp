@@ -121,7 +121,7 @@ class ParticipantTable {
 
   // Clears a dead owner's line once nothing of it is outstanding, so that later scans are short.
   template <class IsSettled>
-  void tidy(std::uint32_t line, IsSettled is_settled) noexcept {
+  void clear_settled(std::uint32_t line, IsSettled is_settled) noexcept {
     const std::lock_guard lock(mutex_);
     if (!is_lost() && read_lock_if_settled(line, is_settled)) lock_byte_of(line, F_UNLCK);
   }
@@ -129,7 +129,7 @@ class ParticipantTable {
   // The same for all dead owners' lines with an intent, with one scan: recover(has_died) is called with their locks
   // held, and leaves nothing of them outstanding.
   template <class Recover>
-  void tidy_all(Recover recover) noexcept {
+  void clear_all_settled(Recover recover) noexcept {
     std::uint64_t dead[participants_limit / 64] = {};
     const auto has_died = [&dead](std::uint32_t line) {
       return line < participants_limit && (dead[line / 64] >> line % 64 & 1);
@@ -239,9 +239,9 @@ class ParticipantTable {
 
   void leave() noexcept {
     const std::lock_guard lock(mutex_);
-    QUEUEDUCT_FAILPOINT("roster.before_leave");
+    QUEUEDUCT_FAILPOINT("participants.before_leave");
     file_.close();  // drops every lock of this description
-    QUEUEDUCT_FAILPOINT("roster.left");
+    QUEUEDUCT_FAILPOINT("participants.left");
     forget_lines();
   }
 
@@ -271,10 +271,10 @@ class ParticipantTable {
   // A lock that outlives its descriptor (F2) can only be dropped with all the others: it stays ours.
   void disown(std::uint32_t number) noexcept {
     if (is_lost()) return;
-    QUEUEDUCT_FAILPOINT("roster.before_let_go");
+    QUEUEDUCT_FAILPOINT("participants.before_let_go");
     owned_[number].store(Owned::no, std::memory_order_relaxed);
     lock_byte_of(number, F_UNLCK);
-    QUEUEDUCT_FAILPOINT("roster.let_go");
+    QUEUEDUCT_FAILPOINT("participants.let_go");
   }
 
   template <class IsSettled>
@@ -287,11 +287,11 @@ class ParticipantTable {
         lock_byte_of(i, F_UNLCK);
         continue;
       }
-      QUEUEDUCT_FAILPOINT("roster.locked");
+      QUEUEDUCT_FAILPOINT("participants.locked");
       write_identity(lines_[i]);
-      QUEUEDUCT_FAILPOINT("roster.identified");
+      QUEUEDUCT_FAILPOINT("participants.identified");
       raise_used(i + 1);
-      QUEUEDUCT_FAILPOINT("roster.joined");
+      QUEUEDUCT_FAILPOINT("participants.joined");
       owned_[i].store(Owned::yes, std::memory_order_release);
       line = i;
       return Joined::yes;
@@ -326,7 +326,7 @@ class ParticipantTable {
   template <class IsSettled>
   [[nodiscard]] bool read_lock_if_settled(std::uint32_t i, IsSettled is_settled) noexcept {
     if (is_owned(i) || !lock_byte_of(i, F_RDLCK)) return false;
-    QUEUEDUCT_FAILPOINT("roster.looking");
+    QUEUEDUCT_FAILPOINT("participants.read_locked");
     if (lines_[i].intent.load(std::memory_order_acquire) != 0) {
       if (!is_settled(i)) {
         lock_byte_of(i, F_UNLCK);
@@ -338,9 +338,9 @@ class ParticipantTable {
   }
 
   void clear_intent(std::uint32_t line) noexcept {
-    QUEUEDUCT_FAILPOINT("roster.before_tidy");
+    QUEUEDUCT_FAILPOINT("participants.before_clear");
     lines_[line].intent.store(0, std::memory_order_release);  // keeps R1
-    QUEUEDUCT_FAILPOINT("roster.tidied");
+    QUEUEDUCT_FAILPOINT("participants.cleared");
   }
 
   void write_identity(ParticipantLine& line) noexcept {

@@ -31,7 +31,7 @@ inline constexpr std::uint32_t rest_holders_limit = 1024;  // leases remembered 
 
 class Rest {
  public:
-  static constexpr std::uint32_t no_place = rest_holders_limit;
+  static constexpr std::uint32_t not_noted = rest_holders_limit;
 
   // `queue` is the same for all handles of a queue in this process. Without it a handle stands for itself.
   void identify(std::uint64_t queue) noexcept { queue_ = queue; }
@@ -49,7 +49,7 @@ class Rest {
         return i;
       }
     }
-    return no_place;
+    return not_noted;
   }
   static void forget(std::uint32_t noted_at) noexcept {
     if (noted_at < rest_holders_limit) rest_holders[noted_at].thread.store(0, std::memory_order_relaxed);

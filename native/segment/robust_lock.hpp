@@ -10,12 +10,12 @@
 //            K4  before a dead owner's line gets a new owner, orphan() has removed its name from the lock: the lock
 //                is then held by no participant, and the next one that takes it repairs.
 //            K5  where an owner's line says that it is at the lock, from before it locks until after it has unlocked,
-//                a word that names a live participant elsewhere is corrupt: names_a_bystander().
+//                a word that names a live participant elsewhere is corrupt: is_corrupt().
 // Progress   blocking: a stopped owner stops the others, a dead one for less than check_owner_ns.
 // Source     ours. Robust mutexes of the C library are honoured for 2,048 entries only, and need its own layout.
 //
 // Memory orders: P1  unlock(), orphan(): release   with acquire in lock(): all that is written under the lock
-//                P2  take(): release   with acquire in names_a_bystander(): the owner is at the lock
+//                P2  take(): release   with acquire in is_corrupt(): the owner is at the lock
 //                P3  the line's next word: release, after unlock()   with acquire there: the owner has unlocked
 #pragma once
 
@@ -26,9 +26,9 @@ namespace queueduct {
 
 enum class Locked : std::uint8_t { no, yes, from_the_dead };
 
-class OwnerLock {
+class RobustLock {
  public:
-  explicit OwnerLock(std::atomic<std::uint64_t>* word) noexcept : word_(word) {}
+  explicit RobustLock(std::atomic<std::uint64_t>* word) noexcept : word_(word) {}
 
   [[nodiscard]] Locked try_lock(std::uint32_t line) noexcept {
     std::uint64_t seen = word_->load(std::memory_order_relaxed);
@@ -98,7 +98,7 @@ class OwnerLock {
   // Returns true if the lock names a live participant that is not at the lock. No correct participant writes that, and
   // the word would never be cleared. The word changes each time the lock is taken (K2): if it is the same before and
   // after, it stood there meanwhile. keeps K5
-  [[nodiscard]] bool names_a_bystander(const ParticipantTable& participant_table,
+  [[nodiscard]] bool is_corrupt(const ParticipantTable& participant_table,
                                        std::uint64_t at_the_lock) const noexcept {
     const std::uint64_t before = word_->load(std::memory_order_acquire);  // acquire P2
     std::uint32_t line;

@@ -111,7 +111,7 @@ class SlotsQueue {
       }
     }
     is_taken_by_me |= is_taken && me != 0 && rest_.has_this_thread_any();  // by another handle; keeps O3
-    return (!is_taken || is_taken_by_me) && !slots_.looks_takeable();
+    return (!is_taken || is_taken_by_me) && !slots_.may_be_takeable();
   }
   [[nodiscard]] Rest& rest() noexcept { return rest_; }
   void wake_the_rest() noexcept {
@@ -143,13 +143,13 @@ class SlotsQueue {
 
   void wait_for_items(std::int64_t limit_ns) noexcept {
     if (slots_.closed() == Slots::puts_closed) [[unlikely]]
-      return rest_.wait(items(), [this] { return slots_.looks_takeable() || is_drained(me()); }, limit_ns);
-    const auto near = [this] { return slots_.looks_takeable() || slots_.closed() != 0; };
-    wait_until(items(), item_patience_, near, near, limit_ns);
+      return rest_.wait(items(), [this] { return slots_.may_be_takeable() || is_drained(me()); }, limit_ns);
+    const auto near = [this] { return slots_.may_be_takeable() || slots_.closed() != 0; };
+    wait_until(items(), item_idle_, near, near, limit_ns);
   }
   void wait_for_room(std::int64_t limit_ns) noexcept {
-    const auto near = [this] { return slots_.looks_holdable() || slots_.closed() != 0; };
-    wait_until(room(), room_patience_, near, near, limit_ns);
+    const auto near = [this] { return slots_.may_be_holdable() || slots_.closed() != 0; };
+    wait_until(room(), room_idle_, near, near, limit_ns);
   }
 
   // What can be taken: after shutdown(immediate) nothing.
@@ -216,8 +216,8 @@ class SlotsQueue {
   ParticipantTable participant_table_;
   Producers producers_;
   SlotsRecovery recovery_;
-  IdleStrategy item_patience_;
-  IdleStrategy room_patience_;
+  IdleStrategy item_idle_;
+  IdleStrategy room_idle_;
   Rest rest_;
   std::atomic<std::int64_t> last_recovery_ns_{0};
   std::atomic<std::uint32_t> last_named_[last_named_count] = {};

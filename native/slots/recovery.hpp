@@ -34,7 +34,7 @@ class SlotsRecovery {
   // Finds dead participants and recovers their slots. Returns true if anything changed.
   [[nodiscard]] bool run() noexcept {
     bool changed = false;
-    participant_table_.tidy_all([&](auto has_died) { changed = recover_all(has_died); });
+    participant_table_.clear_all_settled([&](auto has_died) { changed = recover_all(has_died); });
     return changed;
   }
 

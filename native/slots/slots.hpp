@@ -267,10 +267,10 @@ class Slots {
     return found;
   }
 
-  [[nodiscard]] bool looks_holdable() noexcept {
+  [[nodiscard]] bool may_be_holdable() noexcept {
     return free_.size() > count_ - capacity() || control_->may_be_stray.load(std::memory_order_relaxed) != 0;
   }
-  [[nodiscard]] bool looks_takeable() noexcept {
+  [[nodiscard]] bool may_be_takeable() noexcept {
     return used_.front().seen == IndexQueue::Seen::index ||
            control_->may_be_orphaned.load(std::memory_order_relaxed) != 0;
   }

@@ -30,7 +30,7 @@ class StressedOverwriting {
     });
     if (claim_ == Claim::done) {
       notes.read(to, 1);
-      if (std::exchange(waited_, false) && queue_.ring().looks_gettable()) queue_.items().notify();
+      if (std::exchange(waited_, false) && queue_.ring().may_be_gettable()) queue_.items().notify();
       return Answer::done;
     }
     // empty without a position: it was answered without the lock, and the count of puts is not known of that moment

@@ -23,7 +23,7 @@ class StressedSlots {
         if (outcome != SlotOutcome::done) return ended(outcome);
         seen = {lease.position, 1};
         queue_.items().notify();
-        if (std::exchange(waited_, false) && slots_.looks_holdable()) queue_.room().notify();
+        if (std::exchange(waited_, false) && slots_.may_be_holdable()) queue_.room().notify();
         return Answer::done;
       }
       if (held != SlotOutcome::full) return ended(held);
@@ -44,7 +44,7 @@ class StressedSlots {
         notes.copied(to, seen);
         if (!slots_.leave(lease)) return Answer::corrupt;
         queue_.room().notify();
-        if (std::exchange(waited_, false) && slots_.looks_takeable()) queue_.items().notify();
+        if (std::exchange(waited_, false) && slots_.may_be_takeable()) queue_.items().notify();
         return Answer::done;
       }
       if (taken != SlotOutcome::empty) return ended(taken);

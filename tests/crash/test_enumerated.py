@@ -88,7 +88,7 @@ CAMPAIGNS = {
             "unintended": "single",
             "early_count": "single",
         },
-        # under the lock there is nothing to claim; only slot queues look at all the dead at once (Roster::tidy_all)
+        # under the lock there is nothing to claim; only slot queues clear all dead lines at once (clear_all_settled)
         not_reached=frozenset({"once.before_confirm", "once.confirmed", "recover.found_dead"}),
     ),
     "crash_overwriting": Campaign(
@@ -104,7 +104,7 @@ CAMPAIGNS = {
             "early_end": "single",
         },
         # nobody has anything in the table of intents, and only slot queues look at all the dead at once
-        not_reached=frozenset({"roster.before_tidy", "roster.tidied", "recover.found_dead"}),
+        not_reached=frozenset({"participants.before_clear", "participants.cleared", "recover.found_dead"}),
     ),
     "crash_slots": Campaign(
         headers=("slots/*", "segment/participants", "segment/event"),
@@ -113,7 +113,7 @@ CAMPAIGNS = {
         stops=4_000,
         sabotages={"unlocked": "stop", "forgetful": "pair", "nameless": "pair", "unwritten": "single"},
         # a lease has no line of its own, and a thread's goes with its process here: crash_bounded lets lines go
-        not_reached=frozenset({"roster.before_let_go", "roster.let_go", "once.before_cut", "once.cut"}),
+        not_reached=frozenset({"participants.before_let_go", "participants.let_go", "once.before_cut", "once.cut"}),
     ),
     "crash_growing": Campaign(
         headers=("growing/*", "ring/*", "segment/robust_lock"),

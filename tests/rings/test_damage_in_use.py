@@ -135,16 +135,16 @@ def errors_of(q):
     return errors
 
 
-@pytest.mark.parametrize("stage", [0x0001, 0x0400, 0xFFFF, 0x00FF, 0x0102 << 8 | 0xFF, 2**64 - 1])
-def test_levels_that_cannot_be_are_noticed_in_use(stage):
+@pytest.mark.parametrize("level_range", [0x0001, 0x0400, 0xFFFF, 0x00FF, 0x0102 << 8 | 0xFF, 2**64 - 1])
+def test_levels_that_cannot_be_are_noticed_in_use(level_range):
     with make_growing() as q:
         for i in range(20):
             q.put(b"%d" % i)
         with RawGrowing("q") as raw:
-            raw.set_word(raw.field("control_offset"), stage)
+            raw.set_word(raw.field("control_offset"), level_range)
         errors = errors_of(q)
         assert errors
-        assert all(f"stage={stage:#x}" in error for error in errors)
+        assert all(f"level_range={level_range:#x}" in error for error in errors)
         assert all("recreate the queue" in error for error in errors)
 
 

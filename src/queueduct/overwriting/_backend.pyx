@@ -164,7 +164,7 @@ cdef class OverwritingBackend(SegmentBackend):
             if claim == Claim.done:
                 if is_broken(self.guard):
                     self.raise_corrupt()
-                if waited and not overwrite and self.ring.looks_free():
+                if waited and not overwrite and self.ring.may_be_free():
                     self.queue.room().notify()
                 return 1
             limit = self.retry_ns(claim, False, deadline, &end)
@@ -191,7 +191,7 @@ cdef class OverwritingBackend(SegmentBackend):
         """Without a lock: False if it is empty just now, and not shut down."""
         cdef bint has_some
         self.check_open()
-        has_some = not self.queue.looks_empty()
+        has_some = not self.queue.may_be_empty()
         if is_broken(self.guard):
             self.raise_corrupt()
         return has_some
@@ -232,7 +232,7 @@ cdef class OverwritingBackend(SegmentBackend):
                 self.is_allocated = kept.allocate() == 0
             claim = kept.claim(line_of(self), limit_ns) if self.is_allocated else Claim.full
             if claim == Claim.done:
-                if waited and self.ring.looks_gettable():
+                if waited and self.ring.may_be_gettable():
                     self.queue.items().notify()
                 found = kept.converted(self.item_bytes)
                 self.raise_if_truncated()
@@ -345,7 +345,7 @@ cdef class OverwritingBackend(SegmentBackend):
             if claim == Claim.done:
                 if is_broken(self.guard):
                     self.raise_corrupt()
-                if waited and self.ring.looks_gettable():
+                if waited and self.ring.may_be_gettable():
                     self.queue.items().notify()
                 return True
             limit = self.retry_ns(claim, True, deadline, &end)

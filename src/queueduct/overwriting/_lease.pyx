@@ -77,7 +77,7 @@ cdef class OverwritingHolding(Holding):
             if count == 0:
                 self.claim = self.lease.try_claim(self.kept.data(), self.kept.size(), self.wait_ns, count)
         self.is_redelivered = self.lease.is_redelivered()
-        if count != 0 and waited and self.queue.ring().looks_gettable():
+        if count != 0 and waited and self.queue.ring().may_be_gettable():
             self.queue.items().notify()
         return count
 

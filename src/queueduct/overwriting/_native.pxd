@@ -26,9 +26,9 @@ cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
         Fates fates() const
         uint32_t length() const
         bint is_discarded() const
-        bint looks_empty() const
-        bint looks_gettable() const
-        bint looks_free() const
+        bint may_be_empty() const
+        bint may_be_gettable() const
+        bint may_be_free() const
 
     cdef struct LeasedMessage:
         uint64_t position, cell
@@ -62,7 +62,7 @@ cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
         Claim try_put_records(uint32_t, const char*, uint64_t, uint64_t, bint, int64_t, uint64_t&)
         Claim try_get(uint32_t, void*, uint64_t, int64_t)
         Claim try_get_records(uint32_t, char*, uint64_t, uint64_t, int64_t, uint64_t&)
-        bint looks_empty() const
+        bint may_be_empty() const
         void shut_down(bint)
         void wake_everybody()
         void wait_for_items(int64_t)

@@ -68,7 +68,7 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
         """Is the last sub-queue written, and has no free slot? A hint, as with every queue that others use."""
         cdef Backend backend = held(self)  # it keeps the levels
         cdef const Levels* levels = levels_of(backend)
-        cdef LevelRange now = levels.stage()
+        cdef LevelRange now = levels.level_range()
         cdef GrowingRing ring = levels.ring(now.written_level(), now)
         cdef uint64_t pushed = GrowingRing.position_of(ring.push_position.load())
         cdef uint64_t popped = GrowingRing.position_of(ring.pop_position.load())
@@ -78,7 +78,7 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
         """One look at the queue's counters."""
         cdef Backend backend = held(self)
         cdef const Levels* levels = levels_of(backend)
-        cdef LevelRange now = levels.stage()
+        cdef LevelRange now = levels.level_range()
         cdef GrowingRing ring = levels.ring(now.written_level(), now)
         cdef GrowingBackend shared = backend if isinstance(backend, GrowingBackend) else None
         cdef uint32_t i

@@ -105,7 +105,7 @@ cdef class SlotsBackend(SegmentBackend):
             self.raise_corrupt()
         self.queue.participant_table().let_go_of_ended()
         self.queue.items().notify()
-        if waited and self.slots.looks_holdable():
+        if waited and self.slots.may_be_holdable():
             self.queue.room().notify()
         return 0
 
@@ -131,7 +131,7 @@ cdef class SlotsBackend(SegmentBackend):
             self.raise_corrupt()
         self.queue.participant_table().let_go_of_ended()
         self.queue.room().notify()
-        if waited and self.slots.looks_takeable():
+        if waited and self.slots.may_be_takeable():
             self.queue.items().notify()
         return 0
 
@@ -344,7 +344,7 @@ cdef class SlotsBackend(SegmentBackend):
             self.queue.room().notify_all()
         if released < count:
             self.queue.items().notify_all()
-        elif waited and self.slots.looks_takeable():
+        elif waited and self.slots.may_be_takeable():
             self.queue.items().notify()
         return 0
 

@@ -47,7 +47,7 @@ cdef class SlotsHolding(Holding):
         self.forks = self.queue.participant_table().generation()
         self.noted_at = self.queue.rest().note()
         self.is_redelivered = self.leases[0].redelivered
-        if waited and self.slots.looks_takeable():
+        if waited and self.slots.may_be_takeable():
             self.queue.items().notify()
         return count
 

@@ -67,8 +67,8 @@ cdef extern from "slots/queue.hpp" namespace "queueduct" nogil:
         SlotOutcome try_evict_surplus(uint32_t, Lease&)
         bint leave(Lease&)
         bint put_back(Lease&)
-        bint looks_holdable()
-        bint looks_takeable()
+        bint may_be_holdable()
+        bint may_be_takeable()
 
     cdef struct SlotCounts:
         uint64_t free, loaned, queued, taken

@@ -146,7 +146,7 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
     def full(self):
         """Is there no slot to loan? A hint, as with every queue that others use."""
         cdef SlotsBackend backend = open_backend(self)
-        return sound(backend, not backend.slots.looks_holdable())
+        return sound(backend, not backend.slots.may_be_holdable())
 
     def stats(self):
         """One look at the queue: where its slots are, and what happened to some."""

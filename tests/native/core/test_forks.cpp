@@ -116,7 +116,7 @@ TEST(a_child_forked_at_any_step_keeps_nobody_alive_and_nothing_back) {
     forker = nullptr;
     Attachment observer(segment);
     // fork() may return before the child has run at all, and so before it has let go of what it inherited
-    for (int look = 0; look < 10'000 && observer.queue().count_alive() != 0; ++look)
+    for (int attempt = 0; attempt < 10'000 && observer.queue().count_alive() != 0; ++attempt)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     CHECK_EQUAL(observer.queue().count_alive(), 0u);
     const Recovery::RecoveryScan found = observer.queue().recovery().run();

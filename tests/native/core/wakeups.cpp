@@ -2,7 +2,7 @@
 //
 // A round: one thread announces itself, looks, and sleeps; the other publishes and notifies at the same moment, on
 // another core, after a delay of some cycles that is drawn anew each time. Nobody spins before a sleep. A wake-up is
-// lost if neither sees the other; the fences of wait.hpp (W1, W2) forbid just that.
+// lost if neither sees the other; the fences of event.hpp (W1, W2) forbid just that.
 //   test_wakeups [name] [--rounds=N]   all of it, N rounds each
 // Built without the fence of notify() (QUEUEDUCT_WITHOUT_NOTIFY_FENCE) it must find some, which shows that it can.
 #include <errno.h>

@@ -279,7 +279,7 @@ TEST(a_journal_that_cannot_be_is_reported_and_leads_nowhere) {
   journal.change.noted_at.store(segment.shape().participants + leased_cells(2, 1) + 1);
   CHECK_EQUAL(attached.put(1), Claim::corrupt);
   journal.change.noted_at.store(0);
-  journal.change.state.store(RingState{0, 3}.packed());
+  journal.change.ring_state.store(RingState{0, 3}.packed());
   CHECK_EQUAL(attached.put(1), Claim::corrupt);
   CHECK_EQUAL(segment.read<std::uint64_t>(16), 0u);
 }

@@ -1,5 +1,5 @@
 // Eight at full speed, driven up and down through eight levels: what is put comes out once, each producer's items in
-// their order to each consumer, and the read level never passes the written one, whenever anybody looks.
+// their order to each consumer, and the read level never passes the written one, at every read.
 #include <cstdlib>
 #include <memory>
 #include <thread>
@@ -30,7 +30,7 @@ class Tides {
   }
   [[nodiscard]] bool may_get() {
     if (is_ebb_.load(std::memory_order_relaxed)) {
-      if (levels_.stage().written_level() == 0) turn(true);
+      if (levels_.level_range().written_level() == 0) turn(true);
       return true;
     }
     return is_over.load(std::memory_order_relaxed);
@@ -43,7 +43,7 @@ class Tides {
  private:
   // One of those who saw the tide's end turns it; `was_ebb` is what they saw.
   void turn(bool was_ebb) {
-    const std::uint32_t level = levels_.stage().written_level();
+    const std::uint32_t level = levels_.level_range().written_level();
     if (!is_ebb_.compare_exchange_strong(was_ebb, !was_ebb)) return;
     turns_.fetch_add(1, std::memory_order_relaxed);
     if (was_ebb) {
@@ -67,23 +67,23 @@ struct Tally {
   std::uint64_t disordered = 0;
 };
 
-// ReadGuards at the stage as often as it can.
+// Reads the level range as often as it can.
 class Watch {
  public:
-  explicit Watch(const GrowingSegment& segment) : stage_(segment.control().stage), thread_([this] { look(); }) {}
+  explicit Watch(const GrowingSegment& segment) : level_range_(segment.control().level_range), thread_([this] { watch(); }) {}
   void end() {
     is_over_.store(true);
     thread_.join();
   }
-  std::uint64_t unsound = 0;    // looks that found the read level beyond the written one
+  std::uint64_t unsound = 0;    // reads that found the read level beyond the written one
   std::uint64_t backwards = 0;  // and those that found a move undone, or a level skipped
 
  private:
-  void look() {
-    LevelRange last{stage_.load()};
-    for (std::uint64_t looks = 0; !is_over_.load(std::memory_order_relaxed); ++looks) {
-      if (looks % 64 == 0) std::this_thread::yield();
-      const LevelRange now{stage_.load()};
+  void watch() {
+    LevelRange last{level_range_.load()};
+    for (std::uint64_t reads = 0; !is_over_.load(std::memory_order_relaxed); ++reads) {
+      if (reads % 64 == 0) std::this_thread::yield();
+      const LevelRange now{level_range_.load()};
       unsound += now.read_level() > now.written_level();
       backwards += now.word >> 16 < last.word >> 16;
       const bool is_next_move = now.word >> 16 == (last.word >> 16) + 1;
@@ -91,7 +91,7 @@ class Watch {
       last = now;
     }
   }
-  const std::atomic<std::uint64_t>& stage_;
+  const std::atomic<std::uint64_t>& level_range_;
   std::atomic<bool> is_over_{false};
   std::thread thread_;
 };

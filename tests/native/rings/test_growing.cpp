@@ -16,7 +16,7 @@ TEST(a_ring_in_its_first_lap_takes_zeroed_slots_for_free_ones) {
   GrowingSegment segment(small);
   GrowingAttachment attached(segment);
   const Levels levels = segment.levels();
-  const GrowingRing ring = levels.ring(0, levels.stage());
+  const GrowingRing ring = levels.ring(0, levels.level_range());
   for (std::uint64_t p = 0; p < 8; ++p) {
     CHECK_EQUAL(ring.free(p), 0u);
     CHECK_EQUAL(ring.generations[p].load(), 0u);
@@ -33,15 +33,15 @@ TEST(the_writer_moves_on_only_when_its_ring_is_full_and_skips_no_size) {
   GrowingAttachment attached(segment);
   std::uint64_t put = 0;
   for (const std::uint64_t capacity : {8u, 32u, 128u, 512u}) {
-    const std::uint32_t level = stage_of(segment).written_level();
+    const std::uint32_t level = level_range_of(segment).written_level();
     for (std::uint64_t i = 0; i < capacity; ++i) {
       REQUIRE(attached.put_number(put) == Outcome::done);
       if (put++ == 0) continue;
-      CHECK(stage_of(segment).written_level() <= level + 1);
+      CHECK(level_range_of(segment).written_level() <= level + 1);
     }
-    CHECK_EQUAL(put == 8 ? 0u : stage_of(segment).written_level(), put == 8 ? 0u : level + 1);
+    CHECK_EQUAL(put == 8 ? 0u : level_range_of(segment).written_level(), put == 8 ? 0u : level + 1);
   }
-  CHECK_EQUAL(stage_of(segment).written_level(), 3u);
+  CHECK_EQUAL(level_range_of(segment).written_level(), 3u);
   CHECK_EQUAL(attached.put_number(put), Outcome::full);  // at the last one it waits
   CHECK_EQUAL(count_items(segment.levels(), false), 680u);
   get_all(attached, 0, put);
@@ -53,11 +53,11 @@ TEST(the_reader_leaves_a_ring_only_when_it_is_drained) {
   GrowingSegment segment(small);
   GrowingAttachment attached(segment);
   put_all(attached, 0, 20);
-  CHECK_EQUAL(stage_of(segment).written_level(), 1u);
+  CHECK_EQUAL(level_range_of(segment).written_level(), 1u);
   get_all(attached, 0, 8);
-  CHECK_EQUAL(stage_of(segment).read_level(), 0u);
+  CHECK_EQUAL(level_range_of(segment).read_level(), 0u);
   get_all(attached, 8, 9);
-  CHECK_EQUAL(stage_of(segment).read_level(), 1u);
+  CHECK_EQUAL(level_range_of(segment).read_level(), 1u);
   get_all(attached, 9, 20);
 }
 
@@ -67,7 +67,7 @@ TEST(an_item_too_long_for_its_ring_goes_to_the_next_that_holds_it) {
   put_all(attached, 0, 2);
   std::vector<unsigned char> item(1000, 7);  // 63 slots: the third level
   CHECK_EQUAL(attached.put(item.data(), item.size()), Outcome::done);
-  CHECK_EQUAL(stage_of(segment).written_level(), 2u);
+  CHECK_EQUAL(level_range_of(segment).written_level(), 2u);
   get_all(attached, 0, 2);
   std::vector<unsigned char> got(2000);
   std::uint64_t bytes = 0;
@@ -83,13 +83,13 @@ TEST(a_calm_queue_goes_back_to_its_first_level_and_gives_its_memory_back) {
   put_all(attached, 0, 500);
   CHECK(segment.resident_bytes() > before);
   get_all(attached, 0, 500);
-  CHECK_EQUAL(stage_of(segment).read_level(), 3u);
+  CHECK_EQUAL(level_range_of(segment).read_level(), 3u);
   for (std::uint64_t i = 0; i < 5000; ++i) {
     put_all(attached, i, i + 1);
     get_all(attached, i, i + 1);
   }
-  CHECK_EQUAL(stage_of(segment).read_level(), 0u);
-  CHECK_EQUAL(stage_of(segment).written_level(), 0u);
+  CHECK_EQUAL(level_range_of(segment).read_level(), 0u);
+  CHECK_EQUAL(level_range_of(segment).written_level(), 0u);
   CHECK_EQUAL(segment.control().shrunk.load(), 1u);
   CHECK_EQUAL(segment.resident_bytes(), before);
 }
@@ -106,7 +106,7 @@ TEST(levels_are_used_again_as_often_as_one_likes) {
       put_all(attached, next, next + 1);
       get_all(attached, next, next + 1);
     }
-    CHECK_EQUAL(stage_of(segment).written_level(), 0u);
+    CHECK_EQUAL(level_range_of(segment).written_level(), 0u);
   }
   CHECK_EQUAL(segment.control().shrunk.load(), 5u);
   CHECK_EQUAL(segment.control().grown.load(), 15u);
@@ -138,8 +138,8 @@ TEST(a_closing_whose_maker_died_is_followed_by_the_next_who_comes) {
     put_all(attached, 0, 8);
     const Levels levels = segment.levels();
     REQUIRE(levels.is_ready(1));  // prepared at three quarters
-    levels.close_full(levels.stage(), 1);
-    CHECK_EQUAL(stage_of(segment).written_level(), 0u);
+    levels.close_full(levels.level_range(), 1);
+    CHECK_EQUAL(level_range_of(segment).written_level(), 0u);
     if (by_producer) {
       put_all(attached, 8, 9);
       get_all(attached, 0, 9);
@@ -148,7 +148,7 @@ TEST(a_closing_whose_maker_died_is_followed_by_the_next_who_comes) {
       std::uint64_t number = 0;
       CHECK_EQUAL(attached.get_number(number), Outcome::empty);
     }
-    CHECK_EQUAL(stage_of(segment).written_level(), 1u);
+    CHECK_EQUAL(level_range_of(segment).written_level(), 1u);
   }
 }
 
@@ -254,13 +254,13 @@ TEST(what_is_held_in_one_level_keeps_no_other_from_being_given_back) {
 
 // Words that contradict each other.
 
-TEST(a_stage_that_cannot_be_is_refused_and_nothing_is_given_back) {
+TEST(a_level_range_that_cannot_be_is_refused_and_nothing_is_given_back) {
   for (const std::uint64_t levels : {0x0001u, 0x0400u, 0xffffu, 0x00ffu}) {
     GrowingSegment segment(small);
     GrowingAttachment attached(segment);
     put_all(attached, 0, 20);
     const std::uint64_t resident = segment.resident_bytes();
-    segment.control().stage.store(levels);
+    segment.control().level_range.store(levels);
     std::uint64_t number = 0;
     CHECK_EQUAL(attached.put_number(1), Outcome::corrupt);
     CHECK_EQUAL(attached.get_number(number), Outcome::corrupt);
@@ -277,7 +277,7 @@ TEST(a_ring_that_was_left_open_is_noticed) {
     put_all(attached, 0, 20);
     get_all(attached, 0, 8);
     segment.levels()[0].control->push_position.store(8);  // as if it had never been closed
-    if (is_shut) segment.control().stage.fetch_or(LevelRange::shut_bit);
+    if (is_shut) segment.control().level_range.fetch_or(LevelRange::shut_bit);
     std::uint64_t number = 0;
     CHECK_EQUAL(attached.get_number(number), Outcome::corrupt);
   }

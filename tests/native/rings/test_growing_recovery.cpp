@@ -23,7 +23,7 @@ static void claim_and_die(GrowingAttachment& attached) {
 // Published, and the line still names it.
 template <class Ledger>
 static void publish_and_die(GrowingAttachment& attached, Ledger ledger) {
-  const LevelRange now = attached.queue().levels().stage();
+  const LevelRange now = attached.queue().levels().level_range();
   const GrowingRing ring = attached.queue().levels().ring(now.written_level(), now);
   Span span;
   const std::byte item[64] = {};
@@ -139,11 +139,11 @@ TEST(an_item_that_was_popped_is_not_buried_in_a_level_that_is_half_given_back) {
   get_records(survivor, 9);
   for (int i = 0; i < 10; ++i) (void)survivor.flow().reclaim_some();
   CHECK(segment.levels().is_clean(0));
-  for (int i = 0; i < 10'000 && stage_of(segment).written_level() != 0; ++i) {
+  for (int i = 0; i < 10'000 && level_range_of(segment).written_level() != 0; ++i) {
     put_records(survivor, 1);
     get_records(survivor, 1);
   }
-  REQUIRE(stage_of(segment).written_level() == 0);
+  REQUIRE(level_range_of(segment).written_level() == 0);
   put_records(survivor, 100);
   get_records(survivor, 100);
 }
@@ -203,10 +203,10 @@ TEST(who_comes_late_to_a_shut_queue_opens_no_level_in_which_something_is_held) {
   get_all(survivor, 20, 80);
   shrink_if_idle(survivor, segment);
   REQUIRE(!segment.levels().is_clean(1));
-  const LevelRange seen = survivor.queue().levels().unchecked_stage();
+  const LevelRange seen = survivor.queue().levels().unchecked_level_range();
   GrowingAttachment other(segment);
   other.queue().shut_down(false);
-  (void)survivor.queue().levels().read_on(seen);  // as a get does that has looked at the stage before
+  (void)survivor.queue().levels().read_on(seen);  // as a get does that has read the level range before
   CHECK(!segment.levels().is_clean(1));
   CHECK(survivor.queue().recover().redeliverable);
 }

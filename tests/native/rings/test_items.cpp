@@ -73,7 +73,7 @@ TEST(a_tombstone_is_skipped_and_its_slot_is_free_again) {
     attached.ledger().clear();
     REQUIRE(put_number(attached, 42) == Outcome::done);
     ring.generation_of(dead.position).store(generation::tombstone(dead.position));
-    CHECK(looks_poppable(ring));
+    CHECK(may_be_poppable(ring));
     Peeked peeked;
     CHECK_EQUAL(peek(ring, attached.ledger(), peeked), Outcome::done);
     CHECK_EQUAL(peeked.skipped, 1u);

@@ -262,7 +262,7 @@ TEST(a_newcomer_is_not_kept_out_by_somebody_who_only_looks_at_the_dead) {
   (void)observer.ledger();
   std::atomic<bool> over{false};
   std::thread looking([&] {
-    while (!over.load()) observer.queue().participant_table().tidy(1, [](std::uint32_t) { return true; });
+    while (!over.load()) observer.queue().participant_table().clear_settled(1, [](std::uint32_t) { return true; });
   });
   int refused = 0;
   for (int i = 0; i < 300; ++i) {

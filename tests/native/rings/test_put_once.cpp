@@ -71,7 +71,7 @@ static std::vector<Bytes> some_items(std::size_t count, std::size_t length = 10)
 // Take all that there is, burying the dead.
 static std::vector<Bytes> drain(Attachment& attached) {
   std::vector<Bytes> got;
-  for (int looks = 0; looks < 3; ++looks) {
+  for (int attempt = 0; attempt < 3; ++attempt) {
     while (auto item = get_bytes(attached)) got.push_back(*item);
     (void)attached.queue().recovery().run();
   }

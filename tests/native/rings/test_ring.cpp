@@ -199,17 +199,17 @@ TEST(hints_for_waiters_agree_with_the_ring) {
   Attachment attached(segment);
   const Ring& ring = attached.ring();
   std::uint64_t number = 0;
-  CHECK(!looks_poppable(ring));
-  CHECK(looks_pushable(ring, 8));
+  CHECK(!may_be_poppable(ring));
+  CHECK(may_be_pushable(ring, 8));
   for (std::uint64_t i = 0; i < 6; ++i) (void)put_number(attached, i);
-  CHECK(looks_poppable(ring));
-  CHECK(looks_pushable(ring, 2));
-  CHECK(!looks_pushable(ring, 3));
+  CHECK(may_be_poppable(ring));
+  CHECK(may_be_pushable(ring, 2));
+  CHECK(!may_be_pushable(ring, 3));
   (void)get_number(attached, number);
-  CHECK(looks_pushable(ring, 3));
+  CHECK(may_be_pushable(ring, 3));
   attached.queue().shut_down(true);
-  CHECK(looks_poppable(ring));  // to be told that it is closed
-  CHECK(looks_pushable(ring, 8));
+  CHECK(may_be_poppable(ring));  // to be told that it is closed
+  CHECK(may_be_pushable(ring, 8));
 }
 
 }  // namespace queueduct::testing

@@ -78,7 +78,7 @@ static void produce(SlotsAttachment& attached, const SlotsLoad& load, std::uint3
     std::memcpy(lease.data, copy, sizeof copy);
     if (attached.slots().publish(lease, sizeof copy) != SlotOutcome::done) return void(tally.failures.fetch_add(1));
     attached.queue().items().notify();
-    if (attached.slots().looks_holdable()) attached.queue().room().notify();  // W4: the chain goes on
+    if (attached.slots().may_be_holdable()) attached.queue().room().notify();  // W4: the chain goes on
     ++i;
   }
 }
@@ -105,7 +105,7 @@ static void consume(SlotsAttachment& attached, const SlotsLoad& load, std::uint3
       tally.end(number);
       if (!attached.slots().leave(lease)) tally.failures.fetch_add(1);
       attached.queue().room().notify();
-      if (attached.slots().looks_takeable()) attached.queue().items().notify();  // W4: the chain goes on
+      if (attached.slots().may_be_takeable()) attached.queue().items().notify();  // W4: the chain goes on
       continue;
     }
     if (outcome != SlotOutcome::empty) return void(tally.failures.fetch_add(1));

@@ -1,4 +1,4 @@
-// The index queue by single steps: the arithmetic, the seed's pictures, and what a stopped pusher leaves.
+// The index queue by single steps: the arithmetic, the cells that SCQ starts with, and what a stopped pusher leaves.
 #include "support/check.hpp"
 #include "slots/index_queue.hpp"
 
@@ -31,7 +31,7 @@ TEST(a_cyclic_index_goes_through_all_indices_and_then_to_the_next_cycle) {
   }
 }
 
-TEST(a_new_queue_looks_as_the_seed_draws_it) {
+TEST(a_new_queue_has_the_cells_that_scq_starts_with) {
   Owned<4> empty;
   empty.queue.construct_empty();
   const CyclicIndices& cyclic = empty.queue.cyclic();

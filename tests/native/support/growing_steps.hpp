@@ -9,7 +9,7 @@
 
 namespace queueduct::testing {
 
-[[nodiscard]] inline LevelRange stage_of(const GrowingSegment& segment) { return LevelRange{segment.control().stage.load()}; }
+[[nodiscard]] inline LevelRange level_range_of(const GrowingSegment& segment) { return LevelRange{segment.control().level_range.load()}; }
 
 inline void put_all(GrowingAttachment& attached, std::uint64_t first, std::uint64_t last) {
   for (std::uint64_t i = first; i < last; ++i) REQUIRE(attached.put_number(i) == Outcome::done);
@@ -25,7 +25,7 @@ inline void get_all(GrowingAttachment& attached, std::uint64_t first, std::uint6
 // Pages that levels have which nobody uses: none, unless somebody looked there too late.
 [[nodiscard]] inline std::uint64_t bytes_in_unused_levels(const GrowingSegment& segment) {
   const Levels levels = segment.levels();
-  const LevelRange now = stage_of(segment);
+  const LevelRange now = level_range_of(segment);
   std::uint64_t bytes = 0;
   for (std::uint32_t i = 1; i < levels.steps(); ++i) {
     const bool is_used = i >= now.read_level() && i <= now.written_level();
@@ -43,9 +43,9 @@ inline void shrink_if_idle(GrowingAttachment& attached, const GrowingSegment& se
     REQUIRE(attached.put_number(0) == Outcome::done);
     REQUIRE(attached.get_number(number) == Outcome::done);
   };
-  for (int i = 0; i < 20'000 && stage_of(segment).written_level() != 0; ++i) pass();
+  for (int i = 0; i < 20'000 && level_range_of(segment).written_level() != 0; ++i) pass();
   for (int i = 0; i < 1000; ++i) pass();
-  CHECK_EQUAL(stage_of(segment).written_level(), 0u);
+  CHECK_EQUAL(level_range_of(segment).written_level(), 0u);
 }
 
 // Records of one slot, in batches.

@@ -34,7 +34,7 @@ class Stumble {
   Random random_;
 };
 
-// What the threads of one queue share: a ring of generations, as in bounded.hpp, without what makes that safe.
+// What the threads of one queue share: a ring of generations, as in ring/ring.hpp, without what makes that safe.
 struct BrokenRing {
   explicit BrokenRing(std::uint64_t slots, std::uint64_t bytes)
       : capacity(slots), item_bytes(bytes), generations(std::make_unique<std::atomic<std::uint64_t>[]>(slots)),

@@ -58,7 +58,7 @@ cdef class RingBackend(SegmentBackend):
     cdef RingLease* new_lease(self) except NULL
     cdef bint is_unreleased(self, uint64_t position) noexcept nogil
     cdef uint64_t count_left(self) noexcept
-    cdef bint looks_gettable(self) noexcept
+    cdef bint may_be_gettable(self) noexcept
     cdef void sleep_for_items(self, int64_t limit_ns) noexcept nogil
     cdef void notify_items(self) noexcept
     cdef void notify_room(self) noexcept

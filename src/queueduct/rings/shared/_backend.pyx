@@ -214,8 +214,8 @@ cdef class RingBackend(SegmentBackend):
         """Items of dead consumers, which will be delivered again."""
         return self.queue.count_left()
 
-    cdef bint looks_gettable(self) noexcept:
-        return self.queue.looks_gettable()
+    cdef bint may_be_gettable(self) noexcept:
+        return self.queue.may_be_gettable()
 
     cdef void sleep_for_items(self, int64_t limit_ns) noexcept nogil:
         self.queue.wait_for_items(limit_ns)

@@ -48,16 +48,16 @@ cdef class GrowingBackend(KindBackend):
 
     cdef int raise_corrupt(self) except -1:
         cdef NativeGrowing* queue = <NativeGrowing*>self.queue
-        cdef LevelRange now = queue.levels().stage()
+        cdef LevelRange now = queue.levels().level_range()
         self.raise_if_truncated()
-        if queue.lock_names_a_bystander():
+        if queue.is_lock_corrupt():
             raise CorruptSegment(
                 f"the lock of {self.label}, under which memory is given and taken, names a participant that lives and "
                 "does not have it: somebody else has written there; recreate the queue"
             )
         raise CorruptSegment(
-            f"the stage, the positions and the generations of {self.label} contradict each other: "
-            f"stage={queue.control().stage.load():#x}, levels {now.read_level()} to {now.written_level()} "
+            f"the level range, the positions and the generations of {self.label} contradict each other: "
+            f"level_range={queue.control().level_range.load():#x}, levels {now.read_level()} to {now.written_level()} "
             f"of {queue.levels().steps()}; recreate the queue"
         )
 

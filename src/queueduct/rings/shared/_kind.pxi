@@ -316,7 +316,7 @@ cdef class LocalBackend(Backend):
 
     cdef inline void _after_put(self, bint waited) noexcept:
         notify_local(self.queue.items())
-        if waited and self.queue.looks_puttable():
+        if waited and self.queue.may_be_puttable():
             notify_local(self.queue.room())
 
     cdef object get(self, int64_t deadline):
@@ -355,7 +355,7 @@ cdef class LocalBackend(Backend):
 
     cdef inline void _after_get(self, bint waited) noexcept:
         notify_local(self.queue.room())
-        if waited and self.queue.looks_gettable():
+        if waited and self.queue.may_be_gettable():
             notify_local(self.queue.items())
 
     cdef bint _wait_for_room(self, Outcome outcome, int64_t deadline) except -1:
@@ -385,7 +385,7 @@ cdef class LocalBackend(Backend):
         if left <= 0:
             return False
         ticket = event.announce()
-        if self.queue.looks_gettable() if for_items else self.queue.looks_puttable():
+        if self.queue.may_be_gettable() if for_items else self.queue.may_be_puttable():
             return True
         with nogil:
             event.park(ticket, min(left, park_limit_ns))

@@ -53,7 +53,7 @@ cdef class RingHolding(Holding):
         if outcome == Outcome.closed:
             self.ring.raise_shut_down()
         self.is_redelivered = self.lease.is_redelivered()
-        if count != 0 and waited and self.ring.looks_gettable():
+        if count != 0 and waited and self.ring.may_be_gettable():
             self.ring.notify_items()
         return count
 

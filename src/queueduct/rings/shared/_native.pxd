@@ -42,7 +42,7 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         void wait_for_items(int64_t)
         void wait_for_room(Outcome, uint64_t, int64_t)
         bint is_worth_a_try(Outcome)
-        bint looks_gettable() const
+        bint may_be_gettable() const
         void shut_down(bint)
         uint64_t count_items()
         uint64_t count_left()
@@ -93,10 +93,10 @@ cdef extern from "growing/queue.hpp" namespace "queueduct" nogil:
         pass
 
     cdef cppclass GrowingControl:
-        atomic[uint64_t] stage, tombstones, redelivered, grown, shrunk
+        atomic[uint64_t] level_range, tombstones, redelivered, grown, shrunk
 
     cdef cppclass Levels:
-        LevelRange stage() const
+        LevelRange level_range() const
         uint32_t steps() const
         uint64_t slot_bytes() const
         const Level& operator[](uint32_t) const
@@ -119,7 +119,7 @@ cdef extern from "growing/queue.hpp" namespace "queueduct" nogil:
         GrowingControl& control() const
         Flow& flow()
         int file() const
-        bint lock_names_a_bystander() const
+        bint is_lock_corrupt() const
 
 cdef extern from "rings/_references.hpp" namespace "queueduct" nogil:
     cdef cppclass LocalFound:
@@ -135,8 +135,8 @@ cdef extern from "rings/_references.hpp" namespace "queueduct" nogil:
         Outcome find(uint64_t, LocalFound&)
         bint take(const LocalFound&, void**)
         uint64_t claim_limit() const
-        bint looks_gettable() const
-        bint looks_puttable() const
+        bint may_be_gettable() const
+        bint may_be_puttable() const
         bint is_worth_a_try(Outcome)
         void wait_a_moment()
         void upkeep_while_empty()

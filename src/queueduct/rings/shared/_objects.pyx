@@ -140,6 +140,6 @@ cdef class Claimed:
             backend.notify_room()
         if is_broken(backend.guard):
             backend.raise_corrupt()
-        if self.waited and backend.looks_gettable():
+        if self.waited and backend.may_be_gettable():
             backend.notify_items()
         return 0

@@ -111,7 +111,7 @@ class EventsGroups : public GroupsOf<EventsGroups, EventsPlay> {
 
   // Whoever comes third gets the line of one who was there before the second, and not the second's.
   void add_inheritances(const EventsScene& scene) {
-    const std::vector<EventsStep> before = {{EventsOp::join, Fire::stop, {"roster.joined", 1}}};
+    const std::vector<EventsStep> before = {{EventsOp::join, Fire::stop, {"participants.joined", 1}}};
     for (const EventsOp first : {EventsOp::put_many, EventsOp::put_once})
       for (const EventsOp second : {EventsOp::put_one, EventsOp::put_once})
         if (!is_left_to_the_long_form(scene, first)) add_pair("inherit", scene, before, first, second);

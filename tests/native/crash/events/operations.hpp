@@ -18,7 +18,7 @@ enum class EventsSabotage : std::uint8_t {
   unrepaired,  // takes a dead one's lock as if it had been free
   forgetful,   // takes over a dead one's line and leaves the lock its number
   early,       // a reader that moves its place before it has read
-  // of named producers, see events_once.hpp
+  // of named producers, see put_once.hpp
   unsettled,    // takes a dead one's lock, and asks no producer what it was about to publish
   unintended,   // publishes without a word before
   early_count,  // counts as done what it is about to publish

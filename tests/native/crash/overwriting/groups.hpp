@@ -46,14 +46,14 @@ class OverwritingGroups : public GroupsOf<OverwritingGroups, OverwritingPlay> {
         for (const OverwritingOp second : {OverwritingOp::put, OverwritingOp::put_kept, OverwritingOp::get,
                                            OverwritingOp::wait_get, OverwritingOp::wait_copy, OverwritingOp::join}) {
           add_pair("pair", scene, {}, first, second);
-          add_pair("inherit", scene, {{OverwritingOp::join, Fire::stop, {"roster.joined", 1}}}, first, second);
+          add_pair("inherit", scene, {{OverwritingOp::join, Fire::stop, {"participants.joined", 1}}}, first, second);
           add_contending(scene, first, second);
         }
       }
       for (const OverwritingOp first : {OverwritingOp::lease, OverwritingOp::lease_back, OverwritingOp::lease_late})
         for (const OverwritingOp second : {OverwritingOp::lease, OverwritingOp::get})
           add_pair("pair", scene, {}, first, second);
-      add_pair("inherit", scene, {{OverwritingOp::join, Fire::stop, {"roster.joined", 1}}}, OverwritingOp::lease,
+      add_pair("inherit", scene, {{OverwritingOp::join, Fire::stop, {"participants.joined", 1}}}, OverwritingOp::lease,
                OverwritingOp::lease);
       add_contending(scene, OverwritingOp::lease, OverwritingOp::put_many);  // which laps it
       add_contending(scene, OverwritingOp::lease, OverwritingOp::lease_back);

@@ -148,18 +148,18 @@ inline void OverwritingProbe::note(const char* name) noexcept {
 
 inline void OverwritingProbe::note_cell(const char* name) noexcept {
   const auto is = [name](const char* point) { return std::strcmp(name, point) == 0; };
-  if (is("shelf.filled")) {
+  if (is("leased_message.filled")) {
     is_filling = false;
     history->ended_whole.fetch_add(1);
     const std::uint32_t id = read_item(*history, leased_messages + cell * length, length);
     if (id == 0) history->torn.fetch_add(1);
     history->items[id].is_kept.store(true);
-  } else if (is("shelf.released")) {
+  } else if (is("leased_message.released")) {
     const std::uint32_t id = getting != nullptr ? read_item(*history, getting, length) : kept_ids[released++];
     if (id == 0) history->torn.fetch_add(1);
     history->items[id].delivered.fetch_add(1);
     has_counted = getting != nullptr;
-  } else if (is("shelf.overtaken")) {
+  } else if (is("leased_message.overtaken")) {
     is_filling = false;
     history->ended_overwritten.fetch_add(1);
   }

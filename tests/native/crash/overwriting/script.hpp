@@ -133,7 +133,7 @@ inline void lose_lock(OverwritingAttachment& attached, const OverwritingProbe& p
 
 [[nodiscard]] inline Claim get_wrongly(OverwritingContext& context, void* to, std::uint64_t bytes) {
   for (;;) {
-    if (context.ring().looks_empty()) return Claim::empty;
+    if (context.ring().may_be_empty()) return Claim::empty;
     Claimed claimed;
     if (const Claim entered = enter(context); entered != Claim::done) return entered;
     const Claim claim = context.ring().claim_get(context.probe.line, claimed);

@@ -28,7 +28,7 @@ struct GrowingPlay {
 [[nodiscard]] inline const char* survive(User& user, const GrowingSegment& segment, Account& account) {
   GrowingQueue& queue = user.attached().queue();
   const std::int64_t start_ns = monotonic_ns();
-  const bool is_shut = queue.levels().stage().is_shut();
+  const bool is_shut = queue.levels().level_range().is_shut();
   if (account.planned != 0) {
     if (user.put_planned() != Outcome::done) return "a plan cannot be ended";
     for (std::uint32_t i = 0; i < plan_sequences * plan_items; ++i) account.is_in[account.planned + i].store(1);
@@ -53,7 +53,7 @@ struct GrowingPlay {
     if (user.get() != Outcome::done) return "a get finds nothing";
   while (user.attached().flow().reclaim_some()) {
   }
-  const LevelRange now = queue.levels().unchecked_stage();
+  const LevelRange now = queue.levels().unchecked_level_range();
   if (!queue.levels().is_sound(now)) return "the read level has passed the written one";
   for (std::uint32_t i = 0; i < queue.levels().steps(); ++i)
     if ((i < now.read_level() || i > now.written_level()) && !queue.levels().is_clean(i)) return "a level is not given back";
@@ -163,7 +163,7 @@ class StageOf<GrowingPlay> {
       if (account_.planned != 0) (void)user.put_planned();
       get_many(user, 3);
       (void)user.recover();
-      if (!user.attached().queue().levels().stage().is_shut()) (void)user.put(8);
+      if (!user.attached().queue().levels().level_range().is_shut()) (void)user.put(8);
     });
     const Ended how = finish(pid);
     kill(stopped, SIGCONT);

@@ -21,7 +21,7 @@ enum class SlotsSabotage : std::uint8_t {
   forgetful,  // takes over a dead one's line, and leaves what it had
   nameless,   // does not mark its line: nobody asks whether it lives
   unwritten,  // publishes, and then writes
-  // of a named producer: see slots_once.hpp
+  // of a named producer: see put_once.hpp
   uncut,       // recovers without a look at the producers
   unintended,  // puts, and writes nothing down before
   early_count, // counts an item before it is in
@@ -37,7 +37,7 @@ enum class SlotsOp : std::uint8_t {
   cancel,       // holds a slot, and gives it back
   put_back,     // takes an item, and lets another have it
   lease,        // takes some items, releases the first, gives the rest back
-  put_once,     // the plan's items, from its beginning: in slots_once.hpp
+  put_once,     // the plan's items, from its beginning: in put_once.hpp
   forget,
   wait_put,
   wait_get,

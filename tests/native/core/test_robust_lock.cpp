@@ -11,7 +11,7 @@ constexpr std::int64_t second = 1'000'000'000;
 
 struct Word {
   std::atomic<std::uint64_t> word{0};
-  OwnerLock lock{&word};
+  RobustLock lock{&word};
   std::atomic<int> asked{0};
 
   Locked take(std::uint32_t line, bool owner_lives, std::int64_t limit_ns = 0) {

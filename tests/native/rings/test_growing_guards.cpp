@@ -1,4 +1,4 @@
-// ReadGuards at memory that may be given back: what is announced stays, and every operation ends its look.
+// Guards of memory that may be reclaimed: a guarded level keeps its memory, and every operation drops its guard.
 #include <thread>
 
 #include "support/growing_steps.hpp"
@@ -9,62 +9,62 @@ namespace queueduct::testing {
 constexpr GrowingSizes usual{.first_bytes = 4096, .steps = 6, .slot_bytes = 64, .varying = false};
 constexpr std::uint64_t through_two = 64 + 256 + 1024 + 100;  // slots that lie in the first four levels
 
-static std::atomic<std::uint64_t>& looking_of(const GrowingSegment& segment, GrowingAttachment& attached) {
+static std::atomic<std::uint64_t>& guarded_of(const GrowingSegment& segment, GrowingAttachment& attached) {
   return segment.lines()[attached.ledger().number()].guarded;
 }
-static void tidy_all(GrowingAttachment& attached) {
+static void reclaim_all(GrowingAttachment& attached) {
   for (int i = 0; i < 20; ++i) (void)attached.flow().reclaim_some();
 }
 
-// Why looks are announced.
-TEST(a_look_at_what_was_given_back_takes_memory_that_nobody_has_reserved) {
+// Why readers take guards.
+TEST(a_read_of_a_reclaimed_level_takes_memory_that_no_participant_has_reserved) {
   GrowingSegment segment(usual);
   GrowingAttachment quick(segment);
   put_records(quick, through_two);
   get_records(quick, 64);
-  const LevelRange before = stage_of(segment);
+  const LevelRange before = level_range_of(segment);
   const GrowingRing left = segment.levels().ring(1, before);
   get_records(quick, through_two - 64);
-  tidy_all(quick);
+  reclaim_all(quick);
   REQUIRE(segment.levels().is_clean(1));
   CHECK_EQUAL(bytes_in_unused_levels(segment), 0u);
   CHECK_EQUAL(left.generation_of(left.base).load(), 0u);
   CHECK_EQUAL(bytes_in_unused_levels(segment), page_bytes);
 }
 
-TEST(a_level_is_not_given_back_while_somebody_looks_at_it) {
+TEST(a_level_is_not_reclaimed_while_a_participant_guards_it) {
   GrowingSegment segment(usual);
   GrowingAttachment slow(segment);
   GrowingAttachment quick(segment);
   put_records(quick, through_two);
   get_records(quick, 64 + 10);
-  ReadGuard look(segment.lines()[slow.ledger().number()]);
-  look.announce(stage_of(segment));
+  ReadGuard guard(segment.lines()[slow.ledger().number()]);
+  guard.announce(level_range_of(segment));
   get_records(quick, through_two - 64 - 10);
-  tidy_all(quick);
+  reclaim_all(quick);
   CHECK(!segment.levels().is_clean(1));
   const std::uint64_t resident = segment.resident_bytes();
-  look.over();
-  tidy_all(quick);
+  guard.drop();
+  reclaim_all(quick);
   CHECK(segment.levels().is_clean(1));
   CHECK(segment.resident_bytes() < resident);
 }
 
-TEST(a_look_at_the_stage_of_now_holds_nothing_back) {
+TEST(a_guard_of_the_current_level_range_holds_nothing_back) {
   GrowingSegment segment(usual);
   GrowingAttachment slow(segment);
   GrowingAttachment quick(segment);
   put_records(quick, through_two);
   get_records(quick, 64 + 256);
   get_records(quick, 1);  // level 1 is left
-  ReadGuard look(segment.lines()[slow.ledger().number()]);
-  look.announce(stage_of(segment));
-  tidy_all(quick);
+  ReadGuard guard(segment.lines()[slow.ledger().number()]);
+  guard.announce(level_range_of(segment));
+  reclaim_all(quick);
   CHECK(segment.levels().is_clean(1));
-  look.over();
+  guard.drop();
 }
 
-TEST(who_died_in_a_look_holds_nothing_back) {
+TEST(the_guard_of_a_dead_participant_holds_nothing_back) {
   for (const bool has_heir : {false, true}) {
     GrowingSegment segment(usual);
     GrowingAttachment quick(segment);
@@ -73,7 +73,7 @@ TEST(who_died_in_a_look_holds_nothing_back) {
     {
       GrowingAttachment victim(segment);
       line = victim.ledger().number();
-      ReadGuard(segment.lines()[line]).announce(stage_of(segment));
+      ReadGuard(segment.lines()[line]).announce(level_range_of(segment));
       victim.die();
     }
     GrowingAttachment heir(segment);
@@ -81,31 +81,31 @@ TEST(who_died_in_a_look_holds_nothing_back) {
       REQUIRE(heir.ledger().number() == line);
     }
     get_records(quick, through_two);
-    tidy_all(quick);
+    reclaim_all(quick);
     CHECK(segment.levels().is_clean(1));
     CHECK_EQUAL(bytes_in_unused_levels(segment), 0u);
   }
 }
 
-TEST(no_operation_leaves_its_look_behind) {
+TEST(no_operation_leaves_its_guard_behind) {
   GrowingSizes sizes = usual;
   sizes.max_bytes = first_region_end(sizes) + (100 << 10);
   GrowingSegment segment(sizes);
   GrowingAttachment attached(segment);
-  const std::atomic<std::uint64_t>& looking = looking_of(segment, attached);
+  const std::atomic<std::uint64_t>& guarded = guarded_of(segment, attached);
   std::uint64_t record[8] = {};
   std::uint64_t bytes = 0;
   const auto put = [&] { return attached.put(record, sizeof record); };
   const auto get = [&] { return attached.get(record, sizeof record, bytes); };
   CHECK_EQUAL(get(), Outcome::empty);
-  CHECK_EQUAL(looking.load(), 0u);
-  while (put() == Outcome::done) CHECK_EQUAL(looking.load(), 0u);
-  CHECK_EQUAL(looking.load(), 0u);
-  CHECK(!attached.queue().looks_puttable(1, segment.control().resets.load()));
-  CHECK(attached.queue().looks_gettable());
-  CHECK_EQUAL(looking.load(), 0u);
+  CHECK_EQUAL(guarded.load(), 0u);
+  while (put() == Outcome::done) CHECK_EQUAL(guarded.load(), 0u);
+  CHECK_EQUAL(guarded.load(), 0u);
+  CHECK(!attached.queue().may_be_puttable(1, segment.control().resets.load()));
+  CHECK(attached.queue().may_be_gettable());
+  CHECK_EQUAL(guarded.load(), 0u);
   get_records(attached, 100);
-  CHECK_EQUAL(looking.load(), 0u);
+  CHECK_EQUAL(guarded.load(), 0u);
   CHECK(attached.queue().count_items() > 0);
   {
     GrowingLease lease(attached.queue());
@@ -119,20 +119,20 @@ TEST(no_operation_leaves_its_look_behind) {
     lease.let_go();  // gives them back
     const GrowingQueue::RecoveryScan found = attached.queue().recover();
     REQUIRE(found.redeliverable);
-    CHECK(looking.load() != 0);
+    CHECK(guarded.load() != 0);
     REQUIRE(attached.queue().try_redeliver(attached.ledger(), found));
-    CHECK_EQUAL(looking.load(), 0u);
+    CHECK_EQUAL(guarded.load(), 0u);
     finish_redelivered(attached.queue(), attached.ledger(), found, record);
-    CHECK_EQUAL(looking.load(), 0u);
+    CHECK_EQUAL(guarded.load(), 0u);
     REQUIRE(attached.queue().recover().redeliverable);
     (void)attached.queue().make_room(attached.ledger());  // a producer leaves it to a consumer
-    CHECK_EQUAL(looking.load(), 0u);
+    CHECK_EQUAL(guarded.load(), 0u);
   }
-  while (get() == Outcome::done) CHECK_EQUAL(looking.load(), 0u);
+  while (get() == Outcome::done) CHECK_EQUAL(guarded.load(), 0u);
   attached.queue().shut_down(true);
   CHECK_EQUAL(put(), Outcome::closed);
   CHECK_EQUAL(get(), Outcome::closed);
-  CHECK_EQUAL(looking.load(), 0u);
+  CHECK_EQUAL(guarded.load(), 0u);
 }
 
 // A finalizer may use the queue in the same thread between the two.
@@ -163,7 +163,7 @@ constexpr std::uint64_t rounds = 200;
 #endif
 
 // At the limit of a budget, with levels that come and go, and a file that is measured all the while.
-TEST(the_budget_is_never_exceeded_and_no_page_is_left_by_a_late_look) {
+TEST(the_budget_is_never_exceeded_and_no_page_is_left_by_a_late_read) {
   GrowingSizes sizes = usual;
   sizes.varying = true;
   sizes.max_bytes = first_region_end(sizes) + (120 << 10);
@@ -195,7 +195,7 @@ TEST(the_budget_is_never_exceeded_and_no_page_is_left_by_a_late_look) {
   is_over.store(true);
   watcher.join();
   GrowingAttachment last(segment);
-  tidy_all(last);
+  reclaim_all(last);
   CHECK_EQUAL(over_budget.load(), 0u);
   CHECK_EQUAL(bytes_in_unused_levels(segment), 0u);
   CHECK(segment.control().resets.load() > rounds / 4);
