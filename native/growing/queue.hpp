@@ -235,7 +235,7 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
       outcome = settle(ring, line);
     });
     if (is_there) return outcome;
-    return position < GrowingRings(levels_).near(Side::push) ? settle_buried(line) : Outcome::corrupt;
+    return position < GrowingRings(levels_).near(Side::push) ? settle_abandoned(line) : Outcome::corrupt;
   }
 
   Levels levels_;

@@ -1,11 +1,11 @@
-// A handle on a queue of rings in shared memory, whatever its kind: what bindings, leases and stress runs hold.
+// A handle on a queue of rings in shared memory, of either kind: what bindings, leases and stress runs hold.
 //
-// Shape      RingHandle                          this: participants, producers, sleepers, and what is asked of a queue
+// Shape      RingHandle                          this: participants, producers, sleepers, and the interface
 //              └─ RingOperations<Queue, Rings>   put, find, take, recover, wake (ring/operations.hpp)
-//                   ├─ BoundedQueueHandle               one ring (bounded/queue.hpp)
+//                   ├─ BoundedQueueHandle        one ring (bounded/queue.hpp)
 //                   └─ GrowingQueue              a ring a level (growing/queue.hpp)
-// Roles      a thread joins, and is a participant from then on; it passes its Participant to every operation.
-// Progress   one virtual call for a put, two for a get. What happens on the way is written once, in operations.hpp.
+// Roles      a thread joins and is a participant from then on; it passes its Participant to every operation.
+// Progress   one virtual call for a put, two for a get. The protocol is written once, in operations.hpp.
 #pragma once
 
 #include <utility>
@@ -19,7 +19,7 @@ namespace queueduct {
 class RingHandle;
 class RingLease;
 
-// How a step that may last is run. A caller that holds an interpreter's lock lets go of it meanwhile.
+// Runs a step that may last. A caller that holds an interpreter's lock releases it meanwhile.
 using Aside = void (*)(void (*step)(void*), void* argument);
 inline void run_here(void (*step)(void*), void* argument) { step(argument); }
 template <class Step>
@@ -27,14 +27,14 @@ void run_aside(Aside aside, Step step) noexcept {
   aside([](void* argument) { (*static_cast<Step*>(argument))(); }, &step);
 }
 
-// Where an item is copied to: memory of the caller's.
+// The caller's memory into which an item is copied.
 struct Target {
   void* to;
   std::uint64_t bytes;
 };
 
-// What find() has found: an item, or with widen() several, that take() makes the caller's. Nothing is claimed yet.
-// One that is dropped is let go: others find it.
+// What find() has found: one item, or with widen() several. Nothing is claimed before take(). An item that is dropped
+// stays in the queue.
 class Item : public Peeked {
  public:
   Item() noexcept = default;
@@ -43,9 +43,9 @@ class Item : public Peeked {
   Item& operator=(const Item&) = delete;
 
   bool is_redelivered = false;  // a dead consumer had claimed it
-  bool has_waited = false;      // the caller has slept: it wakes the next one if it leaves something (W4)
+  bool has_waited = false;      // the caller has slept: it wakes the next sleeper if items are left (W4)
   std::uint64_t seen;           // of a redelivered one: the generation that was judged
-  std::uint64_t level_range;          // of a growing queue: when it was found
+  std::uint64_t level_range;    // of a growing queue: when it was found
 
  private:
   template <class, class>
@@ -71,11 +71,11 @@ class RingHandle {
     return bytes <= slot_bytes_ ? 1 : (bytes + slot_bytes_ - 1) / slot_bytes_;
   }
 
-  // The calling thread's line. Returns false if it has none yet: call join().
+  // Finds the calling thread's line. Returns false if it has none yet: call join().
   [[nodiscard]] bool find_participant(Participant& ledger) const noexcept {
     return queueduct::find_participant(participant_table_, ledger);
   }
-  // The same as an owner word, by which this participant owns things in the segment.
+  // Returns the owner word by which this participant owns things in the segment.
   [[nodiscard]] std::uint64_t owner_word(Participant ledger) const noexcept {
     return owner::word_of(participant_table_, ledger.number());
   }
@@ -89,18 +89,19 @@ class RingHandle {
     if (words_.has_long_items->load(std::memory_order_relaxed) == 0)
       words_.has_long_items->store(1, std::memory_order_relaxed);  // a hint for qsize
   }
-  // Are there slots between the positions that hold no item of their own?
+  // Returns true if there may be slots between the positions that hold no item of their own.
   [[nodiscard]] bool may_hold_gaps() const noexcept {
     return words_.has_long_items->load(std::memory_order_relaxed) != 0 ||
            words_.tombstones->load(std::memory_order_relaxed) != 0;
   }
 
   [[nodiscard]] virtual ParticipantTable::Joined join() noexcept = 0;
-  // The most slots that one item can ever take.
+  // Returns the most slots that one item can ever take.
   [[nodiscard]] virtual std::uint64_t item_slots_limit() const noexcept = 0;
 
-  // Puts: as many as fit now, the dead that are in the way aside. `put`: where they are and how many slots or items; of
-  // full, where there was no room. busy and unbacked are a growing queue's. The length of every item was checked.
+  // Puts: as many items as fit now, after recovery of dead claims in the way. `put`: where they are and how many slots
+  // or items; if full, where there was no room. Only a growing queue returns busy or unbacked. The caller has checked
+  // the length of every item.
   [[nodiscard]] virtual Outcome put_bytes(Participant me, const void* data, std::uint64_t bytes,
                                           Aside aside) noexcept = 0;
   [[nodiscard]] virtual Outcome put_buffers(Participant me, const Buffer* items, std::uint64_t count,
@@ -111,40 +112,42 @@ class RingHandle {
                                                std::uint64_t count, std::uint64_t& put, Aside aside) noexcept = 0;
   [[nodiscard]] virtual Outcome put_records_once(Participant me, ProducerLine& line, const void* data,
                                                  std::uint64_t count, std::uint64_t& put, Aside aside) noexcept = 0;
-  // After each that is done: wake a consumer, and the next producer if this one has slept.
+  // After each put that is done: wakes a consumer, and the next producer if this one has slept.
   void after_put(bool has_waited) noexcept {
     items().notify();
     if (has_waited && may_be_puttable()) room().notify();
   }
-  // For a named producer whose predecessor was killed: find out what of its last put is in. busy: not yet known, since
-  // a participant that lives is in the way.
+  // For a named producer whose predecessor was killed: finds out which items of its last put are in. busy: not yet
+  // known, since a live participant is in the way.
   [[nodiscard]] virtual Outcome settle_producer(ProducerLine& line) noexcept = 0;
 
-  // Gets: find, then make room for what was found, then take.
+  // Gets: find, allocate memory for the item, take.
   // empty, busy: nothing now, wait_for_items(); closed: shut down, and nothing will come any more.
   [[nodiscard]] virtual Outcome find(Participant me, Item& item, Aside aside) noexcept = 0;
-  // After find(): what follows, up to `limit` items; targets[i].bytes is the i-th's, of records there is one target for
+  // After find(): adds the items that follow, up to `limit`; targets[i].bytes is the i-th's, records have one target for
   // all. Returns how many targets.
   [[nodiscard]] virtual std::uint64_t widen(Participant me, Item& item, std::uint64_t limit,
                                             Target* targets) noexcept = 0;
-  // False: another consumer was faster, find again. It wakes those who wait for what it has left.
+  // Returns false if another consumer was faster: find again. It wakes participants that wait for the room, or for
+  // items that are left.
   [[nodiscard]] virtual bool take(Participant me, Item& item, const Target* targets, std::uint64_t count) noexcept = 0;
 
-  // Until there may be an item, or so many free slots; the caller tries again. `outcome`: what a put was told.
+  // Waits until there may be an item, or so many free slots; the caller tries again. `outcome`: what the put returned.
   virtual void wait_for_items(std::int64_t limit_ns) noexcept = 0;
   virtual void wait_for_room(Outcome outcome, std::uint64_t slots, std::int64_t limit_ns) noexcept = 0;
-  // After a put that may not wait: will it be known in a moment whether there is room?
+  // After a put that may not wait: returns true if it will be known in a moment whether there is room.
   [[nodiscard]] virtual bool is_worth_a_try(Outcome outcome) noexcept = 0;
   [[nodiscard]] virtual bool may_be_gettable() const noexcept = 0;
   [[nodiscard]] virtual bool may_be_puttable() const noexcept = 0;
 
-  // For a consumer that finds nothing: of a queue that grows, give back memory, for a moment and now and then.
+  // For a consumer that finds nothing: a growing queue reclaims memory, briefly and now and then.
   virtual void upkeep_while_empty() noexcept = 0;
 
   virtual void shut_down(bool immediate) noexcept = 0;
-  // Have gets ended, whatever is left?
+  // Returns true if the queue was shut down at once: gets end, even if items are left.
   [[nodiscard]] virtual bool is_discarded() const noexcept = 0;
-  // Of a queue that is shut down and empty: is anything out that may come back, and that the caller may wait for?
+  // Of a queue that is shut down and empty: returns true if an item is out that may come back and that the caller may
+  // wait for.
   [[nodiscard]] virtual bool may_come_again() noexcept = 0;
   [[nodiscard]] virtual bool recovery_is_due(Outcome outcome) noexcept = 0;
   [[nodiscard]] virtual bool has_more_to_recover() const noexcept = 0;
@@ -153,17 +156,17 @@ class RingHandle {
   [[nodiscard]] virtual std::uint64_t count_items() noexcept = 0;
   [[nodiscard]] virtual std::uint64_t count_left() noexcept = 0;
   [[nodiscard]] virtual std::uint64_t count_leased() noexcept = 0;
-  // Has a consumer claimed this position, and nobody given it back?
+  // Returns true if a consumer has claimed this position and it is not released.
   [[nodiscard]] virtual bool is_unreleased(std::uint64_t position) noexcept = 0;
-  // A lease on this queue, in memory of the caller's.
+  // Makes a lease on this queue in the caller's memory.
   [[nodiscard]] virtual std::size_t lease_bytes() const noexcept = 0;
   [[nodiscard]] virtual RingLease* lease_at(void* memory) noexcept = 0;
 
-  // A redelivered item that was found is not taken.
+  // Ends the guard of a redelivered item that was found and is not taken.
   virtual void drop_guard() noexcept = 0;
 
  protected:
-  // Words of the control block that every kind has.
+  // The words that the control block of every kind has.
   struct Words {
     std::atomic<std::uint32_t>* items;
     std::atomic<std::uint32_t>* room;

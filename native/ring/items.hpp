@@ -1,6 +1,6 @@
-// Items on the bounded ring: bytes of any length, fixed records, and words that hold a reference.
+// Items on a ring: bytes of any length, fixed records, and words that hold a reference.
 //
-// Each put and get is the ring's three steps: claim, copy, give on. Here is the copy, and what a batch is.
+// Each put and get is the ring's three steps: claim, copy, publish or release. The copies and the batches are here.
 #pragma once
 
 #include <cstring>
@@ -12,7 +12,8 @@ namespace queueduct {
 
 // The payload is one circle of capacity * slot_bytes bytes: a copy is one memcpy, or two across the end.
 template <class R>
-[[gnu::always_inline]] inline void copy_in(const R& ring, std::uint64_t position, const void* from, std::uint64_t bytes) noexcept {
+[[gnu::always_inline]] inline void copy_in(const R& ring, std::uint64_t position, const void* from,
+                                           std::uint64_t bytes) noexcept {
   const std::uint64_t at = ring.index(position) * ring.slot_bytes;
   const std::uint64_t to_the_end = ring.capacity * ring.slot_bytes - at;
   if (bytes <= to_the_end) [[likely]] {
@@ -24,7 +25,8 @@ template <class R>
 }
 
 template <class R>
-[[gnu::always_inline]] inline void copy_out(const R& ring, std::uint64_t position, void* to, std::uint64_t bytes) noexcept {
+[[gnu::always_inline]] inline void copy_out(const R& ring, std::uint64_t position, void* to,
+                                            std::uint64_t bytes) noexcept {
   const std::uint64_t at = ring.index(position) * ring.slot_bytes;
   const std::uint64_t to_the_end = ring.capacity * ring.slot_bytes - at;
   if (bytes <= to_the_end) [[likely]] {
@@ -35,7 +37,7 @@ template <class R>
   std::memcpy(static_cast<std::byte*>(to) + to_the_end, ring.payload, bytes - to_the_end);
 }
 
-// relaxed: the release P1 of publish() that follows carries the lengths out
+// relaxed: the release P1 of the following publish() publishes the lengths
 template <class R>
 [[gnu::always_inline]] inline void write_lengths(const R& ring, Span span, std::uint64_t bytes) noexcept {
   ring.length_of(span.position).store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
@@ -44,7 +46,7 @@ template <class R>
         .store(Length::continuation_bit | static_cast<std::uint32_t>(i), std::memory_order_relaxed);
 }
 
-// One item of `bytes` bytes, of one slot or several. The caller has checked that it can ever fit.
+// Puts one item of one slot or several. The caller has checked that it can ever fit.
 template <class R, class Ledger>
 [[nodiscard]] Outcome try_put_bytes(const R& ring, Ledger ledger, const void* data, std::uint64_t bytes) noexcept {
   const std::uint64_t slots = ring.slots_for(bytes);
@@ -60,7 +62,7 @@ template <class R, class Ledger>
   return Outcome::done;
 }
 
-// As many of `count` items as fit now, in order, by one claim.
+// Puts as many of `count` items as fit now, in order, by one claim.
 template <class R, class Ledger>
 [[nodiscard]] Outcome try_put_bytes_many(const R& ring, Ledger ledger, const Buffer* items, std::uint64_t count,
                                          std::uint64_t& put) noexcept {
@@ -100,7 +102,7 @@ template <class R, class Ledger>
   return Outcome::done;
 }
 
-// As many of `count` records as fit now. `span`: where they are; if there was no room, where there was none.
+// Puts as many of `count` records as fit now. `span`: where they are, or where there was no room.
 template <class R, class Ledger>
 [[nodiscard]] Outcome try_put_records(const R& ring, Ledger ledger, const void* data, std::uint64_t count,
                                       Span& span) noexcept {
@@ -122,7 +124,7 @@ template <class R, class Ledger>
   return outcome;
 }
 
-// One reference into a ring of words: the caller's count goes with it.
+// Puts one reference into a ring of words: the queue then owns the caller's count of it.
 template <class R, class Ledger>
 [[nodiscard]] Outcome try_put_reference(const R& ring, Ledger ledger, void* reference) noexcept {
   Span span;
@@ -133,7 +135,7 @@ template <class R, class Ledger>
   return Outcome::done;
 }
 
-// As many of `count` references as fit now, by one claim; the caller has counted those that `put` says are in.
+// Puts as many of `count` references as fit now, by one claim; the queue then owns the caller's counts of those `put`.
 template <class R, class Ledger>
 [[nodiscard]] Outcome try_put_references(const R& ring, Ledger ledger, void* const* references, std::uint64_t count,
                                          std::uint64_t& put) noexcept {
@@ -147,7 +149,7 @@ template <class R, class Ledger>
   return Outcome::done;
 }
 
-// After peek() and widen_records(): take them all. The slots forget them: a queue keeps nothing alive that was got.
+// After peek() and widen_records(): takes them all, and clears the slots.
 template <class R, class Ledger>
 [[nodiscard]] bool try_take_references(const R& ring, Ledger ledger, Span span, void** references) noexcept {
   if (!claim_pop(ring, ledger, span)) return false;
@@ -161,7 +163,7 @@ template <class R, class Ledger>
   return true;
 }
 
-// After peek(): widen the peeked item to as many records as are ready, at most `limit`.
+// After peek(): widens the peeked item to as many records as are published, at most `limit`.
 template <class R>
 void widen_records(const R& ring, std::uint64_t limit, Peeked& peeked) noexcept {
   const std::uint64_t most = limit < ring.claim_limit() ? limit : ring.claim_limit();
@@ -169,9 +171,9 @@ void widen_records(const R& ring, std::uint64_t limit, Peeked& peeked) noexcept 
   peeked.bytes = peeked.span.slots * ring.slot_bytes;
 }
 
-// After peek(): widen to as many whole items as are ready, at most `limit`; note(i, item) is told of each.
-// Returns their number, and in `peeked` all their slots and bytes. Like the peek, it is only true if claim_pop of the
-// span succeeds.
+// After peek(): widens to as many whole items as are published, at most `limit`, and calls note(i, item) for each.
+// Returns their number; `peeked` has all their slots and bytes. Like the peek, this holds only if claim_pop of the span
+// succeeds.
 template <class R, class Note>
 std::uint64_t widen_items(const R& ring, std::uint64_t limit, Peeked& peeked, Note note) noexcept {
   note(0, peeked);
@@ -191,7 +193,7 @@ std::uint64_t widen_items(const R& ring, std::uint64_t limit, Peeked& peeked, No
   return items;
 }
 
-// For the one who throws a local queue away, or has closed both its ends: what is still in it.
+// Takes the next reference, for the owner that drops a local queue, or has closed both its ends.
 template <class R>
 [[nodiscard]] bool try_drain_reference(const R& ring, void*& reference) noexcept {
   const std::uint64_t word = ring.pop_position->load(std::memory_order_relaxed);
@@ -201,13 +203,13 @@ template <class R>
   reference = slot;
   slot = nullptr;
   release(ring, {position, 1});
-  ring.pop_position->store(word + 1, std::memory_order_relaxed);  // nobody else moves it any more
+  ring.pop_position->store(word + 1, std::memory_order_relaxed);  // no other thread moves it any more
   return true;
 }
 
 // After the copies of a batch.
 template <class R, class Ledger>
-void give_back(const R& ring, Ledger ledger, Span span) noexcept {
+void release_copied(const R& ring, Ledger ledger, Span span) noexcept {
   QUEUEDUCT_FAILPOINT("pop.copied");
   release(ring, span);
   ledger.clear();

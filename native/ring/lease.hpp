@@ -1,50 +1,48 @@
-// A lease on a queue of rings: items that are claimed and copied, and given back only when their holder says so.
+// A lease on a queue of rings: items that are claimed and copied, and released only when their holder says so.
 //
 // Shape      claim or redeliver ─► copy ─► … the holder works …─┬─► release all ─► clear the line, let it go
 //                                                           ├─► release some, let the line go as it is
 //                                                           └─► killed
-//            All that one lease holds is in one ring.
-//            A lease has a line of the participant table to itself, so its holder's threads may use the queue meanwhile.
+//            All items of one lease are in one ring.
+//            A lease has its own line of the participant table, so its holder's threads may use the queue meanwhile.
 // Roles      one holder, one call at a time. The memory for the items is the caller's.
-// Invariants H1  the line names what is held from before its claim until its last slot is given back (I5, B5).
-//            H2  a line that is let go while it names something is a dead one's: what is not released is delivered to
-//                the next who looks for the dead, at the same position. To give back is to die of one's own will, and
-//                needs no other mechanism.
-//            H3  items are released in order, and a long one head first (I3): what was released never comes again, what
-//                was not always does.
+// Invariants H1  the line names what is held from before its claim until its last slot is released (I5, B5).
+//            H2  a line that is let go while it names something counts as dead: recovery delivers what is not released
+//                to another consumer, at the same position. So giving back needs no mechanism of its own.
+//            H3  items are released in order, and a long one head first (I3): a released item never comes again, an
+//                unreleased one always does.
 //            H4  after a fork a lease is the parent's: the child has none of its locks.
-//            H5  a get whose items are converted by somebody else's code is a lease for as long as that takes. It claims
-//                with its thread's line, which is then set apart: that code may use the queue, and has another line.
-// Progress   as a get. Who holds a lease delays whoever needs its slots next, and nobody else.
-// Source     ours; killed at every step in tests/native/crash_bounded.cpp and crash_growing.cpp.
+//            H5  a get whose items foreign code converts is a lease for that time. It claims with its thread's line,
+//                which is then set apart: that code may use the queue, and has another line.
+// Progress   as a get. A lease delays only the participant that needs its slots next.
+// Source     ours; killed at every step in tests/native/crash/rings.
 #pragma once
 
 #include "ring/operations.hpp"
 
 namespace queueduct {
 
-// A lease to those who need not know on which queue.
+// A lease on a queue of either kind.
 class RingLease {
  public:
   virtual ~RingLease() = default;
 
-  // Before anything else, and again after a fork.
+  // To be called first, and again after a fork.
   [[nodiscard]] virtual ParticipantTable::Joined join() noexcept = 0;
-  // H4
-  [[nodiscard]] virtual bool is_ours() const noexcept = 0;
+  [[nodiscard]] virtual bool is_ours() const noexcept = 0;  // H4
 
-  // For a get (H5): claim with the calling thread's line instead. Again after whatever may have forked.
+  // For a get (H5): claims use the calling thread's line instead. To be called again after code that may have forked.
   virtual void borrow(Participant ledger) noexcept = 0;
-  // After such a claim: from here on it is a lease.
+  // After such a claim: it is a lease from here on.
   virtual void set_apart() noexcept = 0;
-  // Release all of it: the line is the thread's again.
+  // Releases all of it: the line is the thread's again.
   virtual void finish(const Redelivered* items, std::uint64_t count) noexcept = 0;
 
-  // At least one item, at most `limit`, by the loop of every get (ring/operations.hpp). `dead_first`: what dead
-  // consumers had comes before what is at the front.
+  // Claims one to `limit` items by the loop of every get (ring/operations.hpp). `dead_first`: items of dead consumers
+  // come before the front.
   [[nodiscard]] virtual Outcome claim(Redelivered* items, std::uint64_t limit, std::uint64_t& count, bool dead_first,
                                       Aside aside) noexcept = 0;
-  // The steps of it. What is at the front; done with a count of 0: another consumer was faster, try again.
+  // Its steps. Claims at the front; done with a count of 0: another consumer was faster, try again.
   [[nodiscard]] virtual Outcome try_claim(Redelivered* items, std::uint64_t limit, std::uint64_t& count,
                                           std::uint64_t& skipped) noexcept = 0;
   struct Inherited {
@@ -52,14 +50,14 @@ class RingLease {
     bool unclaimed = false;
     std::uint64_t count = 0;  // items that are ours now
   };
-  // What the dead had.
+  // Takes over items of dead consumers.
   [[nodiscard]] virtual Inherited try_inherit(Redelivered* items, std::uint64_t limit) noexcept = 0;
 
   virtual void copy_out(const Redelivered& item, void* to, std::uint64_t bytes) const noexcept = 0;
 
-  // The first `count` of what is held; the rest, if there is one, is given back by let_go(). keeps H3
+  // Releases the first `count` items; let_go() gives back the others. keeps H3
   virtual void release(const Redelivered* items, std::uint64_t count, bool is_all) noexcept = 0;
-  // keeps H1, H2: after this the line is anybody's, with what it names
+  // keeps H1, H2: after this any participant may own the line, with the claims that it names
   virtual void let_go() noexcept = 0;
 
   [[nodiscard]] bool is_redelivered() const noexcept { return is_redelivered_; }
@@ -90,7 +88,9 @@ class BasicLease final : public RingLease {
     is_joined_ = joined == ParticipantTable::Joined::yes;
     return joined;
   }
-  [[nodiscard]] bool is_ours() const noexcept override { return is_joined_ && generation_ == queue_->participant_table().generation(); }
+  [[nodiscard]] bool is_ours() const noexcept override {
+    return is_joined_ && generation_ == queue_->participant_table().generation();
+  }
 
   void borrow(Participant ledger) noexcept override {
     ledger_ = ledger;
@@ -161,7 +161,7 @@ class BasicLease final : public RingLease {
     return {found.changed, found.unclaimed, found.redeliverable ? try_redeliver(found, items, limit) : 0};
   }
 
-  // What a recovery found of a dead consumer's, and what follows it.
+  // Takes over what a recovery found and the dead consumers' items behind it.
   [[nodiscard]] std::uint64_t try_redeliver(const RecoveryScan& found, Redelivered* items,
                                         std::uint64_t limit) noexcept {
     is_redelivered_ = true;
@@ -217,7 +217,7 @@ class BasicLease final : public RingLease {
     QUEUEDUCT_FAILPOINT("lease.released");
   }
 
-  // After peek(): the whole items that are ready, as they will be ours if the claim of `front` succeeds.
+  // After peek(): lists the whole items that are published; they are ours if the claim of `front` succeeds.
   [[nodiscard]] std::uint64_t list_front(Redelivered* items, std::uint64_t limit, Peeked& front) const noexcept {
     if (ring_.lengths != nullptr)
       return widen_items(ring_, limit, front,
@@ -228,9 +228,9 @@ class BasicLease final : public RingLease {
   }
 
   Queue* queue_;
-  Ring ring_;  // where it all is
+  Ring ring_;  // of all items
   std::uint32_t generation_ = 0;
-  std::uint32_t noted_at_ = Rest::not_noted;  // in the list of those who have leases
+  std::uint32_t noted_at_ = Rest::not_noted;  // in the list of threads that have leases
   bool is_joined_ = false;
   bool is_noted_ = false;
 };

@@ -1,18 +1,18 @@
-// The ledger: each participant writes down what it is about to claim before it claims it.
+// The ledger: each participant declares a claim before it makes it.
 //
 // Shape      one word a participant, in a cache line that only its owner writes:
 //              | side : 2 | count : 22 | position (low bits) : 40 |      0: claims nothing
-//            what is named of several dead pops may be wider than a claim, and then is rounded up:
+//            a merged intent of several dead pops may be wider than a claim, and is rounded up:
 //              |    3 : 2 | shift : 6 | count >> shift : 16 | position : 40 |
-// Roles      the owner declares and clears; anybody reads.
-// Invariants L1  declare() comes before the compare-and-swap that claims; that is a release, and who
-//                sees the moved position (acquire) sees this intent or a later one of the same owner.
-//            L2  clear(), or the next declare(), comes after the stores that give the slots on: release,
-//                so who sees the line cleared (acquire) sees the slots' new generations.
+// Roles      the owner declares and clears; every participant reads.
+// Invariants L1  declare() comes before the compare-and-swap that claims; that is a release, so a participant that sees
+//                the moved position (acquire) sees this intent or a later one of the same owner.
+//            L2  clear(), or the next declare(), comes after the stores that publish or release the slots: release, so
+//                a participant that sees the line cleared (acquire) sees the slots' new generations.
 //            L3  so: a slot that is claimed, not given on, and named by no live line has a dead owner.
-//            Stale intents of the dead harm nobody: only what no live line names is ever recovered.
+//            Stale intents of the dead are harmless: recovery changes only slots that no live line names.
 // Progress   wait-free: one plain store each.
-// Source     positions wrap at 2^40 here. A false match of a live line only delays a recovery; a false
+// Source     ours. Positions wrap at 2^40 here. A false match of a live line only delays a recovery; a false
 //            match of a dead one is harmless by L3.
 #pragma once
 
@@ -52,7 +52,7 @@ struct Intent {
   }
 
  private:
-  // At least as much: to name more of what the dead had does no harm (L3).
+  // Rounds the count up: naming more of a dead owner's slots does no harm (L3).
   [[nodiscard]] constexpr std::uint64_t packed_wide() const noexcept {
     const std::uint64_t rounded = count < position_mask / 2 ? count : position_mask / 2;
     std::uint64_t shift = static_cast<std::uint64_t>(std::bit_width(rounded)) - shifted_bits;
@@ -65,11 +65,11 @@ static_assert(Intent::unpack(Intent{Side::pop, 77, 5}.packed()).covers(Side::pop
 static_assert(!Intent::unpack(Intent{Side::pop, 77, 5}.packed()).covers(Side::pop, 82));
 static_assert(Intent::unpack(Intent{Side::pop, 77, Intent::count_limit}.packed()).count == Intent::count_limit);
 static_assert(Intent::unpack(Intent{Side::pop, 77, 5'000'001}.packed()).covers(Side::pop, 77 + 5'000'000));
-static_assert(Intent::unpack(Intent{Side::pop, 77, (std::uint64_t{1} << 32) - 1}.packed()).count == std::uint64_t{1} << 32);
+static_assert(Intent::unpack(Intent{Side::pop, 77, 0xffff'ffff}.packed()).count == std::uint64_t{1} << 32);
 
-// A policy says how a range of positions is claimed, and what is known of the claim.
+// Three policies of claiming a range of positions.
 
-// In shared memory: declared in a line of the participant table first.
+// In shared memory: the owner of a line of the participant table declares each claim there first.
 class Participant {
  public:
   Participant() noexcept = default;
@@ -77,8 +77,8 @@ class Participant {
 
   void declare(Side side, std::uint64_t position, std::uint64_t count) noexcept {
     QUEUEDUCT_FAILPOINT("ledger.before_declare");
-    // release L2: who sees this intent (acquire in the recovery's scan) sees what the last claim gave on. Without
-    // it a weakly ordered machine may show this store first, and a recovery would abandon a slot of the living.
+    // release L2: a recoverer that sees this intent (acquire) sees the generations that the last claim left. Without
+    // it a weakly ordered machine may show this store first, and recovery would abandon a live producer's slot.
     line_->intent.store(Intent{side, position, count}.packed(), std::memory_order_release);
     QUEUEDUCT_FAILPOINT("ledger.after_declare");
   }
@@ -89,11 +89,11 @@ class Participant {
     QUEUEDUCT_FAILPOINT("ledger.after_clear");
   }
 
-  // False: `word` was no longer `position`, and nothing is declared.
+  // Returns false if `word` was no longer `position`; then nothing is declared.
   [[nodiscard]] bool claim(std::atomic<std::uint64_t>& word, Side side, std::uint64_t position,
                            std::uint64_t count) noexcept {
     declare(side, position, count);
-    // acq_rel: release carries the intent out (L1); see P3 in bounded.hpp for both halves
+    // acq_rel: release publishes the intent (L1); see P3 in ring.hpp for both halves
     if (word.compare_exchange_strong(position, position + count, std::memory_order_acq_rel,
                                      std::memory_order_relaxed)) [[likely]]
       return true;
@@ -108,7 +108,7 @@ class Participant {
   std::uint32_t number_ = 0;
 };
 
-// Within one process: nobody survives a crash, so nobody needs to know.
+// Within one process: a crash leaves no participant that could recover.
 struct NoLedger {
   static void clear() noexcept {}
   [[nodiscard]] static bool claim(std::atomic<std::uint64_t>& word, Side, std::uint64_t position,
@@ -118,9 +118,9 @@ struct NoLedger {
   }
 };
 
-// Within one process, for callers who all hold one lock while they are in here (the GIL): no other claim
-// can come between the look and the store. One may have come before the look: making room for a batch can
-// run the garbage collector, and with it a finalizer that takes from this queue.
+// Within one process, for callers that all hold one lock here (the GIL): no claim can come between the load and the
+// store. One may have come before the load: making room for a batch can run the garbage collector, and with it a
+// finalizer that gets from this queue.
 struct Serialized {
   static void clear() noexcept {}
   [[nodiscard]] static bool claim(std::atomic<std::uint64_t>& word, Side, std::uint64_t position,

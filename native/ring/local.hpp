@@ -1,9 +1,9 @@
-// A queue of references within a process: put and get, written once for one ring and for the levels of a growing queue.
+// A queue of references within a process: put and get for one ring and for the levels of a growing queue.
 //
-// Roles      threads of one process. `Claim` is how they claim: under one lock that all hold (Serialized), or not.
+// Roles      threads of one process. `Claim` is how they claim: under one lock that all hold (Serialized), or NoLedger.
 //            `Queue` brings its rings: put_into_ring(attempt), peek(found, scratch, ring), ring_of(found, scratch),
 //            after_get(ring), each_ring(use), close_rings(immediate).
-// Invariants as ring/operations.hpp's Q1. There are no dead: a process ends with all its threads.
+// Invariants Q1 of ring/operations.hpp. There are no dead participants: a process ends with all its threads.
 #pragma once
 
 #include <sys/mman.h>
@@ -18,7 +18,7 @@ namespace queueduct {
 // Zeroed pages of this process alone.
 class PrivateMemory {
  public:
-  // Without `is_reserved` memory is promised only where it is touched.
+  // Without `is_reserved` only touched pages count as memory.
   PrivateMemory(std::uint64_t bytes, bool is_reserved) noexcept : bytes_(bytes) {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (is_reserved ? 0 : MAP_NORESERVE);
     void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -29,7 +29,7 @@ class PrivateMemory {
   ~PrivateMemory() {
     if (base_ != nullptr) munmap(base_, bytes_);
   }
-  // nullptr: there was none.
+  // Returns nullptr if there was no memory.
   [[nodiscard]] std::byte* base() const noexcept { return base_; }
 
  private:
@@ -51,19 +51,19 @@ class LocalHandle {
   [[nodiscard]] Event items() const noexcept { return Event(items_); }
   [[nodiscard]] Event room() const noexcept { return Event(room_); }
 
-  // The caller has counted what is put; of several, those that `put` says are in.
+  // The queue owns the caller's count of a reference that is put; of several, of the first `put`.
   [[nodiscard]] virtual Outcome put(void* reference) noexcept = 0;
   [[nodiscard]] virtual Outcome put_many(void* const* references, std::uint64_t count, std::uint64_t& put) noexcept = 0;
   [[nodiscard]] virtual Outcome get(void*& reference) noexcept = 0;
-  // Several: find, then make room for found.span.slots references, then take. False: another consumer was faster.
+  // Several: find, allocate found.span.slots references, take. take() returns false if another consumer was faster.
   [[nodiscard]] virtual Outcome find(std::uint64_t limit, LocalFound& found) noexcept = 0;
   [[nodiscard]] virtual bool take(const LocalFound& found, void** references) noexcept = 0;
 
-  // How many references one claim puts at the most.
+  // Returns how many references one claim puts at most.
   [[nodiscard]] virtual std::uint64_t claim_limit() const noexcept = 0;
   [[nodiscard]] virtual bool may_be_gettable() const noexcept = 0;
   [[nodiscard]] virtual bool may_be_puttable() const noexcept = 0;
-  // After a put that may not wait: will it be known in a moment whether there is room?
+  // After a put that may not wait: returns true if it will be known in a moment whether there is room.
   [[nodiscard]] virtual bool is_worth_a_try(Outcome outcome) noexcept = 0;
   static void wait_a_moment() noexcept {
     const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
@@ -75,9 +75,9 @@ class LocalHandle {
   [[nodiscard]] virtual std::uint64_t count_items() const noexcept = 0;
   // Returns true if gets were ended by this call: what is left belongs to the caller.
   [[nodiscard]] virtual bool shut_down(bool immediate) noexcept = 0;
-  // For the owner that drops the queue, or has closed both its ends: what is still in it.
+  // Takes a reference that is left, for the owner that drops the queue, or has closed both its ends.
   [[nodiscard]] virtual bool try_drain(void*& reference) noexcept = 0;
-  // Calls use(reference, argument) for each that is there, until it returns something else than 0.
+  // Calls use(reference, argument) for each reference until it returns something other than 0.
   using Use = int (*)(void* reference, void* argument);
   virtual int each_reference(Use use, void* argument) const noexcept = 0;
 

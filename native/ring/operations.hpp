@@ -1,4 +1,4 @@
-// Put, find, take, recover, wake: the protocol of every queue of rings, once. Bindings and stress runs call exactly this.
+// Put, find, take, recover, wake: the protocol of every queue of rings. Bindings and stress runs call exactly this.
 //
 // Shape      put   try ─┬─ done ─► wake a consumer
 //                       └─ full ─► is a recovery due? ─► make room ─┬─ try again
@@ -7,21 +7,21 @@
 //                        └─ none ─► is a recovery due? ─► recover ─┬─ an item of a dead consumer: redelivered
 //                                                                  ├─ slots became free: peek again
 //                                                                  └─ nothing: the caller waits for items
-//            take  claim ─► copy ─► give back ─► upkeep ─► wake a producer, and the next consumer if items are left
+//            take  claim ─► copy ─► release ─► upkeep ─► wake a producer, and the next consumer if items are left
 //                  a redelivered item: take over the dead consumer's claim ─► the same
 // Roles      participants, each with its own ledger line. `Queue` brings its rings:
-//              put_into_ring(me, slots, attempt)   attempt(ring) in the ring that is written
-//              peek(me, item), ring_of(me, item)   the item at the front, and where it is; nullptr: it is there no more
+//              put_into_ring(me, slots, attempt)   calls attempt(ring) with the ring that is written
+//              peek(me, item), ring_of(me, item)   the item at the front, and its ring; nullptr: the queue has moved on
 //              recover(), may_redeliver(), drop_guard(), remember(me, found), remembered_ring(me)
 //              with_guard(me, ring, use), with_full_guard(me, use)   use() may read slots that are not claimed
 //              with_upkeep_lock(use), try_with_upkeep_lock(use), as_joiner(use)
-//              after_get(ring), after_release(ring), reclaim_some(), upkeep_while_empty()   memory to be given back
-// Invariants Q1  what was found is claimed only if it is still as it was found: by the compare-and-swap of a position
-//                (I4), or of a generation (B3).
-//            Q2  the memory for an item is the caller's before the item is claimed: a failure to have it loses nothing.
-//            Q3  a consumer that takes over what a dead one had does upkeep and wakes others as one that claims does.
-//            Q4  a slot that becomes free wakes a producer, whether an item left it, or a dead producer.
-// Progress   as a claim (ring/ring.hpp); a recovery is a pass over the table, and is made when its time has come.
+//              after_get(ring), after_release(ring), reclaim_some(), upkeep_while_empty()   reclaim memory
+// Invariants Q1  an item that was found is claimed only if it is still as it was found: by the compare-and-swap of a
+//                position (I4), or of a generation (B3).
+//            Q2  the caller has memory for an item before the item is claimed: a failed allocation loses nothing.
+//            Q3  a consumer that takes over a dead one's item does upkeep and wakes others as after a claim.
+//            Q4  a slot that becomes free wakes a producer, also if a dead participant had it.
+// Progress   as a claim (ring/ring.hpp); a recovery is a pass over the table, made when recovery_is_due().
 #pragma once
 
 #include "ring/handle.hpp"
@@ -37,12 +37,12 @@ class RingOperations : public RingHandle {
 
   [[nodiscard]] Recovery& recovery() noexcept { return recovery_; }
 
-  // A table is full of the living or not at all: lines of the dead are kept back until what they claimed is recovered,
-  // and perhaps no other participant is here to do it; or one may just look whether a line is settled.
+  // Returns table_full only if live participants own all lines. A dead owner's line is kept back until its claims are
+  // recovered, perhaps by this call; or another participant has locked it for a moment to see if it is settled.
   [[nodiscard]] ParticipantTable::Joined join() noexcept final {
     return join_by([this](auto is_settled) { return participant_table_.join(is_settled); });
   }
-  // A line that is no thread's: see BasicLease.
+  // Gets a line that belongs to no thread: see BasicLease.
   [[nodiscard]] ParticipantTable::Joined join_apart(Participant& ledger) noexcept {
     std::uint32_t line = 0;
     ParticipantTable::Joined joined = ParticipantTable::Joined::yes;
@@ -53,7 +53,7 @@ class RingOperations : public RingHandle {
     return joined;
   }
 
-  // Puts. Those that are inlined, here and below, are so where the kind is known: its class is final.
+  // Puts. always_inline, here and below, works where the kind is known: its class is final.
 
   [[nodiscard, gnu::always_inline]] inline Outcome put_bytes(Participant me, const void* data, std::uint64_t bytes,
                                                              Aside aside) noexcept final {
@@ -78,8 +78,8 @@ class RingOperations : public RingHandle {
     return put(me, 1, aside, [&](const Ring& ring) { return try_put_records_once(ring, me, line, data, count, put_); });
   }
 
-  // For a producer: abandon what dead producers claimed, skip tombstones at the front, and send a consumer for what
-  // dead consumers had. Returns true if there may be room now.
+  // For a producer: abandons dead producers' slots, skips tombstones at the front, and wakes a consumer for dead
+  // consumers' items. Returns true if there may be room now.
   [[nodiscard]] bool make_room(Participant me) noexcept {
     const RecoveryScan found = self().recover();
     if (found.redeliverable) leave_to_consumers();
@@ -129,7 +129,7 @@ class RingOperations : public RingHandle {
                                                      std::uint64_t count) noexcept final {
     return take(me, item, targets, count, [] {});
   }
-  // copied(): the items are the caller's, and nobody else's whenever it is killed from here on.
+  // copied(): the items are the caller's, and only its own if it is killed from here on.
   template <class Copied>
   [[nodiscard, gnu::always_inline]] inline bool take(Participant me, Item& item, const Target* targets,
                                                      std::uint64_t count, Copied copied) noexcept {
@@ -144,14 +144,14 @@ class RingOperations : public RingHandle {
       position += ring->slots_for(targets[i].bytes);
     }
     copied();
-    give_back(*ring, me, item.span);
+    release_copied(*ring, me, item.span);
     self().after_get(*ring);
     after_get(item.has_waited);
     return true;
   }
 
-  // The loop of every get, after an attempt that found nothing: redeliver(found) of what a dead consumer had, or
-  // attempt(skipped) again. redeliver() returns false if another consumer was faster.
+  // The loop of every get, after an attempt that found nothing: redeliver(found) takes over a dead consumer's item, or
+  // attempt(skipped) is made again. redeliver() returns false if another consumer was faster.
   template <class Attempt, class Redeliver>
   [[nodiscard]] Outcome recover_and_find(Participant me, Outcome outcome, std::uint64_t skipped, Aside aside,
                                          Attempt attempt, Redeliver redeliver) noexcept {
@@ -164,7 +164,7 @@ class RingOperations : public RingHandle {
     }
   }
 
-  // Take over what recover() found. Returns false if another consumer was faster, or if this thread has used the queue
+  // Takes over what recover() found. Returns false if another consumer was faster, or if this thread has used the queue
   // since.
   [[nodiscard]] bool try_redeliver(Participant me, const RecoveryScan& found) noexcept {
     const bool is_redelivered = self().may_redeliver() && recovery_.try_redeliver(me, found);
@@ -190,7 +190,7 @@ class RingOperations : public RingHandle {
     room().notify();  // Q4
     if (has_waited && self().may_be_gettable()) items().notify();
   }
-  // After items that were out of a queue that is shut down: see segment/rest.hpp.
+  // After the release of items that were out of a queue that is shut down: see segment/rest.hpp.
   void wake_the_rest() noexcept {
     Rest::wake(items(), [this] { return self().is_shut(); });
   }
@@ -206,15 +206,15 @@ class RingOperations : public RingHandle {
     (void)self().close_rings(immediate);
     wake_everybody();
   }
-  // While another participant has the upkeep lock nothing can be read: then the caller does not know that it is over.
+  // While another participant has the upkeep lock, slots cannot be read: then it returns true, since items may be out.
   [[nodiscard]] bool may_come_again() noexcept final {
     bool is_out = !rest_.has_this_thread_any();                                                    // O3
     if (is_out) (void)self().try_with_upkeep_lock([&] { is_out = recovery_.count_out(1) != 0; });  // O1
     return is_out;
   }
 
-  // A `try_` that met a slot in mid-copy, or found nothing, looks for the dead, but not each time: that is a pass over
-  // the table. No participant is declared dead by this clock; it only says when to ask.
+  // A `try_` that met a slot in mid-copy, or found nothing, runs a recovery, but not each time: that is a pass over the
+  // table. This clock declares no participant dead; it only says when to ask.
   [[nodiscard]] bool recovery_is_due(Outcome outcome) noexcept final {
     if (recovers_at_once_) return true;
     const std::int64_t now = monotonic_ns();
@@ -235,7 +235,7 @@ class RingOperations : public RingHandle {
       items = self().count_in_rings(false);
     return items;
   }
-  // A look at the lines says whether a look at the slots is needed.
+  // Reads the lines first: they say whether slots must be read.
   [[nodiscard]] std::uint64_t count_left() noexcept final {
     std::uint64_t left = 0;
     if (!self().is_discarded() && recovery_.may_have_left())
@@ -278,7 +278,7 @@ class RingOperations : public RingHandle {
     }
   }
 
-  // moved: try again.
+  // Returns moved if the caller should try again.
   [[nodiscard, gnu::noinline]] Outcome recover_for_put(Participant me, Outcome outcome, Aside aside) noexcept {
     if (outcome != Outcome::full && outcome != Outcome::busy) return outcome;
     if (outcome == Outcome::busy && self().is_lock_corrupt()) return Outcome::corrupt;
@@ -288,13 +288,13 @@ class RingOperations : public RingHandle {
     return is_room ? Outcome::moved : outcome;
   }
 
-  // moved: try again; done: `found` is to be redelivered.
+  // Returns moved if the caller should try again, done if `found` is to be redelivered.
   [[nodiscard, gnu::noinline]] Outcome recover_for_get(Participant me, Outcome outcome, std::uint64_t skipped,
                                                        Aside aside, RecoveryScan& found) noexcept {
     if (skipped > 0) room().notify();  // Q4
     if (outcome == Outcome::corrupt || (outcome == Outcome::closed && self().is_discarded())) return outcome;
     if (outcome != Outcome::closed && !recovery_is_due(outcome)) return outcome;
-    run_aside(aside, [&] {  // what a dead batch had claimed may be millions of slots
+    run_aside(aside, [&] {  // a dead batch may have claimed millions of slots
       self().upkeep_while_empty();
       found = self().recover();
       if (found.changed && !found.redeliverable) (void)skip_tombstones(me);
@@ -342,7 +342,7 @@ class RingOperations : public RingHandle {
     return true;
   }
 
-  // What recover() found is for a consumer, and this participant is none.
+  // A producer drops what recover() found, and wakes a consumer for it.
   void leave_to_consumers() noexcept {
     self().drop_guard();
     items().wake_one();

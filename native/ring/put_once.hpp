@@ -1,26 +1,26 @@
-// Puts of named producers on a bounded ring: what of a claim is in when its claimer was killed.
+// Puts of named producers on a ring: how much of a claim is in when its producer was killed.
 //
-// Shape      a put is claim, copy, publish; a named producer writes it down in its line (producers.hpp) meanwhile:
+// Shape      a put is claim, copy, publish; a named producer records it in its line (producers.hpp) meanwhile:
 //              intend ─► [ledger: declare ─► claim] ─► confirm ─► copy, publish in order ─► complete
 //            kept, one word:  | slots : 22 | position (low bits) : 42 |
-//              the claim, cut short at the first position that anybody abandons.
-// Roles      the owner of a line puts and settles; whoever abandons a slot cuts claims short.
-// Invariants C1  a claim is confirmed before any of its slots is published: found only intended, nothing of it is
+//              the claim, cut short at the first position that a recoverer abandons.
+// Roles      the owner of a line puts and settles; a recoverer that abandons a slot cuts claims short.
+// Invariants C1  a claim is confirmed before any of its slots is published: of a claim that is only intended nothing is
 //                in and nothing will be.
-//            C2  a claim is one-slot items, published in order, or one long item, published head last (I3): what is
-//                in is what lies before the first abandoned slot, or all of the long item, or nothing of it.
-//            C3  a slot is abandoned only after the claim that covers it was cut short there. So whoever sees none of a
-//                dead one's slots free any more sees in `kept` how much was published, for ever: slots are used
-//                again, `kept` is not before the next intend.
-//            C4  a cut is a compare-and-swap of a word that itself covers the slot. The slot was claimed once, by
-//                somebody dead: a late cut finds this very claim, or a word that does not cover it.
+//            C2  a claim is one-slot items, published in order, or one long item, published head last (I3): the slots
+//                before the first abandoned one are in, or all of the long item, or nothing of it.
+//            C3  a slot is abandoned only after the claim that covers it was cut short there. So a participant that sees
+//                none of a dead producer's slots free any more sees in `kept` how much was published, for ever: slots
+//                are used again, `kept` is not before the next intend.
+//            C4  a cut is a compare-and-swap of a word that itself covers the slot. The slot was claimed once, by a dead
+//                producer: a late cut finds this very claim, or a word that does not cover it.
 //            C5  a line that is found claimed is settled before its next intend, and by its owner alone.
-// Progress   as a put; a settle waits until the dead one's slots are abandoned, which anybody can do.
-// Source     ours; searched by kills in tests/native/crash_once.cpp.
+// Progress   as a put; a settle waits until the dead producer's slots are abandoned, which any participant can do.
+// Source     ours; searched by kills in tests/native/crash/rings/crash_put_once.cpp.
 //
 // Memory orders come in pairs:
-//   C3  cut: acq_rel compare-and-swap before the acq_rel swap to a tombstone, with the acquire load of the
-//       generation in settle(). Who pops or reuses the slot has acquired the tombstone and releases its successor.
+//   C3  cut: acq_rel compare-and-swap before the acq_rel swap to a tombstone, with the acquire load of the generation in
+//       settle(). A participant that pops or reuses the slot has acquired the tombstone and releases its successor.
 #pragma once
 
 #include "ring/items.hpp"
@@ -41,7 +41,7 @@ struct Kept {
   [[nodiscard]] static constexpr Kept unpack(std::uint64_t word) noexcept {
     return {word & position_mask, word >> position_bits};
   }
-  // How many slots before p; at least `slots` if p is not covered.
+  // Returns how many slots are before p; at least `slots` if p is not covered.
   [[nodiscard]] constexpr std::uint64_t slots_before(std::uint64_t p) const noexcept {
     return (p - position) & position_mask;
   }
@@ -49,9 +49,9 @@ struct Kept {
 static_assert(Intent::count_limit < std::uint64_t{1} << (64 - Kept::position_bits));
 static_assert(Kept::unpack(Kept{77, Intent::count_limit}.packed()).slots == Intent::count_limit);
 
-// Before p is abandoned, whose claimer is dead for certain. keeps C3, C4
-// Returns the next position for which that has to be done: the positions between are in no claim of a named producer.
-// One that is written later is none of a dead one's.
+// Called before p is abandoned; its producer is dead for certain. keeps C3, C4
+// Returns the next position that needs this call: those between are in no claim of a named producer. A claim written
+// later is not a dead producer's.
 inline std::uint64_t cut_claims(ProducerLine* lines, std::uint32_t count, std::uint64_t p) noexcept {
   std::uint64_t ahead = Kept::position_mask / 2;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -74,7 +74,7 @@ inline std::uint64_t cut_claims(ProducerLine* lines, std::uint32_t count, std::u
   return p + ahead;
 }
 
-// How a named producer claims, in the place of the ledger that it wraps.
+// The claims of a named producer: wraps the ledger.
 class OnceLedger {
  public:
   // `is_one_item`: all slots of a claim are one item; else each is one.
@@ -83,7 +83,7 @@ class OnceLedger {
 
   [[nodiscard]] bool claim(std::atomic<std::uint64_t>& word, Side side, std::uint64_t position,
                            std::uint64_t count) noexcept {
-    line_->kept.store(Kept{position, count}.packed(), std::memory_order_relaxed);  // carried out by release N2
+    line_->kept.store(Kept{position, count}.packed(), std::memory_order_relaxed);  // published by release N2
     intend(*line_, position, {count, is_one_item_ ? 1 : count});
     if (!shared_.claim(word, side, position, count)) return false;
     confirm(*line_);  // keeps C1
@@ -101,12 +101,12 @@ class OnceLedger {
   bool is_one_item_;
 };
 
-// After a put that did not succeed: an intent that nothing came of.
+// After a put that did not succeed.
 inline void drop_intent(ProducerLine& line) noexcept {
   if (progress_of(line).phase == Phase::intended) complete(line, 0);
 }
 
-// As many of the items as one claim takes now: those of one slot up to the first long one, or that one. keeps C2
+// Puts as many items as one claim takes now: those of one slot up to the first long one, or that one. keeps C2
 template <class Ledger = OnceLedger, class R>
 [[nodiscard]] Outcome try_put_bytes_once(const R& ring, Participant ledger, ProducerLine& line, const Buffer* items,
                                          std::uint64_t count, std::uint64_t& put) noexcept {
@@ -123,7 +123,7 @@ template <class Ledger = OnceLedger, class R>
   return outcome;
 }
 
-// As many of `count` records as fit now.
+// Puts as many of `count` records as fit now.
 template <class Ledger = OnceLedger, class R>
 [[nodiscard]] Outcome try_put_records_once(const R& ring, Participant ledger, ProducerLine& line, const void* data,
                                            std::uint64_t count, std::uint64_t& put) noexcept {
@@ -132,8 +132,8 @@ template <class Ledger = OnceLedger, class R>
   return outcome;
 }
 
-// Nothing of a dead one's claim is free any more: what of it was published? keeps C5
-[[nodiscard]] inline Outcome settle_buried(ProducerLine& line) noexcept {
+// Records how much of a dead producer's claim was published; none of its slots is free any more. keeps C5
+[[nodiscard]] inline Outcome settle_abandoned(ProducerLine& line) noexcept {
   const Extent extent = Extent::unpack(line.extent.load(std::memory_order_relaxed));
   const std::uint64_t kept = Kept::unpack(line.kept.load(std::memory_order_acquire)).slots;
   const std::uint64_t published = kept >= extent.slots ? extent.items : extent.items == extent.slots ? kept : 0;  // C2
@@ -141,8 +141,8 @@ template <class Ledger = OnceLedger, class R>
   return Outcome::done;
 }
 
-// What the last owner of a line left unfinished, if it was killed. busy: not all that it had claimed is abandoned yet,
-// run a recovery and ask again. keeps C5
+// Finishes the put of the line's last owner, if that was killed. busy: not all of its slots are abandoned yet, run a
+// recovery and call again. keeps C5
 template <class R>
 [[nodiscard]] Outcome settle(const R& ring, ProducerLine& line) noexcept {
   const Progress now = progress_of(line);
@@ -151,7 +151,7 @@ template <class R>
     complete(line, 0);
     return Outcome::done;
   }
-  // relaxed: carried to us by acquire N2; what the words say is not believed before it is checked
+  // relaxed: carried to us by acquire N2; the words are checked before they are used
   const std::uint64_t position = line.position.load(std::memory_order_relaxed);
   const Extent extent = Extent::unpack(line.extent.load(std::memory_order_relaxed));
   const std::uint64_t pushed = ring.position_of(ring.push_position->load(std::memory_order_acquire));
@@ -162,8 +162,8 @@ template <class R>
   if (!is_sound) return Outcome::corrupt;
   for (std::uint64_t p = position; p != position + extent.slots; ++p)
     if (ring.generation_of(p).load(std::memory_order_acquire) == ring.free(p))  // C3
-      return p < popped ? Outcome::corrupt : Outcome::busy;  // nothing is popped that is neither published nor abandoned
-  return settle_buried(line);
+      return p < popped ? Outcome::corrupt : Outcome::busy;  // only published or abandoned slots are popped
+  return settle_abandoned(line);
 }
 
 }  // namespace queueduct

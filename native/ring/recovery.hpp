@@ -1,17 +1,17 @@
-// Recovery of a bounded ring: what the dead claimed and did not finish.
+// Recovery of a ring: finishes the claims of dead participants.
 //
-// Shape      read the positions → read every line's intent, ask who is dead → compare-and-swap slots.
-// Roles      whoever cannot go on. Producers and consumers abandon; only consumers redeliver.
-// Invariants B1  as in bounded_claims.hpp: the positions are read before the lines.
+// Shape      read the positions → read every line's intent, ask which owners are dead → compare-and-swap slots.
+// Roles      a participant that cannot go on. Producers and consumers abandon; only consumers redeliver.
+// Invariants B1  as in claims.hpp: the positions are read before the lines.
 //            B2  a slot is touched only if a dead line names it and no live line does (L3).
 //            B3  each change is a compare-and-swap from the exact generation that was judged. If its owner
 //                lived and went on, the generation has moved and the swap fails (L2).
 //            B4  before a slot is abandoned, the claims of named producers are cut short at it (C3).
 //            B5  redelivery is declared before it is made, like every claim: a dead redeliverer is found as well.
-// Progress   lock-free; a pass costs a load a line, one fcntl for each line that names anything, and the
-//            slots that the dead named. Those are judged in stretches, with one look at the lines for each: a claim of
-//            millions of slots is a load and a compare-and-swap a slot, whoever else takes part.
-// Source     searched exhaustively in models/ring, kills of the recoverer included.
+// Progress   lock-free; a pass costs a load a line, one fcntl for each line that names anything, and the slots that dead
+//            lines name. Slots are judged in stretches, with one scan of the lines for each: a dead claim of millions
+//            of slots costs a load and a compare-and-swap a slot, however many participants there are.
+// Source     ours; searched exhaustively in models/ring, kills of the recoverer included.
 #pragma once
 
 #include "ring/claims.hpp"
@@ -24,7 +24,7 @@ struct RecoveryCounters {
   std::atomic<std::uint64_t>* redelivered;
 };
 
-// An item that a consumer takes over from a dead one, or is about to.
+// An item that a consumer takes over from a dead consumer, or is about to.
 struct Redelivered {
   Span span;
   std::uint64_t bytes = 0;
@@ -41,19 +41,19 @@ class BasicRecovery : public BasicClaims<Rings> {
   using Claims::is_held;
   using Claims::is_settled;
 
-  BasicRecovery(Rings rings, ParticipantTable& participant_table, const Producers& producers, RecoveryCounters counters) noexcept
-      : Claims(rings, participant_table), producers_(producers), counters_(counters) {}
+  BasicRecovery(Rings rings, ParticipantTable& table, const Producers& producers, RecoveryCounters counters) noexcept
+      : Claims(rings, table), producers_(producers), counters_(counters) {}
 
   struct RecoveryScan {
-    bool changed = false;    // a slot was abandoned or freed: try again
-    bool redeliverable = false;  // `peeked` was claimed by a dead consumer and can be delivered by try_redeliver
-    bool unclaimed = false;  // the front is claimed and nobody, alive or dead, says so: corrupt
+    bool changed = false;        // a slot was abandoned or freed: try again
+    bool redeliverable = false;  // a dead consumer had claimed `peeked`: try_redeliver() takes it over
+    bool unclaimed = false;      // the front is claimed and no line, live or dead, names it: corrupt
     Peeked peeked;
     std::uint64_t seen = 0;
-    Ring ring = {};  // where it is
+    Ring ring = {};  // of `peeked`
   };
 
-  // One pass over the table for each ring.
+  // Makes one pass over the table for each ring.
   [[nodiscard]] RecoveryScan run() noexcept {
     RecoveryScan found;
     rings().each([&](const Ring& ring) { pass(ring, found); });
@@ -61,10 +61,10 @@ class BasicRecovery : public BasicClaims<Rings> {
     return found;
   }
 
-  // Did the last pass find anything? Then the next one may, too. A hint for when to make it.
+  // Returns true if the last pass found anything, so the next one may, too. A hint for when to make it.
   [[nodiscard]] bool has_more() const noexcept { return has_more_.load(std::memory_order_relaxed); }
 
-  // Take over what run() found. The caller then copies and calls release_redelivered().
+  // Takes over what run() found. The caller then copies and calls release_redelivered().
   [[nodiscard]] bool try_redeliver(Participant ledger, const RecoveryScan& found) noexcept {
     const Span span = found.peeked.span;
     ledger.declare(Side::pop, span.position, span.slots);  // B5
@@ -73,16 +73,16 @@ class BasicRecovery : public BasicClaims<Rings> {
     return false;
   }
 
-  // Take over what run() found, and with it what follows: up to `limit` items that dead consumers had taken. How many
-  // are ours now; the caller copies them and calls release_one() for each, and clears the line.
+  // Takes over what run() found and the items behind it that dead consumers had taken, up to `limit`. Returns how many
+  // are ours now; the caller copies them, calls release_one() for each, and clears the line.
   [[nodiscard]] std::uint64_t try_redeliver_many(Participant ledger, const RecoveryScan& found, Redelivered* items,
                                              std::uint64_t limit) noexcept {
     const std::uint64_t count = list_redeliverable(found.ring, found.peeked.span.position, items, limit);
     if (count == 0) return 0;
     const std::uint64_t first = items[0].span.position;
     const Span last = items[count - 1].span;
-    // B5. It names all of them before the first is redelivered, and those that others redeliver first as well: to name more
-    // than is ours only delays (L3).
+    // B5. It names all of them first, also those that another consumer takes over before us: naming more than is ours
+    // only delays (L3).
     ledger.declare(Side::pop, first, last.position + last.slots - first);
     std::uint64_t redelivered = 0;
     for (std::uint64_t i = 0; i < count; ++i)
@@ -91,8 +91,8 @@ class BasicRecovery : public BasicClaims<Rings> {
     return redelivered;
   }
 
-  // The head is ours alone. Another recoverer who sees it gone may free the rest before us (settle_popped), and
-  // then a producer may have it: so the rest goes by compare-and-swap, and one that fails is no longer ours.
+  // The head is ours alone. A recoverer that sees it released may free the other slots before us (settle_popped), and a
+  // producer may then claim them: so these go by compare-and-swap, and a slot whose swap fails is no longer ours.
   static void release_one(const Ring& ring, Span span) noexcept {
     release(ring, {span.position, 1});
     for (std::uint64_t p = span.position + 1; p != span.position + span.slots; ++p)
@@ -103,9 +103,9 @@ class BasicRecovery : public BasicClaims<Rings> {
     ledger.clear();
   }
 
-  // Asked with the line's lock held: may its intent be forgotten? What its dead owner had taken and nobody has
-  // delivered is written down as inherited first: the line can have a new owner, who need not be a consumer.
-  // What it had claimed to push has to be abandoned first, which anybody can do.
+  // Returns true if the intent of this line may be cleared; the caller holds the line's lock. Items that its dead owner
+  // had taken and that are not delivered are written down as inherited first: the line's new owner need not be a
+  // consumer. Slots that it had claimed to push must be abandoned first, which any recoverer does.
   [[nodiscard]] bool hand_over_claims(std::uint32_t line) noexcept {
     const Intent left = read_intent(line);
     if (is_settled(left)) return true;
@@ -114,11 +114,11 @@ class BasicRecovery : public BasicClaims<Rings> {
     std::uint64_t before = inherited.load(std::memory_order_acquire);
     const Intent earlier = Intent::unpack(before);
     const std::uint64_t both = before == 0 || is_settled(earlier) ? left.packed() : merged(left, earlier);
-    QUEUEDUCT_FAILPOINT("recover.before_bequest");
-    // release: who sees the intent gone sees this. Lost to a recoverer that cleared it: the caller tries again.
+    QUEUEDUCT_FAILPOINT("recover.before_hand_over");
+    // release: a recoverer that sees the intent cleared sees this. If one cleared this word first, the caller tries again.
     const bool is_named = both != 0 && inherited.compare_exchange_strong(before, both, std::memory_order_acq_rel,
                                                                          std::memory_order_relaxed);
-    QUEUEDUCT_FAILPOINT("recover.bequeathed");
+    QUEUEDUCT_FAILPOINT("recover.handed_over");
     return is_named;
   }
 
@@ -146,7 +146,7 @@ class BasicRecovery : public BasicClaims<Rings> {
       front_is_named |= intent.covers(Side::push, popped);
       if (is_meant(intent) && !participant_table().is_alive(line)) {
         QUEUEDUCT_FAILPOINT("recover.found_dead");
-        if (!bury_or_find(ring, intent, pushed, popped, hint_of(line, false), found))
+        if (!abandon_or_find(ring, intent, pushed, popped, hint_of(line, false), found))
           participant_table().clear_settled(line, [this](std::uint32_t i) { return is_settled(i); });
       }
       recover_inherited(ring, line, pushed, popped, found);  // after the intent (A2)
@@ -157,20 +157,22 @@ class BasicRecovery : public BasicClaims<Rings> {
     found.changed |= had_changed;
   }
 
-  // What earlier owners of a line had taken: they are dead, whoever owns it now.
-  void recover_inherited(const Ring& ring, std::uint32_t line, std::uint64_t pushed, std::uint64_t popped, RecoveryScan& found) noexcept {
+  // The claims of a line's earlier owners, which are dead.
+  void recover_inherited(const Ring& ring, std::uint32_t line, std::uint64_t pushed, std::uint64_t popped,
+                         RecoveryScan& found) noexcept {
     std::atomic<std::uint64_t>& inherited = participant_table().lines()[line].inherited;
     std::uint64_t word = inherited.load(std::memory_order_acquire);
     if (word == 0) [[likely]] return;
     const Intent intent = Intent::unpack(word);
-    if (is_meant(intent) && bury_or_find(ring, intent, pushed, popped, hint_of(line, true), found)) return;
+    if (is_meant(intent) && abandon_or_find(ring, intent, pushed, popped, hint_of(line, true), found)) return;
     QUEUEDUCT_FAILPOINT("recover.inherited");
-    // From the exact word that was judged: a newer bequest stays. What is settled stays settled.
-    if (is_settled(intent)) inherited.compare_exchange_strong(word, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
+    // From the exact word that was judged: a newer word stays. A settled intent stays settled.
+    if (is_settled(intent))
+      inherited.compare_exchange_strong(word, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
 
-  // Items from `first` on, without a gap, that consumers have claimed and not given back, and that no live line names:
-  // then the dead have (L3).
+  // Lists the items from `first` on, without a gap, that consumers have claimed and not released and no live line names:
+  // their consumers are dead (L3).
   [[nodiscard]] std::uint64_t list_redeliverable(const Ring& ring, std::uint64_t first, Redelivered* items,
                                              std::uint64_t limit) noexcept {
     const std::uint64_t popped = ring.position_of(ring.pop_position->load(std::memory_order_acquire));  // B1
@@ -194,20 +196,20 @@ class BasicRecovery : public BasicClaims<Rings> {
     const std::uint64_t p = item.span.position;
     std::uint64_t expected = item.seen;
     QUEUEDUCT_FAILPOINT("recover.before_redeliver");
+    const std::uint64_t ours = generation::redelivered(p, generation::times_redelivered(item.seen) + 1);
     // B3; acquire P1 on success: the item's bytes
-    if (!ring.generation_of(p).compare_exchange_strong(expected,
-                                                       generation::redelivered(p, generation::times_redelivered(item.seen) + 1),
-                                                       std::memory_order_acq_rel, std::memory_order_relaxed))
+    if (!ring.generation_of(p).compare_exchange_strong(expected, ours, std::memory_order_acq_rel,
+                                                       std::memory_order_relaxed))
       return false;
     QUEUEDUCT_FAILPOINT("recover.redelivered");
     counters_.redelivered->fetch_add(1, std::memory_order_relaxed);  // a statistic
     return true;
   }
 
-  // What of it is not settled yet, in this ring. True: there is something to redeliver, and what follows it was not looked at.
-  // `hint` is where that was last time, so that who redelivers one item after the other does not begin anew each time.
-  bool bury_or_find(const Ring& ring, Intent intent, std::uint64_t pushed, std::uint64_t popped,
-                    std::atomic<std::uint64_t>& hint, RecoveryScan& found) noexcept {
+  // Settles a dead intent in this ring. Returns true if it found an item to redeliver; the scan ends there. `hint` is
+  // where that was last time: a consumer that redelivers item after item need not scan from the beginning each time.
+  bool abandon_or_find(const Ring& ring, Intent intent, std::uint64_t pushed, std::uint64_t popped,
+                       std::atomic<std::uint64_t>& hint, RecoveryScan& found) noexcept {
     const Positions positions = positions_in(ring, intent, intent.side == Side::push ? pushed : popped);
     if (positions.begin >= positions.end) return false;
     if (intent.side == Side::push) {
@@ -216,9 +218,8 @@ class BasicRecovery : public BasicClaims<Rings> {
     }
     std::uint64_t middle = hint.load(std::memory_order_relaxed);
     if (middle < positions.begin || middle >= positions.end) middle = positions.begin;
-    const bool is_found = settle_popped(ring, {middle, positions.end}, hint, found) ||
-                          settle_popped(ring, {positions.begin, middle}, hint, found);
-    return is_found;
+    return settle_popped(ring, {middle, positions.end}, hint, found) ||
+           settle_popped(ring, {positions.begin, middle}, hint, found);
   }
 
   // Claimed slots whose producer died before it published.
@@ -231,7 +232,7 @@ class BasicRecovery : public BasicClaims<Rings> {
         if (stretch.seen[p - at] != ring.free(p) || stretch.is_named(p - at)) continue;
         QUEUEDUCT_FAILPOINT("recover.found_free");
         if (producers_.count() != 0 && p >= cut_from) {
-          // Still free after the look at the lines: whoever claimed it is dead, and not only since it published.
+          // Still free after the lines were read: its producer is dead, and died before it published.
           if (ring.generation_of(p).load(std::memory_order_acquire) != ring.free(p)) continue;
           cut_from = cut_claims(producers_.lines(), producers_.count(), p);  // B4
         }
@@ -242,9 +243,10 @@ class BasicRecovery : public BasicClaims<Rings> {
     }
   }
 
-  // Slots that a dead consumer had claimed: those are freed in which nothing is owed to anybody. True: one is to be
-  // redelivered, and the look ends there.
-  bool settle_popped(const Ring& ring, Positions positions, std::atomic<std::uint64_t>& hint, RecoveryScan& found) noexcept {
+  // Frees the slots that a dead consumer had claimed and that hold no item to deliver. Returns true at the first item to
+  // redeliver.
+  bool settle_popped(const Ring& ring, Positions positions, std::atomic<std::uint64_t>& hint,
+                     RecoveryScan& found) noexcept {
     Stretch stretch;
     for (std::uint64_t at = positions.begin; at < positions.end; at += stretch.count) {
       judge(ring, Side::pop, at, positions.end, stretch);
@@ -260,7 +262,8 @@ class BasicRecovery : public BasicClaims<Rings> {
     return false;
   }
 
-  // Is it an item that somebody is to have? It is noted, if it is the first. If not, and nobody needs it, it is freed.
+  // Returns true if the slot holds an item to redeliver, and notes the first one found. Frees a tombstone, and a slot
+  // whose head is gone.
   [[nodiscard]] bool is_owed(const Ring& ring, std::uint64_t p, std::uint64_t seen, RecoveryScan& found) noexcept {
     if (seen == generation::tombstone(p)) {
       found.changed |= swap(ring, p, seen, ring.free(p + ring.capacity));
@@ -277,7 +280,7 @@ class BasicRecovery : public BasicClaims<Rings> {
     return false;
   }
 
-  // The rest of a long item goes with its head as long as the head is there (I3).
+  // The other slots of a long item belong to its head as long as the head is held (I3).
   [[nodiscard]] static bool head_is_held(const Ring& ring, std::uint64_t p) noexcept {
     const Length length{ring.length_of(p).load(std::memory_order_relaxed)};
     const std::uint64_t head = p - length.distance();
@@ -287,7 +290,7 @@ class BasicRecovery : public BasicClaims<Rings> {
 
   [[nodiscard]] static bool swap(const Ring& ring, std::uint64_t p, std::uint64_t from, std::uint64_t to) noexcept {
     QUEUEDUCT_FAILPOINT("recover.before_swap");
-    // B3; release P2 / P1: whoever takes the slot next sees all that its last owner did
+    // B3; release P2 / P1: the participant that claims the slot next sees all that its last owner did
     const bool swapped = ring.generation_of(p).compare_exchange_strong(from, to, std::memory_order_acq_rel,
                                                                         std::memory_order_relaxed);
     QUEUEDUCT_FAILPOINT("recover.swapped");

@@ -1,27 +1,27 @@
-// Bounded queue: a ring of slots, each with a generation that says whose turn it is.
+// A ring of slots, each with a generation that says which operation may use it next.
 //
 // Shape      position:     pop_position ──► … ──► push_position          (both only rise)
 //            generation of the slot of position p, capacity C:
 //              p                 free: p may be pushed here        ┐ a push waits for p,
-//              p+1               published: p may be popped        │ a pop waits for p+1 and leaves p+C:
-//              p+C               free for the next lap             ┘ seed, points 3 to 6
-//              tombstone(p)      its producer died: to be skipped
-//              redelivered(p, n)     its consumer died: another one delivers it, the n-th to try
-//            An item of k slots holds k consecutive positions: the head carries its length,
-//            the others their distance to the head.
+//              p+1               published: p may be popped        │ a pop waits for p+1 and leaves p+C
+//              p+C               free for the next lap             ┘
+//              tombstone(p)      its producer died: consumers skip it
+//              redelivered(p, n) its consumer died: another one delivers it, the n-th to try
+//            An item of k slots holds k consecutive positions: the head has its length, each other slot its distance
+//            to the head.
 // Roles      any number of producers and consumers, threads or processes.
 // Invariants I1  a position is claimed by exactly one compare-and-swap of push_position, and one of
 //                pop_position; a claim of k positions is one compare-and-swap.
-//            I2  only the claimer of p writes the slot, and only while its generation is p; it then
-//                publishes p+1. Only the popper of p reads it, and only while it is p+1 (or redelivered by it).
+//            I2  only the producer that claimed p writes the slot, and only while its generation is p; it then
+//                publishes p+1. Only the consumer that claimed p reads it, and only while it is p+1 (or redelivered).
 //            I3  the slots of one item are published head last and released head first: a published head
 //                means a whole item, a released head means a delivered one.
 //            I4  positions never fall or wrap (63 bits: 292 years at 1 ns an item), so a compare-and-swap
 //                that succeeds saw no ABA, and what was read under it was still true.
 //            I5  every claim is declared in the ledger first.
-// Progress   lock-free claims: a failed compare-and-swap means that another one succeeded. A slot in
-//            mid-copy delays whoever needs that slot next, and nobody else; the dead are recovered.
-// Source     D. Vyukov's bounded MPMC queue; the ledger is ours (ledger.hpp, bounded_recovery.hpp).
+// Progress   lock-free claims: a failed compare-and-swap means that another one succeeded. A slot in mid-copy delays
+//            only the participant that needs that slot next; recovery ends the claims of the dead.
+// Source     D. Vyukov, "Bounded MPMC queue", 1024cores.net, 2010; the ledger is ours (ledger.hpp, recovery.hpp).
 //
 // Memory orders come in pairs:
 //   P1  publish():  release store p+1        with acquire load in pop: the item's bytes
@@ -40,7 +40,7 @@ enum class Outcome : std::uint8_t {
   busy,     // the next slot is claimed and not yet published: its producer is in mid-copy, or dead
   closed,   // shut down: nothing more will come (pop) or go (push)
   corrupt,  // the shared words contradict each other
-  moved,    // of a growing queue: this ring is not the one any more, look again
+  moved,    // of a growing queue: the level range has moved on from this ring
   unbacked,  // of a growing queue: the next slots have no memory yet
 };
 
@@ -57,22 +57,22 @@ inline constexpr std::uint64_t times_mask = (std::uint64_t{1} << 14) - 1;
 [[nodiscard]] constexpr std::uint64_t tombstone(std::uint64_t p) noexcept {
   return special_bit | ((p + 1) & ~redelivered_bits);
 }
-// Each redelivery has another value, so that a recoverer's compare-and-swap from an old one fails. Who redelivered it
-// is in the ledger: lines have new owners in time, and the word could not tell them apart.
+// Each redelivery has another value, so that a recoverer's compare-and-swap from an old one fails. The ledger, not this
+// word, names the redeliverer: a line gets new owners, which the word could not tell apart.
 [[nodiscard]] constexpr std::uint64_t redelivered(std::uint64_t p, std::uint64_t times) noexcept {
   return redelivered_bits | (times & times_mask) << 48 | (p & redelivered_position_mask);
 }
 [[nodiscard]] constexpr bool is_redelivered(std::uint64_t g, std::uint64_t p) noexcept {
   return g >= redelivered_bits && (g & redelivered_position_mask) == (p & redelivered_position_mask);
 }
-// How often the item in a slot of this generation was redelivered.
+// Returns how often the item in a slot of this generation was redelivered.
 [[nodiscard]] constexpr std::uint64_t times_redelivered(std::uint64_t g) noexcept {
   return g >= redelivered_bits ? g >> 48 & times_mask : 0;
 }
 
 }  // namespace generation
 
-// What the length word of a slot says.
+// The length word of a slot.
 struct Length {
   static constexpr std::uint32_t continuation_bit = 1u << 31;
   std::uint32_t word;
@@ -81,20 +81,20 @@ struct Length {
 };
 inline constexpr std::uint64_t item_bytes_limit = Length::continuation_bit - 1;
 
-// Where the positions of a ring are counted from. Here: from the queue's birth, and slot i starts free for position i.
-// Another numbering, of a ring that is opened more than once, is in growing.hpp.
+// Positions are counted from the queue's creation; slot i starts free for position i. The numbering of a ring that is
+// opened more than once is in growing/levels.hpp.
 struct FixedNumbering {
   static constexpr std::memory_order position_order = std::memory_order_relaxed;
   [[nodiscard]] static constexpr std::uint64_t position_of(std::uint64_t word) noexcept { return word & ~closed_bit; }
   [[nodiscard]] static constexpr std::uint64_t first_position() noexcept { return 0; }
   [[nodiscard]] static constexpr bool is_in_zeroed_lap(std::uint64_t, std::uint64_t) noexcept { return false; }
-  // Is this still the ring that positions read just now belong to?
+  // Returns true if the positions read before belong to this opening of the ring.
   [[nodiscard]] static constexpr bool is_current() noexcept { return true; }
-  // How many of the wanted slots have memory.
+  // Returns how many of the wanted slots have memory.
   [[nodiscard]] static constexpr std::uint64_t backed(std::uint64_t, std::uint64_t wanted) noexcept { return wanted; }
 };
 
-// Private copy of where things are: what a peer could overwrite is never trusted again.
+// This process's own copy of the geometry: a peer cannot overwrite it.
 template <class Numbering>
 struct BasicRing : Numbering {
   std::atomic<std::uint64_t>* push_position = nullptr;
@@ -126,7 +126,7 @@ struct BasicRing : Numbering {
   [[nodiscard]] std::uint64_t slots_for(std::uint64_t bytes) const noexcept {
     return bytes <= slot_bytes ? 1 : (bytes + slot_bytes - 1) / slot_bytes;
   }
-  // The longest claim: the whole ring, or what an intent can name.
+  // Returns the longest claim: the whole ring, or as much as an intent can name.
   [[nodiscard]] std::uint64_t claim_limit() const noexcept {
     return capacity < Intent::count_limit ? capacity : Intent::count_limit;
   }
@@ -139,7 +139,7 @@ struct Span {
   std::uint64_t slots = 0;
 };
 
-// Is g what the slot of `position` may hold while the lap before is not yet over?
+// Returns true if the slot of `position` may have generation g while it still belongs to the lap before.
 template <class R>
 [[nodiscard]] bool is_previous_lap(const R& ring, std::uint64_t g, std::uint64_t position) noexcept {
   if (position - ring.first_position() < ring.capacity) return false;
@@ -164,7 +164,8 @@ template <class R>
   return i;
 }
 
-// How many slots from `position` on hold expected(position), …, at most `limit`? step(position): from one to the next.
+// Returns how many slots from `position` on hold expected(position), …, at most `limit`. step(position) is the
+// difference to the next slot's.
 template <class R, class Expected, class Step>
 [[nodiscard]] std::uint64_t count_holding(const R& ring, std::uint64_t position, std::uint64_t limit, Expected expected,
                                           Step step) noexcept {
@@ -178,7 +179,7 @@ template <class R, class Expected, class Step>
     if (more < run || found == limit) return found;
   }
 }
-// Where they are consecutive numbers.
+// The same for consecutive numbers.
 template <class R>
 [[nodiscard]] std::uint64_t count_holding(const R& ring, std::uint64_t first, std::uint64_t position,
                                           std::uint64_t limit) noexcept {
@@ -186,7 +187,7 @@ template <class R>
       ring, position, limit, [=](std::uint64_t p) { return first + (p - position); }, [](std::uint64_t) { return 1; });
 }
 
-// How many slots from `position` on are free, at most `limit`?
+// Returns how many slots from `position` on are free, at most `limit`.
 template <class R>
 [[nodiscard, gnu::always_inline]] inline std::uint64_t count_free(const R& ring, std::uint64_t position,
                                                                   std::uint64_t limit) noexcept {
@@ -197,7 +198,7 @@ template <class R>
       [&](std::uint64_t p) { return ring.free_step(p); });
 }
 
-// Store first, first + 1, … into the slots of a span, in order, each with release.
+// Stores first, first + 1, … into the slots of a span, in order, each with release.
 template <class R>
 void store_each(const R& ring, Span span, std::uint64_t first, [[maybe_unused]] const char* before,
                        [[maybe_unused]] const char* after) noexcept {
@@ -215,8 +216,8 @@ void store_each(const R& ring, Span span, std::uint64_t first, [[maybe_unused]] 
   }
 }
 
-// Push, step 1: claim up to `wanted` consecutive free positions.
-// fit(ready) says how many of the free ones to take: all of an item or none, all that there are of a batch.
+// Push, step 1: claims up to `wanted` consecutive free positions.
+// fit(ready) returns how many of the free ones to claim: for an item all or none, for a batch as many as there are.
 template <class R, class Ledger, class Fit>
 [[nodiscard, gnu::always_inline]] inline Outcome claim_push(const R& ring, Ledger ledger, std::uint64_t wanted, Fit fit,
                                  Span& span) noexcept {
@@ -234,7 +235,7 @@ template <class R, class Ledger, class Fit>
     if (slots == 0) [[unlikely]] {
       if (ready == backed && backed < wanted) return Outcome::unbacked;
       const std::uint64_t seen = ring.generation_of(position + ready).load(std::memory_order_acquire);
-      if (seen == ring.free(position + ready)) continue;  // just now
+      if (seen == ring.free(position + ready)) continue;  // released just now
       // A generation beyond its position means that our position is old: then it has moved (I1).
       if (ring.push_position->load(std::memory_order_relaxed) != position) continue;
       span = {position, 0};  // where there was no room
@@ -248,7 +249,7 @@ template <class R, class Ledger, class Fit>
   }
 }
 
-// Push, step 3 (step 2 is the copy): give the slots of one item to the consumers. keeps I3: head last
+// Push, step 3 (step 2 is the copy): gives the slots of one item to the consumers. keeps I3: head last
 template <class R>
 void publish(const R& ring, Span span) noexcept {
   for (std::uint64_t i = span.slots; i-- > 0;) {
@@ -265,16 +266,16 @@ void publish_each(const R& ring, Span span) noexcept {
   store_each(ring, span, generation::published(span.position), "push.before_publish", "push.published");  // P1
 }
 
-// Pop, step 3: give the slots back to the producers. keeps I3: head first
+// Pop, step 3: gives the slots back to the producers. keeps I3: head first
 // release P2: our reads of the slots are over
 template <class R>
 void release(const R& ring, Span span) noexcept {
   store_each(ring, span, ring.free(span.position + ring.capacity), "pop.before_release", "pop.released");
 }
 
-// Pop, step 1b: take exactly what was peeked. False: somebody else was faster, or the queue was closed.
-// Success also proves that the lengths read since were the item's own: whoever rewrites them has popped
-// this position first, and that compare-and-swap would come after ours (acq_rel P3).
+// Pop, step 1b: claims exactly what was peeked. Returns false if another consumer was faster or the queue was closed.
+// Success also proves that the lengths read since were the item's own: a producer can rewrite them only after a
+// consumer has popped this position, and that compare-and-swap would come after ours (acq_rel P3).
 template <class R, class Ledger>
 [[nodiscard]] bool claim_pop(const R& ring, Ledger ledger, Span span) noexcept {
   const bool claimed = ledger.claim(*ring.pop_position, Side::pop, span.position, span.slots);  // keeps I1, I5
@@ -286,11 +287,11 @@ template <class R, class Ledger>
 struct Peeked {
   Span span;
   std::uint64_t bytes = 0;
-  std::uint64_t skipped = 0;  // slots that the dead had left before it: producers have room again
+  std::uint64_t skipped = 0;  // slots of dead producers before it, now free for producers
 };
 
-// What stands at `position`, whose slot is published and has a length word?
-// False: the length cannot be, and the queue is corrupt unless the position has moved.
+// Reads the length of the published item at `position`.
+// Returns false if the length is impossible: the queue is corrupt unless the position has moved.
 template <class R>
 [[nodiscard]] bool read_length(const R& ring, std::uint64_t position, Peeked& peeked,
                                       bool& orphan) noexcept {
@@ -302,19 +303,19 @@ template <class R>
   return peeked.span.slots <= ring.claim_limit();
 }
 
-// How many slots from `position` on are abandoned, which one is: a batch of a dead producer's may be millions.
+// Returns how many slots from `position` on are tombstones; that one is. A dead producer's batch may have millions.
 template <class R>
-[[nodiscard]] std::uint64_t count_buried(const R& ring, std::uint64_t position) noexcept {
+[[nodiscard]] std::uint64_t count_abandoned(const R& ring, std::uint64_t position) noexcept {
   constexpr std::uint64_t most = 1u << 14;
   const std::uint64_t pushed = ring.position_of(ring.push_position->load(std::memory_order_acquire));
   std::uint64_t limit = pushed > position ? pushed - position : 1;
   if (limit > ring.claim_limit()) limit = ring.claim_limit();
   const std::uint64_t abandoned =
       count_holding(ring, generation::tombstone(position), position, limit < most ? limit : most);
-  return abandoned == 0 ? 1 : abandoned;  // none: somebody else was faster, and the claim will fail
+  return abandoned == 0 ? 1 : abandoned;  // none: another consumer was faster, and the claim will fail
 }
 
-// Pop, step 1a: find the item at the front. Skips what the dead have left there.
+// Pop, step 1a: finds the item at the front. Skips the slots of dead producers there.
 template <class R, class Ledger>
 [[nodiscard]] Outcome peek(const R& ring, Ledger ledger, Peeked& peeked) noexcept {
   peeked.skipped = 0;
@@ -347,7 +348,7 @@ template <class R, class Ledger>
       skip = true;
     }
     if (skip) {
-      const std::uint64_t run = seen == generation::tombstone(position) ? count_buried(ring, position) : 1;
+      const std::uint64_t run = seen == generation::tombstone(position) ? count_abandoned(ring, position) : 1;
       if (claim_pop(ring, ledger, {position, run})) {
         release(ring, {position, run});
         ledger.clear();
@@ -357,7 +358,7 @@ template <class R, class Ledger>
     }
     if (ring.pop_position->load(std::memory_order_relaxed) != position) continue;
     peeked.span = {position, 0};  // where there was nothing
-    // acquire P3: who claimed this slot has declared it; recovery relies on it
+    // acquire P3: the producer that claimed this slot has declared it; recovery relies on it
     const std::uint64_t word = ring.push_position->load(std::memory_order_acquire);
     const std::uint64_t pushed = ring.position_of(word);
     if (seen == ring.free(position) || is_previous_lap(ring, seen, position)) {
@@ -371,14 +372,14 @@ template <class R, class Ledger>
   }
 }
 
-// How many one-slot items from `position` on are ready, at most `limit`? acquire P1
+// Returns how many one-slot items from `position` on are published, at most `limit`. acquire P1
 template <class R>
 [[nodiscard]] std::uint64_t count_ready(const R& ring, std::uint64_t position,
                                                std::uint64_t limit) noexcept {
   return limit == 0 ? 0 : count_holding(ring, generation::published(position), position, limit);
 }
 
-// Cheap answers for somebody who waits: worth another try? They touch one line that is not ours.
+// Hints for a waiting participant: they read one shared cache line and return true if another attempt may succeed.
 template <class R>
 [[nodiscard]] bool may_be_poppable(const R& ring) noexcept {
   const std::uint64_t position = ring.pop_position->load(std::memory_order_relaxed);
@@ -400,7 +401,7 @@ template <class R>
   return may_be_pushable(ring, ring.push_position->load(std::memory_order_relaxed), slots);
 }
 
-// Gets end at once: shut down with `immediate`.
+// Returns true if the queue was shut down with `immediate`: gets end at once.
 template <class R>
 [[nodiscard]] bool is_discarded(const R& ring) noexcept {
   return ring.pop_position->load(std::memory_order_relaxed) & closed_bit;
@@ -415,7 +416,7 @@ template <class R>
   return pushed - popped < ring.capacity ? pushed - popped : ring.capacity;
 }
 
-// Items between the positions. With long items or tombstones about, heads have to be counted.
+// Returns the items between the positions. `walk`: there may be long items or tombstones, so it counts heads.
 template <class R>
 [[nodiscard]] std::uint64_t count_items(const R& ring, bool walk) noexcept {
   const std::uint64_t slots = slots_in_use(ring);

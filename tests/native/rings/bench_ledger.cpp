@@ -71,7 +71,7 @@ struct Batches {
       if (widen_bytes(ring, batch, lengths.data(), peeked) != batch || !claim_pop(ring, ledger, peeked.span)) return -1;
       for (std::uint64_t i = 0; i < batch; ++i)
         copy_out(ring, peeked.span.position + i, bytes.data() + i * item_bytes, item_bytes);
-      give_back(ring, ledger, peeked.span);
+      release_copied(ring, ledger, peeked.span);
     }
     return clock.per(turns * batch);
   }

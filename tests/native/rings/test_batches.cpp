@@ -140,7 +140,7 @@ TEST(a_batch_of_bytes_is_one_claim_and_keeps_items_whole) {
       position += attached.ring().slots_for(lengths[i]);
       CHECK(out == in[i]);
     }
-    give_back(attached.ring(), attached.ledger(), peeked.span);
+    release_copied(attached.ring(), attached.ledger(), peeked.span);
     CHECK(get_bytes(attached) == in[3]);
     CHECK(!get_bytes(attached).has_value());
   }

@@ -126,7 +126,7 @@ TEST(a_batch_ends_before_a_tombstone_and_before_an_orphan) {
   REQUIRE(peek(ring, attached.ledger(), peeked) == Outcome::done);
   CHECK_EQUAL(widen_bytes(ring, 8, lengths, peeked), 2u);
   REQUIRE(claim_pop(ring, attached.ledger(), peeked.span));
-  give_back(ring, attached.ledger(), peeked.span);
+  release_copied(ring, attached.ledger(), peeked.span);
   REQUIRE(peek(ring, attached.ledger(), peeked) == Outcome::done);
   CHECK_EQUAL(peeked.span.position, 3u);
   CHECK_EQUAL(widen_bytes(ring, 8, lengths, peeked), 1u);

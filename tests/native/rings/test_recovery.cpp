@@ -183,7 +183,7 @@ TEST(two_who_found_the_same_item_deliver_it_once) {
   REQUIRE(found.redeliverable && same.redeliverable);
   CHECK(one.queue().recovery().try_redeliver(one.ledger(), found));
   CHECK(!two.queue().recovery().try_redeliver(two.ledger(), same));
-  give_back(one.ring(), one.ledger(), found.peeked.span);
+  release_copied(one.ring(), one.ledger(), found.peeked.span);
   CHECK(!two.queue().recovery().try_redeliver(two.ledger(), same));
 }
 

@@ -66,7 +66,7 @@ TEST(a_slow_readers_slot_is_never_overwritten) {
   for (std::uint64_t i = 1; i < 8; ++i) REQUIRE(get_number(writer, number) == Outcome::done);
   CHECK_EQUAL(put_number(writer, 99), Outcome::full);  // seven slots are free, but the next is being read
   CHECK_EQUAL(read_claimed(reader, slow), 0u);
-  give_back(reader.ring(), reader.ledger(), slow.span);
+  release_copied(reader.ring(), reader.ledger(), slow.span);
   CHECK_EQUAL(put_number(writer, 99), Outcome::done);
 }
 

@@ -27,7 +27,7 @@ namespace queueduct::testing {
     if (outcome != Outcome::done) return outcome;
     if (!claim_pop(attached.ring(), attached.ledger(), peeked.span)) continue;
     number = read_claimed(attached, peeked);
-    give_back(attached.ring(), attached.ledger(), peeked.span);
+    release_copied(attached.ring(), attached.ledger(), peeked.span);
     return Outcome::done;
   }
 }

@@ -8,7 +8,7 @@ namespace queueduct {
 template <class R, class Ledger>
 void finish_pop(const R& ring, Ledger ledger, const Peeked& peeked, void* to) noexcept {
   copy_out(ring, peeked.span.position, to, peeked.bytes);
-  give_back(ring, ledger, peeked.span);
+  release_copied(ring, ledger, peeked.span);
 }
 
 template <class R>

@@ -201,7 +201,7 @@ template <class Copied>
     position += context.ring().slots_for(targets[i].bytes);
   }
   copied();
-  give_back(context.ring(), NoLedger{}, item.span);
+  release_copied(context.ring(), NoLedger{}, item.span);
   context.queue().room().notify();
   return true;
 }
