@@ -1,4 +1,4 @@
-// A bounded queue as its users hold it: one ring, whose memory stays. The protocol is in ring/operations.hpp.
+// A handle on a bounded queue: one ring, whose memory stays. The protocol is in ring/operations.hpp.
 #pragma once
 
 #include "ring/lease.hpp"
@@ -27,7 +27,7 @@ namespace queueduct {
 }
 
 // From here on no claim of the closed side succeeds: its compare-and-swap expects a word without the bit.
-// Returns true if gets were ended by this call: what is left belongs to the caller.
+// Returns true if this call ended the gets: the items left belong to the caller.
 [[nodiscard]] inline bool close_ring(const Ring& ring, bool immediate) noexcept {
   QUEUEDUCT_FAILPOINT("shutdown.before");
   ring.push_position->fetch_or(closed_bit, std::memory_order_acq_rel);
@@ -38,7 +38,7 @@ namespace queueduct {
   return ended_gets;
 }
 
-// In shared memory, as one process has it.
+// One process's handle on a queue in shared memory.
 class BoundedQueueHandle final : public RingOperations<BoundedQueueHandle, OneRing> {
  public:
   static constexpr bool recovers_with_own_line = false;
@@ -125,10 +125,12 @@ class BoundedQueueHandle final : public RingOperations<BoundedQueueHandle, OneRi
         limit_ns);
   }
   [[nodiscard]] std::size_t lease_bytes() const noexcept override { return sizeof(BasicLease<BoundedQueueHandle>); }
-  [[nodiscard]] RingLease* lease_at(void* memory) noexcept override { return new (memory) BasicLease<BoundedQueueHandle>(*this); }
+  [[nodiscard]] RingLease* lease_at(void* memory) noexcept override {
+    return new (memory) BasicLease<BoundedQueueHandle>(*this);
+  }
 
  private:
-  // How far behind is far: a few cache lines of generations, if the ring has them.
+  // The distance of `far`: a few cache lines of generations, if the ring has them.
   [[nodiscard]] std::uint64_t distance() const noexcept { return ring_.capacity < 256 ? ring_.capacity / 4 + 1 : 64; }
 
   BoundedControl* control_;
@@ -143,7 +145,7 @@ class BoundedLocal final : public LocalOperations<BoundedLocal<Claim>, Claim, Ri
   using Operations = LocalOperations<BoundedLocal<Claim>, Claim, Ring>;
 
  public:
-  // What the constructor needs; its base() is null if there is no such memory.
+  // Memory for the constructor; its base() is null if there is none.
   [[nodiscard]] static PrivateMemory memory(std::uint64_t capacity) noexcept { return {offsets(capacity).total, true}; }
   BoundedLocal(PrivateMemory memory, std::uint64_t capacity) noexcept
       : Operations(std::move(memory)), ring_(bounded_ring(this->base(), offsets(capacity), capacity, sizeof(void*))) {

@@ -2,7 +2,7 @@
 //
 //   0              header, then the growing queue's own part of it: written once, never changed
 //   item_text      what an item is, as text (a numpy dtype)
-//   control        the stage, event words, the lock of upkeep: one writer group a line
+//   control        the level range, event words, the upkeep lock: one writer group a line
 //   levels         three lines a level
 //   participants   one line for each thread that has a handle
 //   producers      a head line, then one line for each named producer; absent where there are none
@@ -43,29 +43,32 @@ struct LevelRange {
   std::uint64_t word = 0;
   [[nodiscard]] constexpr std::uint32_t read_level() const noexcept { return word & 0xff; }
   [[nodiscard]] constexpr std::uint32_t written_level() const noexcept { return word >> 8 & 0xff; }
-  [[nodiscard]] constexpr std::uint64_t moves() const noexcept { return (word & ~(shut_bit | discarded_bit)) / move_one; }
+  [[nodiscard]] constexpr std::uint64_t moves() const noexcept {
+    return (word & ~(shut_bit | discarded_bit)) / move_one;
+  }
   [[nodiscard]] constexpr bool is_shut() const noexcept { return word & shut_bit; }
   [[nodiscard]] constexpr bool is_discarded() const noexcept { return word & discarded_bit; }
   [[nodiscard]] constexpr LevelRange moved_to(std::uint32_t read, std::uint32_t written) const noexcept {
     return {((word & ~std::uint64_t{0xffff}) + move_one) | written << 8 | read};
   }
 };
-static_assert(LevelRange{LevelRange::shut_bit}.moved_to(2, 3).written_level() == 3 && LevelRange{}.moved_to(2, 3).read_level() == 2);
+static_assert(LevelRange{LevelRange::shut_bit}.moved_to(2, 3).written_level() == 3);
+static_assert(LevelRange{}.moved_to(2, 3).read_level() == 2);
 
 struct GrowingControl {
   alignas(line_bytes) std::atomic<std::uint64_t> level_range;  // moved by compare-and-swap only
-  EventWord items;                                       // consumers sleep here
-  EventWord room;                                        // producers sleep here
+  EventWord items;                                             // consumers sleep here
+  EventWord room;                                              // producers sleep here
   alignas(line_bytes) std::atomic<std::uint32_t> participants_used;  // lines ever used: scans stop here
   std::atomic<std::uint32_t> has_long_items;  // 1 once an item took several slots: qsize must then walk
   std::atomic<std::uint64_t> tombstones;      // slots whose producer died before it published
-  std::atomic<std::uint64_t> redelivered;         // items whose consumer died before it released them
+  std::atomic<std::uint64_t> redelivered;     // items whose consumer died before it released them
   std::atomic<std::uint64_t> grown;           // times that a level was opened because the one before was full
   std::atomic<std::uint64_t> shrunk;          // times that the first level was opened again
-  alignas(line_bytes) std::atomic<std::uint64_t> upkeep;  // a lock (robust_lock.hpp): who gives and takes memory
-  // | level + 1 : 8 | slots : 56 |: memory that is just being given, of all ones given back unused; 0: none
+  alignas(line_bytes) std::atomic<std::uint64_t> upkeep;  // a robust lock: its holder prepares and reclaims memory
+  // | level + 1 : 8 | slots : 56 |: memory that the lock's holder prepares, or if all ones withdraws; 0: none
   std::atomic<std::uint64_t> preparing;
-  std::atomic<std::uint64_t> resets;     // levels that were freed: producers who wait for memory look here
+  std::atomic<std::uint64_t> resets;     // levels reclaimed: producers that wait for memory compare it
   std::atomic<std::uint64_t> last_high;  // the last position at which the queue was not nearly empty; a hint
 };
 static_assert(sizeof(GrowingControl) == 5 * line_bytes);
@@ -78,8 +81,8 @@ struct LevelControl {
   // | 0 : 57 | being withdrawn : 1 | log2 of the capacity of the next opening, 0: none : 6 |; reserves its memory
   std::atomic<std::uint64_t> planned;
   std::atomic<std::uint64_t> prepared;        // slots from the first on that have memory
-  std::atomic<std::uint64_t> reset_position;  // what was pushed before it is gone, and its memory given back
-  std::atomic<std::uint64_t> reset_slots;     // of a reset under way: slots from the first on that are given back
+  std::atomic<std::uint64_t> reset_position;  // items pushed before it are gone, and their memory is reclaimed
+  std::atomic<std::uint64_t> reset_slots;     // of a reset under way: slots from the first on that are reclaimed
 };
 static_assert(sizeof(LevelControl) == 3 * line_bytes);
 
@@ -91,7 +94,7 @@ struct RegionOffsets {
   std::uint64_t generations, lengths, payload, end;
 };
 
-// Arguments within the limits above: then no sum or product here overflows.
+// With arguments within the limits above no sum or product here overflows.
 [[nodiscard]] constexpr std::uint64_t level_capacity(std::uint64_t first_bytes, std::uint32_t level,
                                                      std::uint64_t slot_bytes) noexcept {
   const std::uint64_t slots = (first_bytes << 2 * level) / slot_bytes;

@@ -1,34 +1,35 @@
-// Growing queue: bounded rings of rising size, of which one is written and one is read.
+// Growing queue: rings of rising size, of which one is written and one is read.
 //
 // Shape      level:   0      1        2              3                 …
 //                    [free] [closed] [closed]       [open]
 //                            ▲ read level            ▲ written level           read ≤ written
-//            A full ring is closed, the next level is opened, the written level moves on. A closed ring that is
-//            drained is left by the read level, and freed. An open ring that is empty, and was nearly so for long,
-//            is closed for shrinking, and level 0 is opened again.
-//            Positions run through all rings: one that closes at p is followed by one that opens at p + 1.
+//            A producer closes a full ring, opens the next level and moves the written level there. When a closed ring
+//            is drained, the read level leaves it, and its memory is reclaimed. An open ring that is empty, and was
+//            nearly so for long, is closed for shrinking, and level 0 is opened again.
+//            Positions run through all rings: a ring that closes at p is followed by one that opens at p + 1.
 //            Zeroed memory is an empty ring: in the first lap of an opening, 0 is the generation of a free slot.
-// Roles      any number of producers and consumers, threads or processes. Each may have to do any of the moves.
+// Roles      any number of producers and consumers, threads or processes. Each may have to make any of the moves.
 // Invariants G1  read level ≤ written level: they are one word, moved by compare-and-swap from the one that was judged.
 //            G2  a ring is closed by compare-and-swap of its push position from the value that was judged full, or
-//                empty: nothing is pushed after it, and whoever sees a closed ring knows where it ends.
-//            G3  what follows a closing is settled by the closed word alone: the next level, or level 0 if it says
-//                shrinking, opened at its position + 1. So anybody can do it, and any number of times: each step
-//                raises a word to a value, and none falls.
+//                empty: nothing is pushed after it, and a participant that sees a closed ring sees where it ends.
+//            G3  the closed word alone says what follows: the next level, or level 0 if it says shrinking, opened at
+//                its position + 1. So any participant can open it, and any number of times: each step raises a word
+//                to a value, and none falls.
 //            G4  the read level moves on only from a ring that is closed and whose pop position is its end: nothing
 //                is left behind, and order is kept.
-//            G5  a level is opened only when it is clean: all its slots were given back and zeroed. It stays clean
-//                while it is opened, so nobody takes it for one to be reset.
+//            G5  a level is opened only when it is clean: all its slots were released and zeroed. It stays clean while
+//                it is opened, so no participant resets it.
 //            G6  no position ever comes back, in any ring: a late compare-and-swap of a position fails.
-//            G7  a ring that is in the stage is not opened again: who reads a position, then finds the stage as it
-//                was when it looked up where the ring begins, has a position of that very opening.
-// Progress   lock-free, except for memory: see growing_memory.hpp.
-// Source     seed: a vector of queues of rising size. The closed bit, the stage in one word and shrinking are ours.
+//            G7  a ring in the level range is not opened again: if the range is still the one under which the ring's
+//                base was read, a position read in between belongs to that very opening.
+// Progress   lock-free, except for memory: see memory.hpp.
+// Source     closing a full ring and going on in another is LCRQ's (Morrison and Afek, "Fast Concurrent Queues for x86
+//            Processors", PPoPP 2013). Rising sizes, the level range in one word and shrinking are ours.
 //
 // Memory orders come in pairs:
-//   G3  release in raise() and in the swap of the stage  with acquire of the stage in whoever looks at a level:
-//       where the ring begins
-//   G7  acquire load of a position, then acquire load of the stage in is_current()
+//   G3  release in raise() and in the swap of the level range  with acquire of the range by every reader of a level:
+//       the ring's base
+//   G7  acquire load of a position, then acquire load of the level range in is_current()
 #pragma once
 
 #include "ring/items.hpp"
@@ -38,7 +39,7 @@ namespace queueduct {
 
 inline constexpr std::uint64_t shrinking_bit = std::uint64_t{1} << 62;
 
-// What a level's `planned` says.
+// A level's `planned` word.
 struct Plan {
   static constexpr std::uint64_t withdrawn_bit = 64;
   std::uint64_t word;
@@ -61,7 +62,9 @@ struct LevelNumbering {
   [[nodiscard]] bool is_in_zeroed_lap(std::uint64_t position, std::uint64_t capacity) const noexcept {
     return position - base < capacity;
   }
-  [[nodiscard]] bool is_current() const noexcept { return level_range->load(std::memory_order_acquire) == range_seen; }  // G7
+  [[nodiscard]] bool is_current() const noexcept {
+    return level_range->load(std::memory_order_acquire) == range_seen;  // G7
+  }
   [[nodiscard]] std::uint64_t backed(std::uint64_t position, std::uint64_t wanted) const noexcept {
     if (position + wanted <= limit) [[likely]] return wanted;
     return position < limit ? limit - position : 0;
@@ -80,7 +83,7 @@ struct Opening {
   [[nodiscard]] constexpr std::uint64_t log2() const noexcept { return word >> base_bits; }
 };
 
-// Private copy of where the levels are.
+// This process's own copy of a level's geometry.
 struct Level {
   LevelControl* control = nullptr;
   std::atomic<std::uint64_t>* generations = nullptr;
@@ -92,7 +95,7 @@ struct Level {
 
 class Levels {
  public:
-  // `is_private`: memory of this process, which comes by itself when it is touched.
+  // `is_private`: memory of this process, which the kernel gives when it is touched.
   Levels(std::byte* base, const GrowingOffsets& at, std::uint64_t first_bytes, std::uint32_t steps,
          std::uint64_t slot_bytes, bool varying, bool is_private) noexcept
       : control_(reinterpret_cast<GrowingControl*>(base + at.control)),
@@ -119,19 +122,20 @@ class Levels {
   [[nodiscard]] bool is_private() const noexcept { return is_private_; }
   [[nodiscard]] const Level& operator[](std::uint32_t i) const noexcept { return levels_[i]; }
 
-  // To be compared with one that was checked.
-  [[nodiscard]] LevelRange unchecked_level_range() const noexcept { return {control_->level_range.load(std::memory_order_acquire)}; }
-
-  // What somebody else wrote there is believed only within the table.
+  // To be compared with a range that was checked.
+  [[nodiscard]] LevelRange unchecked_level_range() const noexcept {
+    return {control_->level_range.load(std::memory_order_acquire)};  // acquire G3
+  }
+  // With levels 0 if the shared word names levels that do not exist.
   [[nodiscard]] LevelRange level_range() const noexcept {
-    const LevelRange now{control_->level_range.load(std::memory_order_acquire)};  // acquire G3
+    const LevelRange now = unchecked_level_range();
     return is_sound(now) ? now : LevelRange{now.word & ~std::uint64_t{0xffff}};
   }
   [[nodiscard]] bool is_sound(LevelRange range) const noexcept {
     return range.read_level() <= range.written_level() && range.written_level() < steps_;
   }
 
-  // The ring of a level as it is opened now; the stage was read before.
+  // Returns the ring of a level as it is opened now; the caller has read the level range before.
   [[nodiscard]] GrowingRing ring(std::uint32_t i, LevelRange seen) const noexcept {
     const Level& level = levels_[i];
     const Opening opening{level.control->opening.load(std::memory_order_acquire)};
@@ -157,14 +161,14 @@ class Levels {
                                                                                   : std::uint64_t{1} << log2;
   }
 
-  // Of a level that is not in the stage: is nothing left in it, and its memory zero? Either what was pushed is reset,
-  // or nothing was. Somebody may be opening it meanwhile: then the words are read again until they belong together.
+  // Of a level outside the level range: returns true if it has no items and its memory is zero, because it was reset or
+  // nothing was pushed. If a participant opens it meanwhile, the words are read again until they belong together.
   [[nodiscard]] bool is_clean(std::uint32_t i) const noexcept {
     const LevelControl& control = *levels_[i].control;
     for (;;) {
       const std::uint64_t opening = control.opening.load(std::memory_order_acquire);
       const std::uint64_t word = control.push_position.load(std::memory_order_acquire);
-      // acquire: who reset it has zeroed it
+      // acquire: the participant that reset it has zeroed it
       const std::uint64_t reset = control.reset_position.load(std::memory_order_acquire);
       const std::uint64_t pushed = LevelNumbering::position_of(word);
       if (reset == pushed || pushed == Opening{opening}.base()) return true;
@@ -174,7 +178,7 @@ class Levels {
     }
   }
 
-  // May it be opened? Its memory is reserved, and the first of it there.
+  // Returns true if the level may be opened: its memory is reserved, and its first slots have theirs.
   [[nodiscard]] bool is_ready(std::uint32_t i) const noexcept {
     if (!is_clean(i)) return false;
     return is_private_ || i == 0 ||
@@ -187,27 +191,27 @@ class Levels {
 
   enum class Moved : std::uint8_t { yes, no, corrupt };
 
-  // The written ring has been closed: open what follows it, and move the stage there. keeps G1, G3
+  // The written ring has been closed: opens the level that follows and moves the level range there. keeps G1, G3
   [[nodiscard]] Moved follow_closing(LevelRange seen) const noexcept {
     const std::uint32_t written = seen.written_level();
     const std::uint64_t word = levels_[written].control->push_position.load(std::memory_order_acquire);
     QUEUEDUCT_FAILPOINT("grow.read_closing");
     if (!(word & closed_bit) || seen.is_shut()) return Moved::no;
-    // Who shuts down marks the stage before it closes: if the stage is as it was seen, the ring was closed by somebody
-    // who had found the next level ready. keeps G5
+    // A shutdown marks the level range before it closes a ring: if the range is as it was seen, the participant that
+    // closed the ring had found the next level ready. keeps G5
     if (!is_still(seen)) return Moved::yes;
     const bool shrinks = word & shrinking_bit;
     if (!shrinks && written == last()) return Moved::corrupt;
     const std::uint32_t next = shrinks ? 0 : written + 1;
     open(next, LevelNumbering::position_of(word) + 1);
     const LevelRange after = seen.moved_to(shrinks ? 0 : seen.read_level(), next);
-    if (!move(seen, after)) return Moved::yes;  // by somebody else
+    if (!move(seen, after)) return Moved::yes;  // by another participant
     (shrinks ? control_->shrunk : control_->grown).fetch_add(1, std::memory_order_relaxed);  // statistics
-    control_->last_high.store(LevelNumbering::position_of(word), std::memory_order_relaxed);    // a hint
+    control_->last_high.store(LevelNumbering::position_of(word), std::memory_order_relaxed);  // a hint
     return Moved::yes;
   }
 
-  // The read ring is drained and closed. keeps G4
+  // The read ring is drained and closed: moves the read level on. keeps G4
   [[nodiscard]] Moved read_on(LevelRange seen) const noexcept {
     const std::uint32_t read = seen.read_level();
     if (read == seen.written_level()) return follow_closing(seen);
@@ -221,8 +225,8 @@ class Levels {
     return move(seen, seen.moved_to(read + 1, seen.written_level())), Moved::yes;
   }
 
-  // The written ring has no room for so many slots: close it. The next level is ready, and a look at this one is
-  // announced. keeps G2
+  // Closes the written ring if it has no room for so many slots. The next level is ready, and the caller guards this
+  // one. keeps G2
   void close_full(LevelRange seen, std::uint64_t slots) const noexcept {
     const GrowingRing ring = this->ring(seen.written_level(), seen);
     std::uint64_t position = ring.push_position->load(std::memory_order_acquire);
@@ -236,8 +240,8 @@ class Levels {
     QUEUEDUCT_FAILPOINT("grow.closed");
   }
 
-  // The one ring that is in use is empty: close it for level 0. keeps G2: as long as nothing is pushed at p, nothing
-  // is popped beyond it, so a swap from p says that it is empty for good.
+  // Closes the one ring in use for level 0 if it is empty. keeps G2: while nothing is pushed at p, nothing is popped
+  // beyond it, so a swap from p proves that it is empty for good.
   [[nodiscard]] bool close_empty(LevelRange seen) const noexcept {
     const std::uint32_t level = seen.written_level();
     if (level == 0 || seen.read_level() != level || seen.is_shut() || !is_ready(0)) return false;
@@ -253,7 +257,7 @@ class Levels {
     return closed;
   }
 
-  // No more pushes, and with `discard` no more pops. True: gets were ended by this call.
+  // Ends pushes, and with `discard` pops. Returns true if this call ended pops.
   bool shut(bool discard) const noexcept {
     const std::uint64_t bits = LevelRange::shut_bit | (discard ? LevelRange::discarded_bit : 0);
     QUEUEDUCT_FAILPOINT("shutdown.before");
@@ -263,7 +267,8 @@ class Levels {
     return discard && !(before & LevelRange::discarded_bit);
   }
 
-  // What the marks in the stage mean: from them on no level is opened, and with the discarding one none is left.
+  // Closes the rings as the marks in the level range say. No level is opened after the marks, and none is left after
+  // the discarding one.
   void finish_shutting() const noexcept {
     for (;;) {
       const LevelRange now = unchecked_level_range();
@@ -281,26 +286,25 @@ class Levels {
     return control_->level_range.load(std::memory_order_acquire) == seen.word;
   }
 
-  // The same, and whoever moves it afterwards sees what we have stored before: a swap, so that the moves follow it.
-  [[nodiscard]] bool is_still_for_all(LevelRange seen) const noexcept {
-    std::uint64_t word = seen.word;
-    return control_->level_range.compare_exchange_strong(word, word, std::memory_order_acq_rel, std::memory_order_relaxed);
-  }
+  // The same by a swap: a participant that moves the range afterwards sees what we have stored before.
+  [[nodiscard]] bool is_still_for_all(LevelRange seen) const noexcept { return swap(seen, seen); }
 
  private:
   bool move(LevelRange from, LevelRange to) const noexcept {
     QUEUEDUCT_FAILPOINT("level_range.before_move");
-    // release G3: where the ring begins
-    const bool moved = control_->level_range.compare_exchange_strong(from.word, to.word, std::memory_order_acq_rel,
-                                                               std::memory_order_relaxed);
+    const bool moved = swap(from, to);
     QUEUEDUCT_FAILPOINT("level_range.moved");
     return moved;
   }
+  [[nodiscard]] bool swap(LevelRange from, LevelRange to) const noexcept {
+    return control_->level_range.compare_exchange_strong(from.word, to.word, std::memory_order_acq_rel,  // release G3
+                                                         std::memory_order_relaxed);
+  }
 
-  // Each word from whatever it was up to this opening, and never down: to be done by many, late or twice. keeps G3
+  // Raises each word to this opening, never down: several participants may do it, late or twice. keeps G3
   void open(std::uint32_t i, std::uint64_t base) const noexcept {
     LevelControl& level = *levels_[i].control;
-    // A level that was opened and closed with nothing in it: without this it would look used in the midst of the raises.
+    // A level that was opened and closed with no items: without this it would seem used between the raises.
     const std::uint64_t pushed = LevelNumbering::position_of(level.push_position.load(std::memory_order_acquire));
     if (pushed == Opening{level.opening.load(std::memory_order_acquire)}.base())
       raise(level.reset_position, pushed, pushed, LevelNumbering::position_mask);
@@ -310,7 +314,8 @@ class Levels {
     raise(level.push_position, base, base, LevelNumbering::position_mask);
   }
 
-  static void raise(std::atomic<std::uint64_t>& word, std::uint64_t base, std::uint64_t to, std::uint64_t mask) noexcept {
+  static void raise(std::atomic<std::uint64_t>& word, std::uint64_t base, std::uint64_t to,
+                    std::uint64_t mask) noexcept {
     std::uint64_t seen = word.load(std::memory_order_acquire);
     QUEUEDUCT_FAILPOINT("open.before_raise");
     while ((seen & mask) < base &&

@@ -18,7 +18,7 @@ class GrowingLocal final : public LocalOperations<GrowingLocal<Claim>, Claim, Gr
   [[nodiscard]] static GrowingOffsets offsets() noexcept {
     return growing_offsets(first_bytes, steps, sizeof(void*), 0, 0, 0, false);
   }
-  // What the constructor needs; its base() is null if there is no such address space.
+  // Memory for the constructor; its base() is null if there is no such address space.
   [[nodiscard]] static PrivateMemory memory() noexcept { return {offsets().total, false}; }
   explicit GrowingLocal(PrivateMemory memory) noexcept
       : Operations(std::move(memory)),
@@ -30,7 +30,7 @@ class GrowingLocal final : public LocalOperations<GrowingLocal<Claim>, Claim, Gr
   }
   [[nodiscard]] const Levels& levels() const noexcept { return levels_; }
 
-  // What LocalOperations needs. Memory that is given back reads as zeros, and no budget is promised: no guards.
+  // What LocalOperations needs, without guards: see NoGuard.
   template <class Attempt>
   [[nodiscard, gnu::always_inline]] inline Outcome put_into_ring(Attempt attempt) noexcept {
     LastRings fresh;
@@ -67,7 +67,7 @@ class GrowingLocal final : public LocalOperations<GrowingLocal<Claim>, Claim, Gr
   [[nodiscard]] bool may_be_gettable() const noexcept override { return flow_.may_be_gettable(NoGuard{}); }
   [[nodiscard]] bool may_be_puttable() const noexcept override { return flow_.may_be_puttable(NoGuard{}, 1, 0); }
   [[nodiscard]] bool is_worth_a_try(Outcome outcome) noexcept override { return flow_.is_worth_a_try(outcome); }
-  // As long as the queue has not grown there is nothing to give back.
+  // A queue that has not grown has nothing to reclaim.
   void upkeep_while_empty() noexcept override {
     if (levels_.level_range().moves() != 0) flow_.rest();
   }
@@ -75,7 +75,7 @@ class GrowingLocal final : public LocalOperations<GrowingLocal<Claim>, Claim, Gr
  private:
   static constexpr bool is_serialized = std::is_same_v<Claim, Serialized>;
 
-  // Callers who hold one lock share what was last looked up.
+  // Callers that hold one lock share the last rings.
   [[nodiscard]] LastRings& last_of([[maybe_unused]] LastRings& fresh) noexcept {
     if constexpr (is_serialized)
       return last_;

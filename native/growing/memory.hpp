@@ -1,32 +1,35 @@
-// Upkeep of a growing queue: which levels have memory, and what is given back.
+// Upkeep of a growing queue: which levels have memory, and which memory is reclaimed.
 //
 // Shape      a level's memory:   none ── plan ──► reserved ── prepare, in extents ──► whole
 //                                 ▲ ▲                │ (used, closed, drained)            │
 //                                 │ └── withdraw ◄───┘ never used                         │
-//                                 └────────── reset: given back in steps, zeroed ◄────────┘
-//                                                     └── what the system does not take back stays reserved
+//                                 └────────── reset: reclaimed in steps, zeroed ◄─────────┘
+//                                                     └── memory that the system does not take back stays reserved
 //            Level 0 keeps its memory, and is zeroed by hand.
-// Roles      whoever puts near the end of what is prepared, or has drained a level; one at a time, under a lock whose
-//            dead owner's work is finished by the next (robust_lock.hpp).
-// Invariants M1  what is reserved never exceeds max_bytes: it is summed and added to under the lock, before memory is
-//                asked for, and a level's share goes only after its memory is given back.
+// Roles      a producer near the end of the prepared slots, or a participant that has drained a level; one at a time,
+//            under a lock whose next owner finishes a dead owner's work (robust_lock.hpp).
+// Invariants M1  reserved memory never exceeds max_bytes: it is summed and added to under the lock, before the system is
+//                asked for memory, and a level's share goes only after its memory is reclaimed.
 //            M2  a slot is claimed only when it has memory: `prepared` rises after the kernel has given it.
-//            M3  a level is reset only when it is out of the stage and every slot of its last lap was released: then
-//                nobody reads or writes an item there, and nobody will (claims of a closed, drained ring fail). The stage is
-//                looked at again after the level: one that is dirty and out of it is not opened before it is reset (G5).
-//            M4  each step can be done again: asking for memory that is there, giving back what is gone, storing the
-//                same words. What was begun is written down first (preparing, reset_slots).
+//            M3  a level is reset only when it is outside the level range and every slot of its last lap was released:
+//                then no participant reads or writes an item there, or will (claims of a closed, drained ring fail).
+//                The range is read again after the level: a drained level outside it is not opened before it is reset
+//                (G5).
+//            M4  each step can be repeated: asking for memory that is there, returning memory that is gone, storing the
+//                same words. A step is written down before it begins (preparing, reset_slots).
 //            M5  recoveries hold the lock too: a slot that was judged in one opening is not changed in the next.
-//            M6  memory is given back only when nobody looks at it any more (V2 in growing_looks.hpp).
-//            M7  a level is withdrawn only when it is neither in the stage nor the next: nobody looks at its plan who
-//                has not seen the stage come to the level before it. It is marked first, and then the stage is seen
-//                unchanged by a swap: who comes there later sees the mark, and asks under the lock.
-//            M8  generations of a clean level are zero. A step of a reset makes its own so: by the hole, which zeroes what
-//                it does not free, or by hand where that is refused. What was used has memory (M2), so by hand none comes.
-//            M9  a hole that was refused leaves the level reserved, and not prepared: its memory is counted as it was
-//                (M1), and whoever opens the level asks for it anew, since a part of it may be gone. It is clean and
+//            M6  memory is reclaimed only when no participant guards it any more (V2 in read_guard.hpp).
+//            M7  a level is withdrawn only when it is neither in the level range nor the next: a participant reads its
+//                plan only after it has seen the range reach the level before it. It is marked first, and then a swap
+//                sees the range unchanged: a participant that moves there later sees the mark, and asks under the lock.
+//            M8  generations of a clean level are zero. Each step of a reset zeroes its own: by the hole, which zeroes
+//                the bytes that it does not free, or by hand if the hole is refused. Used slots have memory (M2), so
+//                zeroing by hand takes none.
+//            M9  a refused hole leaves the level reserved, and not prepared: its memory counts as before (M1), and a
+//                participant that opens the level asks for it anew, since a part may be gone. The level is clean and
 //                idle, so it is withdrawn again later: refusal_ns after the last refusal.
-// Progress   blocking among those who give and take memory; an owner that is stopped stops growth, not the queue.
+// Progress   blocking among participants that prepare or reclaim; a stopped owner stops growth, not the queue.
+// Source     ours.
 #pragma once
 
 #include <errno.h>
@@ -45,16 +48,17 @@ class Upkeep {
   static constexpr std::uint64_t extent_bytes = 256 << 10;
   static constexpr std::uint64_t step_bytes = 4 << 20;
   static constexpr std::uint64_t withdrawing = ~std::uint64_t{0} >> 8;  // instead of slots, in `preparing`
-  static constexpr std::uint64_t generation_lead = 64;  // generations beyond the prepared slots that looks may touch
+  static constexpr std::uint64_t generation_lead = 64;  // generations beyond the prepared slots that readers may touch
 
-  Upkeep(const Levels& levels, ReadGuards guards, std::byte* base, std::uint64_t fixed_bytes, std::uint64_t max_bytes) noexcept
+  Upkeep(const Levels& levels, ReadGuards guards, std::byte* base, std::uint64_t fixed_bytes,
+         std::uint64_t max_bytes) noexcept
       : levels_(levels), guards_(guards), base_(base), fixed_bytes_(fixed_bytes), max_bytes_(max_bytes) {}
 
-  // All below: under the lock. `fd` is the segment's file, or nothing within a process.
+  // The caller holds the lock. `fd` is the segment's file, or none within a process.
 
   enum class Given : std::uint8_t { yes, over_budget, refused, not_clean, guarded };
 
-  // Reserve the memory of a level that will be opened, of at least `least` slots, and get the first of it.
+  // Reserves the memory of a level that will be opened, of at least `least` slots, and prepares its first slots.
   [[nodiscard]] Given plan(int fd, std::uint32_t i, std::uint64_t least, int& error) noexcept {
     if (!levels_.is_clean(i)) return Given::not_clean;
     if (levels_.is_ready(i)) return Given::yes;
@@ -70,20 +74,20 @@ class Upkeep {
     }
     bool is_kept = false;
     const Given given = prepare(fd, i, planned_capacity(i), 1, error, is_kept);
-    // M9; and of a level that somebody has opened since it was found unready, the plan is what is counted
+    // M9; if a participant has opened the level since it was found unready, its plan is what counts
     if (given != Given::yes && !is_kept && level.prepared.load(std::memory_order_relaxed) == 0)
       level.planned.store(0, std::memory_order_release);
     return given;
   }
 
-  // One extent more for a level that is open, or what `least` slots need.
+  // Prepares one more extent of an open level, or as much as `least` slots need.
   [[nodiscard]] Given prepare_open(int fd, std::uint32_t i, std::uint64_t least, int& error) noexcept {
     const Opening opening{levels_[i].control->opening.load(std::memory_order_acquire)};
-    bool is_kept = false;  // as the rest of it
+    bool is_kept = false;  // unused: the level stays reserved
     return prepare(fd, i, Levels::capacity_of(levels_[i], opening.log2()), least, error, is_kept);
   }
 
-  // After a dead owner: was memory asked for that is not accounted for?
+  // Finishes what a dead owner of the lock had begun.
   void redo(int fd) noexcept {
     const std::uint64_t word = levels_.control().preparing.load(std::memory_order_acquire);
     if (word == 0) [[likely]] return;
@@ -95,16 +99,16 @@ class Upkeep {
     } else if (i < levels_.steps() && slots <= levels_[static_cast<std::uint32_t>(i)].capacity) {
       const auto level = static_cast<std::uint32_t>(i);
       const std::uint64_t before = levels_[level].control->prepared.load(std::memory_order_relaxed);
-      // what is not accounted for is given back: the next who needs it asks for it
-      if (slots > before) (void)untake(fd, level, before, slots);  // refused: it is reserved all the same
+      // memory beyond `prepared` goes back: the next participant that needs it asks for it
+      if (slots > before) (void)untake(fd, level, before, slots);  // if refused, it is reserved all the same
     }
     levels_.control().preparing.store(0, std::memory_order_release);
   }
 
   enum class Step : std::uint8_t { nothing, some, held, guarded };
 
-  // A step of giving back what is drained. held: in all that is left somebody is still reading, or died there;
-  // guarded: or is just looking.
+  // Makes a step of reclaiming drained levels. held: live or dead participants hold slots of all that are left;
+  // guarded: or a participant guards them.
   [[nodiscard]] Step reset_some(int fd) noexcept {
     const LevelRange now = levels_.unchecked_level_range();
     QUEUEDUCT_FAILPOINT("memory.read_level_range");
@@ -126,7 +130,7 @@ class Upkeep {
     return false;
   }
 
-  // Everything that is promised to a level, and what every segment has.
+  // Returns the memory reserved for levels, and the fixed part of the segment.
   [[nodiscard]] std::uint64_t reserved_bytes() const noexcept {
     std::uint64_t sum = fixed_bytes_ + bytes_of(levels_[0].capacity);
     for (std::uint32_t i = 1; i < levels_.steps(); ++i)
@@ -134,7 +138,7 @@ class Upkeep {
     return sum;
   }
 
-  // Why the system did not take back what it is reserved for and nobody uses; 0: it did.
+  // Returns why the system did not take back the memory of an unused level; 0: it did.
   [[nodiscard]] int refusal() const noexcept {
     const LevelRange now = levels_.unchecked_level_range();
     for (std::uint32_t i = 0; i < levels_.steps(); ++i)
@@ -142,7 +146,7 @@ class Upkeep {
     return 0;
   }
 
-  // Of so many slots from the first on, in whole pages of the layout.
+  // Returns the bytes of so many slots from the first on, in whole pages of the layout.
   [[nodiscard]] std::uint64_t bytes_of(std::uint64_t slots) const noexcept {
     if (slots == 0) return 0;
     const bool varying = levels_[0].lengths != nullptr;
@@ -151,8 +155,8 @@ class Upkeep {
            round_up(slots * levels_.slot_bytes(), page_bytes);
   }
 
-  // The most slots that an item can have: in an empty queue a ring of as many can be opened. No level is skipped on the
-  // way there, so the one before is open when it is planned; the first may be so with fewer slots than it could have.
+  // Returns the most slots that an item can have: an empty queue can open a ring of as many. No level is skipped, so the
+  // level before is open when it is planned; level 1 may be open with fewer slots than it could have.
   [[nodiscard]] std::uint64_t largest_capacity() const noexcept {
     std::uint64_t capacity = levels_[levels_.last()].capacity;
     if (max_bytes_ == 0) return capacity;
@@ -167,25 +171,25 @@ class Upkeep {
   }
 
  private:
-  // Out of the stage, if there is one that can be believed, and not reset.
+  // Returns true if the level is outside the level range, if that is sound, and not reset.
   [[nodiscard]] bool is_drained(std::uint32_t i, LevelRange now) const noexcept {
     return levels_.is_sound(now) && (i < now.read_level() || i > now.written_level()) && !levels_.is_clean(i);
   }
 
-  // Worth withdrawing: keeps M9
+  // Returns true if a withdrawal is worthwhile. keeps M9
   [[nodiscard]] bool is_idle(std::uint32_t i, LevelRange now) const noexcept {
     return is_unused(i, now) && (refusal_.load(std::memory_order_relaxed) == 0 ||
                                  monotonic_ns() - refused_ns_.load(std::memory_order_relaxed) > refusal_ns);
   }
 
-  // Planned, and not used; see M7.
+  // Returns true if the level is planned and not used; see M7.
   [[nodiscard]] bool is_unused(std::uint32_t i, LevelRange now) const noexcept {
     if (levels_.is_private() || i == 0 || levels_.plan(i).word == 0 || !levels_.is_sound(now)) return false;
     return (i < now.read_level() || i > now.written_level() + 1) && levels_.is_clean(i);
   }
 
-  // False: the stage has moved, so somebody may have come to need it; or is looked at; or the system does not take it.
-  // keeps M4, M6, M7, M9
+  // Returns false if the level range has moved, so a participant may need the level; or if it is guarded, or the system
+  // refuses. keeps M4, M6, M7, M9
   [[nodiscard]] bool withdraw(int fd, std::uint32_t i, LevelRange now) noexcept {
     LevelControl& level = *levels_[i].control;
     const Plan plan = levels_.plan(i);
@@ -195,7 +199,7 @@ class Upkeep {
     level.planned.store(plan.log2() | Plan::withdrawn_bit, std::memory_order_release);
     QUEUEDUCT_FAILPOINT("memory.withdrawal_marked");
     bool is_gone = false;
-    // M6: it may have been opened, and left with nothing in it, so that somebody who came late still looks at its first slot
+    // M6: it may have been opened and left empty, so a late reader may still guard its first slot
     if (levels_.is_still_for_all(now) && guards_.allow_reclaim(now)) {
       level.prepared.store(0, std::memory_order_relaxed);  // before its memory goes: keeps M2 if we die here
       QUEUEDUCT_FAILPOINT("memory.unprepared");
@@ -213,7 +217,7 @@ class Upkeep {
     return Levels::capacity_of(levels_[i], levels_.plan(i).log2());
   }
 
-  // is_kept: what was got before the refusal is still there.
+  // is_kept: the memory that came before a refusal is still there.
   [[nodiscard]] Given prepare(int fd, std::uint32_t i, std::uint64_t capacity, std::uint64_t least, int& error,
                               bool& is_kept) noexcept {
     LevelControl& level = *levels_[i].control;
@@ -241,7 +245,7 @@ class Upkeep {
   struct Bytes {
     std::uint64_t begin, end;
   };
-  // Where an array of a level has the slots from `first` to `last`.
+  // Returns where an array of a level has the slots from `first` to `last`.
   [[nodiscard]] static Bytes span_of(std::uint64_t offset, std::uint64_t each, std::uint64_t first,
                                      std::uint64_t last) noexcept {
     return {offset + first * each, offset + last * each};
@@ -255,9 +259,10 @@ class Upkeep {
     return 0;
   }
 
-  // Pages that the slots before `first` have already are left out: tmpfs that refuses a part of what it is asked for takes
-  // back all of it that nobody has touched yet, also what it gave earlier. They end with a page of the kernel's. keeps M2
-  [[nodiscard]] int take(int fd, std::uint32_t i, std::uint64_t first, std::uint64_t last, std::uint64_t capacity) noexcept {
+  // Leaves out the pages of slots before `first`: if tmpfs refuses a part of a request, it takes back all of it that is
+  // untouched, also pages it gave earlier. Those end with a page of the kernel's. keeps M2
+  [[nodiscard]] int take(int fd, std::uint32_t i, std::uint64_t first, std::uint64_t last,
+                         std::uint64_t capacity) noexcept {
     const RegionOffsets& at = levels_[i].at;
     const auto taken = [&](std::uint64_t offset, std::uint64_t each, std::uint64_t lead) {
       const auto led = [=](std::uint64_t slots) { return slots + lead < capacity ? slots + lead : capacity; };
@@ -271,7 +276,8 @@ class Upkeep {
     return error;
   }
 
-  // Pages of the layout that lie wholly within; of private memory what units of it do. True: the system took them.
+  // Returns the pages of the layout that lie wholly within to the system, or whole units of private memory. Returns true
+  // if the system took them.
   bool punch(int fd, Bytes bytes) noexcept {
     const std::uint64_t begin = round_up(bytes.begin, page_bytes);
     const std::uint64_t end = bytes.end / page_bytes * page_bytes;
@@ -283,7 +289,7 @@ class Upkeep {
     return is_taken(punch_hole(fd, begin, end));
   }
 
-  // The generations of these slots are zero afterwards. keeps M8
+  // Zeroes the generations of these slots. keeps M8
   void zero_generations(int fd, std::uint32_t i, std::uint64_t first, std::uint64_t last) noexcept {
     const Bytes bytes = span_of(levels_[i].at.generations, sizeof(std::uint64_t), first, last);
     if (levels_.is_private())
@@ -299,7 +305,7 @@ class Upkeep {
     return false;
   }
 
-  // True: the system took all of it.
+  // Returns true if the system took all of it.
   bool give_back(int fd, std::uint32_t i, std::uint64_t first, std::uint64_t last) noexcept {
     const RegionOffsets& at = levels_[i].at;
     const std::uint64_t slots = levels_[i].capacity;
@@ -315,8 +321,7 @@ class Upkeep {
     return is_gone;
   }
 
-  // What take() may have got beyond the prepared slots: the pages from there to the end of its last ones.
-  // True: the system took them.
+  // Returns the pages that take() may have got beyond the prepared slots. Returns true if the system took them.
   [[nodiscard]] bool untake(int fd, std::uint32_t i, std::uint64_t before, std::uint64_t after) noexcept {
     const RegionOffsets& at = levels_[i].at;
     const auto punched = [&](std::uint64_t offset, std::uint64_t each, std::uint64_t lead, std::uint64_t array_end) {
@@ -333,13 +338,13 @@ class Upkeep {
     return is_gone;
   }
 
-  // some: something was given back, or is zero at least. keeps M3, M4, M6, M8
+  // some: slots were reclaimed, or at least zeroed. keeps M3, M4, M6, M8
   [[nodiscard]] Step reset(int fd, std::uint32_t i, LevelRange now) noexcept {
     LevelControl& level = *levels_[i].control;
     const GrowingRing ring = levels_.ring(i, now);
     const std::uint64_t end = LevelNumbering::position_of(level.push_position.load(std::memory_order_acquire));
-    // G7: it was dirty, and out of the stage all the while. Else it may have been opened since `now`, and what looks like
-    // its last lap be its first: slots that are claimed, and zero.
+    // G7: the level was drained and outside the range all the while. Else it may have been opened since `now`, and its
+    // seeming last lap be its first: slots that are claimed, and zero.
     if (!levels_.is_still(now)) return Step::nothing;
     const std::uint64_t slots = end - ring.base < ring.capacity ? end - ring.base : ring.capacity;
     const std::uint64_t begun = level.reset_slots.load(std::memory_order_relaxed);
@@ -353,14 +358,14 @@ class Upkeep {
       give_back(fd, i, first, last);
       zero_generations(fd, i, first, last);
     } else {
-      // A late look at one of these sees 0 or what was there: its position has moved, so it looks again.
+      // A late reader of one of these sees 0 or the old value: its position has moved, so it reads again.
       for (std::uint64_t slot = first; slot < last; ++slot) ring.generations[slot].store(0, std::memory_order_relaxed);
     }
     QUEUEDUCT_FAILPOINT("memory.given_back");
     level.reset_slots.store(last, std::memory_order_release);
     QUEUEDUCT_FAILPOINT("memory.reset");
     if (last < slots) return Step::some;
-    const bool is_gone = i == 0 || give_back(fd, i, 0, levels_[i].capacity);  // pages that steps had in common
+    const bool is_gone = i == 0 || give_back(fd, i, 0, levels_[i].capacity);  // pages that two steps shared
     if (i != 0) level.prepared.store(0, std::memory_order_relaxed);
     level.reset_slots.store(0, std::memory_order_relaxed);
     QUEUEDUCT_FAILPOINT("memory.before_unplan");
@@ -372,7 +377,7 @@ class Upkeep {
     return Step::some;
   }
 
-  // The slot that was found held is looked at first: a lease may hold it for long, and many may ask meanwhile.
+  // Reads the slot that was last found held first: a lease may hold it for long, with many calls meanwhile.
   [[nodiscard]] bool are_released(const GrowingRing& ring, std::uint32_t i, std::uint64_t end, std::uint64_t first,
                                   std::uint64_t last) noexcept {
     if (held_[i] >= first && held_[i] < last && !is_released(ring, end, held_[i])) return false;
@@ -384,7 +389,8 @@ class Upkeep {
     return true;
   }
 
-  // The last position of a slot in a ring that ended there; 0 if a step of somebody who died has zeroed it.
+  // Returns true if the last position of a slot, in a ring that ended at `end`, was released. Generation 0: a reset whose
+  // owner died has zeroed it.
   [[nodiscard]] static bool is_released(const GrowingRing& ring, std::uint64_t end, std::uint64_t slot) noexcept {
     const std::uint64_t behind = index_of(end - 1 - ring.base - slot, ring.mask);
     // acquire P2: its reader is done
@@ -398,7 +404,7 @@ class Upkeep {
   std::uint64_t fixed_bytes_;
   std::uint64_t max_bytes_;
   static constexpr std::int64_t refusal_ns = 100'000'000;
-  std::atomic<int> refusal_{0};  // why the system last kept what was given back; both are for who asks again
+  std::atomic<int> refusal_{0};  // why the system last refused a hole
   std::atomic<std::int64_t> refused_ns_{0};
   std::uint64_t held_[steps_limit] = {};  // a hint for each level: a slot that was not released
 };

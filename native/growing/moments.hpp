@@ -1,9 +1,9 @@
-// How long something that should pass in a moment may last: for puts that do not wait, and for a queue that rests.
+// Time limits of a growing queue: for puts that do not wait, and for a queue that rests.
 //
-// A put that may not wait says full only when the queue is at its budget. If somebody else is just giving or taking
-// memory, or looks at what is to be given back, or has claimed an item of it, then nobody knows that yet, and it is worth
-// another try: that one is about to be done. It is not if it was stopped, or keeps the item on lease: then nothing moves.
-// All here are hints of one process, shared by its threads.
+// A put that may not wait returns full only when the queue is at its budget. While another participant prepares or
+// reclaims memory, guards a level to be reclaimed, or has claimed an item there, that is not known yet, and another
+// attempt is worthwhile: that participant is about to finish. If it is stopped, or keeps the item on lease, nothing moves.
+// All words here are hints of one process, shared by its threads.
 #pragma once
 
 #include "growing/levels.hpp"
@@ -15,12 +15,12 @@ class GrowingMoments {
  public:
   explicit GrowingMoments(const Levels& levels) noexcept : levels_(levels) {}
 
-  // After a put that was told busy, or full with something left to be given back: worth another try? False as soon as
-  // nothing has moved for `limit_ns`, seen at many looks: others' tries count, so who comes later does not wait as long.
+  // After a put that returned busy, or full with levels to reclaim: returns true if another attempt is worthwhile. False
+  // if nothing has moved for `limit_ns` over many attempts; other threads' count, so a later thread waits less.
   [[nodiscard]] bool is_worth_a_try(std::int64_t limit_ns) noexcept {
     const std::uint64_t seen = progress();
     const std::int64_t now = monotonic_ns();
-    const std::int64_t last = last_look_ns_.exchange(now, std::memory_order_relaxed);
+    const std::int64_t last = last_try_ns_.exchange(now, std::memory_order_relaxed);
     if (progress_.exchange(seen, std::memory_order_relaxed) != seen || now - last > streak_gap_ns) {
       since_ns_.store(now, std::memory_order_relaxed);
       tries_.store(0, std::memory_order_relaxed);
@@ -28,12 +28,12 @@ class GrowingMoments {
     }
     const std::uint32_t tries = tries_.fetch_add(1, std::memory_order_relaxed);
     if (now - since_ns_.load(std::memory_order_relaxed) < limit_ns || tries < least_tries) return true;
-    tries_.store(0, std::memory_order_relaxed);  // the next one looks for itself as well
+    tries_.store(0, std::memory_order_relaxed);  // the next thread tries for itself as well
     return false;
   }
 
-  // Has nothing been in the queue, and nothing come or gone, for idle_ns? No position comes back (G6), so the same one
-  // means that nothing has happened between two looks.
+  // Returns true if the queue has been empty and unused for idle_ns. No position comes back (G6), so an equal position
+  // means that nothing has happened between two calls.
   [[nodiscard]] bool is_idle(std::uint64_t position) noexcept {
     const std::int64_t now = monotonic_ns();
     if (idle_at_.exchange(position, std::memory_order_relaxed) == position)
@@ -42,7 +42,7 @@ class GrowingMoments {
     return false;
   }
 
-  // Now and then.
+  // Returns true once in rest_interval_ns.
   [[nodiscard]] bool is_rest_due() noexcept {
     const std::int64_t now = monotonic_ns();
     if (now - last_rest_ns_.load(std::memory_order_relaxed) < rest_interval_ns) return false;
@@ -50,12 +50,12 @@ class GrowingMoments {
     return true;
   }
 
-  static constexpr std::int64_t stopped_ns = 250'000'000;  // of who is at the memory, or looks at it
-  static constexpr std::int64_t claimed_ns = 25'000'000;   // of who has claimed an item there: it may be a lease
-  static constexpr std::int64_t rest_ns = 1'000'000;       // of giving back what is drained, with the GIL
+  static constexpr std::int64_t stopped_ns = 250'000'000;  // for a participant that holds the lock or a guard
+  static constexpr std::int64_t claimed_ns = 25'000'000;   // for one that has claimed an item: it may be a lease
+  static constexpr std::int64_t rest_ns = 1'000'000;       // for reclaiming drained levels, with the GIL
 
  private:
-  // Anything that moves while memory is given or taken, or items come and go.
+  // A mix of the words that change while memory is prepared or reclaimed, or items come and go.
   [[nodiscard]] std::uint64_t progress() const noexcept {
     const LevelRange now = levels_.level_range();
     const LevelControl& level = *levels_[now.written_level()].control;
@@ -76,7 +76,7 @@ class GrowingMoments {
   const Levels& levels_;
   std::atomic<std::uint64_t> progress_{0};
   std::atomic<std::int64_t> since_ns_{0};
-  std::atomic<std::int64_t> last_look_ns_{0};
+  std::atomic<std::int64_t> last_try_ns_{0};
   std::atomic<std::uint32_t> tries_{0};
   std::atomic<std::uint64_t> idle_at_{0};
   std::atomic<std::int64_t> idle_since_ns_{0};

@@ -1,8 +1,8 @@
 // Puts and gets on a growing queue: the ring's own steps, and the moves between rings that they run into.
 //
-// An operation looks up the stage and the ring, tries, and is told by the ring what is in its way: then it makes the
-// move, or finishes somebody else's, and tries again. Memory is given and taken under the upkeep lock.
-// A `ReadGuard` says that slots are looked at, before they are claimed (growing_looks.hpp).
+// An operation reads the level range and the ring, tries, and learns from the ring what is in its way: then it makes the
+// move, or finishes another participant's, and tries again. Memory is prepared and reclaimed under the upkeep lock.
+// A `ReadGuard` protects slots that are read before they are claimed (read_guard.hpp).
 #pragma once
 
 #include "growing/moments.hpp"
@@ -10,11 +10,11 @@
 
 namespace queueduct {
 
-// The rings that one thread has last put into and got from: looked up anew only when the stage has moved.
+// The rings that one thread has last put into and got from: refreshed only when the level range has moved.
 struct LastRings {
   GrowingRing put;
   GrowingRing get;
-  GrowingRing redelivered;   // of what a recovery found last
+  GrowingRing redelivered;   // of the item that a recovery found last
   std::uint64_t resets = 0;  // as it was before a put found no room
 };
 
@@ -23,32 +23,33 @@ class GrowingFlow {
   GrowingFlow(UpkeepLock& lock, const Levels& levels, Upkeep& upkeep) noexcept
       : lock_(lock), levels_(levels), upkeep_(upkeep), moments_(levels) {}
 
-  // attempt(ring) puts as bounded_items.hpp does. `slots`: of its first item.
-  // full: no room and no way to make some now; busy: nobody knows, somebody else is at the memory; unbacked: the system has no memory, see error().
+  // attempt(ring) puts as in ring/items.hpp. `slots`: of its first item.
+  // full: no room, and none can be made now; busy: not known, since another participant has the lock or a guard;
+  // unbacked: the system has no memory, see error().
   template <class ReadGuard, class Attempt>
   [[nodiscard, gnu::always_inline]] inline Outcome put(LastRings& last, ReadGuard guard, std::uint64_t slots,
                                                        Attempt attempt) noexcept {
     GrowingRing& ring = last.put;
     const LevelRange now = guarded_range(guard, LevelRange{ring.range_seen});
-    if (slots == 1 && is_of(ring, now)) [[likely]] {  // as nearly always
+    if (slots == 1 && is_of(ring, now)) [[likely]] {
       const Outcome outcome = attempt(ring);
       guard.drop();
       if (outcome == Outcome::done) [[likely]] {
         after_put(ring, now);
         return outcome;
       }
-      ring.level_range = nullptr;  // what has memory may have changed: look it up anew
+      ring.level_range = nullptr;  // its limit may have changed: refresh it
     }
     return put_anew(last, guard, slots, attempt);
   }
 
-  // The item at the front. The ring that it is in is last.get: another if its range_seen is.
+  // Finds the item at the front. Its ring is last.get, until range_seen changes there.
   template <class ReadGuard, class Ledger>
   [[nodiscard, gnu::always_inline]] inline Outcome peek(LastRings& last, ReadGuard guard, Ledger ledger,
                                                         Peeked& peeked) noexcept {
     const LevelRange now = guarded_range(guard, LevelRange{last.get.range_seen});
     std::uint64_t skipped = 0;
-    if (is_of(last.get, now)) [[likely]] {  // as nearly always
+    if (is_of(last.get, now)) [[likely]] {
       const Outcome outcome = queueduct::peek(last.get, ledger, peeked);
       guard.drop();
       if (outcome == Outcome::done) [[likely]] return outcome;
@@ -57,7 +58,7 @@ class GrowingFlow {
     return peek_anew(last, guard, ledger, peeked, skipped);
   }
 
-  // After peek(): look at what follows. False: the stage has moved, and nothing was looked at.
+  // After peek(): use() reads what follows. Returns false, without use(), if the level range has moved.
   template <class ReadGuard, class Use>
   [[nodiscard]] bool with_guard(ReadGuard guard, const GrowingRing& ring, Use use) const noexcept {
     guard.announce(LevelRange{ring.range_seen});
@@ -69,28 +70,28 @@ class GrowingFlow {
 
   void after_get(const GrowingRing& ring) noexcept {
     const std::uint64_t position = LevelNumbering::position_of(ring.pop_position->load(std::memory_order_relaxed));
-    if (position >= next_get_look_.load(std::memory_order_relaxed)) [[unlikely]] {
-      next_get_look_.store(position + get_look_slots, std::memory_order_relaxed);
+    if (position >= next_get_check_.load(std::memory_order_relaxed)) [[unlikely]] {
+      next_get_check_.store(position + get_check_slots, std::memory_order_relaxed);
       after_some_gets();
     }
     if (may_reclaim_.load(std::memory_order_relaxed)) [[unlikely]] (void)reclaim_some();
   }
 
-  // What a lease has held, or a dead consumer had: perhaps it was the last of a level that is not read any more.
+  // After a lease, or a redelivery: the item may have been the last of a level that is not read any more.
   void after_release(const GrowingRing& ring) noexcept {
     const bool is_read = ring.pop_position == &levels_[levels_.level_range().read_level()].control->pop_position;
     if (!is_read) may_reclaim_.store(true, std::memory_order_relaxed);
     after_get(ring);
   }
 
-  // Whether the queue has become calm, and whether memory can be given back that could not.
+  // Checks whether the queue can shrink, and whether memory can be reclaimed that was held.
   void after_some_gets() noexcept {
     (void)shrink_if_idle();
     if (is_held_.exchange(false, std::memory_order_relaxed)) may_reclaim_.store(true, std::memory_order_relaxed);
   }
 
-  // For who finds nothing to get, which may be all that anybody does: go back to level 0 if it is empty and has been so
-  // for long, and give back what is drained, for a moment.
+  // For a consumer that finds nothing, perhaps the only active participant: returns to level 0 if the queue has been
+  // empty for long, and reclaims drained levels for a moment.
   void rest() noexcept {
     if (!moments_.is_rest_due()) return;
     after_some_gets();
@@ -109,13 +110,15 @@ class GrowingFlow {
     if (pushed == popped && moments_.is_idle(popped)) (void)shrink(now);
   }
 
-  // After a put that may not wait and was told full, or busy: is it worth another try in a moment?
+  // After a put that may not wait and returned full or busy: returns true if another attempt in a moment is worthwhile.
   [[nodiscard]] bool is_worth_a_try(Outcome outcome) noexcept {
     if (outcome == Outcome::busy) return moments_.is_worth_a_try(GrowingMoments::stopped_ns);
-    return outcome == Outcome::full && upkeep_.has_drained_levels() && moments_.is_worth_a_try(GrowingMoments::claimed_ns);
+    return outcome == Outcome::full && upkeep_.has_drained_levels() &&
+           moments_.is_worth_a_try(GrowingMoments::claimed_ns);
   }
 
-  // Note how full the queue is; go back to level 0 if it is empty and was nearly so for long. True: it has.
+  // Records the fill level. Returns to level 0 if the queue is empty and has been nearly empty for calm_slots items.
+  // Returns true if it did.
   [[nodiscard]] bool shrink_if_idle() noexcept {
     const LevelRange now = levels_.level_range();
     const std::uint32_t level = now.written_level();
@@ -126,13 +129,13 @@ class GrowingFlow {
     if (!ring.is_current() || pushed < popped) return false;
     const std::uint64_t high = levels_.control().last_high.load(std::memory_order_relaxed);
     if (pushed - popped > ring.capacity / 8) {
-      if (popped - high > calm_slots / 4) levels_.control().last_high.store(popped, std::memory_order_relaxed);  // a hint
+      if (popped - high > calm_slots / 4) levels_.control().last_high.store(popped, std::memory_order_relaxed);
       return false;
     }
     return pushed == popped && popped - high > calm_slots && shrink(now);
   }
 
-  // A step of giving memory back. True: there may be more to do.
+  // Makes a step of reclaiming memory. Returns true if there may be more to do.
   bool reclaim_some() noexcept {
     if (!upkeep_.has_drained_levels()) {
       may_reclaim_.store(false, std::memory_order_relaxed);
@@ -148,10 +151,10 @@ class GrowingFlow {
     return step == Upkeep::Step::some;
   }
 
-  // Why put said unbacked.
+  // Returns why a put returned unbacked.
   [[nodiscard]] int error() const noexcept { return error_.load(std::memory_order_relaxed); }
 
-  // Is it worth another try? A guard says that slots are read; OutsideGuard reads them from the file.
+  // Returns true if another attempt may succeed. `guard` protects the slots; OutsideGuard reads them from the file.
   template <class Guard>
   [[nodiscard]] bool may_be_gettable(Guard guard) const noexcept {
     const LevelRange now = levels_.level_range();
@@ -159,7 +162,7 @@ class GrowingFlow {
     const GrowingRing ring = levels_.ring(now.read_level(), now);
     const std::uint64_t position = ring.pop_position->load(std::memory_order_relaxed);
     const std::uint64_t word = ring.push_position->load(std::memory_order_relaxed);
-    if (LevelNumbering::position_of(word) == position) return (word & closed_bit) || now.is_shut();  // ended, or to be left
+    if (LevelNumbering::position_of(word) == position) return (word & closed_bit) || now.is_shut();
     if (position & closed_bit || !ring.is_current()) return true;
     if constexpr (requires { guard.may_be_poppable(now, ring, position); }) {
       return guard.may_be_poppable(now, ring, position) || !ring.is_current();
@@ -169,7 +172,7 @@ class GrowingFlow {
     }
   }
 
-  // `resets`: as it was when there was no room.
+  // The same for a put. `resets`: as it was when there was no room.
   template <class Guard>
   [[nodiscard]] bool may_be_puttable(Guard guard, std::uint64_t slots, std::uint64_t resets) const noexcept {
     const LevelRange now = levels_.level_range();
@@ -188,19 +191,20 @@ class GrowingFlow {
   }
 
  private:
-  // A turn that leads nowhere saw somebody else's move, of which there are a few in thousands of items. Only words that
-  // contradict each other, and lead round and round, take more turns than this.
+  // A turn fails only after another participant's move, and there are few moves in thousands of items. Only words that
+  // contradict each other take more turns than this.
   static constexpr int turns_limit = 100'000;
-  static constexpr std::uint64_t get_look_slots = 64;
+  static constexpr std::uint64_t get_check_slots = 64;
   static constexpr std::uint64_t calm_slots = 4096;
 
   [[nodiscard]] static bool is_of(const GrowingRing& ring, LevelRange now) noexcept {
     return ring.range_seen == now.word && ring.level_range != nullptr;
   }
 
-  // The stage, whose rings are looked at from here on; it is probably the expected one. keeps V1
+  // Returns the level range, guarded from here on; it is probably the expected one. keeps V1
   template <class ReadGuard>
-  [[nodiscard, gnu::always_inline]] inline LevelRange guarded_range(ReadGuard guard, LevelRange expected) const noexcept {
+  [[nodiscard, gnu::always_inline]] inline LevelRange guarded_range(ReadGuard guard,
+                                                                    LevelRange expected) const noexcept {
     for (;;) {
       guard.announce(expected);
       const LevelRange now = levels_.unchecked_level_range();
@@ -209,12 +213,12 @@ class GrowingFlow {
     }
   }
 
-  // Whatever is in the way of it.
+  // Puts, and makes the moves that are in the way.
   template <class ReadGuard, class Attempt>
   [[nodiscard, gnu::noinline]] Outcome put_anew(LastRings& last, ReadGuard guard, std::uint64_t slots,
                                                 Attempt attempt) noexcept {
     GrowingRing& ring = last.put;
-    last.resets = levels_.control().resets.load(std::memory_order_relaxed);  // a hint: a wait looks again
+    last.resets = levels_.control().resets.load(std::memory_order_relaxed);  // a hint: a wait reads it again
     bool may_start_over = true;
     for (int turn = 0; turn < turns_limit; ++turn) {
       const LevelRange now = guarded_range(guard, LevelRange{ring.range_seen});
@@ -231,7 +235,7 @@ class GrowingFlow {
         after_put(ring, now);
         return outcome;
       }
-      ring.level_range = nullptr;  // what has memory may have changed: look it up anew
+      ring.level_range = nullptr;  // its limit may have changed: refresh it
       const Outcome way = resolve_full(now, guard, ring, outcome, slots, may_start_over);
       if (way != Outcome::moved) return way;
     }
@@ -259,9 +263,10 @@ class GrowingFlow {
       skipped = peeked.skipped;
       if (outcome == Outcome::busy) return outcome;
       if (outcome == Outcome::empty) {
-        if (now.read_level() != now.written_level() && levels_.is_still(now)) return Outcome::corrupt;  // only that is open
+        // only the written level is open
+        if (now.read_level() != now.written_level() && levels_.is_still(now)) return Outcome::corrupt;
         if (!now.is_shut()) return outcome;
-        levels_.finish_shutting();  // whoever shut it down died meanwhile, or is about to
+        levels_.finish_shutting();  // the participant that shuts it down is dead, or about to do it
       } else if (outcome == Outcome::closed) {
         const Levels::Moved moved = levels_.read_on(now);
         if (moved == Levels::Moved::corrupt) return Outcome::corrupt;
@@ -273,15 +278,15 @@ class GrowingFlow {
     return Outcome::corrupt;
   }
 
-  // A ring that is no longer the one may have said anything.
+  // Returns true if the words contradict each other. A ring outside the level range proves nothing.
   [[nodiscard]] bool is_contradiction(Outcome outcome, LevelRange now) const noexcept {
     const LevelRange raw{levels_.control().level_range.load(std::memory_order_acquire)};
     return !levels_.is_sound(raw) || (outcome == Outcome::corrupt && raw.word == now.word);
   }
 
   template <class ReadGuard>
-  [[gnu::noinline]] Outcome resolve_full(LevelRange now, ReadGuard guard, const GrowingRing& ring, Outcome outcome, std::uint64_t slots,
-                                     bool& may_start_over) noexcept {
+  [[gnu::noinline]] Outcome resolve_full(LevelRange now, ReadGuard guard, const GrowingRing& ring, Outcome outcome,
+                                         std::uint64_t slots, bool& may_start_over) noexcept {
     switch (outcome) {
       case Outcome::closed:
         return levels_.follow_closing(now) == Levels::Moved::corrupt ? Outcome::corrupt : Outcome::moved;
@@ -289,12 +294,12 @@ class GrowingFlow {
         const Outcome grown = grow(now, guard, ring, slots);
         if (grown != Outcome::full || slots <= ring.claim_limit()) return grown;
         if (start_over(now, may_start_over)) return Outcome::moved;
-        // What the system does not take back keeps a ring of that size out of the budget: no get will change that.
+        // Memory that the system does not take back leaves no budget for a ring of that size: no get will change that.
         const int refusal = upkeep_.refusal();
         if (refusal != 0) error_.store(refusal, std::memory_order_relaxed);
         return refusal != 0 ? Outcome::unbacked : grown;
       }
-      case Outcome::unbacked: return back(now, slots);
+      case Outcome::unbacked: return back_open_level(now, slots);
       default: return is_contradiction(outcome, now) ? Outcome::corrupt : Outcome::moved;
     }
   }
@@ -312,9 +317,9 @@ class GrowingFlow {
     return plan(now, next, least_for(ring, next, slots), true);
   }
 
-  // For an item that is too long for its ring, where the budget or the table ends: in an empty queue the rings on the way
-  // are left, and then it begins anew with its first level and the whole budget. Once for a put: else it would go on so
-  // while somebody holds what is missing.
+  // For an item that is too long for its ring, where the budget or the table ends: leaves the rings of an empty queue and
+  // starts again with level 0 and the whole budget. Once in a put: else it would loop while another participant holds
+  // the missing memory.
   [[nodiscard]] bool start_over(LevelRange now, bool& may_start_over) noexcept {
     if (now.read_level() != now.written_level()) return levels_.read_on(now) == Levels::Moved::yes;
     if (!may_start_over) return false;
@@ -322,8 +327,9 @@ class GrowingFlow {
     return shrink(now);
   }
 
-  // A level that is opened because of the budget with a smaller capacity must be worth it.
-  [[nodiscard]] std::uint64_t least_for(const GrowingRing& ring, std::uint32_t next, std::uint64_t slots) const noexcept {
+  // Returns the least capacity that is worth opening when the budget does not allow the whole level.
+  [[nodiscard]] std::uint64_t least_for(const GrowingRing& ring, std::uint32_t next,
+                                        std::uint64_t slots) const noexcept {
     const std::uint64_t least = slots > 2 * ring.capacity ? slots : 2 * ring.capacity;
     return least < levels_[next].capacity ? least : levels_[next].capacity;
   }
@@ -333,26 +339,27 @@ class GrowingFlow {
     int error = 0;
     Upkeep::Given given = Upkeep::Given::not_clean;
     if (levels_.is_still(now))
-      given = ask(must, [&] { return upkeep_.plan(lock_.file(), next, least, error); });
+      given = retry_after_reclaim(must, [&] { return upkeep_.plan(lock_.file(), next, least, error); });
     lock_.leave();
-    return after(given, error, now);
+    return outcome_of(given, error, now);
   }
 
-  [[nodiscard]] Outcome back(LevelRange now, std::uint64_t slots) noexcept {
+  [[nodiscard]] Outcome back_open_level(LevelRange now, std::uint64_t slots) noexcept {
     if (!lock_.enter(true)) return Outcome::busy;
     int error = 0;
     Upkeep::Given given = Upkeep::Given::yes;
     if (levels_.is_still(now))
-      given = ask(true, [&] { return upkeep_.prepare_open(lock_.file(), now.written_level(), slots, error); });
+      given = retry_after_reclaim(
+          true, [&] { return upkeep_.prepare_open(lock_.file(), now.written_level(), slots, error); });
     lock_.leave();
     if (given == Upkeep::Given::refused && shrink(now)) return Outcome::moved;
-    return after(given, error, now);
+    return outcome_of(given, error, now);
   }
 
-  // With `must` nobody hears no while something is drained and not given back: neither the budget's, nor the system's.
-  // guarded: it cannot be given back just now.
-  template <class Ask>
-  [[nodiscard]] Upkeep::Given ask(bool must, Ask attempt) noexcept {
+  // With `must` reclaims all drained levels before it returns a refusal of the budget or the system. guarded: a drained
+  // level cannot be reclaimed now.
+  template <class Attempt>
+  [[nodiscard]] Upkeep::Given retry_after_reclaim(bool must, Attempt attempt) noexcept {
     Upkeep::Given given = attempt();
     Upkeep::Step step = Upkeep::Step::some;
     while (must && given != Upkeep::Given::yes && step == Upkeep::Step::some) {
@@ -363,7 +370,7 @@ class GrowingFlow {
     return is_no && step == Upkeep::Step::guarded ? Upkeep::Given::guarded : given;
   }
 
-  [[nodiscard]] Outcome after(Upkeep::Given given, int error, LevelRange now) noexcept {
+  [[nodiscard]] Outcome outcome_of(Upkeep::Given given, int error, LevelRange now) noexcept {
     if (given == Upkeep::Given::yes || !levels_.is_still(now)) return Outcome::moved;
     if (given == Upkeep::Given::guarded) return Outcome::busy;
     if (given != Upkeep::Given::refused) return Outcome::full;
@@ -377,20 +384,20 @@ class GrowingFlow {
 
   [[gnu::always_inline]] inline void after_put(GrowingRing& ring, LevelRange now) noexcept {
     const std::uint64_t position = LevelNumbering::position_of(ring.push_position->load(std::memory_order_relaxed));
-    if (position >= next_put_look_.load(std::memory_order_relaxed) || is_near_limit(ring, position)) [[unlikely]]
+    if (position >= next_put_check_.load(std::memory_order_relaxed) || is_near_limit(ring, position)) [[unlikely]]
       prepare_next_level(ring, now, position);
   }
 
-  // Half an extent before the end of what is prepared.
+  // Returns true within half an extent of the end of the prepared slots.
   [[nodiscard]] static bool is_near_limit(const GrowingRing& ring, std::uint64_t position) noexcept {
     return ring.limit != ~std::uint64_t{0} && (ring.limit - position) * ring.slot_bytes < Upkeep::extent_bytes / 2;
   }
 
-  // Off the way of this put: it is in. The next extent, and at three quarters the next level.
+  // Prepares the next extent, and when three quarters are full the next level. The put itself is done.
   [[gnu::noinline]] void prepare_next_level(GrowingRing& last, LevelRange now, std::uint64_t position) noexcept {
     const GrowingRing ring = last;
-    if (is_near_limit(ring, position)) last.level_range = nullptr;  // the limit moves: look it up anew
-    next_put_look_.store(position + ring.capacity / 8 + 1, std::memory_order_relaxed);
+    if (is_near_limit(ring, position)) last.level_range = nullptr;  // the limit moves: refresh it
+    next_put_check_.store(position + ring.capacity / 8 + 1, std::memory_order_relaxed);
     int error = 0;
     if (is_near_limit(ring, position) && ring.is_current() && lock_.enter(false)) {
       if (levels_.is_still(now)) (void)upkeep_.prepare_open(lock_.file(), now.written_level(), 1, error);
@@ -407,9 +414,9 @@ class GrowingFlow {
   const Levels& levels_;
   Upkeep& upkeep_;
   GrowingMoments moments_;
-  // Hints, shared by a process's threads; any value is right.
-  std::atomic<std::uint64_t> next_put_look_{0};
-  std::atomic<std::uint64_t> next_get_look_{0};
+  // Hints, shared by a process's threads; any value is correct.
+  std::atomic<std::uint64_t> next_put_check_{0};
+  std::atomic<std::uint64_t> next_get_check_{0};
   std::atomic<bool> may_reclaim_{false};
   std::atomic<bool> is_held_{false};
   std::atomic<int> error_{0};

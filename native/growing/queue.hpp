@@ -1,12 +1,12 @@
-// A growing queue as its users hold it: levels, each a ring, whose memory comes and goes. The protocol is in
-// ring/operations.hpp, what is in the way of a put or a get between levels in growing/operations.hpp.
+// A handle on a growing queue: levels, each a ring, whose memory comes and goes. The protocol is in ring/operations.hpp,
+// the moves between levels that a put or a get runs into in growing/operations.hpp.
 //
 // A lease, or a redelivered item, and levels:
-// Positions  one item's for good: they run through all levels, and no position ever comes back (G6). So an item is
-//            redelivered at its position, in whatever level it lies, and order of positions is order of puts.
-// Levels     a level in which something is held is drained but not released: it is not given back (M3), and until then
-//            not opened again. So what is held stays where it is, and a ring that was remembered for it stays true. A
-//            queue that would have to grow into that level waits for the release.
+// Positions  run through all levels, and no position ever comes back (G6). So an item is redelivered at its position, in
+//            whatever level it lies, and order of positions is order of puts.
+// Levels     a level with a held item is drained but not released: it is not reclaimed (M3), and until then not opened
+//            again. So a held item stays where it is, and the ring remembered for it stays true. A queue that would have
+//            to grow into that level waits for the release.
 #pragma once
 
 #include "growing/operations.hpp"
@@ -15,7 +15,7 @@
 
 namespace queueduct {
 
-// For a recovery: every ring that may hold what the dead have claimed. Under the lock of upkeep (M5).
+// For a recovery: every ring that may hold claims of dead participants. Under the upkeep lock (M5).
 class GrowingRings {
  public:
   using Ring = GrowingRing;
@@ -40,7 +40,7 @@ class GrowingRings {
  private:
   const Levels* levels_;
 };
-// Items in all rings that are in use: exact when nobody is at work. To walk is to look at all of them.
+// Returns the items in all rings in use: exact while no operation runs. `walk` reads every slot.
 [[nodiscard]] inline std::uint64_t count_items(const Levels& levels, bool walk) noexcept {
   const LevelRange now = levels.level_range();
   std::uint64_t items = 0;
@@ -49,13 +49,13 @@ class GrowingRings {
   return items;
 }
 
-// In shared memory, as one process has it.
+// One process's handle on a queue in shared memory.
 class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
  public:
   static constexpr bool recovers_with_own_line = true;  // its guard is in that line
   static constexpr bool has_tickets = false;  // a ring that closes takes a position too (G3): positions have gaps
 
-  // `last`: zeroed memory for as many as there are participants.
+  // `last`: zeroed memory, one for each participant.
   GrowingQueue(std::byte* base, const GrowingOffsets& at, std::uint64_t first_bytes, std::uint32_t steps,
                std::uint64_t slot_bytes, bool varying, std::uint64_t max_bytes, std::uint32_t participants,
                std::uint32_t producers, int lock_fd, Identity identity, LastRings* last) noexcept
@@ -72,7 +72,7 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
   [[nodiscard]] GrowingControl& control() const noexcept { return levels_.control(); }
   [[nodiscard]] GrowingFlow& flow() noexcept { return flow_; }
   [[nodiscard]] int file() const noexcept { return lock_.file(); }
-  // Of one item: what the largest ring takes that this queue can ever have.
+  // As many as the largest ring has that this queue can ever open.
   [[nodiscard]] std::uint64_t item_slots_limit() const noexcept override {
     const std::uint64_t capacity = upkeep_.largest_capacity();
     return capacity < Intent::count_limit ? capacity : Intent::count_limit;
@@ -89,13 +89,13 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
     item.level_range = last_of(me).get.range_seen;
     return outcome;
   }
-  // In place: if this thread gets from this queue before the claim, as a finalizer may, it is another if its stage is.
+  // Not a copy. Returns nullptr if this thread has got from another range before the claim, as a finalizer may.
   [[nodiscard]] const GrowingRing* ring_of(Participant me, const Item& item) const noexcept {
     const GrowingRing& ring = last_[me.number()].get;
     return ring.range_seen == item.level_range ? &ring : nullptr;
   }
-  // One pass. If another participant is at it, nothing is found; unclaimed: the lock names a participant that is not.
-  // What can be redelivered is guarded until try_redeliver() or drop_guard().
+  // Makes one pass. Finds nothing if another participant has the lock; unclaimed: the lock is corrupt.
+  // An item to redeliver is guarded until try_redeliver() or drop_guard().
   [[nodiscard]] RecoveryScan recover() noexcept {
     RecoveryScan found;
     if (!lock_.enter(false)) {
@@ -112,21 +112,21 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
   [[nodiscard]] const GrowingRing& remembered_ring(Participant me) const noexcept {
     return last_[me.number()].redelivered;
   }
-  // Not if this thread has read something else since it found what it would redeliver: that has ended the guard.
+  // Returns false if this thread has used the queue since it found the item to redeliver: that has ended the guard.
   [[nodiscard]] bool may_redeliver() const noexcept {
     Participant mine;
-    return find_participant(mine) && guard_of(mine).is_at_all();
+    return find_participant(mine) && guard_of(mine).is_on_all();
   }
   void drop_guard() noexcept override {
     Participant mine;
     if (find_participant(mine)) guard_of(mine).drop();
   }
-  // After peek(): read what follows in its ring. Returns false if that is not the one any more, and nothing was read.
+  // After peek(): use() reads what follows in its ring. Returns false, without use(), if the level range has moved.
   template <class Use>
   [[nodiscard]] bool with_guard(Participant me, const GrowingRing& ring, Use use) noexcept {
     return flow_.with_guard(guard_of(me), ring, use);
   }
-  // What is left of a long item that was redelivered may be freed by others as soon as its head is. keeps V3
+  // Recoverers may free the other slots of a redelivered long item as soon as its head is released. keeps V3
   template <class Use>
   void with_full_guard(Participant me, Use use) noexcept {
     ReadGuard guard = guard_of(me);
@@ -145,7 +145,7 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
     lock_.leave();
     return true;
   }
-  // A line that the dead have left with something in it is had only with the lock: slots are read for it.
+  // Reusing a dead participant's line that still has claims needs the upkeep lock: it reads slots.
   template <class Use>
   void as_joiner(Use use) noexcept {
     fence_for_all::take_part();
@@ -167,7 +167,7 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
   [[nodiscard]] bool close_rings(bool immediate) noexcept { return levels_.shut(immediate); }
   [[nodiscard]] bool is_shut() const noexcept { return levels_.level_range().is_shut(); }
   [[nodiscard]] bool is_discarded() const noexcept override { return levels_.level_range().is_discarded(); }
-  // Shut down and empty, and not at once.
+  // Returns true if the queue is shut down and drained, and was not discarded.
   [[nodiscard]] bool is_ended() const noexcept {
     const LevelRange now = levels_.level_range();
     if (!now.is_shut() || now.is_discarded() || now.read_level() != now.written_level()) return false;
@@ -178,7 +178,7 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
   }
   [[nodiscard]] std::uint64_t count_in_rings(bool walk) const noexcept { return queueduct::count_items(levels_, walk); }
 
-  // Waits. A thread that waits for another's sake may have no line.
+  // Waits. A thread that waits for an event loop may have no line.
   [[nodiscard]] bool may_be_gettable() const noexcept override {
     Participant mine;
     if (!find_participant(mine)) return flow_.may_be_gettable(OutsideGuard(levels_, file()));
@@ -198,7 +198,7 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
     wait_until(
         items(), item_idle_, [this] { return may_be_gettable(); }, [] { return true; }, limit_ns);
   }
-  // busy: another participant is at the memory, and wakes nobody when that is over.
+  // busy: another participant has the upkeep lock, and wakes no producer when it releases it.
   void wait_for_room(Outcome outcome, std::uint64_t slots, std::int64_t limit_ns) noexcept override {
     if (outcome == Outcome::busy || limit_ns <= 0) return nap();
     Participant mine;
@@ -207,7 +207,9 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
         room(), room_idle_, [=, this] { return may_be_puttable(slots, before); }, [] { return true; }, limit_ns);
   }
   [[nodiscard]] std::size_t lease_bytes() const noexcept override { return sizeof(BasicLease<GrowingQueue>); }
-  [[nodiscard]] RingLease* lease_at(void* memory) noexcept override { return new (memory) BasicLease<GrowingQueue>(*this); }
+  [[nodiscard]] RingLease* lease_at(void* memory) noexcept override {
+    return new (memory) BasicLease<GrowingQueue>(*this);
+  }
 
  private:
   static constexpr std::int64_t settle_limit_ns = 100'000'000;
@@ -218,18 +220,18 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
   }
   [[nodiscard]] std::uint64_t resets() const noexcept { return control().resets.load(std::memory_order_relaxed); }
 
-  // What was claimed in a level that has been given back since is all published or abandoned.
+  // Slots claimed in a level that was reclaimed since are all published or abandoned.
   [[nodiscard]] Outcome settle_entered(ProducerLine& line) noexcept {
     const LevelRange now = levels_.level_range();
     const std::uint64_t position = line.position.load(std::memory_order_relaxed);
     if (progress_of(line).phase != Phase::claimed)
-      return settle(levels_.ring(now.written_level(), now), line);  // nothing of it is in: any ring will do
+      return settle(levels_.ring(now.written_level(), now), line);  // no item of it is in: any ring will do
     Outcome outcome = Outcome::done;
     bool is_there = false;
     GrowingRings(levels_).each([&](const GrowingRing& ring) {
       const std::uint64_t end = LevelNumbering::position_of(ring.push_position->load(std::memory_order_acquire));
       if (is_there || position < ring.base || position >= end) return;
-      // drained: what was claimed there was published or abandoned, and may be zeroed by now
+      // drained: slots claimed there were published or abandoned, and may be zeroed by now
       if (LevelNumbering::position_of(ring.pop_position->load(std::memory_order_acquire)) == end) return;
       is_there = true;
       outcome = settle(ring, line);
@@ -242,7 +244,7 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
   Upkeep upkeep_;
   UpkeepLock lock_;
   GrowingFlow flow_;
-  LastRings* last_;  // a participant's each
+  LastRings* last_;  // one for each participant
 };
 using GrowingLease = BasicLease<GrowingQueue>;
 

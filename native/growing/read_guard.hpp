@@ -1,25 +1,27 @@
-// ReadGuards at the memory of a growing queue: who looks says so first, and what is looked at is not given back meanwhile.
+// Read guards of a growing queue: a participant announces the levels that it reads, and they are not reclaimed meanwhile.
 //
-// Shape      look         announce the stage ─► is it still that one? ─► read slots of its rings ─► over
-//            give back    the level has left the stage ─► a fence for everybody ─► who still looks at an older stage?
-//                         nobody ─► give back;   somebody alive ─► later
-//            A look that came late, at what was given back, would make the kernel give a page of zeros for it: memory
-//            beyond what is reserved, or a SIGBUS where there is none left.
-// Roles      participants look, each with a word in its line; whoever has the lock of upkeep gives back.
-// Invariants V1  a slot that its reader has not claimed is read during a look, at a ring of the stage that was announced
-//                and then seen; or by whoever has the lock of upkeep.
-//            V2  a level is given back only when every live line looks at the stage without it, or at nothing. A line
-//                that announces the older stage later sees that it has moved, and does not look.
-//            V3  a look at everything is announced by who has the lock, so it comes before or after a giving back; or by
-//                who holds a slot of what it looks at, and releases it afterwards (P2): who finds it released sees the look.
-// Progress   wait-free for who looks: two stores, and a load that it needs anyway. Who was stopped in a look holds back
-//            what it may see, as one who has claimed an item does.
+// Shape      read       announce the level range ─► is it still that one? ─► read slots of its rings ─► drop
+//            reclaim    the level has left the range ─► a fence on all processors ─► does a live line guard an older
+//                       range?   no ─► reclaim;   yes ─► later
+//            A late read of a reclaimed level would make the kernel give a page of zeros for it: memory beyond what is
+//            reserved, or a SIGBUS if there is none left.
+// Roles      participants read, each with a word in its line; the holder of the upkeep lock reclaims.
+// Invariants V1  a participant reads a slot that it has not claimed only under a guard, in a ring of the level range that
+//                it announced and then saw; or under the upkeep lock.
+//            V2  a level is reclaimed only when every live line guards the range without it, or nothing. A line that
+//                announces the older range later sees that it has moved, and does not read.
+//            V3  a guard on all levels is taken either under the upkeep lock, so it cannot overlap a reclaim, or by a
+//                participant that holds a slot in the level; the release of that slot (P2) makes the guard visible to
+//                the reclaimer.
+// Progress   wait-free for readers: two stores, and a load that they need anyway. A participant stopped under a guard
+//            delays the reclaim of the levels it may read, like one stopped with a claimed item.
+// Source     guards as in crossbeam-epoch; the pair of fences is "Asymmetric Fences" (Goldblatt, WG21 P1202).
 //
 // Memory orders come in pairs:
-//   V2  announce(): a store, then the load of the stage   with the load of the stage, then those of the lines, in
-//       allow_reclaim(): each needs a full fence between the two. ReadGuards are many and givings back are few, so the latter make
-//       all processors have one (membarrier(2)), and a look keeps only the compiler from swapping.
-//   V4  drop(): release   with acquire in allow_reclaim(): what was read is read
+//   V2  announce(): a store, then the load of the range   with the load of the range, then those of the lines, in
+//       allow_reclaim(): each needs a full fence between the two. Guards are many and reclaims are few, so the latter
+//       make all processors run one (membarrier(2)), and a guard keeps only the compiler from reordering.
+//   V4  drop(): release   with acquire in allow_reclaim(): the guarded reads are over
 #pragma once
 
 #include <linux/membarrier.h>
@@ -35,24 +37,24 @@ namespace queueduct {
 
 namespace fence_for_all {
 
-// This process takes part in others' fences; a child of a fork says so again. False: the kernel knows no such fence, or
-// it is forbidden here.
+// True if this process takes part in others' fences; a forked child registers again. False if the kernel has no such
+// fence, or forbids it.
 inline std::atomic<bool> is_registered{false};
 inline void take_part() noexcept {
   is_registered.store(syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0,
                       std::memory_order_relaxed);
 }
 
-// Before the few.
+// For the few reclaims.
 inline void heavy() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0) return;
-  // Others may leave it to us and we cannot do it. No store stays in a processor's buffer for so long.
+  // Other processes may rely on our fence, and we cannot make it. No store stays in a processor's buffer for so long.
   const timespec moment{.tv_sec = 0, .tv_nsec = 1'000'000};
   nanosleep(&moment, nullptr);
 }
 
-// Before the many.
+// For the many guards.
 [[gnu::always_inline]] inline void light() noexcept {
   if (is_registered.load(std::memory_order_relaxed)) [[likely]]
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -62,7 +64,7 @@ inline void heavy() noexcept {
 
 }  // namespace fence_for_all
 
-// A participant's look.
+// A participant's guard.
 class ReadGuard {
  public:
   explicit ReadGuard(ParticipantLine& line) noexcept : word_(&line.guarded) {}
@@ -74,42 +76,42 @@ class ReadGuard {
     fence_for_all::light();  // V2
     QUEUEDUCT_FAILPOINT("guard.announced");
   }
-  // With the lock of upkeep, or something that is held. keeps V3
+  // The caller has the upkeep lock, or holds a slot. keeps V3
   void announce_all() noexcept {
-    word_->store(everything, std::memory_order_relaxed);
+    word_->store(all_levels, std::memory_order_relaxed);
     QUEUEDUCT_FAILPOINT("guard.announced");
   }
-  // Has nothing else that this line did ended it?
-  [[nodiscard]] bool is_at_all() const noexcept { return word_->load(std::memory_order_relaxed) == everything; }
+  // Returns true if no other operation of this line has replaced the guard on all levels.
+  [[nodiscard]] bool is_on_all() const noexcept { return word_->load(std::memory_order_relaxed) == all_levels; }
   void drop() noexcept {
     word_->store(0, std::memory_order_release);  // release V4
     QUEUEDUCT_FAILPOINT("guard.dropped");
   }
 
  private:
-  static constexpr std::uint64_t everything = ~std::uint64_t{0};
+  static constexpr std::uint64_t all_levels = ~std::uint64_t{0};
   std::atomic<std::uint64_t>* word_;
 };
 
-// Within one process: what is given back reads as zeros and costs nothing that was promised to anybody.
+// Within one process: reclaimed memory reads as zeros, and no budget is promised.
 struct NoGuard {
   static void announce(LevelRange) noexcept {}
   static void drop() noexcept {}
 };
 
-// Everybody's looks, for who gives back.
+// The guards of all participants, for the reclaimer.
 class ReadGuards {
  public:
-  // nullptr: there are none, see NoGuard.
+  // nullptr: no guards, see NoGuard.
   explicit ReadGuards(const ParticipantTable* participant_table) noexcept : participant_table_(participant_table) {}
 
-  // Does nobody alive look at another stage? Asked after `now` was read. Those who do are about to end it, or are
-  // stopped, so it is worth a moment. keeps V2
+  // Returns true if no live participant guards another range; the caller has read `now` before. Waits a moment for
+  // guards that are about to be dropped. keeps V2
   [[nodiscard]] bool allow_reclaim(LevelRange now) const noexcept {
     if (participant_table_ == nullptr) return true;
     fence_for_all::heavy();
     for (std::uint32_t line = 0, used = participant_table_->used(), tries = 0; line < used;) {
-      const std::uint64_t word = participant_table_->lines()[line].guarded.load(std::memory_order_acquire);  // acquire V4
+      const std::uint64_t word = participant_table_->lines()[line].guarded.load(std::memory_order_acquire);  // V4
       if (word == 0 || word == ReadGuard::word_of(now) || !participant_table_->is_alive(line)) {
         ++line;
       } else if (++tries > tries_limit) {

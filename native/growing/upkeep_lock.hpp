@@ -1,13 +1,13 @@
-// The lock of upkeep, as one process has it: who gives or takes memory, or looks at all of it, holds this.
+// The upkeep lock, as one process has it: a participant that prepares or reclaims memory, or reads all of it, holds it.
 //
 // Shape      note in the line ─► take the lock ─► redo what a dead owner left ─► … ─► unlock ─► clear the line
-//            who joins has no line, and holds a number in the file meanwhile
-// Roles      participants enter and leave, with no intent outstanding; others do as joiners, one at a time.
+//            a joiner has no line, and holds a number in the file meanwhile
+// Roles      participants enter and leave, with no intent outstanding; joiners, one at a time, use as_joiner().
 // Invariants U1  a line says that its owner is at the lock from before it asks for it until after it has let go (K5).
-//            U2  who has entered has redone what the last owner began (M4).
-//            U3  before a dead one's line, or the joiners' number, has a new owner the lock names it no more (K4).
-// Progress   blocking, up to the limit that the caller gives; of a limit of 0 only a dead owner's lock is taken over.
-// Source     ours; K1 to K5 and their memory orders are in robust_lock.hpp, M4 in growing_memory.hpp.
+//            U2  a participant that has entered has redone what the last owner began (M4).
+//            U3  before a dead owner's line, or the joiners' number, gets a new owner the lock names it no more (K4).
+// Progress   blocking, up to the caller's limit; with a limit of 0 it takes only a free or a dead owner's lock.
+// Source     ours; K1 to K5 and their memory orders are in robust_lock.hpp, M4 in memory.hpp.
 #pragma once
 
 #include "growing/memory.hpp"
@@ -18,18 +18,19 @@ namespace queueduct {
 
 class UpkeepLock {
  public:
-  static constexpr std::int64_t moment_ns = 1'000'000;  // for who never waits, and has the GIL
+  static constexpr std::int64_t moment_ns = 1'000'000;  // for callers that never wait, and have the GIL
 
-  // Without participants, of a queue within a process: threads are all that enters.
+  // No participant table: a queue within a process.
   UpkeepLock(ParticipantTable* participant_table, Upkeep& upkeep, std::atomic<std::uint64_t>* word) noexcept
       : participant_table_(participant_table), upkeep_(upkeep), word_(word), lock_(word) {}
 
-  // Before it is asked for, the line says that its owner is at it: no intent may be outstanding. keeps U1
+  // The line says first that its owner is at the lock, so no intent may be outstanding. keeps U1
   [[nodiscard]] bool enter(bool must) noexcept { return enter_within(must ? moment_ns : 0); }
   [[nodiscard]] bool enter_within(std::int64_t limit_ns) noexcept {
     if (participant_table_ == nullptr) return enter_in_process(limit_ns);
     Participant ledger;
-    if (!find_participant(*participant_table_, ledger) || participant_table_->is_lost()) return false;  // without its file nobody is at the memory
+    // without the segment's file no participant can prepare or reclaim
+    if (!find_participant(*participant_table_, ledger) || participant_table_->is_lost()) return false;
     const std::uint32_t line = ledger.number();
     participant_table_->lines()[line].intent.store(at_the_lock, std::memory_order_release);
     QUEUEDUCT_FAILPOINT("upkeep.noted");
@@ -50,14 +51,16 @@ class UpkeepLock {
     Participant ledger;
     if (participant_table_ != nullptr && find_participant(*participant_table_, ledger)) ledger.clear();
   }
-  [[nodiscard]] int file() const noexcept { return participant_table_ == nullptr ? -1 : participant_table_->descriptor(); }
+  [[nodiscard]] int file() const noexcept {
+    return participant_table_ == nullptr ? -1 : participant_table_->descriptor();
+  }
 
-  // Who joins has no line of its own to enter with, so there is one number more for those, and a lock in the file
-  // that says whether its holder lives. False: somebody else has that, or the lock.
+  // A joiner has no line yet to enter with, so there is one more number for joiners, and a lock in the file that says
+  // whether its holder lives. Returns false if another joiner has the number, or another participant the lock.
   template <class Use>
   [[nodiscard]] bool as_joiner(std::int64_t limit_ns, Use use) noexcept {
     if (!participant_table_->hold(joiner)) return false;
-    lock_.orphan(joiner);  // U3: an earlier joiner's, who died
+    lock_.orphan(joiner);  // U3: a dead joiner's
     Locked locked = lock_.try_lock(joiner);
     if (locked == Locked::no && limit_ns != 0)
       locked = lock_.lock(joiner, [this](std::uint32_t owner) { return is_alive(owner); }, limit_ns);
@@ -71,8 +74,8 @@ class UpkeepLock {
     return is_entered;
   }
 
-  // Calls use() while nothing is given back, so that it can look at everything. If somebody has the lock for long, also
-  // without it: then what it sees is still true, but pages that were just given back may come again.
+  // Calls use() while nothing is reclaimed, so that it can read all levels. If another participant holds the lock for
+  // long, calls it without the lock: what it sees is still true, but pages just reclaimed may come back.
   template <class Use>
   void with_upkeep_lock(Use use) noexcept {
     Participant ledger;
@@ -85,9 +88,9 @@ class UpkeepLock {
     }
   }
 
-  // Of somebody dead, before it has a new owner; a line is noted as soon as its owner is at the lock. keeps U3
+  // For a dead owner's line, before it gets a new owner. keeps U3
   void orphan(std::uint32_t line) noexcept { lock_.orphan(line); }
-  // Then it is never let go: the words of the segment contradict each other (K5).
+  // Returns true if the lock would never be released: the words of the segment contradict each other (K5).
   [[nodiscard]] bool is_corrupt() const noexcept { return lock_.is_corrupt(*participant_table_, at_the_lock); }
 
  private:
