@@ -1,4 +1,4 @@
-// An event queue in a stress run: as its bindings use it, and what position each operation had.
+// An event queue in a stress run: the calls that its bindings make, with each operation's position.
 #pragma once
 
 #include "events/queue.hpp"
@@ -10,7 +10,7 @@ class StressedEvents {
  public:
   static constexpr bool has_batches = true;
 
-  // `reader` and `cursor`: a consumer's; its place follows it.
+  // `reader` and `cursor`: a consumer's.
   StressedEvents(EventsQueue& queue, std::uint32_t line, ReaderLine* reader, Cursor* cursor) noexcept
       : queue_(queue), line_(line), reader_(reader), cursor_(cursor) {}
 
@@ -30,7 +30,7 @@ class StressedEvents {
       has_announced_ = false;
       return Answer::done;
     }
-    if (appended == Appended::full) return Answer::refused;  // of bytes, in chunks: no position says when
+    if (appended == Appended::full) return Answer::refused;  // the limit is in bytes: no position proves it
     if (appended == Appended::no_memory) return Answer::no_memory;
     return appended == Appended::closed ? Answer::closed : Answer::corrupt;
   }
@@ -48,14 +48,14 @@ class StressedEvents {
     if (found == ReadResult::items) found = next_run(map, *reader_, true, *cursor_, end, limit, run);
     if (found != ReadResult::items) return found == ReadResult::ended ? Answer::closed : Answer::corrupt;
     std::memcpy(to, run.chunk.data + run.at * map.item_bytes, run.items * map.item_bytes);
-    if (!still_holds(map, *reader_)) return Answer::corrupt;  // writers wait in a stress run: nobody is dropped
+    if (!still_holds(map, *reader_)) return Answer::corrupt;  // writers wait in a stress run: no reader is dropped
     seen = {cursor_->position, run.items};
     cursor_->position += run.items;
     notes.copied(to, seen);
     return Answer::done;
   }
 
-  // Announce, look again, sleep: the look is the next try.
+  // Announces first; the worker tries again; the next call sleeps.
   void wait_for_room(std::int64_t limit_ns) noexcept {
     if (!has_announced_) {
       announced_ = queue_.room().announce();

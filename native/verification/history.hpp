@@ -1,30 +1,30 @@
 // History: every operation of one worker, in memory that outlives it.
 //
-// Shape      64-bit words, one after the other, in a file of the worker's own. The two lowest bits tell what a word is:
+// Shape      64-bit words, one after the other, in the worker's own file. The two lowest bits say what a word is:
 //              end    | 0 |  there are no more
 //              row    | ticket : 38 | count : 17 | over | lost | redelivered | weak | outcome : 2 | op | row : 2 |
 //              mark   | what : 60 | of what : 2 | mark : 2 |
-//            A row is an operation on `count` items that were claimed in one step: their tickets are consecutive, and a
-//            put's values, too, which go on from those of the put before. What a get got follows it, as runs of values
-//            that are consecutive: | 0 | further : 7 | first : 56 |. A value that is too long for that has a word of its
-//            own, after one that has only the highest bit.
-//            Marks say the time: `between`, that all before was over by then, and that all behind began a step later;
-//            `over`, only the former. Or the value of the next put, where it does not go on.
+//            A row is an operation on `count` items claimed in one step: their tickets are consecutive, and so are a
+//            put's values, which continue those of the put before. A get's values follow its row, as runs of
+//            consecutive values: | 0 | further : 7 | first : 56 |. A value too long for that has its own word, after one
+//            that has only the highest bit.
+//            Marks tell the time: `between` says that all before was over by then, and all behind began a step later;
+//            `over` says only the former. Or a mark has the value of the next put, if it does not continue.
 //            No row has a time of its own: reading the clock costs as much as an operation, and so do the words.
 //            The memory is zeroed, and as long as has_room() was asked for.
-// Roles      one worker writes; others read when it has ended, however it has ended (history_reader.hpp).
-// Invariants H1  a row is there, pending, before the operation begins: who is killed in the operation leaves a pending
-//                row, who is killed before it none. All that is behind a pending row is void, unless it was lost.
-//            H2  a row changes by one store: to what it has claimed, to what it has lost, to what it was when it was
-//                over. What it then refers to is there before, and an end behind it.
+// Roles      one worker writes; readers read after its end, whether it ended or was killed (history_reader.hpp).
+// Invariants H1  a row is there, pending, before the operation begins: a worker killed in the operation leaves a pending
+//                row, one killed before it none. All words behind a pending row are void, unless it was lost.
+//            H2  a row changes by one store: to its claim, to its loss, to its result. The words it then refers to are
+//                there before, and an end behind them.
 //            H3  the time before a row was read before the operation's first access to shared memory, the time behind
-//                it after its last one was seen by everybody. Where that costs less, times are further apart than they
+//                it after its last one was visible to all. To save time, readings may be further apart than they
 //                need be, never closer. A row that is over and has no time behind it is of a worker that was killed
 //                before it read the clock.
 // Progress   wait-free.
 //
-// Memory orders: all stores are plain, for a process is killed between two instructions, and what it has stored before
-//                is in its file. The compiler must keep H1 and H2: rows and marks are stored with release.
+// Memory orders: all stores are plain: a process is killed between two instructions, and its earlier stores are in its
+//                file. The compiler must keep H1 and H2: rows and marks are stored with release.
 #pragma once
 
 #if defined(__x86_64__)
@@ -35,7 +35,7 @@
 
 namespace queueduct {
 
-// Everything before it in the program has happened when the clock is read, and nothing after it.
+// Orders the reading of the clock after all instructions before it and before all after it.
 inline void wait_for_instructions() noexcept {
 #if defined(__x86_64__)
   _mm_lfence();
@@ -56,7 +56,7 @@ struct MonotonicClock {
 
 #if defined(__x86_64__)
 inline constexpr bool has_cycle_counter = true;
-// The time stamp counter, which the kernel's own clock is made of where it calls its clock source "tsc".
+// The time stamp counter, from which the kernel makes its own clock if its clock source is "tsc".
 struct CycleCounter {
   [[nodiscard]] static std::uint64_t now() noexcept {
     wait_for_instructions();
@@ -70,7 +70,7 @@ inline constexpr bool has_cycle_counter = false;
 using CycleCounter = MonotonicClock;
 #endif
 
-// How a worker's file begins; its words follow. The magic comes last: without it nothing else is there.
+// The begin of a worker's file; its words follow. The magic is written last: without it the file is void.
 struct HistoryHeader {
   static constexpr std::uint64_t magic = 0x5357'4f52'5443'4451;  // "QDCTROWS"
   static constexpr std::uint64_t version = 3;
@@ -78,7 +78,7 @@ struct HistoryHeader {
   static constexpr std::uint64_t no_reader = 0;
   static constexpr std::uint64_t step_word = 3;
 
-  // `step`: ticks between the end of an operation and the begin of the next, if the clock was read once for both.
+  // `step`: ticks from the end of an operation to the begin of the next, if the clock was read once for both.
   static void write(std::uint64_t* at, std::uint32_t worker, std::uint64_t reader_plus_one,
                     std::uint64_t step) noexcept {
     at[1] = version << 32 | worker;
@@ -91,13 +91,13 @@ struct HistoryHeader {
 enum class HistoryOp : std::uint8_t { put = 0, get = 1 };
 enum class HistoryOutcome : std::uint8_t { ok = 0, full = 1, empty = 2 };
 
-// What an operation learned of itself.
+// What an operation found.
 struct Seen {
   static constexpr std::uint64_t unknown = ~std::uint64_t{0};
   std::uint64_t ticket = unknown;  // of its first item; of full: the oldest item's; of empty: the next one's
   std::uint64_t count = 0;         // items, at consecutive tickets
   bool weak = false;               // it met a slot in mid-copy
-  bool redelivered = false;        // somebody who died had the item before
+  bool redelivered = false;        // a dead consumer had the item before
 };
 
 enum class HistoryWord : std::uint8_t { end = 0, row = 1, mark = 2 };
@@ -111,7 +111,7 @@ class HistoryRow {
   static constexpr std::uint64_t lost_bit = 1 << 7;
   static constexpr std::uint64_t over_bit = 1 << 8;
   static constexpr std::uint64_t most_items = (std::uint64_t{1} << (ticket_shift - count_shift)) - 1;
-  static constexpr std::uint64_t no_ticket = Seen::unknown >> ticket_shift;  // nobody counts as far
+  static constexpr std::uint64_t no_ticket = Seen::unknown >> ticket_shift;  // no run counts as far
 
   constexpr explicit HistoryRow(std::uint64_t word) noexcept : word_(word) {}
   constexpr HistoryRow(HistoryOp op, HistoryOutcome outcome, const Seen& seen) noexcept
@@ -154,10 +154,10 @@ class HistoryMark {
   std::uint64_t word_;
 };
 
-// Values of a get that are consecutive.
+// Consecutive values of a get.
 struct HistoryRun {
   static constexpr unsigned first_bits = 56;
-  static constexpr std::uint64_t too_long = std::uint64_t{1} << 63;  // for a run: a word of its own follows
+  static constexpr std::uint64_t too_long = std::uint64_t{1} << 63;  // for a run: the value follows as a word
   static constexpr std::uint64_t limit = std::uint64_t{1} << first_bits;
   static constexpr std::uint64_t one_more = limit;
   static constexpr std::uint64_t most = 1 << 7;
@@ -170,11 +170,11 @@ struct HistoryRun {
 
 class HistoryWriter {
  public:
-  // From where to where words may go. `to` may be moved on when more memory is there.
+  // Words may go from `from` to `to`, which extend() moves when there is more memory.
   HistoryWriter(std::uint64_t* from, std::uint64_t* to) noexcept : at_(from), to_(to) {}
   void extend(std::uint64_t* to) noexcept { to_ = to; }
 
-  // For an operation on so many items, those that it may lose on the way, and the marks around it.
+  // Returns true if there is room for an operation on so many items, those that it may lose, and the marks around it.
   [[nodiscard]] bool has_room(std::uint64_t items) const noexcept {
     return static_cast<std::uint64_t>(to_ - at_) >= around + lost_at_once + 2 * items;
   }
@@ -182,7 +182,7 @@ class HistoryWriter {
   static constexpr std::uint64_t lost_at_once = 64;
   static constexpr std::uint64_t around = 8;
 
-  // Between two operations: all before it is over, and the next one begins a step later (H3).
+  // Between two operations: all before is over, and the next one begins a step later (H3).
   void mark(std::uint64_t now) noexcept {
     append(HistoryMark(HistoryMark::Of::between, now).word());
     has_untimed_ = false;
@@ -198,13 +198,13 @@ class HistoryWriter {
   }
 
   [[nodiscard]] bool has_untimed() const noexcept { return has_untimed_; }
-  // In an operation that has claimed nothing, and is going to wait: what was over before is not to seem as long.
+  // In an operation that has claimed nothing and will wait, so that the operations before do not seem as long.
   void mark_before_wait(std::uint64_t now) noexcept {
     move_on(HistoryMark(HistoryMark::Of::over, now).word());
     has_untimed_ = false;
   }
 
-  // In the middle of a get: what it has claimed, and will have if it lives. Its values come first.
+  // In the middle of a get: its claim, and its result if the worker lives. Its values are written first.
   [[gnu::always_inline]] void claim(const Seen& seen) noexcept {
     store(at_, HistoryRow(HistoryOp::get, HistoryOutcome::ok, seen).word());
   }
@@ -227,7 +227,7 @@ class HistoryWriter {
     next_in_run_ = goes_on ? value + 1 : Seen::unknown;
   }
 
-  // The operation is over. When is for the next mark to say.
+  // The operation is over; the next mark says when.
   void end(HistoryOp op, HistoryOutcome outcome, const Seen& seen) noexcept {
     const HistoryRow row = HistoryRow(op, outcome, seen).with(HistoryRow::over_bit);
     std::uint64_t* next = (row.has_values() ? last_ : at_) + 1;
@@ -238,16 +238,16 @@ class HistoryWriter {
     has_untimed_ = true;
   }
 
-  // A get that had claimed an item and lost it: that row stays pending, and another one goes on.
+  // A get has lost the item that it had claimed: that row stays pending, and another one continues it.
   void lose(const Seen& seen) noexcept {
     move_on(HistoryRow(HistoryOp::get, HistoryOutcome::ok, {seen.ticket, 1}).with(HistoryRow::lost_bit).word());
   }
 
-  // The operation has done nothing: as if it had never begun.
+  // The operation has done nothing: removes its row.
   void cancel() noexcept { store(at_, 0); }
 
  private:
-  // The row of the operation under way goes on behind that word. Until that is there, it is void, and the row is here.
+  // Moves the row of the operation under way behind `word`. Until `word` is stored, the new row is void.
   void move_on(std::uint64_t word) noexcept {
     at_[1] = begun_;
     store(at_, word);
@@ -264,7 +264,7 @@ class HistoryWriter {
 
   std::uint64_t* at_;
   std::uint64_t* to_;
-  std::uint64_t* last_ = nullptr;  // of the words of the get's values
+  std::uint64_t* last_ = nullptr;  // the last word of the get's values
   std::uint64_t begun_ = 0;        // the row of the operation under way, as it began
   std::uint64_t next_value_ = Seen::unknown;
   std::uint64_t next_in_run_ = Seen::unknown;

@@ -1,7 +1,7 @@
-// Reads what history.hpp writes: the operations of a worker that has ended, as columns, one for each item of a row.
+// Reads what history.hpp writes: the operations of a worker that has ended, as columns, with an entry for each item.
 //
-// Roles      nobody writes any more. The file may be of a worker that was killed anywhere, and need not be ours at all:
-//            a word that cannot be ends the reading, before anything behind it is looked at.
+// Roles      the writer has ended. It may have been killed at any step, and the file may be damaged: an impossible word
+//            ends the reading, and nothing behind it is read.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace queueduct {
 struct HistoryColumns {
   static constexpr std::uint8_t pending = 3;  // an outcome that no row has
   static constexpr std::uint8_t weak = 1, redelivered = 2, lost = 4;
-  static constexpr std::uint64_t over = 1;  // when is not known: its worker was killed before it read the clock
+  static constexpr std::uint64_t over = 1;  // at an unknown time: its worker was killed before it read the clock
   std::uint8_t* op;
   std::uint8_t* outcome;
   std::uint8_t* flags;
@@ -28,7 +28,7 @@ class HistoryReader {
   HistoryReader(const std::uint64_t* from, const std::uint64_t* end, std::uint64_t step) noexcept
       : at_(from), end_(end), step_(step) {}
 
-  // As many whole rows as `limit` operations have room for. The number of operations; 0 at the end.
+  // Reads as many whole rows as fit into `limit` operations. Returns the number of operations; 0 at the end.
   [[nodiscard]] std::uint64_t read(const HistoryColumns& to, std::uint64_t limit) noexcept {
     std::uint64_t read = 0;
     for (std::uint64_t length; (length = length_of(at_)) != 0; at_ += length) {
@@ -50,11 +50,11 @@ class HistoryReader {
   }
 
   [[nodiscard]] const std::uint64_t* at() const noexcept { return at_; }
-  // A word that cannot be, where nothing was read any more.
+  // Returns true if the reading ended at an impossible word.
   [[nodiscard]] bool is_stuck() const noexcept { return at_ != end_ && *at_ != 0; }
 
  private:
-  // In words; 0 where there is nothing more, or nothing that can be.
+  // Returns the length in words; 0 at the end, or at an impossible word.
   [[nodiscard]] std::uint64_t length_of(const std::uint64_t* at) const noexcept {
     if (at == end_ || kind_of(*at) == HistoryWord::end) return 0;
     if (kind_of(*at) == HistoryWord::mark) return 1;
@@ -77,7 +77,7 @@ class HistoryReader {
     if (mark.of() == HistoryMark::Of::value) next_value_ = mark.what();
   }
 
-  // Its worker was killed in it.
+  // Returns true if the worker was killed in this operation.
   [[nodiscard]] static bool is_last(const HistoryRow& row) noexcept {
     return !row.has(HistoryRow::over_bit) && !row.has(HistoryRow::lost_bit);
   }
@@ -125,7 +125,7 @@ class HistoryReader {
     }
   }
 
-  // When the row at `at`, which is over, was so; asked in the order of rows.
+  // Returns when the row at `at` was over; called in the order of rows.
   [[nodiscard]] std::uint64_t return_of(const std::uint64_t* at) noexcept {
     if (at < timed_) return when_;
     when_ = HistoryColumns::over;

@@ -1,4 +1,4 @@
-// An overwriting queue in a stress run: as its bindings use it, and what position each operation had.
+// An overwriting queue in a stress run: the calls that its bindings make, with each operation's position.
 #pragma once
 
 #include "overwriting/queue.hpp"
@@ -33,20 +33,20 @@ class StressedOverwriting {
       if (std::exchange(waited_, false) && queue_.ring().may_be_gettable()) queue_.items().notify();
       return Answer::done;
     }
-    // empty without a position: it was answered without the lock, and the count of puts is not known of that moment
+    // empty without a position: it was answered without the lock, so the count of puts at that moment is not known
     if (claim_ == Claim::empty) return Answer::refused;
     if (claim_ != Claim::busy) return answer();
-    seen.weak = true;  // its writer is just copying; without a position: overwritten again and again
+    seen.weak = true;  // its producer is copying; without a position: overwritten again and again
     return Answer::refused;
   }
 
-  // A put never waits for a get: now and then it lets one be, else there would be none on a machine with few cores.
+  // A put never waits for a get: it yields now and then, else no get would run on a machine with few cores.
   void after_put() noexcept {
     if (++puts_ % queue_.ring().capacity() == 0) sched_yield();
   }
 
   void wait_for_room(std::int64_t limit_ns) noexcept {
-    if (claim_ != Claim::locked) queue_.wait_for_copy(limit_ns);  // else the next try waits
+    if (claim_ != Claim::locked) queue_.wait_for_copy(limit_ns);  // else the next attempt waits
   }
   void wait_for_items(std::int64_t limit_ns) noexcept {
     if (claim_ != Claim::locked) queue_.wait_for_items(limit_ns);
@@ -56,7 +56,7 @@ class StressedOverwriting {
  private:
   using Saw = OverwritingShared::Saw;
 
-  // A put that overwrites is never refused: who has the header, or copies into the very message, is waited for.
+  // A put that overwrites is never refused: it waits for the header's lock, and for a producer in the same message.
   [[nodiscard]] Answer answer() const noexcept {
     if (claim_ == Claim::done) return Answer::done;
     if (claim_ == Claim::busy || claim_ == Claim::locked) return Answer::busy;

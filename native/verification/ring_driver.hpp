@@ -1,4 +1,4 @@
-// A queue of rings in a stress run: the calls that its bindings make, and what position each operation had.
+// A queue of rings in a stress run: the calls that its bindings make, with each operation's position.
 #pragma once
 
 #include <utility>
@@ -35,7 +35,7 @@ class RingDriver {
       item.has_waited = has_waited_;
       const Outcome outcome = queue_.find(me_, item, run_here);
       if (outcome != Outcome::done) {
-        // busy: its put has not returned, so this is an answer, but others behind it may have
+        // busy: that put has not returned, so empty is a valid answer, but puts behind it may have returned
         seen = {ticket_of(item.span), 0, outcome == Outcome::busy};
         return answer_of(outcome, [] { return false; });
       }
@@ -76,10 +76,9 @@ class RingDriver {
     }
   }
 
-  // The slot of `position` was not free, and `position` was the next to be pushed. Was the queue full, or was it only
-  // that a consumer which had claimed the slot's item had not yet given it back? Full it was if at one instant the
-  // positions were a capacity apart. push_position stands still while it is read twice, so an instant between the two,
-  // at which pop_position is read, will do.
+  // The slot of `position`, the next to be pushed, was not free. Either the queue was full, or a consumer had claimed the
+  // slot's item and not yet released it. It was full if at one instant the positions were a capacity apart:
+  // push_position is read twice and has not moved, so the moment between, at which pop_position is read, is one.
   [[nodiscard]] Seen judge_full([[maybe_unused]] std::uint64_t position) const noexcept {
     if constexpr (Queue::has_tickets) {
       const std::uint64_t oldest = position - queue_.ring().capacity;

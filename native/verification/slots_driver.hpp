@@ -1,4 +1,4 @@
-// A slot queue in a stress run: as its bindings use it, and what position each operation had.
+// A slot queue in a stress run: the calls that its bindings make, with each operation's position.
 #pragma once
 
 #include "slots/queue.hpp"
@@ -34,7 +34,7 @@ class StressedSlots {
 
   template <class Notes>
   [[nodiscard]] Answer try_get(std::byte* to, std::uint64_t, Seen& seen, Notes& notes) noexcept {
-    if (++takes_ % takes_between_looks == 0) (void)queue_.recover_if_due(me_, false);
+    if (++takes_ % takes_between_recoveries == 0) (void)queue_.recover_if_due(me_, false);
     for (;;) {
       Lease lease;
       const SlotOutcome taken = slots_.try_take(me_, lease);
@@ -48,13 +48,11 @@ class StressedSlots {
         return Answer::done;
       }
       if (taken != SlotOutcome::empty) return ended(taken);
-      // the cell of this position was not pushed while it was the next: nothing was there
+      // the cell of this position was not pushed while it was the next: the queue was empty
       seen = {lease.position};
       const bool is_closed = slots_.closed() != 0;
       if (queue_.recover_if_due(me_, is_closed)) continue;
-      if (!is_closed) return Answer::refused;
-      if (queue_.is_drained()) return Answer::closed;
-      return Answer::refused;
+      return is_closed && queue_.is_drained() ? Answer::closed : Answer::refused;
     }
   }
 
@@ -65,19 +63,19 @@ class StressedSlots {
   void wait_for_items(std::int64_t limit_ns) noexcept {
     waited_ = true;
     if (slots_.closed() == 0) return queue_.wait_for_items(limit_ns);
-    const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};  // somebody publishes just now, or is stopped while it does
+    const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};  // a producer is publishing, or was stopped in it
     nanosleep(&moment, nullptr);
   }
 
  private:
-  static constexpr std::uint32_t takes_between_looks = 1024;
+  static constexpr std::uint32_t takes_between_recoveries = 1024;
 
   [[nodiscard]] static Answer ended(SlotOutcome outcome) noexcept {
     return outcome == SlotOutcome::closed ? Answer::closed : Answer::corrupt;
   }
 
-  // No slot was free: all have an item, or somebody is filling or reading one. Full it was if there was an instant at
-  // which all slots stood in the queue. Head stands still while it is read twice, and tail is read in between.
+  // No slot was free: all have an item, or a participant fills or reads one. The queue was full if at one instant all
+  // slots were in it: head is read twice and has not moved, and tail is read in between.
   [[nodiscard]] Seen judge_full() noexcept {
     IndexQueue& used = slots_.used();
     const std::uint64_t head = used.head();

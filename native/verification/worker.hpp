@@ -1,17 +1,17 @@
-// A worker of a stress run: puts or gets as hard as it can, and says what it saw.
+// A worker of a stress run: puts or gets as fast as it can, and records its operations.
 //
-// Shape      a queue is driven through what its kind brings (stress_bounded.hpp, …):
+// Shape      a driver for each kind (ring_driver.hpp, …) makes the calls to the queue:
 //              Answer try_put(const std::byte* items, std::uint64_t count, Seen&)
 //              Answer try_get(std::byte* to, std::uint64_t limit, Seen&, Notes&)
 //              void wait_for_room(std::int64_t limit_ns), wait_for_items(std::int64_t limit_ns)
 //              static constexpr bool has_batches     several items by one claim, at consecutive tickets
-//              void after_put()                      if there is one: between two puts
-//            Of a get, notes.copied(items, seen) is told what was claimed before it is given up to the queue for good,
-//            notes.took(ticket) that something was claimed which is not known yet, notes.lost(ticket) that it is lost,
-//            and notes.read(items, count) what it was, if the queue has given it up by then.
-//            An item is `item_bytes` long: its value, then words that follow from it, by which a torn one is told.
+//              void after_put()                      optional: between two puts
+//            A get calls notes.copied(items, seen) after it has copied and before it releases its claim. If its items
+//            are not known yet at the claim, it calls notes.took(ticket), then notes.lost(ticket) if it lost the item,
+//            or notes.read(items, count).
+//            An item is `item_bytes` long: its value, then words computed from it, which show if it is torn.
 // Roles      one worker; the parent starts, stops and watches it through the board.
-// Progress   what the queue's is. A wait ends every park_limit_ns, and then looks whether it is to stop.
+// Progress   as the queue's. A wait ends every park_limit_ns, and the worker then checks whether it must stop.
 #pragma once
 
 #include <unistd.h>
@@ -23,14 +23,14 @@
 
 namespace queueduct {
 
-// What a try came to. busy: it has to wait, even if it only tries.
+// The result of an attempt. busy: the worker must wait, even if it only tries.
 enum class Answer : std::uint8_t { done, refused, busy, closed, corrupt, no_memory };
 
-// How a turn ended.
+// The end of a turn.
 enum class Turn : std::uint8_t {
-  again,      // so many operations are done: there may be more
+  again,      // the turn's operations are done: there may be more
   no_room,    // the history needs memory for more rows
-  finished,   // all is put, or the queue has ended
+  finished,   // all items are put, or the queue has ended
   stopped,    // the board says so
   corrupt,
   no_memory,
@@ -38,31 +38,31 @@ enum class Turn : std::uint8_t {
 
 enum class Signal : std::uint32_t { wait = 0, run = 1, stop_producers = 2, stop = 3 };
 
-// The parent's word to all, then a line a worker.
+// The parent's signal to all workers, then a line a worker.
 struct StressBoard {
   alignas(line_bytes) std::atomic<std::uint32_t> signal;
 };
 struct StressLine {
   alignas(line_bytes) std::atomic<std::uint64_t> items;  // put or got
-  std::atomic<std::uint64_t> operations;                 // with those that were refused
+  std::atomic<std::uint64_t> operations;                 // refused ones included
   std::atomic<std::uint64_t> torn;
-  std::atomic<std::uint64_t> cpu_ns;    // of the processor that its turns took
+  std::atomic<std::uint64_t> cpu_ns;    // processor time of its turns
   std::atomic<std::uint64_t> ended_ns;  // of the monotonic clock, after its last turn; 0 if it had none
   std::atomic<std::uint32_t> is_ready;
 };
 static_assert(sizeof(StressBoard) == line_bytes && sizeof(StressLine) == line_bytes);
 
 struct StressPlan {
-  std::uint64_t first_value = 0;  // a producer's: they go on from there
+  std::uint64_t first_value = 0;  // a producer's: its values count from there
   std::uint64_t items = 0;        // a producer's: how many to put
   std::uint64_t batch = 1;        // at most
   std::uint64_t item_bytes = 8;
   std::uint64_t seed = 1;
-  std::uint32_t waits = 1;  // of so many operations this many wait …
+  std::uint32_t waits = 1;  // of waits + tries operations, this many wait …
   std::uint32_t tries = 0;  // … and this many only try
   std::uint32_t turn = 4096;
   std::uint64_t group = 1;  // operations that share two readings of the clock, at most
-  int parent = 0;           // whose end is ours; 0: we are its threads
+  int parent = 0;           // a worker ends with this process; 0: workers are its threads
 };
 
 // Marsaglia's xorshift.
@@ -91,7 +91,7 @@ inline void write(std::byte* to, std::uint64_t bytes, std::uint64_t value) noexc
     std::memcpy(to + 8 * i, &each, 8);
   }
 }
-// The value, or its complement if the item is not what was put: values have no highest bit.
+// Returns the value, or its complement if the item is torn: values have no highest bit.
 [[nodiscard]] inline std::uint64_t read(const std::byte* from, std::uint64_t bytes) noexcept {
   std::uint64_t value;
   std::memcpy(&value, from, 8);
@@ -107,10 +107,10 @@ inline void write(std::byte* to, std::uint64_t bytes, std::uint64_t value) noexc
 
 }  // namespace stress_item
 
-// Rows of a history. The clock is read between two operations: after all of the one and before all of the next (H3),
+// Writes a history. The clock is read between two operations: after all of the one and before all of the next (H3),
 // whose invoke is a nanosecond later, which the fence in now() alone takes. Reading it costs as much as an operation, so
-// up to `group` operations in a row may share two readings: all of them then began after the first and were over before
-// the second. The number of each group is random, so that any two neighbours are told apart sooner or later.
+// up to `group` operations may share two readings: they began after the first and were over before the second. The size
+// of each group is random, so that any two neighbours are told apart sooner or later.
 template <class Clock>
 class Recording {
  public:
@@ -118,8 +118,8 @@ class Recording {
       : rows_(rows), group_(plan.group), random_(plan.seed) {}
 
   [[nodiscard]] bool has_room(std::uint64_t items) const noexcept { return rows_.has_room(items); }
-  // At a turn's begin and end, too.
-  void look_at_clock() noexcept {
+  // Also at a turn's begin and end.
+  void read_clock() noexcept {
     rows_.mark(Clock::now());
     left_ = group_ == 1 ? 1 : 1 + random_.next() % group_;
   }
@@ -132,7 +132,7 @@ class Recording {
   void lose(std::uint64_t ticket) noexcept { rows_.lose({ticket, 1}); }
   void end(HistoryOp op, HistoryOutcome outcome, const Seen& seen) noexcept {
     rows_.end(op, outcome, seen);
-    if (--left_ == 0) look_at_clock();
+    if (--left_ == 0) read_clock();
   }
   void cancel() noexcept { rows_.cancel(); }
 
@@ -143,10 +143,10 @@ class Recording {
   std::uint64_t left_ = 1;
 };
 
-// What the same run costs without.
+// For a run without a history, to measure its cost.
 struct NoRecording {
   [[nodiscard]] static bool has_room(std::uint64_t) noexcept { return true; }
-  static void look_at_clock() noexcept {}
+  static void read_clock() noexcept {}
   static void before_wait() noexcept {}
   static void begin(HistoryOp, std::uint64_t, std::uint64_t) noexcept {}
   static void claim(const Seen&) noexcept {}
@@ -171,7 +171,7 @@ class StressWorker {
     return take_turn(Signal::stop, [this] { return get_once(); });
   }
 
-  // What the queue tells of a get.
+  // The notes of a get.
   void took(std::uint64_t ticket) noexcept { record_.claim({ticket, 0}); }
   void copied(const std::byte* items, const Seen& seen) noexcept {
     read(items, seen.count);
@@ -192,7 +192,7 @@ class StressWorker {
  private:
   template <class Once>
   [[nodiscard]] Turn take_turn(Signal limit, Once once) noexcept {
-    record_.look_at_clock();
+    record_.read_clock();
     Turn turn = Turn::again;
     for (std::uint32_t i = 0; i < plan_.turn && turn == Turn::again; ++i) {
       if (must_stop(limit))
@@ -200,7 +200,7 @@ class StressWorker {
       else
         turn = record_.has_room(plan_.batch) ? once() : Turn::no_room;
     }
-    record_.look_at_clock();
+    record_.read_clock();
     return turn == Turn::again && is_orphan() ? Turn::stopped : turn;
   }
 
@@ -234,7 +234,7 @@ class StressWorker {
     return finish(HistoryOp::get, HistoryOutcome::empty, answer, seen);
   }
 
-  // Tries until it is done, or is refused and need not wait. closed also when it is to stop.
+  // Tries until it is done, or is refused and need not wait. Returns closed also if the worker must stop.
   template <class Try, class Wait>
   [[nodiscard]] Answer insist(bool waits, Signal limit, Try attempt, Wait wait) noexcept {
     for (;;) {
@@ -260,7 +260,7 @@ class StressWorker {
     return Turn::again;
   }
 
-  // Only we write the line. release: a parent that has seen a number of items may start somebody who goes on from it
+  // Only this worker writes the line. release: a parent that has seen the count may start a worker that continues it
   static void add(std::atomic<std::uint64_t>& to, std::uint64_t more) noexcept {
     to.store(to.load(std::memory_order_relaxed) + more, std::memory_order_release);
   }
@@ -274,7 +274,7 @@ class StressWorker {
     const std::uint64_t count = plan_.batch == 1 ? 1 : 1 + random_.next() % plan_.batch;
     return count < left ? count : left;
   }
-  // Who was refused waits next, else a full queue would be asked a million times.
+  // A refused worker waits next, else it would ask a full queue a million times.
   [[nodiscard]] bool next_waits() noexcept {
     if (must_wait_ || plan_.tries == 0) return true;
     return random_.next() % (plan_.waits + plan_.tries) < plan_.waits;
