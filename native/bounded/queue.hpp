@@ -56,8 +56,7 @@ class BoundedQueueHandle final : public RingOperations<BoundedQueueHandle, OneRi
   [[nodiscard]] std::uint64_t item_slots_limit() const noexcept override { return ring_.claim_limit(); }
 
   // What RingOperations needs. Memory neither comes nor goes, so nothing is guarded and there is no upkeep.
-  template <class Attempt>
-  [[nodiscard, gnu::always_inline]] inline Outcome put_into_ring(Participant, std::uint64_t, Attempt attempt) noexcept {
+  [[nodiscard, gnu::always_inline]] inline Outcome put_into_ring(Participant, std::uint64_t, auto attempt) noexcept {
     return attempt(ring_);
   }
   [[nodiscard, gnu::always_inline]] inline Outcome peek(Participant me, Item& item) noexcept {
@@ -69,28 +68,17 @@ class BoundedQueueHandle final : public RingOperations<BoundedQueueHandle, OneRi
   [[nodiscard]] const Ring& remembered_ring(Participant) const noexcept { return ring_; }
   [[nodiscard]] static bool may_redeliver() noexcept { return true; }
   void drop_guard() noexcept override {}
-  template <class Use>
-  [[nodiscard]] static bool with_guard(Participant, const Ring&, Use use) noexcept {
+  [[nodiscard]] static bool with_guard(Participant, const Ring&, auto use) noexcept {
     use();
     return true;
   }
-  template <class Use>
-  static void with_full_guard(Participant, Use use) noexcept {
-    use();
-  }
-  template <class Use>
-  static void with_upkeep_lock(Use use) noexcept {
-    use();
-  }
-  template <class Use>
-  [[nodiscard]] static bool try_with_upkeep_lock(Use use) noexcept {
+  static void with_full_guard(Participant, auto use) noexcept { use(); }
+  static void with_upkeep_lock(auto use) noexcept { use(); }
+  [[nodiscard]] static bool try_with_upkeep_lock(auto use) noexcept {
     use();
     return true;
   }
-  template <class Use>
-  static void as_joiner(Use use) noexcept {
-    use(true);
-  }
+  static void as_joiner(auto use) noexcept { use(true); }
   static void before_new_owner(std::uint32_t) noexcept {}
   [[nodiscard]] static bool is_lock_corrupt() noexcept { return false; }
   static void after_get(const Ring&) noexcept {}
@@ -158,8 +146,7 @@ class BoundedLocal final : public LocalOperations<BoundedLocal<Claim>, Claim, Ri
   [[nodiscard]] const Ring& ring() const noexcept { return ring_; }
 
   // What LocalOperations needs.
-  template <class Attempt>
-  [[nodiscard, gnu::always_inline]] inline Outcome put_into_ring(Attempt attempt) noexcept {
+  [[nodiscard, gnu::always_inline]] inline Outcome put_into_ring(auto attempt) noexcept {
     return attempt(ring_);
   }
   [[nodiscard, gnu::always_inline]] inline Outcome peek(LocalFound& found, Ring&, const Ring*& ring) noexcept {
@@ -168,10 +155,7 @@ class BoundedLocal final : public LocalOperations<BoundedLocal<Claim>, Claim, Ri
   }
   [[nodiscard]] const Ring* ring_of(const LocalFound&, Ring&) const noexcept { return &ring_; }
   static void after_get(const Ring&) noexcept {}
-  template <class Use>
-  void each_ring(Use use) const noexcept {
-    use(ring_);
-  }
+  void each_ring(auto use) const noexcept { use(ring_); }
   [[nodiscard]] bool close_rings(bool immediate) noexcept { return close_ring(ring_, immediate); }
 
   [[nodiscard]] std::uint64_t claim_limit() const noexcept override { return ring_.capacity; }

@@ -151,8 +151,8 @@ class Levels {
     ring.capacity = capacity_of(level, opening.log2());
     ring.mask = ring.capacity - 1;
     ring.slot_bytes = slot_bytes_;
-    const std::uint64_t prepared = is_private_ ? ring.capacity : level.control->prepared.load(std::memory_order_acquire);
-    ring.limit = prepared >= ring.capacity ? ~std::uint64_t{0} : ring.base + prepared;
+    const std::uint64_t prepared = level.control->prepared.load(std::memory_order_acquire);
+    ring.limit = is_private_ || prepared >= ring.capacity ? ~std::uint64_t{0} : ring.base + prepared;
     return ring;
   }
 

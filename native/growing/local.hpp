@@ -31,8 +31,7 @@ class GrowingLocal final : public LocalOperations<GrowingLocal<Claim>, Claim, Gr
   [[nodiscard]] const Levels& levels() const noexcept { return levels_; }
 
   // What LocalOperations needs, without guards: see NoGuard.
-  template <class Attempt>
-  [[nodiscard, gnu::always_inline]] inline Outcome put_into_ring(Attempt attempt) noexcept {
+  [[nodiscard, gnu::always_inline]] inline Outcome put_into_ring(auto attempt) noexcept {
     LastRings fresh;
     return flow_.put(last_of(fresh), NoGuard{}, 1, attempt);
   }
@@ -56,8 +55,7 @@ class GrowingLocal final : public LocalOperations<GrowingLocal<Claim>, Claim, Gr
     return &(scratch = levels_.ring(now.read_level(), now));
   }
   void after_get(const GrowingRing& ring) noexcept { flow_.after_get(ring); }
-  template <class Use>
-  void each_ring(Use use) const noexcept {
+  void each_ring(auto use) const noexcept {
     const LevelRange now = levels_.level_range();
     for (std::uint32_t i = now.read_level(); i <= now.written_level(); ++i) use(levels_.ring(i, now));
   }

@@ -8,8 +8,8 @@
 //            Level 0 keeps its memory, and is zeroed by hand.
 // Roles      a producer near the end of the prepared slots, or a participant that has drained a level; one at a time,
 //            under a lock whose next owner finishes a dead owner's work (robust_lock.hpp).
-// Invariants M1  reserved memory never exceeds max_bytes: it is summed and added to under the lock, before the system is
-//                asked for memory, and a level's share goes only after its memory is reclaimed.
+// Invariants M1  reserved memory never exceeds max_bytes: it is summed and added to under the lock, before the system
+//                is asked for memory, and a level's share goes only after its memory is reclaimed.
 //            M2  a slot is claimed only when it has memory: `prepared` rises after the kernel has given it.
 //            M3  a level is reset only when it is outside the level range and every slot of its last lap was released:
 //                then no participant reads or writes an item there, or will (claims of a closed, drained ring fail).
@@ -155,8 +155,8 @@ class Upkeep {
            round_up(slots * levels_.slot_bytes(), page_bytes);
   }
 
-  // Returns the most slots that an item can have: an empty queue can open a ring of as many. No level is skipped, so the
-  // level before is open when it is planned; level 1 may be open with fewer slots than it could have.
+  // Returns the most slots that an item can have: an empty queue can open a ring of as many. No level is skipped, so
+  // the level before is open when it is planned; level 1 may be open with fewer slots than it could have.
   [[nodiscard]] std::uint64_t largest_capacity() const noexcept {
     std::uint64_t capacity = levels_[levels_.last()].capacity;
     if (max_bytes_ == 0) return capacity;
@@ -276,8 +276,7 @@ class Upkeep {
     return error;
   }
 
-  // Returns the pages of the layout that lie wholly within to the system, or whole units of private memory. Returns true
-  // if the system took them.
+  // Gives whole pages of the layout, or units of private memory, to the system. Returns true if the system took them.
   bool punch(int fd, Bytes bytes) noexcept {
     const std::uint64_t begin = round_up(bytes.begin, page_bytes);
     const std::uint64_t end = bytes.end / page_bytes * page_bytes;
@@ -321,7 +320,7 @@ class Upkeep {
     return is_gone;
   }
 
-  // Returns the pages that take() may have got beyond the prepared slots. Returns true if the system took them.
+  // Gives back the pages that take() may have got beyond the prepared slots. Returns true if the system took them.
   [[nodiscard]] bool untake(int fd, std::uint32_t i, std::uint64_t before, std::uint64_t after) noexcept {
     const RegionOffsets& at = levels_[i].at;
     const auto punched = [&](std::uint64_t offset, std::uint64_t each, std::uint64_t lead, std::uint64_t array_end) {
@@ -389,8 +388,7 @@ class Upkeep {
     return true;
   }
 
-  // Returns true if the last position of a slot, in a ring that ended at `end`, was released. Generation 0: a reset whose
-  // owner died has zeroed it.
+  // Returns true if the last position of a slot, in a ring that ended at `end`, was released. 0: a dead owner's reset.
   [[nodiscard]] static bool is_released(const GrowingRing& ring, std::uint64_t end, std::uint64_t slot) noexcept {
     const std::uint64_t behind = index_of(end - 1 - ring.base - slot, ring.mask);
     // acquire P2: its reader is done

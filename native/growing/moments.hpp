@@ -2,7 +2,7 @@
 //
 // A put that may not wait returns full only when the queue is at its budget. While another participant prepares or
 // reclaims memory, guards a level to be reclaimed, or has claimed an item there, that is not known yet, and another
-// attempt is worthwhile: that participant is about to finish. If it is stopped, or keeps the item on lease, nothing moves.
+// attempt is worthwhile: that participant is about to finish. If it is stopped, or has a lease, nothing moves.
 // All words here are hints of one process, shared by its threads.
 #pragma once
 
@@ -15,8 +15,8 @@ class GrowingMoments {
  public:
   explicit GrowingMoments(const Levels& levels) noexcept : levels_(levels) {}
 
-  // After a put that returned busy, or full with levels to reclaim: returns true if another attempt is worthwhile. False
-  // if nothing has moved for `limit_ns` over many attempts; other threads' count, so a later thread waits less.
+  // After a put that returned busy, or full with levels to reclaim: returns true if another attempt is worthwhile. It is
+  // not if nothing has moved for `limit_ns` over many attempts of all threads.
   [[nodiscard]] bool is_worth_a_try(std::int64_t limit_ns) noexcept {
     const std::uint64_t seen = progress();
     const std::int64_t now = monotonic_ns();

@@ -1,6 +1,6 @@
 // Puts and gets on a growing queue: the ring's own steps, and the moves between rings that they run into.
 //
-// An operation reads the level range and the ring, tries, and learns from the ring what is in its way: then it makes the
+// An operation reads the level range and the ring, tries, and learns from the ring what is in its way: it makes that
 // move, or finishes another participant's, and tries again. Memory is prepared and reclaimed under the upkeep lock.
 // A `ReadGuard` protects slots that are read before they are claimed (read_guard.hpp).
 #pragma once
@@ -26,9 +26,8 @@ class GrowingFlow {
   // attempt(ring) puts as in ring/items.hpp. `slots`: of its first item.
   // full: no room, and none can be made now; busy: not known, since another participant has the lock or a guard;
   // unbacked: the system has no memory, see error().
-  template <class ReadGuard, class Attempt>
-  [[nodiscard, gnu::always_inline]] inline Outcome put(LastRings& last, ReadGuard guard, std::uint64_t slots,
-                                                       Attempt attempt) noexcept {
+  [[nodiscard, gnu::always_inline]] inline Outcome put(LastRings& last, auto guard, std::uint64_t slots,
+                                                       auto attempt) noexcept {
     GrowingRing& ring = last.put;
     const LevelRange now = guarded_range(guard, LevelRange{ring.range_seen});
     if (slots == 1 && is_of(ring, now)) [[likely]] {
@@ -44,8 +43,7 @@ class GrowingFlow {
   }
 
   // Finds the item at the front. Its ring is last.get, until range_seen changes there.
-  template <class ReadGuard, class Ledger>
-  [[nodiscard, gnu::always_inline]] inline Outcome peek(LastRings& last, ReadGuard guard, Ledger ledger,
+  [[nodiscard, gnu::always_inline]] inline Outcome peek(LastRings& last, auto guard, auto ledger,
                                                         Peeked& peeked) noexcept {
     const LevelRange now = guarded_range(guard, LevelRange{last.get.range_seen});
     std::uint64_t skipped = 0;
@@ -59,8 +57,7 @@ class GrowingFlow {
   }
 
   // After peek(): use() reads what follows. Returns false, without use(), if the level range has moved.
-  template <class ReadGuard, class Use>
-  [[nodiscard]] bool with_guard(ReadGuard guard, const GrowingRing& ring, Use use) const noexcept {
+  [[nodiscard]] bool with_guard(auto guard, const GrowingRing& ring, auto use) const noexcept {
     guard.announce(LevelRange{ring.range_seen});
     const bool is_current = ring.is_current();
     if (is_current) use();
@@ -155,8 +152,7 @@ class GrowingFlow {
   [[nodiscard]] int error() const noexcept { return error_.load(std::memory_order_relaxed); }
 
   // Returns true if another attempt may succeed. `guard` protects the slots; OutsideGuard reads them from the file.
-  template <class Guard>
-  [[nodiscard]] bool may_be_gettable(Guard guard) const noexcept {
+  [[nodiscard]] bool may_be_gettable(auto guard) const noexcept {
     const LevelRange now = levels_.level_range();
     if (now.is_discarded()) return true;
     const GrowingRing ring = levels_.ring(now.read_level(), now);
@@ -173,8 +169,7 @@ class GrowingFlow {
   }
 
   // The same for a put. `resets`: as it was when there was no room.
-  template <class Guard>
-  [[nodiscard]] bool may_be_puttable(Guard guard, std::uint64_t slots, std::uint64_t resets) const noexcept {
+  [[nodiscard]] bool may_be_puttable(auto guard, std::uint64_t slots, std::uint64_t resets) const noexcept {
     const LevelRange now = levels_.level_range();
     if (now.is_shut() || levels_.control().resets.load(std::memory_order_relaxed) != resets) return true;
     const GrowingRing ring = levels_.ring(now.written_level(), now);
@@ -202,9 +197,7 @@ class GrowingFlow {
   }
 
   // Returns the level range, guarded from here on; it is probably the expected one. keeps V1
-  template <class ReadGuard>
-  [[nodiscard, gnu::always_inline]] inline LevelRange guarded_range(ReadGuard guard,
-                                                                    LevelRange expected) const noexcept {
+  [[nodiscard, gnu::always_inline]] inline LevelRange guarded_range(auto guard, LevelRange expected) const noexcept {
     for (;;) {
       guard.announce(expected);
       const LevelRange now = levels_.unchecked_level_range();
@@ -214,9 +207,7 @@ class GrowingFlow {
   }
 
   // Puts, and makes the moves that are in the way.
-  template <class ReadGuard, class Attempt>
-  [[nodiscard, gnu::noinline]] Outcome put_anew(LastRings& last, ReadGuard guard, std::uint64_t slots,
-                                                Attempt attempt) noexcept {
+  [[gnu::noinline]] Outcome put_anew(LastRings& last, auto guard, std::uint64_t slots, auto attempt) noexcept {
     GrowingRing& ring = last.put;
     last.resets = levels_.control().resets.load(std::memory_order_relaxed);  // a hint: a wait reads it again
     bool may_start_over = true;
@@ -242,8 +233,7 @@ class GrowingFlow {
     return Outcome::corrupt;
   }
 
-  template <class ReadGuard, class Ledger>
-  [[nodiscard, gnu::noinline]] Outcome peek_anew(LastRings& last, ReadGuard guard, Ledger ledger, Peeked& peeked,
+  [[nodiscard, gnu::noinline]] Outcome peek_anew(LastRings& last, auto guard, auto ledger, Peeked& peeked,
                                                  std::uint64_t skipped) noexcept {
     GrowingRing& ring = last.get;
     for (int turn = 0; turn < turns_limit; ++turn) {
@@ -284,8 +274,7 @@ class GrowingFlow {
     return !levels_.is_sound(raw) || (outcome == Outcome::corrupt && raw.word == now.word);
   }
 
-  template <class ReadGuard>
-  [[gnu::noinline]] Outcome resolve_full(LevelRange now, ReadGuard guard, const GrowingRing& ring, Outcome outcome,
+  [[gnu::noinline]] Outcome resolve_full(LevelRange now, auto guard, const GrowingRing& ring, Outcome outcome,
                                          std::uint64_t slots, bool& may_start_over) noexcept {
     switch (outcome) {
       case Outcome::closed:
@@ -304,8 +293,7 @@ class GrowingFlow {
     }
   }
 
-  template <class ReadGuard>
-  [[nodiscard]] Outcome grow(LevelRange now, ReadGuard guard, const GrowingRing& ring, std::uint64_t slots) noexcept {
+  [[nodiscard]] Outcome grow(LevelRange now, auto guard, const GrowingRing& ring, std::uint64_t slots) noexcept {
     const std::uint32_t next = now.written_level() + 1;
     if (next == levels_.steps()) return Outcome::full;
     if (levels_.is_ready(next)) {
@@ -317,9 +305,9 @@ class GrowingFlow {
     return plan(now, next, least_for(ring, next, slots), true);
   }
 
-  // For an item that is too long for its ring, where the budget or the table ends: leaves the rings of an empty queue and
-  // starts again with level 0 and the whole budget. Once in a put: else it would loop while another participant holds
-  // the missing memory.
+  // For an item too long for its ring, where the budget or the table ends: leaves the rings of an empty queue and
+  // starts again with level 0 and the whole budget. Once in a put: it must not loop while another participant holds
+  // the memory.
   [[nodiscard]] bool start_over(LevelRange now, bool& may_start_over) noexcept {
     if (now.read_level() != now.written_level()) return levels_.read_on(now) == Levels::Moved::yes;
     if (!may_start_over) return false;
@@ -358,8 +346,7 @@ class GrowingFlow {
 
   // With `must` reclaims all drained levels before it returns a refusal of the budget or the system. guarded: a drained
   // level cannot be reclaimed now.
-  template <class Attempt>
-  [[nodiscard]] Upkeep::Given retry_after_reclaim(bool must, Attempt attempt) noexcept {
+  [[nodiscard]] Upkeep::Given retry_after_reclaim(bool must, auto attempt) noexcept {
     Upkeep::Given given = attempt();
     Upkeep::Step step = Upkeep::Step::some;
     while (must && given != Upkeep::Given::yes && step == Upkeep::Step::some) {

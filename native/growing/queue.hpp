@@ -1,12 +1,12 @@
-// A handle on a growing queue: levels, each a ring, whose memory comes and goes. The protocol is in ring/operations.hpp,
-// the moves between levels that a put or a get runs into in growing/operations.hpp.
+// A handle on a growing queue: levels, each a ring, whose memory comes and goes. The protocol is in
+// ring/operations.hpp, the moves between levels that a put or a get runs into in growing/operations.hpp.
 //
 // A lease, or a redelivered item, and levels:
-// Positions  run through all levels, and no position ever comes back (G6). So an item is redelivered at its position, in
-//            whatever level it lies, and order of positions is order of puts.
+// Positions  run through all levels, and no position ever comes back (G6). So an item is redelivered at its position,
+//            in whatever level it lies, and order of positions is order of puts.
 // Levels     a level with a held item is drained but not released: it is not reclaimed (M3), and until then not opened
-//            again. So a held item stays where it is, and the ring remembered for it stays true. A queue that would have
-//            to grow into that level waits for the release.
+//            again. So a held item stays where it is, and the ring remembered for it stays true. A queue that must
+//            grow into that level waits for the release.
 #pragma once
 
 #include "growing/operations.hpp"
@@ -21,8 +21,7 @@ class GrowingRings {
   using Ring = GrowingRing;
   explicit GrowingRings(const Levels& levels) noexcept : levels_(&levels) {}
 
-  template <class Use>
-  void each(Use use) const noexcept {
+  void each(auto use) const noexcept {
     const LevelRange now = levels_->level_range();
     for (std::uint32_t i = 0; i < levels_->steps(); ++i) {
       const bool is_in_use = i >= now.read_level() && i <= now.written_level();
@@ -79,9 +78,8 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
   }
 
   // What RingOperations needs.
-  template <class Attempt>
   [[nodiscard, gnu::always_inline]] inline Outcome put_into_ring(Participant me, std::uint64_t slots,
-                                                                 Attempt attempt) noexcept {
+                                                                 auto attempt) noexcept {
     return flow_.put(last_of(me), guard_of(me), slots, attempt);
   }
   [[nodiscard, gnu::always_inline]] inline Outcome peek(Participant me, Item& item) noexcept {
@@ -122,32 +120,25 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
     if (find_participant(mine)) guard_of(mine).drop();
   }
   // After peek(): use() reads what follows in its ring. Returns false, without use(), if the level range has moved.
-  template <class Use>
-  [[nodiscard]] bool with_guard(Participant me, const GrowingRing& ring, Use use) noexcept {
+  [[nodiscard]] bool with_guard(Participant me, const GrowingRing& ring, auto use) noexcept {
     return flow_.with_guard(guard_of(me), ring, use);
   }
   // Recoverers may free the other slots of a redelivered long item as soon as its head is released. keeps V3
-  template <class Use>
-  void with_full_guard(Participant me, Use use) noexcept {
+  void with_full_guard(Participant me, auto use) noexcept {
     ReadGuard guard = guard_of(me);
     guard.announce_all();
     use();
     guard.drop();
   }
-  template <class Use>
-  void with_upkeep_lock(Use use) noexcept {
-    lock_.with_upkeep_lock(use);
-  }
-  template <class Use>
-  [[nodiscard]] bool try_with_upkeep_lock(Use use) noexcept {
+  void with_upkeep_lock(auto use) noexcept { lock_.with_upkeep_lock(use); }
+  [[nodiscard]] bool try_with_upkeep_lock(auto use) noexcept {
     if (!lock_.enter(true)) return false;
     use();
     lock_.leave();
     return true;
   }
   // Reusing a dead participant's line that still has claims needs the upkeep lock: it reads slots.
-  template <class Use>
-  void as_joiner(Use use) noexcept {
+  void as_joiner(auto use) noexcept {
     fence_for_all::take_part();
     if (!lock_.as_joiner(0, [&] { use(true); })) use(false);
   }

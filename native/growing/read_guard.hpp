@@ -1,4 +1,4 @@
-// Read guards of a growing queue: a participant announces the levels that it reads, and they are not reclaimed meanwhile.
+// Read guards of a growing queue: a participant announces the levels that it reads, so they are not reclaimed.
 //
 // Shape      read       announce the level range ─► is it still that one? ─► read slots of its rings ─► drop
 //            reclaim    the level has left the range ─► a fence on all processors ─► does a live line guard an older
@@ -6,8 +6,8 @@
 //            A late read of a reclaimed level would make the kernel give a page of zeros for it: memory beyond what is
 //            reserved, or a SIGBUS if there is none left.
 // Roles      participants read, each with a word in its line; the holder of the upkeep lock reclaims.
-// Invariants V1  a participant reads a slot that it has not claimed only under a guard, in a ring of the level range that
-//                it announced and then saw; or under the upkeep lock.
+// Invariants V1  a participant reads a slot that it has not claimed only under a guard, in a ring of the level range
+//                that it announced and then saw; or under the upkeep lock.
 //            V2  a level is reclaimed only when every live line guards the range without it, or nothing. A line that
 //                announces the older range later sees that it has moved, and does not read.
 //            V3  a guard on all levels is taken either under the upkeep lock, so it cannot overlap a reclaim, or by a

@@ -57,8 +57,7 @@ class UpkeepLock {
 
   // A joiner has no line yet to enter with, so there is one more number for joiners, and a lock in the file that says
   // whether its holder lives. Returns false if another joiner has the number, or another participant the lock.
-  template <class Use>
-  [[nodiscard]] bool as_joiner(std::int64_t limit_ns, Use use) noexcept {
+  [[nodiscard]] bool as_joiner(std::int64_t limit_ns, auto use) noexcept {
     if (!participant_table_->hold(joiner)) return false;
     lock_.orphan(joiner);  // U3: a dead joiner's
     Locked locked = lock_.try_lock(joiner);
@@ -76,8 +75,7 @@ class UpkeepLock {
 
   // Calls use() while nothing is reclaimed, so that it can read all levels. If another participant holds the lock for
   // long, calls it without the lock: what it sees is still true, but pages just reclaimed may come back.
-  template <class Use>
-  void with_upkeep_lock(Use use) noexcept {
+  void with_upkeep_lock(auto use) noexcept {
     Participant ledger;
     if (find_participant(*participant_table_, ledger)) {
       const bool is_entered = enter_within(moment_ns);

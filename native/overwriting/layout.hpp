@@ -27,7 +27,7 @@ struct PublishedHeader {
   std::uint32_t queue_max_len;  // messages
   std::uint32_t msg_size;       // of a message's data, in 64-bit words
   std::atomic<std::uint64_t> header_lock;
-  std::atomic<std::uint64_t> ring_state;  // START_IDX in the low half, QUEUE_LEN in the high half: one store changes both
+  std::atomic<std::uint64_t> ring_state;  // START_IDX in the low half, QUEUE_LEN in the high half: changed by one store
 };
 static_assert(sizeof(PublishedHeader) == 32 && offsetof(PublishedHeader, header_lock) == 16 &&
               offsetof(PublishedHeader, ring_state) == 24);

@@ -55,10 +55,7 @@ class OneRing {
  public:
   using Ring = queueduct::Ring;
   explicit OneRing(const Ring& ring) noexcept : ring_(ring) {}
-  template <class Use>
-  void each(Use use) const noexcept {
-    use(ring_);
-  }
+  void each(auto use) const noexcept { use(ring_); }
   [[nodiscard]] std::uint64_t claim_limit() const noexcept { return ring_.claim_limit(); }
   // Returns the current position of that side.
   [[nodiscard]] std::uint64_t near(Side side) const noexcept {
@@ -78,7 +75,7 @@ class BasicClaims {
   BasicClaims(Rings rings, ParticipantTable& table) noexcept : rings_(rings), participant_table_(table) {}
 
   // Returns how many items consumers have claimed and not released, at most `limit`: on lease, in an unfinished get, or
-  // left by a dead consumer. A snapshot, as the next one; in a growing queue the caller keeps memory from being reclaimed.
+  // left by a dead consumer. A snapshot, as the next one; the caller of a growing queue has the upkeep lock.
   [[nodiscard]] std::uint64_t count_out(std::uint64_t limit) const noexcept {
     return count_named(Whose::all, limit, [](const Ring& ring, Positions named, std::uint64_t most) {
       std::uint64_t count = 0;
@@ -150,10 +147,10 @@ class BasicClaims {
   // Returns true if the intent names anything.
   [[nodiscard]] static bool is_meant(Intent intent) noexcept { return intent.side != Side::none && intent.count != 0; }
 
-  // Returns the part of an intent that may be outstanding in this ring; `limit` is the ring's own position of that side.
-  // A merged intent may begin in one ring and end in another. Positions that have left the ring do not count: those a
-  // lap behind, those of an earlier opening, and of a push those popped, since they were published or abandoned, and
-  // their slots may be zeroed by now.
+  // Returns the part of an intent that may be outstanding in this ring; `limit` is the ring's position of that side. A
+  // merged intent may begin in one ring and end in another. Positions that have left the ring do not count: those a lap
+  // behind, those of an earlier opening, and of a push those popped: they were published or abandoned, and their slots
+  // may be zeroed by now.
   [[nodiscard]] static Positions positions_in(const Ring& ring, Intent intent, std::uint64_t limit) noexcept {
     const std::uint64_t first = whole_position(intent, limit);
     std::uint64_t begin = first > ring.first_position() ? first : ring.first_position();
@@ -202,9 +199,8 @@ class BasicClaims {
  private:
   enum class Whose : std::uint8_t { all, of_the_dead };
 
-  // Calls use(intent, is_left) for each pop that a line names; is_left() returns true if no live owner named it. keeps A2
-  template <class Use>
-  void each_pop(Use use) const noexcept {
+  // Calls use(intent, is_left) for each pop that a line names; is_left(): no live owner named it. keeps A2
+  void each_pop(auto use) const noexcept {
     const std::uint32_t used = participant_table_.used();
     for (std::uint32_t line = 0; line < used; ++line) {
       const Intent intent = read_intent(line);
@@ -229,8 +225,7 @@ class BasicClaims {
   }
 
   // Returns the sum of count(ring, positions, how many are still wanted) over all pops named, each position once.
-  template <class Count>
-  [[nodiscard]] std::uint64_t count_named(Whose whose, std::uint64_t limit, Count count) const noexcept {
+  [[nodiscard]] std::uint64_t count_named(Whose whose, std::uint64_t limit, auto count) const noexcept {
     std::uint64_t sum = 0;
     rings_.each([&](const Ring& ring) {
       const std::uint64_t popped = ring.position_of(ring.pop_position->load(std::memory_order_acquire));  // P3, B1

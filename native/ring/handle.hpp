@@ -99,9 +99,8 @@ class RingHandle {
   // Returns the most slots that one item can ever take.
   [[nodiscard]] virtual std::uint64_t item_slots_limit() const noexcept = 0;
 
-  // Puts: as many items as fit now, after recovery of dead claims in the way. `put`: where they are and how many slots
-  // or items; if full, where there was no room. Only a growing queue returns busy or unbacked. The caller has checked
-  // the length of every item.
+  // Puts as many items as fit now. `put`: where they are and how many slots or items; if full, where there was no room.
+  // Only a growing queue returns busy or unbacked. The caller has checked the length of every item.
   [[nodiscard]] virtual Outcome put_bytes(Participant me, const void* data, std::uint64_t bytes,
                                           Aside aside) noexcept = 0;
   [[nodiscard]] virtual Outcome put_buffers(Participant me, const Buffer* items, std::uint64_t count,
@@ -124,8 +123,8 @@ class RingHandle {
   // Gets: find, allocate memory for the item, take.
   // empty, busy: nothing now, wait_for_items(); closed: shut down, and nothing will come any more.
   [[nodiscard]] virtual Outcome find(Participant me, Item& item, Aside aside) noexcept = 0;
-  // After find(): adds the items that follow, up to `limit`; targets[i].bytes is the i-th's, records have one target for
-  // all. Returns how many targets.
+  // After find(): adds the items that follow, up to `limit`; targets[i].bytes is the i-th's, records have one target.
+  // Returns how many targets.
   [[nodiscard]] virtual std::uint64_t widen(Participant me, Item& item, std::uint64_t limit,
                                             Target* targets) noexcept = 0;
   // Returns false if another consumer was faster: find again. It wakes participants that wait for the room, or for
@@ -175,8 +174,7 @@ class RingHandle {
     std::atomic<std::uint64_t>* tombstones;
     std::atomic<std::uint64_t>* redelivered;
   };
-  template <class Control>
-  [[nodiscard]] static Words words_of(Control& control) noexcept {
+  [[nodiscard]] static Words words_of(auto& control) noexcept {
     return {&control.items.word,     &control.room.word,  &control.participants_used,
             &control.has_long_items, &control.tombstones, &control.redelivered};
   }
@@ -186,8 +184,7 @@ class RingHandle {
     std::uint32_t producers;
   };
 
-  template <class Offsets>
-  RingHandle(Words words, std::byte* base, const Offsets& at, std::uint64_t slot_bytes, Tables tables, int lock_fd,
+  RingHandle(Words words, std::byte* base, const auto& at, std::uint64_t slot_bytes, Tables tables, int lock_fd,
              Identity identity) noexcept
       : words_(words),
         slot_bytes_(slot_bytes),

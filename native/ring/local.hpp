@@ -84,8 +84,7 @@ class LocalHandle {
  protected:
   explicit LocalHandle(PrivateMemory memory) noexcept : memory_(std::move(memory)) {}
   [[nodiscard]] std::byte* base() const noexcept { return memory_.base(); }
-  template <class Control>
-  void set_events(Control& control) noexcept {
+  void set_events(auto& control) noexcept {
     items_ = &control.items.word;
     room_ = &control.room.word;
   }

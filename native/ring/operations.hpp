@@ -130,9 +130,8 @@ class RingOperations : public RingHandle {
     return take(me, item, targets, count, [] {});
   }
   // copied(): the items are the caller's, and only its own if it is killed from here on.
-  template <class Copied>
   [[nodiscard, gnu::always_inline]] inline bool take(Participant me, Item& item, const Target* targets,
-                                                     std::uint64_t count, Copied copied) noexcept {
+                                                     std::uint64_t count, auto copied) noexcept {
     if (item.is_redelivered) [[unlikely]]
       return take_redelivered(me, item, targets[0].to, copied);
     const Ring* const ring = self().ring_of(me, item);
@@ -152,9 +151,8 @@ class RingOperations : public RingHandle {
 
   // The loop of every get, after an attempt that found nothing: redeliver(found) takes over a dead consumer's item, or
   // attempt(skipped) is made again. redeliver() returns false if another consumer was faster.
-  template <class Attempt, class Redeliver>
   [[nodiscard]] Outcome recover_and_find(Participant me, Outcome outcome, std::uint64_t skipped, Aside aside,
-                                         Attempt attempt, Redeliver redeliver) noexcept {
+                                         auto attempt, auto redeliver) noexcept {
     for (;;) {
       RecoveryScan found;
       outcome = recover_for_get(me, outcome, skipped, aside, found);
@@ -254,8 +252,7 @@ class RingOperations : public RingHandle {
   }
 
  protected:
-  template <class Offsets>
-  RingOperations(Words words, std::byte* base, const Offsets& at, std::uint64_t slot_bytes, Tables tables, int lock_fd,
+  RingOperations(Words words, std::byte* base, const auto& at, std::uint64_t slot_bytes, Tables tables, int lock_fd,
                  Identity identity, Rings rings) noexcept
       : RingHandle(words, base, at, slot_bytes, tables, lock_fd, identity),
         recovery_(rings, participant_table_, producers_, counters()) {}
@@ -266,9 +263,8 @@ class RingOperations : public RingHandle {
 
   [[nodiscard]] Queue& self() noexcept { return static_cast<Queue&>(*this); }
 
-  template <class Attempt>
   [[nodiscard, gnu::always_inline]] inline Outcome put(Participant me, std::uint64_t slots, Aside aside,
-                                                       Attempt attempt) noexcept {
+                                                       auto attempt) noexcept {
     for (;;) {
       Outcome outcome = self().put_into_ring(me, slots, attempt);
       if (outcome == Outcome::done) [[likely]]
@@ -328,8 +324,7 @@ class RingOperations : public RingHandle {
         });
   }
 
-  template <class Copied>
-  [[nodiscard, gnu::noinline]] bool take_redelivered(Participant me, Item& item, void* to, Copied copied) noexcept {
+  [[nodiscard, gnu::noinline]] bool take_redelivered(Participant me, Item& item, void* to, auto copied) noexcept {
     item.found_by_ = nullptr;  // try_redeliver() ends the guard
     RecoveryScan found;
     found.peeked = item;
@@ -355,8 +350,7 @@ class RingOperations : public RingHandle {
     return front.skipped;
   }
 
-  template <class Join>
-  [[nodiscard]] ParticipantTable::Joined join_by(Join join) noexcept {
+  [[nodiscard]] ParticipantTable::Joined join_by(auto join) noexcept {
     for (int tries = 0;; ++tries) {
       ParticipantTable::Joined joined = ParticipantTable::Joined::table_full;
       self().as_joiner([&](bool may_read_slots) {

@@ -9,18 +9,18 @@
 //                in and nothing will be.
 //            C2  a claim is one-slot items, published in order, or one long item, published head last (I3): the slots
 //                before the first abandoned one are in, or all of the long item, or nothing of it.
-//            C3  a slot is abandoned only after the claim that covers it was cut short there. So a participant that sees
-//                none of a dead producer's slots free any more sees in `kept` how much was published, for ever: slots
-//                are used again, `kept` is not before the next intend.
-//            C4  a cut is a compare-and-swap of a word that itself covers the slot. The slot was claimed once, by a dead
-//                producer: a late cut finds this very claim, or a word that does not cover it.
+//            C3  a slot is abandoned only after the claim that covers it was cut short there. So once none of a dead
+//                producer's slots is free any more, `kept` says how much was published, for ever: slots are used again,
+//                `kept` is not before the next intend.
+//            C4  a cut is a compare-and-swap of a word that itself covers the slot. The slot was claimed once, by a
+//                dead producer: a late cut finds this very claim, or a word that does not cover it.
 //            C5  a line that is found claimed is settled before its next intend, and by its owner alone.
 // Progress   as a put; a settle waits until the dead producer's slots are abandoned, which any participant can do.
 // Source     ours; searched by kills in tests/native/crash/rings/crash_put_once.cpp.
 //
 // Memory orders come in pairs:
-//   C3  cut: acq_rel compare-and-swap before the acq_rel swap to a tombstone, with the acquire load of the generation in
-//       settle(). A participant that pops or reuses the slot has acquired the tombstone and releases its successor.
+//   C3  cut: acq_rel compare-and-swap before the acq_rel swap to a tombstone, with the acquire load of the generation
+//       in settle(). A participant that pops or reuses the slot has acquired the tombstone and releases its successor.
 #pragma once
 
 #include "ring/items.hpp"

@@ -8,9 +8,9 @@
 //                lived and went on, the generation has moved and the swap fails (L2).
 //            B4  before a slot is abandoned, the claims of named producers are cut short at it (C3).
 //            B5  redelivery is declared before it is made, like every claim: a dead redeliverer is found as well.
-// Progress   lock-free; a pass costs a load a line, one fcntl for each line that names anything, and the slots that dead
-//            lines name. Slots are judged in stretches, with one scan of the lines for each: a dead claim of millions
-//            of slots costs a load and a compare-and-swap a slot, however many participants there are.
+// Progress   lock-free; a pass costs a load a line, one fcntl for each line that names anything, and the slots of dead
+//            lines. These are judged in stretches, with one scan of the lines for each: a dead claim of millions of
+//            slots costs a load and a compare-and-swap a slot, however many participants there are.
 // Source     ours; searched exhaustively in models/ring, kills of the recoverer included.
 #pragma once
 
@@ -115,7 +115,7 @@ class BasicRecovery : public BasicClaims<Rings> {
     const Intent earlier = Intent::unpack(before);
     const std::uint64_t both = before == 0 || is_settled(earlier) ? left.packed() : merged(left, earlier);
     QUEUEDUCT_FAILPOINT("recover.before_hand_over");
-    // release: a recoverer that sees the intent cleared sees this. If one cleared this word first, the caller tries again.
+    // release: a recoverer that sees the intent cleared sees this. If one cleared this word, the caller tries again.
     const bool is_named = both != 0 && inherited.compare_exchange_strong(before, both, std::memory_order_acq_rel,
                                                                          std::memory_order_relaxed);
     QUEUEDUCT_FAILPOINT("recover.handed_over");
@@ -171,8 +171,8 @@ class BasicRecovery : public BasicClaims<Rings> {
       inherited.compare_exchange_strong(word, 0, std::memory_order_acq_rel, std::memory_order_relaxed);
   }
 
-  // Lists the items from `first` on, without a gap, that consumers have claimed and not released and no live line names:
-  // their consumers are dead (L3).
+  // Lists the items from `first` on, without a gap, that are claimed, not released, and named by no live line: their
+  // consumers are dead (L3).
   [[nodiscard]] std::uint64_t list_redeliverable(const Ring& ring, std::uint64_t first, Redelivered* items,
                                              std::uint64_t limit) noexcept {
     const std::uint64_t popped = ring.position_of(ring.pop_position->load(std::memory_order_acquire));  // B1
@@ -243,8 +243,7 @@ class BasicRecovery : public BasicClaims<Rings> {
     }
   }
 
-  // Frees the slots that a dead consumer had claimed and that hold no item to deliver. Returns true at the first item to
-  // redeliver.
+  // Frees a dead consumer's slots that hold no item to deliver. Returns true at the first item to redeliver.
   bool settle_popped(const Ring& ring, Positions positions, std::atomic<std::uint64_t>& hint,
                      RecoveryScan& found) noexcept {
     Stretch stretch;
@@ -262,8 +261,7 @@ class BasicRecovery : public BasicClaims<Rings> {
     return false;
   }
 
-  // Returns true if the slot holds an item to redeliver, and notes the first one found. Frees a tombstone, and a slot
-  // whose head is gone.
+  // Returns true if the slot holds an item to redeliver; notes the first. Frees a tombstone, and a slot without a head.
   [[nodiscard]] bool is_owed(const Ring& ring, std::uint64_t p, std::uint64_t seen, RecoveryScan& found) noexcept {
     if (seen == generation::tombstone(p)) {
       found.changed |= swap(ring, p, seen, ring.free(p + ring.capacity));

@@ -293,8 +293,7 @@ struct Peeked {
 // Reads the length of the published item at `position`.
 // Returns false if the length is impossible: the queue is corrupt unless the position has moved.
 template <class R>
-[[nodiscard]] bool read_length(const R& ring, std::uint64_t position, Peeked& peeked,
-                                      bool& orphan) noexcept {
+[[nodiscard]] bool read_length(const R& ring, std::uint64_t position, Peeked& peeked, bool& orphan) noexcept {
   // relaxed: written before the release P1 that we acquired; validated by claim_pop
   const Length length{ring.length_of(position).load(std::memory_order_relaxed)};
   orphan = length.is_continuation();
@@ -374,8 +373,7 @@ template <class R, class Ledger>
 
 // Returns how many one-slot items from `position` on are published, at most `limit`. acquire P1
 template <class R>
-[[nodiscard]] std::uint64_t count_ready(const R& ring, std::uint64_t position,
-                                               std::uint64_t limit) noexcept {
+[[nodiscard]] std::uint64_t count_ready(const R& ring, std::uint64_t position, std::uint64_t limit) noexcept {
   return limit == 0 ? 0 : count_holding(ring, generation::published(position), position, limit);
 }
 

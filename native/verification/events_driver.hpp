@@ -35,8 +35,7 @@ class StressedEvents {
     return appended == Appended::closed ? Answer::closed : Answer::corrupt;
   }
 
-  template <class Notes>
-  [[nodiscard]] Answer try_get(std::byte* to, std::uint64_t limit, Seen& seen, Notes& notes) noexcept {
+  [[nodiscard]] Answer try_get(std::byte* to, std::uint64_t limit, Seen& seen, auto& notes) noexcept {
     const EventsMap& map = queue_.map();
     std::uint64_t end = 0;
     ReadResult found = begin_session(map, *reader_, *cursor_, end);

@@ -6,15 +6,15 @@
 //              mark   | what : 60 | of what : 2 | mark : 2 |
 //            A row is an operation on `count` items claimed in one step: their tickets are consecutive, and so are a
 //            put's values, which continue those of the put before. A get's values follow its row, as runs of
-//            consecutive values: | 0 | further : 7 | first : 56 |. A value too long for that has its own word, after one
-//            that has only the highest bit.
+//            consecutive values: | 0 | further : 7 | first : 56 |. A value too long for that has its own word, after
+//            one that has only the highest bit.
 //            Marks tell the time: `between` says that all before was over by then, and all behind began a step later;
 //            `over` says only the former. Or a mark has the value of the next put, if it does not continue.
 //            No row has a time of its own: reading the clock costs as much as an operation, and so do the words.
 //            The memory is zeroed, and as long as has_room() was asked for.
 // Roles      one worker writes; readers read after its end, whether it ended or was killed (history_reader.hpp).
-// Invariants H1  a row is there, pending, before the operation begins: a worker killed in the operation leaves a pending
-//                row, one killed before it none. All words behind a pending row are void, unless it was lost.
+// Invariants H1  a row is there, pending, before the operation begins: a worker killed in the operation leaves a
+//                pending row, one killed before it none. All words behind a pending row are void, unless it was lost.
 //            H2  a row changes by one store: to its claim, to its loss, to its result. The words it then refers to are
 //                there before, and an end behind them.
 //            H3  the time before a row was read before the operation's first access to shared memory, the time behind

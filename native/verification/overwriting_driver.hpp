@@ -21,8 +21,7 @@ class StressedOverwriting {
     return answer();
   }
 
-  template <class Notes>
-  [[nodiscard]] Answer try_get(std::byte* to, std::uint64_t, Seen& seen, Notes& notes) noexcept {
+  [[nodiscard]] Answer try_get(std::byte* to, std::uint64_t, Seen& seen, auto& notes) noexcept {
     claim_ = queue_.try_get(line_, to, item_bytes_, limit(), [&](Saw saw, std::uint64_t position) {
       if (saw == Saw::taken) notes.took(position);
       if (saw == Saw::lost) notes.lost(position);

@@ -28,8 +28,7 @@ class RingDriver {
     return answer_of(outcome_, [this] { return queue_.is_worth_a_try(outcome_); });
   }
 
-  template <class Notes>
-  [[nodiscard]] Answer try_get(std::byte* to, std::uint64_t limit, Seen& seen, Notes& notes) noexcept {
+  [[nodiscard]] Answer try_get(std::byte* to, std::uint64_t limit, Seen& seen, auto& notes) noexcept {
     for (;;) {
       Item item;
       item.has_waited = has_waited_;
@@ -63,8 +62,7 @@ class RingDriver {
     return Queue::has_tickets ? span.position : Seen::unknown;
   }
 
-  template <class IsWorthATry>
-  [[nodiscard]] static Answer answer_of(Outcome outcome, IsWorthATry is_worth_a_try) noexcept {
+  [[nodiscard]] static Answer answer_of(Outcome outcome, auto is_worth_a_try) noexcept {
     switch (outcome) {
       case Outcome::done: return Answer::done;
       case Outcome::closed: return Answer::closed;
@@ -76,8 +74,8 @@ class RingDriver {
     }
   }
 
-  // The slot of `position`, the next to be pushed, was not free. Either the queue was full, or a consumer had claimed the
-  // slot's item and not yet released it. It was full if at one instant the positions were a capacity apart:
+  // The slot of `position`, the next to be pushed, was not free. Either the queue was full, or a consumer had claimed
+  // the slot's item and not yet released it. It was full if at one instant the positions were a capacity apart:
   // push_position is read twice and has not moved, so the moment between, at which pop_position is read, is one.
   [[nodiscard]] Seen judge_full([[maybe_unused]] std::uint64_t position) const noexcept {
     if constexpr (Queue::has_tickets) {

@@ -32,8 +32,7 @@ class StressedSlots {
     }
   }
 
-  template <class Notes>
-  [[nodiscard]] Answer try_get(std::byte* to, std::uint64_t, Seen& seen, Notes& notes) noexcept {
+  [[nodiscard]] Answer try_get(std::byte* to, std::uint64_t, Seen& seen, auto& notes) noexcept {
     if (++takes_ % takes_between_recoveries == 0) (void)queue_.recover_if_due(me_, false);
     for (;;) {
       Lease lease;

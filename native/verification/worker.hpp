@@ -108,9 +108,9 @@ inline void write(std::byte* to, std::uint64_t bytes, std::uint64_t value) noexc
 }  // namespace stress_item
 
 // Writes a history. The clock is read between two operations: after all of the one and before all of the next (H3),
-// whose invoke is a nanosecond later, which the fence in now() alone takes. Reading it costs as much as an operation, so
-// up to `group` operations may share two readings: they began after the first and were over before the second. The size
-// of each group is random, so that any two neighbours are told apart sooner or later.
+// whose invoke is a nanosecond later, which the fence in now() alone takes. Reading it costs as much as an operation,
+// so up to `group` operations may share two readings: they began after the first and were over before the second. The
+// size of each group is random, so that any two neighbours are told apart sooner or later.
 template <class Clock>
 class Recording {
  public:
@@ -190,8 +190,7 @@ class StressWorker {
   }
 
  private:
-  template <class Once>
-  [[nodiscard]] Turn take_turn(Signal limit, Once once) noexcept {
+  [[nodiscard]] Turn take_turn(Signal limit, auto once) noexcept {
     record_.read_clock();
     Turn turn = Turn::again;
     for (std::uint32_t i = 0; i < plan_.turn && turn == Turn::again; ++i) {
@@ -235,8 +234,7 @@ class StressWorker {
   }
 
   // Tries until it is done, or is refused and need not wait. Returns closed also if the worker must stop.
-  template <class Try, class Wait>
-  [[nodiscard]] Answer insist(bool waits, Signal limit, Try attempt, Wait wait) noexcept {
+  [[nodiscard]] Answer insist(bool waits, Signal limit, auto attempt, auto wait) noexcept {
     for (;;) {
       const Answer answer = attempt();
       if (answer != Answer::busy && (answer != Answer::refused || !waits)) return answer;
