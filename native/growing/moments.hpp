@@ -15,8 +15,8 @@ class GrowingMoments {
  public:
   explicit GrowingMoments(const Levels& levels) noexcept : levels_(levels) {}
 
-  // After a put that returned busy, or full with levels to reclaim: returns true if another attempt is worthwhile. It is
-  // not if nothing has moved for `limit_ns` over many attempts of all threads.
+  // After a put that returned busy, or full with levels to reclaim: returns true if another attempt is worthwhile. It
+  // is not if nothing has moved for `limit_ns` over many attempts of all threads.
   [[nodiscard]] bool is_worth_a_try(std::int64_t limit_ns) noexcept {
     const std::uint64_t seen = progress();
     const std::int64_t now = monotonic_ns();

@@ -207,7 +207,8 @@ class GrowingFlow {
   }
 
   // Puts, and makes the moves that are in the way.
-  [[gnu::noinline]] Outcome put_anew(LastRings& last, auto guard, std::uint64_t slots, auto attempt) noexcept {
+  [[nodiscard, gnu::noinline]] Outcome put_anew(LastRings& last, auto guard, std::uint64_t slots,
+                                                auto attempt) noexcept {
     GrowingRing& ring = last.put;
     last.resets = levels_.control().resets.load(std::memory_order_relaxed);  // a hint: a wait reads it again
     bool may_start_over = true;

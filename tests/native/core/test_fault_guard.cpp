@@ -91,7 +91,8 @@ TEST(each_thread_gives_up_its_own_copy) {
     threads.emplace_back([&, is_cut] {
       std::vector<unsigned char> to(2 * page);
       for (int i = 0; i < 500; ++i)
-        wrong += guard::copy(guard::current_attempt(), to.data(), is_cut ? cut.base() : whole.base(), 2 * page) == is_cut;
+        wrong +=
+            guard::copy(guard::current_attempt(), to.data(), is_cut ? cut.base() : whole.base(), 2 * page) == is_cut;
     });
   for (std::thread& thread : threads) thread.join();
   CHECK_EQUAL(wrong.load(), 0);

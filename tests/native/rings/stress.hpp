@@ -64,7 +64,8 @@ class Receiver {
       return void(tally_.torn.fetch_add(1));
     write_item(stamp, length, expected_);
     if (std::memcmp(expected_.data(), data, length) != 0) return void(tally_.torn.fetch_add(1));
-    if (tally_.seen[std::size_t{stamp.producer} * tally_.items + stamp.number].fetch_add(1) != 0) tally_.doubled.fetch_add(1);
+    if (tally_.seen[std::size_t{stamp.producer} * tally_.items + stamp.number].fetch_add(1) != 0)
+      tally_.doubled.fetch_add(1);
     if (in_order) {
       if (static_cast<std::int64_t>(stamp.number) <= last_[stamp.producer]) tally_.disordered.fetch_add(1);
       last_[stamp.producer] = stamp.number;

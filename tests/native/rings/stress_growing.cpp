@@ -70,7 +70,8 @@ struct Tally {
 // Reads the level range as often as it can.
 class Watch {
  public:
-  explicit Watch(const GrowingSegment& segment) : level_range_(segment.control().level_range), thread_([this] { watch(); }) {}
+  explicit Watch(const GrowingSegment& segment)
+      : level_range_(segment.control().level_range), thread_([this] { watch(); }) {}
   void end() {
     is_over_.store(true);
     thread_.join();

@@ -7,7 +7,8 @@ namespace queueduct::testing {
 constexpr GrowingSizes usual{.first_bytes = 4096, .steps = 7, .slot_bytes = 64};
 
 static std::uint64_t bytes_of(const GrowingSizes& sizes, std::uint64_t slots) {
-  return round_up(slots * 8, page_bytes) + round_up(slots * 4, page_bytes) + round_up(slots * sizes.slot_bytes, page_bytes);
+  return round_up(slots * 8, page_bytes) + round_up(slots * 4, page_bytes) +
+         round_up(slots * sizes.slot_bytes, page_bytes);
 }
 
 static std::uint64_t fill(GrowingAttachment& attached) {

@@ -185,7 +185,8 @@ TEST(a_producer_that_comes_again_is_settled_though_its_level_is_half_given_back)
   put_records(survivor, slots - 1 + 10);
   get_records(survivor, slots + 1);
   REQUIRE(!segment.levels().is_clean(0));
-  REQUIRE(survivor.queue().producers().take(name, survivor.queue().owner_word(mine), 1, 1, line) == Producers::Taken::yes);
+  REQUIRE(survivor.queue().producers().take(name, survivor.queue().owner_word(mine), 1, 1, line) ==
+          Producers::Taken::yes);
   CHECK_EQUAL(survivor.queue().settle_producer(*line), Outcome::done);
 }
 

@@ -9,7 +9,9 @@ namespace queueduct::testing {
 static constexpr std::uint64_t limit = 8;
 
 struct Held {
-  explicit Held(Attachment& attached) : lease(attached.queue()) { REQUIRE(lease.join() == ParticipantTable::Joined::yes); }
+  explicit Held(Attachment& attached) : lease(attached.queue()) {
+    REQUIRE(lease.join() == ParticipantTable::Joined::yes);
+  }
   BoundedLease lease;
   Redelivered items[limit];
   std::uint64_t count = 0;

@@ -14,7 +14,8 @@ static const Shape shape{.producers = 2};
 
 // Somebody who puts for a producer.
 struct Putter {
-  explicit Putter(const Segment& segment, std::string producer = "p") : attached(segment), producer_(std::move(producer)) {}
+  explicit Putter(const Segment& segment, std::string producer = "p")
+      : attached(segment), producer_(std::move(producer)) {}
 
   [[nodiscard]] BoundedQueueHandle& queue() noexcept { return attached.queue(); }
 
@@ -29,14 +30,15 @@ struct Putter {
   [[nodiscard]] std::uint64_t put(std::uint64_t sequence, const std::vector<Bytes>& items) {
     REQUIRE(take(sequence, items.size()) == Producers::Taken::yes);
     REQUIRE(queue().settle_producer(*line) == Outcome::done);
-    const std::uint64_t before = begin(*line, sequence, items.size()) == Begun::yes ? progress_of(*line).done : items.size();
+    const std::uint64_t before =
+        begin(*line, sequence, items.size()) == Begun::yes ? progress_of(*line).done : items.size();
     std::uint64_t done = before;
     std::vector<Buffer> buffers;
     for (const Bytes& item : items) buffers.push_back({item.data(), item.size()});
     while (done < items.size()) {
       std::uint64_t put = 0;
-      if (try_put_bytes_once(attached.ring(), attached.ledger(), *line, buffers.data() + done, items.size() - done, put) !=
-          Outcome::done)
+      if (try_put_bytes_once(attached.ring(), attached.ledger(), *line, buffers.data() + done, items.size() - done,
+                             put) != Outcome::done)
         break;
       done += put;
       CHECK_EQUAL(progress_of(*line).done, done);

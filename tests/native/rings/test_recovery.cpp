@@ -245,7 +245,8 @@ TEST(nonsense_in_a_dead_line_harms_nobody) {
 }
 
 TEST(a_recovery_works_beyond_40_bits_of_positions) {
-  for (const std::uint64_t start : {(std::uint64_t{1} << 40) - 1, (std::uint64_t{7} << 40) - 2, std::uint64_t{1} << 47}) {
+  for (const std::uint64_t start :
+       {(std::uint64_t{1} << 40) - 1, (std::uint64_t{7} << 40) - 2, std::uint64_t{1} << 47}) {
     Segment segment({});
     segment.reset(start);
     Attachment doomed(segment);

@@ -28,7 +28,8 @@ struct GrowingSizes {
 // What must have memory from the start: all up to the end of level 0.
 [[nodiscard]] inline std::uint64_t first_region_end(const GrowingSizes& sizes) {
   const GrowingOffsets at = sizes.offsets();
-  return region_offsets(at.regions, level_capacity(sizes.first_bytes, 0, sizes.slot_bytes), sizes.slot_bytes, sizes.varying)
+  return region_offsets(at.regions, level_capacity(sizes.first_bytes, 0, sizes.slot_bytes), sizes.slot_bytes,
+                        sizes.varying)
       .end;
 }
 
@@ -92,8 +93,9 @@ class GrowingAttachment {
       : mapping_(segment.fd(), segment.base(), segment.offsets().total),
         last_(segment.sizes().participants),
         queue_(mapping_.base(), segment.offsets(), segment.sizes().first_bytes, segment.sizes().steps,
-               segment.sizes().slot_bytes, segment.sizes().varying, segment.sizes().max_bytes, segment.sizes().participants,
-               segment.sizes().producers, open_again(segment.fd()), Identity{}, last_.data()) {}
+               segment.sizes().slot_bytes, segment.sizes().varying, segment.sizes().max_bytes,
+               segment.sizes().participants, segment.sizes().producers, open_again(segment.fd()), Identity{},
+               last_.data()) {}
   ~GrowingAttachment() { queue_.participant_table().leave(); }
   GrowingAttachment(const GrowingAttachment&) = delete;
   GrowingAttachment& operator=(const GrowingAttachment&) = delete;

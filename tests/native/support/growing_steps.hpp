@@ -9,7 +9,9 @@
 
 namespace queueduct::testing {
 
-[[nodiscard]] inline LevelRange level_range_of(const GrowingSegment& segment) { return LevelRange{segment.control().level_range.load()}; }
+[[nodiscard]] inline LevelRange level_range_of(const GrowingSegment& segment) {
+  return LevelRange{segment.control().level_range.load()};
+}
 
 inline void put_all(GrowingAttachment& attached, std::uint64_t first, std::uint64_t last) {
   for (std::uint64_t i = first; i < last; ++i) REQUIRE(attached.put_number(i) == Outcome::done);
@@ -53,8 +55,8 @@ inline void put_records(GrowingAttachment& attached, std::uint64_t count) {
   const std::vector<std::byte> data(4096 * attached.queue().levels().slot_bytes());
   Span put;
   for (std::uint64_t done = 0; done < count; done += put.slots)
-    REQUIRE(attached.queue().put_records(attached.ledger(), data.data(), std::min<std::uint64_t>(4096, count - done), put,
-                                         run_here) == Outcome::done);
+    REQUIRE(attached.queue().put_records(attached.ledger(), data.data(), std::min<std::uint64_t>(4096, count - done),
+                                         put, run_here) == Outcome::done);
 }
 inline void get_records(GrowingAttachment& attached, std::uint64_t count) {
   std::vector<std::byte> data(4096 * attached.queue().levels().slot_bytes());

@@ -1,7 +1,7 @@
 // Runs a broken queue between threads and records it: broken_queues FAULT DIRECTORY ITEMS SEED
 //
-// FAULT is none, no_generation_check, false_empty, double_delivery, lost_item or naive_growing. The directory gets a file
-// of rows for each of two producers and two consumers. Prints the capacity, or 0 where there is none.
+// FAULT is none, no_generation_check, false_empty, double_delivery, lost_item or naive_growing. The directory gets a
+// file of rows for each of two producers and two consumers. Prints the capacity, or 0 where there is none.
 #include "broken_queues.hpp"
 
 #include <fcntl.h>

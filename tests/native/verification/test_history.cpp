@@ -299,7 +299,9 @@ struct Nothing {
 
 struct Stressed {
   Stressed()
-      : segment({.capacity = 4, .slot_bytes = 8, .varying = false}), attached(segment), queue(attached.queue(), attached.ledger()) {}
+      : segment({.capacity = 4, .slot_bytes = 8, .varying = false}),
+        attached(segment),
+        queue(attached.queue(), attached.ledger()) {}
   Answer put(std::uint64_t value) { return queue.try_put(reinterpret_cast<const std::byte*>(&value), 1, seen); }
   Answer get() {
     std::uint64_t value;

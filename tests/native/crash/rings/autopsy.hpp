@@ -35,7 +35,8 @@ class Autopsy {
   [[nodiscard]] const char* judge(const Segment& segment) const {
     const std::uint64_t tombstones = segment.control().tombstones.load();
     if (tombstones > unpublished_.size()) return "more slots were abandoned than the dead had claimed";
-    if (tombstones + ended_after_swap_ < unpublished_.size()) return "fewer slots were abandoned than the dead had claimed";
+    if (tombstones + ended_after_swap_ < unpublished_.size())
+      return "fewer slots were abandoned than the dead had claimed";
     if (is_discarded(segment.ring())) return nullptr;  // what was taken is nobody's any more
     if (segment.control().redelivered.load() + ended_after_redelivery_ != unreleased_.size())
       return "not every item was redelivered exactly once that the dead had taken and not released";

@@ -51,7 +51,7 @@ static std::vector<std::uint32_t> seconds(bool is_long, std::uint32_t first, con
     for (std::uint32_t step = 1; step <= (is_long ? 160 : 60); ++step) all.push_back(step);
   else
     for (const std::uint32_t step : {1 + first % 12, 41 + first * 11 % 60}) all.push_back(step);
-  // the owner of the lock of upkeep is dead: who was there before has looked at it a hundred times when it takes it over
+  // the owner of the upkeep lock is dead: an earlier waiter has asked a hundred times before it takes the lock over
   if (!is_long && std::strncmp(point, "memory.", 7) == 0) all.push_back(101 + first % 12);
   return all;
 }

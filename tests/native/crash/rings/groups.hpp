@@ -174,7 +174,7 @@ class RingGroups : public GroupsOf<RingGroups, BoundedPlay> {
     });
   }
 
-  // Two want to redeliver what a dead redeliverer had redelivered: whoever judged it first must not take it from the other.
+  // Two want to redeliver what a dead redeliverer had redelivered: the first judge must not take it from the other.
   void add_rivals(const Scene& scene) {
     add("rivals/" + scene.name(), [=](Worker& worker) {
       std::size_t turn = 0;

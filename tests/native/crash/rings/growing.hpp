@@ -86,7 +86,8 @@ inline constexpr std::uint8_t planned_putter = 255;
 
 inline void make_plan(Account& account) {
   account.planned = account.next.fetch_add(plan_sequences * plan_items);
-  for (std::uint32_t i = 0; i < plan_sequences * plan_items; ++i) account.putter[account.planned + i].store(planned_putter);
+  for (std::uint32_t i = 0; i < plan_sequences * plan_items; ++i)
+    account.putter[account.planned + i].store(planned_putter);
 }
 
 // One user of the queue, and what it does to the account.
@@ -238,7 +239,8 @@ class User {
       if (done == plan_items) return Outcome::done;
       std::uint64_t put = 0;
       const Participant mine = attached_.ledger();
-      const Outcome outcome = attached_.queue().put_bytes_once(mine, line, items + done, plan_items - done, put, run_here);
+      const Outcome outcome =
+          attached_.queue().put_bytes_once(mine, line, items + done, plan_items - done, put, run_here);
       if (outcome == Outcome::closed || outcome == Outcome::corrupt) return outcome;
       if (outcome == Outcome::done) continue;
       ++tries;
@@ -256,9 +258,8 @@ class User {
     if (sabotage != Sabotage::silent) return attached_.put(item, bytes);
     const Participant mine = attached_.ledger();
     (void)mine;
-    return attached_.flow().put(unledgered_, NoGuard{}, attached_.queue().slots_for(bytes), [&](const GrowingRing& ring) {
-      return try_put_bytes(ring, NoLedger{}, item, bytes);
-    });
+    return attached_.flow().put(unledgered_, NoGuard{}, attached_.queue().slots_for(bytes),
+                                [&](const GrowingRing& ring) { return try_put_bytes(ring, NoLedger{}, item, bytes); });
   }
 
   void note(const unsigned char* item, std::uint64_t bytes, bool is_from_the_front) {
@@ -297,7 +298,9 @@ inline void get_many(User& user, int count) {
   for (int i = 0; i < count; ++i) (void)user.get();
 }
 // As if thousands of items had passed.
-inline void calm(GrowingSegment& segment, std::uint64_t position) { segment.control().last_high.store(position - 5000); }
+inline void calm(GrowingSegment& segment, std::uint64_t position) {
+  segment.control().last_high.store(position - 5000);
+}
 
 inline const std::vector<Scene>& scenes() {
   static const std::vector<Scene> all = {

@@ -1,5 +1,5 @@
-// Where the cases of a growing queue are played: victims that are killed or stopped at one step of a scene, helpers that
-// may be killed too, and a survivor that closes the case.
+// Where the cases of a growing queue are played: victims that are killed or stopped at one step of a scene, helpers
+// that may be killed too, and a survivor that closes the case.
 #pragma once
 
 #include "crash/harness/campaign.hpp"
@@ -56,7 +56,8 @@ struct GrowingPlay {
   const LevelRange now = queue.levels().unchecked_level_range();
   if (!queue.levels().is_sound(now)) return "the read level has passed the written one";
   for (std::uint32_t i = 0; i < queue.levels().steps(); ++i)
-    if ((i < now.read_level() || i > now.written_level()) && !queue.levels().is_clean(i)) return "a level is not given back";
+    if ((i < now.read_level() || i > now.written_level()) && !queue.levels().is_clean(i))
+      return "a level is not given back";
   if (segment.resident_bytes() > queue.upkeep().reserved_bytes()) return "memory is not accounted for";
   return nullptr;
 }
@@ -107,7 +108,8 @@ class StageOf<GrowingPlay> {
       return result;
     }
     said_[0] = 0;
-    const bool joins_before = ++cases_ % 2 == 0;  // then it takes over from another line; else it may get the dead one's
+    const bool joins_before =
+        ++cases_ % 2 == 0;  // then it takes over from another line; else it may get the dead one's
     const pid_t survivor = joins_before ? start([&] { survive_and_judge(true); }) : 0;
     if (joins_before && wait_for(survivor) != Ended::stopped) result.fail("the survivor cannot join");
     const bool second_is_there = cases_ % 4 < 2 && victims.size() == 2 && victims[1].scene != &joining;

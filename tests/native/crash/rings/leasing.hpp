@@ -20,7 +20,8 @@ inline void note_held(Context& context, const BoundedLease& lease, const Redeliv
   QUEUEDUCT_FAILPOINT("lease.held");
 }
 
-[[nodiscard]] inline std::uint64_t hold(Context& context, BoundedLease& lease, Redelivered* items, std::uint64_t limit) {
+[[nodiscard]] inline std::uint64_t hold(Context& context, BoundedLease& lease, Redelivered* items,
+                                        std::uint64_t limit) {
   std::uint64_t count = 0;
   context.queue().recover_at_once();
   const Outcome outcome = lease.claim(items, limit, count, true, run_here);

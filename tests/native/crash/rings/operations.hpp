@@ -50,7 +50,8 @@ struct Context {
 
 // Joining, with what the broken modes do to it.
 inline void join(Attachment& attached, Probe& probe) {
-  if (sabotage == Sabotage::forgetful) (void)attached.queue().participant_table().join([](std::uint32_t) { return true; });
+  if (sabotage == Sabotage::forgetful)
+    (void)attached.queue().participant_table().join([](std::uint32_t) { return true; });
   probe.line = attached.ledger().number();
 }
 
@@ -187,13 +188,14 @@ inline void note_delivered(Context& context, std::uint64_t count, bool from_fron
     if (sabotage == Sabotage::helpless || outcome != Outcome::busy) return outcome;
     const std::uint64_t front = context.ring().pop_position->load();
     std::uint64_t expected = generation::free(front);
-    if (!context.ring().generation_of(front).compare_exchange_strong(expected, generation::tombstone(front))) return outcome;
+    if (!context.ring().generation_of(front).compare_exchange_strong(expected, generation::tombstone(front)))
+      return outcome;
   }
 }
 
 template <class Copied>
-[[nodiscard]] bool take_silently(Context& context, const queueduct::Item& item, const Target* targets, std::uint64_t count,
-                                 Copied copied) {
+[[nodiscard]] bool take_silently(Context& context, const queueduct::Item& item, const Target* targets,
+                                 std::uint64_t count, Copied copied) {
   if (!claim_pop(context.ring(), NoLedger{}, item.span)) return false;
   std::uint64_t position = item.span.position;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -221,7 +223,8 @@ template <class Copied>
   for (std::uint64_t i = 0; i < count; ++i) targets[i].to = bytes[i];
   const auto copied = [&] { note_taken(context, targets, count); };
   const bool is_silent = sabotage == Sabotage::silent_consumer && from_front;
-  if (!(is_silent ? take_silently(context, item, targets, count, copied) : queue.take(me, item, targets, count, copied)))
+  if (!(is_silent ? take_silently(context, item, targets, count, copied)
+                  : queue.take(me, item, targets, count, copied)))
     return false;
   note_delivered(context, count, from_front);
   return true;

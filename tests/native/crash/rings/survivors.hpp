@@ -38,7 +38,8 @@ struct Survivors {
     Outcome outcome = Outcome::done;
     std::uint64_t got = 0;
     while (got <= 8 * capacity() && (outcome = get_items(getting, 1)) == Outcome::done) ++got;
-    if (outcome == Outcome::busy && !may_stay_claimed) probe.complain("a slot stays claimed and nobody will publish it");
+    if (outcome == Outcome::busy && !may_stay_claimed)
+      probe.complain("a slot stays claimed and nobody will publish it");
     return got;
   }
 };
@@ -66,9 +67,11 @@ inline void finish_plan(Survivors& survivors) {
     outcome = put_planned(survivors.putting);
     if (outcome == Outcome::full) (void)get_items(survivors.getting, 1);
   }
-  if (outcome != Outcome::done) return survivors.probe.complain("a producer that was started again did not come to its end");
+  if (outcome != Outcome::done)
+    return survivors.probe.complain("a producer that was started again did not come to its end");
   survivors.history.plan.for_each([&](std::uint32_t id) { survivors.history.items[id].is_in.store(true); });
-  if (put_planned(survivors.putting) != Outcome::done) survivors.probe.complain("a plan that is complete was not let be");
+  if (put_planned(survivors.putting) != Outcome::done)
+    survivors.probe.complain("a plan that is complete was not let be");
   if (!every_line_is_usable(survivors.producer.producers(), owner_word(survivors.putting)))
     survivors.probe.complain("a line of the table of producers has leaked");
 }
@@ -119,7 +122,8 @@ inline void go_on_beside_the_stopped(const Segment& segment, History& history, c
     ++room;
   if (survivors.fill() != room) survivors.probe.complain("beside a stopped process puts did not go on");
   if (segment.control().tombstones.load() != 0) survivors.probe.complain("a living process was abandoned");
-  if (segment.control().redelivered.load() != 0) survivors.probe.complain("an item of a living process was redelivered");
+  if (segment.control().redelivered.load() != 0)
+    survivors.probe.complain("an item of a living process was redelivered");
 }
 
 }  // namespace queueduct::crash
