@@ -1,4 +1,4 @@
-// The crash campaign of the bounded queue. Its options are those of every campaign: crash/program.hpp.
+// The crash campaign of the bounded queue. Its options are those of every campaign: crash/harness/program.hpp.
 #include "crash/rings/asleep.hpp"
 #include "crash/harness/program.hpp"
 #include "crash/harness/soak.hpp"

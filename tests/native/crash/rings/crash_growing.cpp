@@ -1,4 +1,4 @@
-// The crash campaign of the growing queue. Its options are those of every campaign: crash/program.hpp.
+// The crash campaign of the growing queue. Its options are those of every campaign: crash/harness/program.hpp.
 //
 //   single   a user is killed at every step of every scene
 //   stop     it is stopped instead, somebody works beside it, and it goes on

@@ -108,8 +108,7 @@ class StageOf<GrowingPlay> {
       return result;
     }
     said_[0] = 0;
-    const bool joins_before =
-        ++cases_ % 2 == 0;  // then it takes over from another line; else it may get the dead one's
+    const bool joins_before = ++cases_ % 2 == 0;  // else it may get the dead victim's line
     const pid_t survivor = joins_before ? start([&] { survive_and_judge(true); }) : 0;
     if (joins_before && wait_for(survivor) != Ended::stopped) result.fail("the survivor cannot join");
     const bool second_is_there = cases_ % 4 < 2 && victims.size() == 2 && victims[1].scene != &joining;

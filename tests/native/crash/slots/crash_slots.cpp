@@ -1,4 +1,4 @@
-// The crash campaign of the slot queue. Its options are those of every campaign: crash/program.hpp.
+// The crash campaign of the slot queue. Its options are those of every campaign: crash/harness/program.hpp.
 #include "crash/harness/program.hpp"
 #include "crash/slots/groups.hpp"
 #include "crash/harness/soak.hpp"

@@ -1,5 +1,5 @@
-// The crash campaign of named producers of a slot queue: kill put_once and its recoverers at every step, start it again,
-// and see whether each of its items was put exactly once. Its options are those of every campaign: harness/program.hpp.
+// The crash campaign of named producers of a slot queue: kill put_once and its recoverers at every step, start it
+// again, and see whether each of its items was put exactly once. Its options: crash/harness/program.hpp.
 #include "crash/harness/program.hpp"
 #include "crash/slots/put_once_groups.hpp"
 
