@@ -1,5 +1,5 @@
 // The crash campaign of named producers: kill put_once at every step, and whoever recovers from it, start it again,
-// and see whether each of its items came out exactly once. Its options are those of every campaign: crash/harness/program.hpp.
+// and see whether each of its items came out exactly once. Its options: crash/harness/program.hpp.
 #include "crash/rings/put_once_groups.hpp"
 #include "crash/harness/program.hpp"
 

@@ -36,7 +36,7 @@ struct GrowingPlay {
   for (int idle = 0; idle < 3;) {
     const Outcome outcome = user.get();
     if (outcome == Outcome::corrupt) return "the queue calls itself corrupt";
-    if (outcome == Outcome::done || user.recover())
+    if (outcome == Outcome::done)
       idle = 0;
     else if (++idle < 3 && outcome == Outcome::busy)
       sched_yield();
@@ -163,7 +163,7 @@ class StageOf<GrowingPlay> {
       User user(segment_, account_);
       if (account_.planned != 0) (void)user.put_planned();
       get_many(user, 3);
-      (void)user.recover();
+      (void)user.lease(1, 1);
       if (!user.attached().queue().levels().level_range().is_shut()) (void)user.put(8);
     });
     const Ended how = finish(pid);
