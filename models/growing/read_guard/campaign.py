@@ -9,7 +9,7 @@ from models.growing.read_guard.rules import Configuration
 
 BROKEN: tuple[Case[Configuration], ...] = (
     Case(Configuration(variant="unguarded", readers=(1,), reclaimers=(1,), moves=1), LATE),
-    Case(Configuration(variant="stage-read-first", readers=(1,), reclaimers=(1,), moves=1), LATE),
+    Case(Configuration(variant="range-read-first", readers=(1,), reclaimers=(1,), moves=1), LATE),
     Case(Configuration(variant="no-fence", readers=(1,), reclaimers=(1,), moves=1), LATE),
     Case(Configuration(variant="guard-dropped-early", readers=(1,), reclaimers=(1,), moves=1), LATE),
     Case(Configuration(variant="guards-read-first", readers=(1,), reclaimers=(1,), moves=1), LATE),

@@ -1,6 +1,6 @@
 """The read guard of the growing queue: taken, used and dropped, beside a reclaimer that gives memory back.
 
-One level is in use. The stage counts the moves from one level to the next, which has memory or gets it.
+One level is in use. The level range counts the moves from one level to the next, which has memory or gets it.
 A level that was left is drained until its memory is reclaimed.
 A store goes into a buffer of its processor first. The others see it any time later, in order; a fence of all
 processors empties all buffers. Loads are not delayed.
@@ -20,7 +20,7 @@ LATE = "late"
 FREE_LOCK = -1
 LEVELS = 3
 NOTHING, ALL_LEVELS = 0, -1
-"""What a guard says instead of a stage. Stages are numbered from one on."""
+"""What a guard says instead of a level range. Level ranges are numbered from one on."""
 DEAD, FINISHED, BEGIN = "dead", "finished", "begin"
 READER, REDELIVERER, RECLAIMER = "reader", "redeliverer", "reclaimer"
 
@@ -29,14 +29,14 @@ class Process(NamedTuple):
     role: str
     left: int
     at: str = BEGIN
-    stage: int = 1
-    """The stage that it has seen last; a reader remembers it."""
+    level_range: int = 1
+    """The level range that it has seen last; a reader remembers it."""
     level: int = 0
     line: int = 0
 
 
 class State(NamedTuple):
-    stage: int
+    level_range: int
     """One more than the moves that were made. The level in use follows from it."""
     has_memory: tuple[bool, ...]
     is_drained: tuple[bool, ...]
@@ -50,8 +50,8 @@ class State(NamedTuple):
     kills: int
 
 
-def level_of(stage: int) -> int:
-    return (stage - 1) % LEVELS
+def level_of(level_range: int) -> int:
+    return (level_range - 1) % LEVELS
 
 
 class ReadGuardModel:
@@ -79,7 +79,7 @@ class ReadGuardModel:
         lines = " ".join(
             f"{line}{list(late) if late else ''}" for line, late in zip(state.lines, state.buffers, strict=True)
         )
-        return f"stage {state.stage} memory {memory} guards {lines}"
+        return f"level range {state.level_range} memory {memory} guards {lines}"
 
     def successors(self, state: State) -> Iterator[Transition[State]]:
         yield from self._move(state)
@@ -95,13 +95,15 @@ class ReadGuardModel:
 
     def _move(self, state: State) -> Iterator[Transition[State]]:
         """A put or a get opens the next level, and gives it memory, once that level was reclaimed."""
-        following = level_of(state.stage + 1)
+        following = level_of(state.level_range + 1)
         if state.moves and not state.is_drained[following]:
             memory = replaced(state.has_memory, following, True)
-            drained = replaced(state.is_drained, level_of(state.stage), True)
+            drained = replaced(state.is_drained, level_of(state.level_range), True)
             yield Transition(
-                "the stage moves",
-                state._replace(stage=state.stage + 1, has_memory=memory, is_drained=drained, moves=state.moves - 1),
+                "the level range moves",
+                state._replace(
+                    level_range=state.level_range + 1, has_memory=memory, is_drained=drained, moves=state.moves - 1
+                ),
             )
 
     # Words.
@@ -149,24 +151,24 @@ class ReadGuardModel:
         at = process.at
         if at == BEGIN:
             if self._variant == "unguarded":
-                yield self._go(state, me, "read the slot", stage=state.stage)
-            elif self._variant == "stage-read-first":
-                yield self._go(state, me, "take the guard", stage=state.stage)
+                yield self._go(state, me, "read the slot", level_range=state.level_range)
+            elif self._variant == "range-read-first":
+                yield self._go(state, me, "take the guard", level_range=state.level_range)
             else:
-                yield self._go(self._store(state, me, process.stage), me, "is it still this stage")
+                yield self._go(self._store(state, me, process.level_range), me, "is it still this level range")
         elif at == "take the guard":
-            yield self._go(self._store(state, me, process.stage), me, "read the slot")
-        elif at == "is it still this stage":
-            if state.stage == process.stage:
+            yield self._go(self._store(state, me, process.level_range), me, "read the slot")
+        elif at == "is it still this level range":
+            if state.level_range == process.level_range:
                 yield self._go(
                     state, me, "drop the guard early" if self._variant == "guard-dropped-early" else "read the slot"
                 )
             else:
-                yield self._go(self._store(state, me, state.stage), me, at, stage=state.stage)
+                yield self._go(self._store(state, me, state.level_range), me, at, level_range=state.level_range)
         elif at == "drop the guard early":
             yield self._go(self._store(state, me, NOTHING), me, "read the slot")
         elif at == "read the slot":
-            yield self._read(state, me, level_of(process.stage), "drop the guard")
+            yield self._read(state, me, level_of(process.level_range), "drop the guard")
         elif at == "drop the guard":
             yield self._done(self._store(state, me, NOTHING), me)
 
@@ -213,15 +215,15 @@ class ReadGuardModel:
                 yield self._go(
                     state._replace(lock=me),
                     me,
-                    "read the guards first" if self._variant == "guards-read-first" else "read the stage",
+                    "read the guards first" if self._variant == "guards-read-first" else "read the level range",
                 )
         elif at == "read the guards first":
             busy = any(state.lines[line] != NOTHING for line in range(len(state.lines)) if line != me)
-            yield self._go(state, me, "leave" if busy else "read the stage")
-        elif at == "read the stage":
-            yield self._go(state, me, "find", stage=state.stage)
+            yield self._go(state, me, "leave" if busy else "read the level range")
+        elif at == "read the level range":
+            yield self._go(state, me, "find", level_range=state.level_range)
         elif at == "find":
-            level = level_of(process.stage)
+            level = level_of(process.level_range)
             drained = [i for i in range(LEVELS) if state.is_drained[i] and i != level]
             if not drained:
                 yield self._go(state, me, "leave")
@@ -248,7 +250,7 @@ class ReadGuardModel:
             yield self._go(state, me, "reclaim")
             return
         counts_as_dead = state.processes[line].at == DEAD and self._variant != "dead-guards-count"
-        if state.lines[line] in (NOTHING, process.stage) or counts_as_dead:
+        if state.lines[line] in (NOTHING, process.level_range) or counts_as_dead:
             yield self._go(state, me, "read a guard", line=line + 1)
         else:  # read again: the reader is about to drop its guard
             yield self._go(state, me, "read a guard")

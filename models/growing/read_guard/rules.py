@@ -12,10 +12,10 @@ READ_GUARD = "read-guard"
 VARIANTS = {
     READ_GUARD: "the algorithm",
     "unguarded": "no reader takes a guard",
-    "stage-read-first": "the stage is read before the guard is taken",
+    "range-read-first": "the level range is read before the guard is taken",
     "no-fence": "the reclaimer has no fence, so it may miss a guard",
     "guard-dropped-early": "a guard is dropped before the read",
-    "guards-read-first": "the guards are read before the stage",
+    "guards-read-first": "the guards are read before the level range",
     "dead-guards-count": "the guard of a dead process counts",
     "guarded-after-the-lock": "a redeliverer takes its guard after it has left the lock",
 }
@@ -30,4 +30,4 @@ class Configuration(BaseConfiguration):
     readers: tuple[int, ...] = option((2,), "how often each reads the level in use")
     redeliverers: tuple[int, ...] = option((), "how often each reads a level that was left")
     reclaimers: tuple[int, ...] = option((2,), "how often each gives memory back")
-    moves: int = option(3, "how often the stage moves; else nothing is given back", least=1)
+    moves: int = option(3, "how often the level range moves; else nothing is given back", least=1)
