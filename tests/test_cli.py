@@ -124,8 +124,8 @@ def test_stat_shows_the_counters():
         queue.put_many([b"a", b"b"])
         queue.get()
         row = json.loads(call("stat", "jobs", "--json").output)
-        assert (row["slots_pushed"], row["slots_popped"], row["size"]) == (2, 1, 1)
-        assert "slots_pushed" in call("stat", "jobs").output
+        assert (row["push_position"], row["pop_position"], row["size"]) == (2, 1, 1)
+        assert "push_position" in call("stat", "jobs").output
 
 
 @pytest.mark.parametrize("kind", CLASSES)
@@ -146,7 +146,7 @@ def test_the_losses_of_an_overwriting_queue_are_shown():
         feed.put_many(range(10))
         feed.lease(2).give_back()
         row = json.loads(call("stat", "feed", "--json").output)
-        assert (row["puts"], row["overwritten"], row["torn"], row["lost_with_reader"]) == (10, 6, 0, 0)
+        assert (row["puts"], row["overwritten"], row["torn"], row["lost_with_consumer"]) == (10, 6, 0, 0)
         assert (row["gets"], row["size"], row["discarded"]) == (0, 4, 0)  # what was given back is to be got again
         assert json.loads(call("ls", "--json").output) == [row]
         shown = dict(line.split() for line in call("stat", "feed").output.splitlines())

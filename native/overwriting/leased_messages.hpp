@@ -143,7 +143,7 @@ class LeasedMessages {
   }
 
   // How many messages are on lease, or were and will be delivered again; at most `limit`. Half a message never is.
-  [[nodiscard]] std::uint64_t count_leased(std::uint64_t limit) const noexcept {
+  [[nodiscard]] std::uint64_t count_out(std::uint64_t limit) const noexcept {
     std::uint64_t count = 0;
     for (std::uint64_t cell = 0, end = used(); cell < end && count < limit; ++cell) {
       const std::uint64_t owner = word(cell);
@@ -151,6 +151,11 @@ class LeasedMessages {
                (lock_word::has_role(owner, LockRole::filler) && is_alive(owner));
     }
     return count;
+  }
+  // Those of them that a live consumer has.
+  [[nodiscard]] std::uint64_t count_leased() const noexcept {
+    const std::uint64_t out = count_out(~std::uint64_t{0});
+    return out - std::min(out, count_orphans());
   }
 
   // Positions that are claimed and not released, at most `limit`, in no order. Returns how many.

@@ -155,7 +155,7 @@ class OverwritingShared {
   // Of a queue that is shut down and empty: returns true if a message is on lease that may be given back, and the
   // caller may wait for it. A message is in the queue or in a cell (S1), and stays there until its release (O1, O2).
   [[nodiscard]] bool may_come_again() noexcept {
-    return !ring_.is_discarded() && !rest_.has_this_thread_any() && leased_messages_.count_leased(1) != 0;  // O3
+    return !ring_.is_discarded() && !rest_.has_this_thread_any() && leased_messages_.count_out(1) != 0;  // O3
   }
   [[nodiscard]] Rest& rest() noexcept { return rest_; }
   void wake_the_rest() noexcept {

@@ -191,7 +191,7 @@ class OverwritingRing : public OverwritingMemory {
   }
 
   struct Fates {
-    std::uint64_t puts, delivered, overwritten, torn, lost_with_reader;
+    std::uint64_t puts, delivered, overwritten, torn, lost_with_consumer;
   };
 
   // Exact if no participant is in a call.

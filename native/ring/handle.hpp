@@ -151,7 +151,7 @@ class RingHandle {
   [[nodiscard]] virtual bool recovery_is_due(Outcome outcome) noexcept = 0;
   [[nodiscard]] virtual bool has_more_to_recover() const noexcept = 0;
 
-  // Snapshots. left: items of dead consumers, which will be delivered again.
+  // Snapshots. left: items of dead consumers, which will be delivered again; leased: those that a live consumer has.
   [[nodiscard]] virtual std::uint64_t count_items() noexcept = 0;
   [[nodiscard]] virtual std::uint64_t count_left() noexcept = 0;
   [[nodiscard]] virtual std::uint64_t count_leased() noexcept = 0;

@@ -241,9 +241,10 @@ class RingOperations : public RingHandle {
     return left;
   }
   [[nodiscard]] std::uint64_t count_leased() noexcept final {
-    std::uint64_t count = 0;
-    self().with_upkeep_lock([&] { count = recovery_.count_out(~std::uint64_t{0}); });
-    return count;
+    std::uint64_t out = 0;
+    std::uint64_t left = 0;
+    self().with_upkeep_lock([&] { out = recovery_.count_out(~std::uint64_t{0}), left = recovery_.count_left(); });
+    return out - std::min(out, left);
   }
   [[nodiscard]] bool is_unreleased(std::uint64_t position) noexcept final {
     bool is_held = false;

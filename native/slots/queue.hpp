@@ -167,13 +167,19 @@ class SlotsQueue {
   [[nodiscard]] SlotCounts count_slots() const noexcept {
     using slot_word::State;
     SlotCounts counts;
-    (void)slots_.count_words([&counts](std::uint64_t word) {
+    std::uint32_t living = 0;  // the owner that was asked about last
+    (void)slots_.count_words([&](std::uint64_t word) {
+      const std::uint32_t owner = slot_word::owner_of(word);
       switch (slot_word::state_of(word)) {
         case State::held:
         case State::arriving: ++counts.loaned; break;
         case State::queued:
         case State::orphaned: ++counts.queued; break;
-        case State::taken: ++counts.taken; break;
+        case State::taken:
+          if (owner != living && owner - 1 < participant_table_.used() && participant_table_.is_alive(owner - 1))
+            living = owner;
+          ++(owner == living ? counts.taken : counts.queued);  // a recoverer will deliver it again
+          break;
         case State::free:
         case State::leaving:
         case State::stray: ++counts.free; break;

@@ -1,4 +1,8 @@
-"""What a queue says of itself."""
+"""What a queue says of itself: one word for one thing.
+
+A field that several kinds have means the same in each of them, and comes in the same order, before the fields that
+only one kind has. All are exact when no other thread is working on the queue, and a snapshot otherwise.
+"""
 
 from typing import NamedTuple
 
@@ -34,179 +38,183 @@ class ProducerInfo(NamedTuple):
 
 
 class BoundedStats(NamedTuple):
-    """The counters of a BoundedQueue. Exact when no other thread is working on it, a snapshot otherwise."""
+    """The counters of a BoundedQueue."""
 
     capacity: int
     """Slots."""
     size: int
-    """Items that are there or on their way in or out."""
-    slots_pushed: int
-    """Slots ever claimed by puts: the push position."""
-    slots_popped: int
-    """Slots ever claimed by gets: the pop position."""
-    slot_bytes: int
-    """Bytes a slot holds; 0 for references within a process."""
-    total_bytes: int
-    """Bytes of memory, headers included."""
-    is_shut_down: bool
-    participants: int
-    """Threads with a line in the participant table, in any process; 0 within a process."""
-    participants_limit: int
+    """Items that a consumer can get, or that are on their way in; those to be delivered again included."""
+    leased: int
+    """Items that a live consumer has claimed and not released: on lease, or just being got."""
+    redelivered: int
+    """Deliveries of items that a consumer had before, which was killed or gave them back."""
+    push_position: int
+    """The position of the next slot to put into: slots ever claimed by puts."""
+    pop_position: int
+    """The position of the next slot to get from: slots ever claimed by gets."""
     tombstones: int
     """Slots whose producer was killed before it published; never delivered."""
-    redelivered: int
-    """Items whose consumer was killed before it had them; delivered to another."""
-    leased: int
-    """Items that a consumer has claimed and not released: on lease, just being got, or to be redelivered."""
-
-
-class EventStats(NamedTuple):
-    """The counters of an EventQueue. Positions are exact at one moment; bytes follow the chunks."""
-
-    end: int
-    """Where the next item goes: how many were ever put."""
-    earliest: int
-    """The oldest position that is kept."""
-    chunk_items: tuple[int, ...]
-    """How many items each kept chunk was made for, the oldest first."""
-    used_bytes: int
-    """Of the kept chunks; at most max_bytes."""
-    max_bytes: int
-    resident_bytes: int
-    """What the whole queue takes of memory or disk just now, tables and a spare chunk included."""
-    readers: int
-    """Readers of all kinds, attached or not."""
-    participants: int
-    """Threads that put, in any process."""
-    participants_limit: int
-    is_shut_down: bool
-    dropped: int
-    """Readers that were dropped because they were the slowest of a full queue."""
-    repairs: int
-    """Times that a writer died with the lock, and another put things right."""
-    synced: int
-    """Everything before this position outlives the machine; 0 where nothing was asked to."""
-    epoch: int = 0
-    """How often the log was cut after a crash of the machine."""
-
-
-class ReaderInfo(NamedTuple):
-    """A reader of an EventQueue."""
-
-    name: str | None
-    """None: ephemeral."""
-    position: int
-    """It needs everything from here on."""
-    lag: int
-    is_attached: bool
-    """True if a live process holds it."""
-    is_dropped: bool
-
-
-class OverwritingStats(NamedTuple):
-    """The counters of an OverwritingQueue. Exact when no other thread is working on it, a snapshot otherwise.
-
-    ``puts == gets + overwritten + torn + lost_with_reader + discarded + size``, unless a program that is not queueduct
-    took part.
-    """
-
-    capacity: int
-    """Messages."""
-    size: int
-    """Messages that are there or on their way in."""
-    message_bytes: int
-    puts: int
-    """Messages ever put."""
-    gets: int
-    """Messages that a consumer got, or is just getting, or has on lease."""
-    overwritten: int
-    """Messages that no consumer got because later ones needed their place, also while a consumer was reading them."""
-    torn: int
-    """Messages whose writer was killed in the middle; never delivered."""
-    lost_with_reader: int
-    """Messages whose reader was killed before it had them."""
-    redelivered: int
-    """Messages whose lease ended before they were released, and that came again; they count once among the others."""
-    discarded: int
-    """Messages that a shutdown at once has thrown away."""
-    total_bytes: int
-    """Bytes of memory, headers included."""
-    is_shut_down: bool
-    participants: int
-    """Threads with a line in the participant table, in any process."""
-    participants_limit: int
-    leased: int
-    """Messages on lease, or left by a lease for another."""
-
-
-class SlotStats(NamedTuple):
-    """The counters of a SlotQueue. Exact when no other thread is working on it, a snapshot otherwise."""
-
-    capacity: int
-    """How many slots may be in use at a time."""
-    slots: int
-    """How many there are: free, loaned, queued and taken ones together."""
-    size: int
-    """Items that can be taken."""
-    free: int
-    """Slots that are free."""
-    loaned: int
-    """Slots that are being filled."""
-    queued: int
-    """Slots with an item that no consumer has taken, or that is to be delivered again."""
-    taken: int
-    """Slots whose item is being read."""
-    published: int
-    """Items ever published: the position of the next one."""
     slot_bytes: int
-    total_bytes: int
-    """Bytes of memory, headers included."""
+    """Bytes a slot holds; 0 for references within a process."""
+    resident_bytes: int
+    """Bytes of memory or disk that the whole queue takes just now, headers included."""
     is_shut_down: bool
     participants: int
-    """Threads with a line in the participant table, in any process."""
+    """Lines of the participant table in use: one a thread, in any process, and one a lease; 0 within a process."""
     participants_limit: int
-    evicted: int
-    """Items that put(overwrite=True) and set_capacity pushed out."""
-    recovered: int
-    """Slots whose holder was killed, and that came back."""
-    redelivered: int
-    """Items that were delivered again, since their taker was killed or gave them back."""
-    leased: int
-    """Items that a consumer has taken and not released, by take, get or lease: the same as taken."""
 
 
 class GrowingStats(NamedTuple):
-    """The counters of a GrowingQueue. Exact when no other thread is working on it, a snapshot otherwise."""
+    """The counters of a GrowingQueue."""
 
+    size: int
+    """Items that a consumer can get, or that are on their way in; those to be delivered again included."""
+    leased: int
+    """Items that a live consumer has claimed and not released: on lease, or just being got."""
+    redelivered: int
+    """Deliveries of items that a consumer had before, which was killed or gave them back."""
+    push_position: int
+    """The position of the next slot to put into: it rises through all sub-queues."""
+    pop_position: int
+    """The position of the next slot to get from."""
+    tombstones: int
+    """Slots whose producer was killed before it published; never delivered."""
+    slot_bytes: int
+    """Bytes a slot holds; 0 for references within a process."""
+    resident_bytes: int
+    """Bytes of memory that the whole queue takes just now; 0 within a process, where they are not counted."""
+    max_bytes: int
+    """0: no limit."""
+    is_shut_down: bool
+    participants: int
+    """Lines of the participant table in use: one a thread, in any process, and one a lease; 0 within a process."""
+    participants_limit: int
     level_slots: tuple[int, ...]
     """Slots of each sub-queue, the first first."""
     read_level: int
     """Which one is read; never more than written_level."""
     written_level: int
     """Which one is written."""
-    size: int
-    """Items that are there or on their way in or out."""
-    position: int
-    """Where the next item goes: it rises through all sub-queues."""
-    slot_bytes: int
-    """Bytes a slot holds; 0 for references within a process."""
-    resident_bytes: int
-    """What the whole queue takes of memory just now; 0 within a process, where it is not counted."""
     reserved_bytes: int
     """What it may take without asking further; never more than max_bytes."""
-    max_bytes: int
-    """0: no limit."""
     grown: int
     """Times that a sub-queue was opened because the one before was full."""
     shrunk: int
     """Times that a calm queue went back to its first sub-queue."""
+
+
+class EventStats(NamedTuple):
+    """The counters of an EventQueue. Positions are exact at one moment; bytes follow the chunks."""
+
+    size: int
+    """Items that are kept: those from ``earliest`` to ``end``."""
+    resident_bytes: int
+    """Bytes of memory or disk that the whole queue takes just now, tables and a spare chunk included."""
+    max_bytes: int
     is_shut_down: bool
     participants: int
-    """Threads with a line in the participant table, in any process; 0 within a process."""
+    """Lines of the participant table in use: one a thread that puts, in any process."""
     participants_limit: int
-    tombstones: int
-    """Slots whose producer was killed before it published; never delivered."""
-    redelivered: int
-    """Items whose consumer was killed before it had them; delivered to another."""
+    end: int
+    """The position of the next item."""
+    earliest: int
+    """The oldest position that is kept."""
+    chunk_items: tuple[int, ...]
+    """How many items each kept chunk was made for, the oldest first."""
+    used_bytes: int
+    """Of the kept chunks; at most max_bytes."""
+    readers: int
+    """Readers of all kinds, attached or not."""
+    readers_dropped: int
+    """Readers that were dropped because they were the slowest of a full queue."""
+    repairs: int
+    """Times that a writer died with the lock, and another put things right."""
+    synced: int
+    """Everything before this position outlives the machine; 0 where nothing was asked to."""
+    epoch: int
+    """How often the log was cut after a crash of the machine."""
+
+
+class ReaderInfo(NamedTuple):
+    """A reader of an EventQueue, as others see it."""
+
+    name: str | None
+    """None: ephemeral."""
+    committed: int
+    """It needs everything from here on, as ``Reader.committed`` says."""
+    lag: int
+    """Items from there to the end. ``Reader.lag`` counts from what the reader has got."""
+    is_attached: bool
+    """True if a live process holds it."""
+    is_dropped: bool
+
+
+class OverwritingStats(NamedTuple):
+    """The counters of an OverwritingQueue.
+
+    ``puts == gets + overwritten + torn + lost_with_consumer + discarded + size``, unless a program that is not
+    queueduct took part.
+    """
+
+    capacity: int
+    """Messages."""
+    size: int
+    """Messages that a consumer can get, or that are on their way in; those to be delivered again included."""
     leased: int
-    """Items that a consumer has claimed and not released: on lease, just being got, or to be redelivered."""
+    """Messages that a live consumer has on lease."""
+    redelivered: int
+    """Deliveries of messages that a consumer had on lease before, which was killed or gave them back."""
+    puts: int
+    """Messages ever put."""
+    resident_bytes: int
+    """Bytes of memory or disk that the whole queue takes just now, headers included."""
+    is_shut_down: bool
+    participants: int
+    """Lines of the participant table in use: one a thread, in any process, and one a lease."""
+    participants_limit: int
+    message_bytes: int
+    gets: int
+    """Messages that a consumer got, or is just getting, or has on lease; a redelivered one counts once."""
+    overwritten: int
+    """Messages that no consumer got because later ones needed their place, also while a consumer was reading them."""
+    torn: int
+    """Messages whose writer was killed in the middle; never delivered."""
+    lost_with_consumer: int
+    """Messages whose consumer was killed before it had them."""
+    discarded: int
+    """Messages that a shutdown at once has thrown away."""
+
+
+class SlotStats(NamedTuple):
+    """The counters of a SlotQueue. At every moment ``free + loaned + queued + leased == slots``."""
+
+    capacity: int
+    """How many slots may be in use at a time."""
+    size: int
+    """Items that a consumer can take; those to be delivered again included."""
+    leased: int
+    """Items that a live consumer has taken and not released: by take, by lease, or just being got."""
+    redelivered: int
+    """Deliveries of items that a consumer had before, which was killed or gave them back."""
+    puts: int
+    """Items ever put, published loans included: the position of the next one."""
+    slot_bytes: int
+    """Bytes a slot holds."""
+    resident_bytes: int
+    """Bytes of memory or disk that the whole queue takes just now, headers included."""
+    is_shut_down: bool
+    participants: int
+    """Lines of the participant table in use: one a thread, in any process."""
+    participants_limit: int
+    slots: int
+    """How many slots there are."""
+    free: int
+    """Slots that are free."""
+    loaned: int
+    """Slots that are being filled."""
+    queued: int
+    """Slots with an item that no live consumer has; the size, unless the queue was shut down at once."""
+    evicted: int
+    """Items that put(overwrite=True) and set_capacity pushed out."""
+    recovered: int
+    """Slots whose holder was killed, and that came back."""

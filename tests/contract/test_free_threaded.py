@@ -368,13 +368,13 @@ def test_a_lease_is_released_by_one_of_the_threads_that_try(kind):
             assert q.empty()
 
 
-@pytest.mark.parametrize("ends", ["publish", "cancel", "release", "put_back"])
+@pytest.mark.parametrize("ends", ["publish", "cancel", "release", "give_back"])
 def test_a_slot_is_given_back_by_one_of_the_threads_that_try(ends):
     with NAMED["slots"]() as q:
         for n in range(30):
-            if ends in ("release", "put_back"):
+            if ends in ("release", "give_back"):
                 q.put(b"%064d" % n)
-            slot = q.take() if ends in ("release", "put_back") else q.loan()
+            slot = q.take() if ends in ("release", "give_back") else q.loan()
             ended: list[int] = []
 
             def end(slot: Any = slot, ended: list[int] = ended) -> None:
@@ -391,8 +391,8 @@ def test_a_slot_is_given_back_by_one_of_the_threads_that_try(ends):
                 getattr(slot, ends)()
                 ended.append(1)
             assert ended == [1]
-            assert (q.stats().loaned, q.stats().taken) == (0, 0)
-            if ends in ("publish", "put_back"):
+            assert (q.stats().loaned, q.stats().leased) == (0, 0)
+            if ends in ("publish", "give_back"):
                 q.get(timeout=0)
             assert q.stats().free == q.slots
 

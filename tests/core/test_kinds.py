@@ -23,7 +23,7 @@ class TwinGeometry(BoundedGeometry):
 class Twin(queueduct.BoundedQueue):
     pass
 
-register(Kind(TwinGeometry, Twin, count_put=lambda queue: queue.stats().slots_pushed))
+register(Kind(TwinGeometry, Twin, count_put=lambda queue: queue.stats().push_position))
 creation.create("q", TwinGeometry(8, 0, 16, 8), ItemType.of("i8"), Twin._attach).close()
 with queueduct.open("q") as queue:
     queue.put(1)

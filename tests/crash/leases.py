@@ -112,19 +112,19 @@ def noted(lease, count):
 class BoundedLeases(Leases):
     cls: ClassVar = BoundedQueue
     sizes: ClassVar = {"capacity": 1024}
-    got_up_to: ClassVar = "slots_popped"
+    got_up_to: ClassVar = "pop_position"
 
 
 class GrowingLeases(Leases):
     cls: ClassVar = GrowingQueue
     sizes: ClassVar = {"first_bytes": 1024, "steps": 4}
-    got_up_to: ClassVar = "position"
+    got_up_to: ClassVar = "push_position"
 
 
 class SlotLeases(Leases):
     cls: ClassVar = SlotQueue
     sizes: ClassVar = {"capacity": 1024}
-    got_up_to: ClassVar = "published"
+    got_up_to: ClassVar = "puts"
 
 
 class OverwritingLeases(Leases):
@@ -141,6 +141,6 @@ class OverwritingLeases(Leases):
 
     def check_losses(self, count, stats):
         assert stats.puts == self.items
-        assert count + stats.overwritten + stats.lost_with_reader == self.items
-        assert stats.lost_with_reader <= len(self.killed)
+        assert count + stats.overwritten + stats.lost_with_consumer == self.items
+        assert stats.lost_with_consumer <= len(self.killed)
         assert (stats.torn, stats.size, stats.gets) == (0, 0, count)

@@ -39,7 +39,7 @@ class Overwriting(Campaign):
         stats = self.q.stats()
         got = np.sort(self.got())
         producers, consumers = self.killed_of("producer"), self.killed_of("consumer")
-        assert stats.puts == stats.gets + stats.overwritten + stats.torn + stats.lost_with_reader + stats.size
+        assert stats.puts == stats.gets + stats.overwritten + stats.torn + stats.lost_with_consumer + stats.size
         assert (np.diff(got) > 0).all(), "a message came twice"
         self.check_what_came(got)
         for _, log in self.logs("consumer"):
@@ -51,11 +51,11 @@ class Overwriting(Campaign):
         assert done <= stats.puts <= tried, "puts are miscounted"
         assert 0 <= stats.gets - len(got) <= consumers * self.load.batch, "more was got than was noted"
         assert stats.torn <= producers
-        assert stats.lost_with_reader <= consumers
+        assert stats.lost_with_consumer <= consumers
         assert (stats.size, stats.participants) == (0, 0), "somebody is still there"
         return (
             f"{stats.puts:,} puts, {len(got):,} got, {stats.overwritten:,} overwritten, {stats.torn} torn with "
-            f"{producers} producers, {stats.lost_with_reader} lost with {consumers} consumers"
+            f"{producers} producers, {stats.lost_with_consumer} lost with {consumers} consumers"
         )
 
     def check_what_came(self, got):

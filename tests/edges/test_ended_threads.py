@@ -85,7 +85,7 @@ def test_slots_of_an_ended_thread_keep_its_line_until_they_are_given_back():
     until(lambda: q.stats().participants == 3)
     assert number_of(taken[0].copy()) == 0
     taken[0].release()
-    taken[1].put_back()
+    taken[1].give_back()
     assert q.stats().participants == 3
     loaned[0].cancel()
     until(lambda: q.stats().participants == 2, "only our line is left, and other's")

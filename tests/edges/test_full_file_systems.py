@@ -395,7 +395,7 @@ def test_a_dropped_readers_view_of_a_hole_is_data_lost_and_nobody_elses_trouble(
             q.put_many(np.arange(1000, dtype="u8"))
         r.get_many(49_144)
         with pytest.raises(DataLost, match="was dropped as the slowest"), r.view() as seen:  # noqa: PT012
-            while not other.stats().dropped:
+            while not other.stats().readers_dropped:
                 other.put_many(np.arange(100, dtype="u8"))
                 beside.get_many(1 << 20)
                 beside.commit()
@@ -430,10 +430,10 @@ def test_a_dropped_reader_may_look_at_its_hole_again_and_again(room, children):
         q.put_many(np.arange(3000, dtype="u8"))
         for turn in range(5):
             r = q.subscribe(f"reader {turn}", start="earliest")
-            dropped = q.stats().dropped
+            dropped = q.stats().readers_dropped
             with pytest.raises(DataLost), r.view() as seen:  # noqa: PT012
                 assert len(seen) > 0
-                while q.stats().dropped == dropped:
+                while q.stats().readers_dropped == dropped:
                     q.put_many(np.arange(q.end, q.end + 1000, dtype="u8"))
                 q.clear()
                 room.fill()

@@ -360,4 +360,4 @@ def test_overwriting_counts_what_comes_again_as_there():
         lease.give_back()
         stats = q.stats()
         assert (stats.size, stats.gets) == (3, 0)
-        assert stats.puts == stats.gets + stats.overwritten + stats.torn + stats.lost_with_reader + stats.size
+        assert stats.puts == stats.gets + stats.overwritten + stats.torn + stats.lost_with_consumer + stats.size

@@ -167,7 +167,7 @@ SLOTS: dict[str, Prepare] = {
     "taken copy": taking(lambda slot: slot.copy()),
     "copy outside a block": lambda q: held_by(q.take(timeout=5), lambda slot: slot.copy()),
     "release of a slot": lambda q: held_by(q.take(timeout=5), lambda slot: slot.release()),
-    "put_back": lambda q: held_by(q.take(timeout=5), lambda slot: slot.put_back()),
+    "give_back": lambda q: held_by(q.take(timeout=5), lambda slot: slot.give_back()),
     "loan": lambda q: lambda: fill(q.loan(timeout=5)),
     "loan view": lending(fill),
     "publish": lambda q: held_by(q.loan(timeout=5), lambda slot: slot.publish()),

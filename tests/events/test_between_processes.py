@@ -102,7 +102,7 @@ def test_every_reader_sees_everything_in_one_order_that_keeps_each_writers(child
     assert {(first, count) for first, count, _ in seen.values()} == {(0, items)}
     assert len({order for _, _, order in seen.values()}) == 1
     stats = stage.q.stats()
-    assert (stats.end, stats.readers, stats.repairs, stats.dropped) == (items, 0, 0, 0)
+    assert (stats.end, stats.readers, stats.repairs, stats.readers_dropped) == (items, 0, 0, 0)
     assert stats.used_bytes <= MAX_BYTES
 
 

@@ -89,7 +89,7 @@ def test_a_durable_reader_that_nobody_holds_keeps_nothing_back_after_a_clear():
         end = fill(q)
         q.clear()
         assert q.put_many(numbers(900)) == 900
-        assert q.readers()[0].position == end
+        assert q.readers()[0].committed == end
         assert q.subscribe("d").get() == 0
 
 

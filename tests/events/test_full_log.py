@@ -164,7 +164,7 @@ def test_drop_slowest_drops_the_reader_that_is_furthest_behind(local):
             q.put(i)
             if i % 100 == 0:
                 drain(fast)
-        assert q.stats().dropped == 1
+        assert q.stats().readers_dropped == 1
         assert [each.is_dropped for each in q.readers()] == [True, False]
         assert drain(fast)[-1] == 4999
         with pytest.raises(DataLost, match=r"was dropped as the slowest.*wanted=0, earliest=\d+; it goes on") as caught:
@@ -224,7 +224,7 @@ def test_a_reader_that_has_read_what_is_gone_has_lost_nothing():
                 for each in (reader, durable):
                     assert drain(each) == list(range(expected, i + 1))
                 expected = i + 1
-        assert q.stats().dropped > 0
+        assert q.stats().readers_dropped > 0
         assert drain(durable)[-1] == 9999
 
 
@@ -232,7 +232,7 @@ def test_drop_slowest_without_a_reader_drops_the_oldest(local):
     with make("drop_slowest", local) as q:
         for i in range(5000):
             q.put(i)
-        assert q.stats().dropped == 0
+        assert q.stats().readers_dropped == 0
         assert q.earliest > 0
         assert q.end == 5000
         assert list(q.read(q.earliest, 5000)) == list(range(q.earliest, 5000))
@@ -281,7 +281,7 @@ q.shutdown()
             assert (batch["m"] == batch["n"][:, None]).all()
             following += len(batch)
             if lost < 5:
-                until(lambda lost=lost: q.stats().dropped > lost or q.is_shut_down, "a drop")
+                until(lambda lost=lost: q.stats().readers_dropped > lost or q.is_shut_down, "a drop")
         assert following == 200_000
         assert lost > 0
         assert writer.wait(30) == 0

@@ -16,19 +16,21 @@ def test_stats_say_what_there_is():
         found = q.stats()
         assert isinstance(found, EventStats)
         assert found._replace(resident_bytes=0, repairs=0) == EventStats(
+            size=10,
+            resident_bytes=0,
+            max_bytes=1 << 16,
+            is_shut_down=False,
+            participants=1,
+            participants_limit=9,
             end=10,
             earliest=0,
             chunk_items=(4, 4, 8),
             used_bytes=16 * 8,
-            max_bytes=1 << 16,
-            resident_bytes=0,
             readers=1,
-            participants=1,
-            participants_limit=9,
-            is_shut_down=False,
-            dropped=0,
+            readers_dropped=0,
             repairs=0,
             synced=0,
+            epoch=0,
         )
         assert reader.lag == len(q) == q.qsize() == 10
         assert not q.empty()

@@ -176,7 +176,7 @@ q.put_many(range(20)); q.sync()
     start_anew()
     with EventQueue.open("q") as q:
         assert q.end == 20
-        places = {each.name: each.position for each in q.readers()}
+        places = {each.name: each.committed for each in q.readers()}
         assert places == {"late": 20, "early": 7}
         with q.subscribe("late") as late, q.subscribe("early") as early:
             with pytest.raises(DataLost, match="had committed position 110, the log was cut at 20"):

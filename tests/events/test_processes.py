@@ -73,7 +73,7 @@ def test_readers_of_a_process_that_dies_go_or_stay_as_they_should(q, children, n
     assert [info.is_attached for info in q.readers()] == [True, True]
     os.kill(pid, number)
     assert children.wait(pid) == -number
-    assert [(info.name, info.position, info.is_attached) for info in q.readers()] == [("durable", 1, False)]
+    assert [(info.name, info.committed, info.is_attached) for info in q.readers()] == [("durable", 1, False)]
     with q.subscribe("durable") as again:
         assert again.get() == b"2"
     os.close(read_end)

@@ -159,9 +159,9 @@ def test_readers_tells_who_is_registered_and_how_far(q):
     first.commit()
     assert sorted(q.readers(), key=str) == sorted(
         [
-            ReaderInfo("first", position=3, lag=7, is_attached=True, is_dropped=False),
-            ReaderInfo(None, position=10, lag=0, is_attached=True, is_dropped=False),
-            ReaderInfo("third", position=4, lag=6, is_attached=False, is_dropped=False),
+            ReaderInfo("first", committed=3, lag=7, is_attached=True, is_dropped=False),
+            ReaderInfo(None, committed=10, lag=0, is_attached=True, is_dropped=False),
+            ReaderInfo("third", committed=4, lag=6, is_attached=False, is_dropped=False),
         ],
         key=str,
     )

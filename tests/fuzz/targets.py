@@ -288,7 +288,7 @@ class Slots:
         "get_evicted": lambda q, value: [q.put(value, timeout=PATIENCE, overwrite=True) for _ in range(20)],
         "get_put": lambda q, value: [(q.try_put(value), q.try_get()) for _ in range(40)],
         "take": lambda q, value: look_at_slot(q),
-        "put_back": lambda q, value: q.take(PATIENCE).put_back(),
+        "give_back": lambda q, value: q.take(PATIENCE).give_back(),
         "loan": lambda q, value: loan_slot(q),
         "get_capacity": lambda q, value: (q.set_capacity(3), q.set_capacity(CAPACITY)),
         "another": lambda q, value: queueduct.open("q").close(),
@@ -301,7 +301,7 @@ class Slots:
         q.put_many([value] * 12)
         q.get_many(12)
         q.put_many([value] * 9)
-        q.take().put_back()
+        q.take().give_back()
 
     def begin(self, q: SlotQueue) -> SlotQueue:
         return q

@@ -58,5 +58,5 @@ def test_nothing_is_torn_or_repeated_and_every_loss_is_counted(
             assert (np.diff(numbers[numbers >> SHIFT == writer]) > 0).all(), "out of order"
     assert (stats.puts, stats.gets) == (WRITERS * each, len(in_all))
     assert stats.puts == stats.gets + stats.overwritten
-    assert (stats.torn, stats.lost_with_reader, stats.size) == (0, 0, 0)
+    assert (stats.torn, stats.lost_with_consumer, stats.size) == (0, 0, 0)
     assert (stats.overwritten > 0) == overwrite, "writers lap the readers, and only those who may"

@@ -14,7 +14,7 @@ from tests.support.published import Published
 
 def check_sum(queue):
     stats = queue.stats()
-    gone = stats.gets + stats.overwritten + stats.torn + stats.lost_with_reader + stats.discarded
+    gone = stats.gets + stats.overwritten + stats.torn + stats.lost_with_consumer + stats.discarded
     assert stats.puts == gone + stats.size
 
 
@@ -156,4 +156,4 @@ def test_what_a_killed_holder_had_is_delivered_though_the_queue_was_lapped(feed,
         assert (lease.items.tolist(), lease.is_redelivered) == ([0, 1, 2][released:], True)
         assert lease.positions.tolist() == [0, 1, 2][released:]
     check_sum(feed)
-    assert feed.stats().lost_with_reader == 0
+    assert feed.stats().lost_with_consumer == 0

@@ -17,7 +17,7 @@ RECORD = np.dtype([("id", "<u4"), ("half", "<f8")])
 
 
 def sums_up(stats):
-    lost = stats.overwritten + stats.torn + stats.lost_with_reader + stats.discarded
+    lost = stats.overwritten + stats.torn + stats.lost_with_consumer + stats.discarded
     return stats.puts == stats.gets + lost + stats.size
 
 

@@ -109,7 +109,7 @@ def test_what_stats_say_adds_up():
             put += count
             stats = q.stats()
             assert stats.size == count
-            assert stats.position == put + stats.grown + stats.shrunk
+            assert stats.push_position == put + stats.grown + stats.shrunk
             with q.lease(3):
                 assert q.stats().size == count - 3
             while not q.empty():
@@ -119,7 +119,7 @@ def test_what_stats_say_adds_up():
                 q.get()
             put += CALM
             stats = q.stats()
-            assert stats.position == put + stats.grown + stats.shrunk
+            assert stats.push_position == put + stats.grown + stats.shrunk
             assert stats.resident_bytes <= stats.reserved_bytes <= stats.max_bytes == 1 << 20
             assert (stats.size, stats.tombstones, stats.redelivered) == (0, 0, 0)
         assert stats.grown > stats.shrunk > 0

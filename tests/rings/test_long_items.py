@@ -37,10 +37,10 @@ def pattern(length: int, seed: int = 0) -> bytes:
 def test_an_item_takes_as_many_slots_as_it_needs(q, length, slots):
     item = pattern(length)
     q.put(item)
-    assert q.stats().slots_pushed == slots
+    assert q.stats().push_position == slots
     assert q.qsize() == 1
     assert q.get() == item
-    assert q.stats().slots_popped == slots
+    assert q.stats().pop_position == slots
     assert q.empty()
 
 
@@ -83,7 +83,7 @@ def test_a_batch_with_an_item_that_can_never_fit_puts_nothing(q):
     with pytest.raises(ValueError, match="can never fit"):
         q.put_many([b"a", bytes(CAPACITY * SLOT + 1), b"b"])
     assert q.empty()
-    assert q.stats().slots_pushed == 0
+    assert q.stats().push_position == 0
 
 
 def test_a_pickled_object_that_can_never_fit_is_refused_as_well():
@@ -139,7 +139,7 @@ def test_qsize_counts_items_not_slots(q):
     q.put(b"")
     q.put(bytes(2 * SLOT))
     assert (q.qsize(), len(q), q.stats().size) == (3, 3, 3)
-    assert q.stats().slots_pushed == 6
+    assert q.stats().push_position == 6
     assert not q.full()
 
 

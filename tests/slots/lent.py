@@ -9,5 +9,5 @@ FRAME = np.dtype(("f4", (4, 6)))
 
 def counts(q):
     stats = q.stats()
-    assert stats.free + stats.loaned + stats.queued + stats.taken == stats.slots
-    return stats.free, stats.loaned, stats.queued, stats.taken
+    assert stats.free + stats.loaned + stats.queued + stats.leased == stats.slots
+    return stats.free, stats.loaned, stats.queued, stats.leased

@@ -87,7 +87,7 @@ def test_nothing_is_lost_but_what_was_evicted(children, tmp_path, is_long, kills
         assert [children.wait(pid) for pid in producers] == [0] * PRODUCERS
         children.kill(changer)
         q.set_capacity(SLOTS)
-        until(lambda: q.stats().queued + q.stats().taken + q.stats().loaned == 0, "the last item")
+        until(lambda: q.stats().size + q.stats().leased + q.stats().loaned == 0, "the last item")
         loans = [q.loan(5) for _ in range(SLOTS)]
         assert sorted(loan.index for loan in loans) == list(range(SLOTS)), "each slot can be lent, once"
         for loan in loans:
@@ -102,11 +102,11 @@ def test_nothing_is_lost_but_what_was_evicted(children, tmp_path, is_long, kills
             print(f"\n  {kills} kills: {sum(map(len, taken)):,} taken, {stats.evicted:,} evicted")
         check_each_came_once(taken, evicted, count, kills + 1)
         check_order(taken, evicted, count)
-        assert stats.published == PRODUCERS * count
+        assert stats.puts == PRODUCERS * count
         assert 0 <= stats.evicted - sum(map(len, evicted)) <= kills + 1
-        gone = stats.published - stats.evicted - sum(map(len, taken))
+        gone = stats.puts - stats.evicted - sum(map(len, taken))
         assert 0 <= gone <= kills + 1, "who was killed had evicted it, and not counted it"
-        assert (stats.capacity, stats.free, stats.loaned, stats.queued, stats.taken) == (SLOTS, SLOTS, 0, 0, 0)
+        assert (stats.capacity, stats.free, stats.loaned, stats.queued, stats.leased) == (SLOTS, SLOTS, 0, 0, 0)
 
 
 def check_each_came_once(taken, evicted, count: int, killed: int) -> None:

@@ -51,13 +51,13 @@ def test_a_taken_slot_is_unreleased_like_a_leased_one():
         with q.take() as slot:
             assert q.unreleased([0, 1, 2, 99]) == [slot.position] == [0]
         taken = q.take()
-        taken.put_back()
+        taken.give_back()
         assert q.unreleased(range(3)) == [1]
         with q.lease(9) as lease:
             assert (lease.items, lease.is_redelivered) == ([b"b"], True)
         assert q.unreleased(range(3)) == []
         with q.take() as slot:
-            assert (slot.position, slot.redelivered) == (2, False)
+            assert (slot.position, slot.is_redelivered) == (2, False)
 
 
 def test_an_item_that_was_given_back_can_be_evicted_and_is_gone():

@@ -120,17 +120,17 @@ def test_an_exception_inside_a_take_gives_the_item_to_another(blobs):
         raise KeyError
     assert counts(blobs) == (1, 0, 2, 0)
     with blobs.take() as slot:
-        assert (slot.copy(), slot.position, slot.redelivered) == (b"1", 0, True)
+        assert (slot.copy(), slot.position, slot.is_redelivered) == (b"1", 0, True)
     with blobs.take() as slot:
-        assert (slot.copy(), slot.position, slot.redelivered) == (b"2", 1, False)
+        assert (slot.copy(), slot.position, slot.is_redelivered) == (b"2", 1, False)
     assert blobs.stats().redelivered == 1
 
 
-def test_what_was_put_back_comes_first_and_in_order(blobs):
+def test_what_was_given_back_comes_first_and_in_order(blobs):
     blobs.put_many([b"1", b"2", b"3"])
     first, second = blobs.take(), blobs.take()
-    second.put_back()
-    first.put_back()
+    second.give_back()
+    first.give_back()
     assert blobs.qsize() == 3
     assert blobs.get_many(9) == [b"1", b"2", b"3"]
 
@@ -140,7 +140,7 @@ def test_a_lease_can_be_ended_by_hand_and_once_only(blobs):
     slot.publish(length=0)
     taken = blobs.take()
     taken.release()
-    for work in (slot.publish, slot.cancel, taken.release, taken.put_back, taken.copy, lambda: taken.view):
+    for work in (slot.publish, slot.cancel, taken.release, taken.give_back, taken.copy, lambda: taken.view):
         with pytest.raises(ValueError, match="given back already"):
             work()
     with pytest.raises(ValueError, match="given back already"), slot:
@@ -176,7 +176,7 @@ def test_positions_count_what_was_published(blobs):
         blobs.put(b"%d" % i)
         with blobs.take() as slot:
             assert slot.position == i
-    assert blobs.stats().published == 10
+    assert blobs.stats().puts == 10
 
 
 def test_a_loan_of_objects_is_refused_and_a_take_shows_the_pickle():

@@ -63,11 +63,11 @@ def test_a_dead_takers_items_are_delivered_again_and_flagged(q, children):
     process = start(children, "slots = [q.take(), q.take()]")
     kill(process)
     with q.take() as slot:
-        third = (slot.copy(), slot.position, slot.redelivered)
+        third = (slot.copy(), slot.position, slot.is_redelivered)
     again = []
     for _ in range(2):
         with q.take(30) as slot:
-            again.append((slot.copy(), slot.position, slot.redelivered))
+            again.append((slot.copy(), slot.position, slot.is_redelivered))
     assert third == (b"3", 2, False)
     assert again == [(b"1", 0, True), (b"2", 1, True)]
     check_complete(q)
@@ -77,11 +77,11 @@ def test_an_item_is_delivered_again_as_often_as_its_takers_die(q, children):
     q.put(b"1")
     for turn in range(3):
         process = start(
-            children, f"slot = q.take(30)\nassert slot.redelivered is {turn > 0}\nassert slot.position == 0"
+            children, f"slot = q.take(30)\nassert slot.is_redelivered is {turn > 0}\nassert slot.position == 0"
         )
         kill(process)
     with q.take(30) as slot:
-        assert (slot.copy(), slot.redelivered) == (b"1", True)
+        assert (slot.copy(), slot.is_redelivered) == (b"1", True)
     check_complete(q)
 
 
@@ -130,7 +130,7 @@ def test_a_closed_handles_open_slots_come_back_when_they_are_dropped(q):
     q.put(b"1")
     loaned, taken = other.loan(), other.take()
     other.close()
-    assert q.stats().loaned == q.stats().taken == 1
+    assert q.stats().loaned == q.stats().leased == 1
     del loaned, taken, other
     assert q.get(timeout=30) == b"1"
     check_complete(q)
@@ -141,7 +141,7 @@ def test_a_forked_child_does_not_touch_its_parents_slots(q, children):
     taken, loaned = q.take(), q.loan()
 
     def work():
-        for use in (taken.release, taken.put_back, loaned.publish, loaned.cancel):
+        for use in (taken.release, taken.give_back, loaned.publish, loaned.cancel):
             with pytest.raises(ValueError, match="belongs to the process that we were forked from"):
                 use()
         q.put(b"child")
@@ -149,7 +149,7 @@ def test_a_forked_child_does_not_touch_its_parents_slots(q, children):
             assert slot.copy() == b"child"
 
     assert children.wait(children.fork(work)) == 0
-    assert (q.stats().taken, q.stats().loaned) == (1, 1)
+    assert (q.stats().leased, q.stats().loaned) == (1, 1)
     assert taken.copy() == b"1"
     taken.release()
     loaned.cancel()

@@ -116,7 +116,7 @@ def test_an_evicted_item_is_whole_whatever_it_is(item, make, number):
 
 def test_an_item_to_be_delivered_again_is_the_first_to_be_evicted(q):
     q.put_many([b"1", b"2", b"3", b"4"])
-    q.take().put_back()
+    q.take().give_back()
     assert q.put(b"5", overwrite=True) == b"1"
     assert all_of(q) == [b"2", b"3", b"4", b"5"]
 
@@ -312,7 +312,7 @@ def test_a_capacity_that_changes_under_load_loses_and_doubles_nothing():
             turn += 1
             q.set_capacity(1 + turn * 5 % 8, on_evict=lambda item: evicted.append(int(item)))
             stats = q.stats()
-            assert stats.free + stats.loaned + stats.queued + stats.taken == 8
+            assert stats.free + stats.loaned + stats.queued + stats.leased == 8
         q.set_capacity(8)
         q.shutdown()
         for thread in consumers:
@@ -351,6 +351,6 @@ def test_stats_add_up(q):
     q.put_many([b"1", b"2"])
     with q.loan(), q.take():
         stats = q.stats()
-    assert (stats.free, stats.loaned, stats.queued, stats.taken) == (1, 1, 1, 1)
-    assert (stats.slots, stats.capacity, stats.published, stats.slot_bytes) == (4, 4, 2, 32)
+    assert (stats.free, stats.loaned, stats.queued, stats.leased) == (1, 1, 1, 1)
+    assert (stats.slots, stats.capacity, stats.puts, stats.slot_bytes) == (4, 4, 2, 32)
     assert (stats.participants, stats.participants_limit, stats.is_shut_down) == (1, 256, False)

@@ -163,7 +163,7 @@ def test_a_taken_slot_that_is_dropped_is_delivered_again(blobs):
     del slot
     gc.collect()
     with blobs.take(0) as slot:
-        assert slot.redelivered
+        assert slot.is_redelivered
 
 
 def test_a_slot_stays_ours_as_long_as_its_array_is_kept(blobs):

@@ -57,18 +57,7 @@ def all_is_done(queue, queries, folder: Path) -> bool:
 def is_empty(queue) -> bool:
     """Nothing is in it, and nothing in the hands of somebody who may give it back."""
     stats = queue.stats()
-    if queue.kind == "slots":
-        return stats.queued + stats.taken == 0
-    return not queue.qsize() and not queue.unreleased(taken(queue, stats))
-
-
-def taken(queue, stats) -> range:
-    """Every position that somebody may have claimed and not released."""
-    if queue.kind == "growing":
-        return range(stats.position)
-    if queue.kind == "overwriting":
-        return range(stats.puts)
-    return range(max(0, stats.slots_popped - stats.capacity), stats.slots_popped)
+    return stats.size + stats.leased == 0
 
 
 def spool_end(queue, directory: Path) -> int:

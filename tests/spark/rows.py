@@ -38,7 +38,7 @@ def check_each_once(found: np.ndarray, stop: int, start: int = 0) -> None:
 def check_none_twice_and_losses_counted(found: np.ndarray, stats: OverwritingStats, total: int) -> None:
     """What a killed producer had begun it leaves out afterwards, so fewer than all may have been put, none twice."""
     assert len(np.unique(found)) == len(found), "none twice"
-    lost = stats.overwritten + stats.torn + stats.lost_with_reader
+    lost = stats.overwritten + stats.torn + stats.lost_with_consumer
     assert (stats.size, stats.discarded) == (0, 0)
     assert len(found) + lost == stats.puts <= total
     assert len(found) > 0

@@ -84,7 +84,7 @@ def test_what_is_done_is_freed_from_the_spool(stream, ticks):
     stream.run(maxRowsPerTrigger=10_000)
     log = spool_of(stream)
     assert log.end == 30_000
-    assert {reader.position for reader in log.readers()} == {30_000}
+    assert {reader.committed for reader in log.readers()} == {30_000}
 
 
 def test_a_spool_that_is_full_slows_the_query_and_loses_nothing(stream, ticks):

@@ -46,7 +46,7 @@ def test_writers_lap_a_running_query_and_every_loss_is_counted(spark, tmp_path):
         of_writer = in_order[in_order // ROWS == number]
         assert np.all(np.diff(of_writer) > 0), "in its writer's order, and none twice"
     assert stats.overwritten > 0, "they have lapped it"
-    assert (stats.torn, stats.lost_with_reader, stats.discarded, stats.size) == (0, 0, 0, 0)
+    assert (stats.torn, stats.lost_with_consumer, stats.discarded, stats.size) == (0, 0, 0, 0)
     assert len(found) + reported == stats.puts == WRITERS * ROWS + 10
     assert reported == stats.overwritten
 

@@ -157,7 +157,7 @@ def test_the_command_archives_until_ctrl_c_and_sums_up(ticks, tmp_path):
         text=True,
     )
     until(
-        lambda: any(reader.position == 5000 for reader in ticks.readers()) or process.poll() is not None,
+        lambda: any(reader.committed == 5000 for reader in ticks.readers()) or process.poll() is not None,
         "the archive",
         300,
     )

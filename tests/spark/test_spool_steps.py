@@ -79,5 +79,5 @@ def test_what_a_killed_drainer_had_claimed_survives_that_the_queue_is_lapped(tmp
         claimed = 0 if step == "before claim" else 60
         assert sorted(found.tolist()) == [*range(claimed), *range(936, 1000)]
         assert len(found) + stats.overwritten == stats.puts == 1000
-        assert (stats.torn, stats.lost_with_reader, stats.size) == (0, 0, 0)
+        assert (stats.torn, stats.lost_with_consumer, stats.size) == (0, 0, 0)
         query.close()

@@ -27,7 +27,7 @@ def test_a_stream_takes_no_more_than_a_batch_may_have(jobs, tmp_path):
 def test_available_now_counts_what_the_dead_have_left(jobs, tmp_path):
     jobs.put_many(numbered(0, 100))
     killed_at("claimed", tmp_path, 60)
-    assert jobs.stats().leased > 0
+    assert jobs.unreleased(range(100))
     stream = stream_of(jobs, tmp_path)
     stream.prepareForTriggerAvailableNow()
     end = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())

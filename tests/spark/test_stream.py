@@ -107,7 +107,7 @@ def test_what_is_done_is_freed(stream, ticks):
     ticks.put_many(numbered(0, 60_000))
     stream.run(maxRowsPerTrigger=20_000)
     (reader,) = ticks.readers()
-    assert reader.position == 60_000
+    assert reader.committed == 60_000
     until(lambda: not ticks.readers()[0].is_attached, "the end of the query's process")
 
 

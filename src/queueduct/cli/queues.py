@@ -81,7 +81,7 @@ def describe(name: str, directory: Path | None, *, in_short: bool = False) -> di
     """A queue as one flat row."""
     with queueduct.open(name, directory=directory) as queue:
         row = {"name": name, "kind": queue.kind, "item": item_text(queue.item, in_short=in_short)}
-        return row | {"size": queue.qsize()} | queue.stats()._asdict()
+        return row | queue.stats()._asdict()
 
 
 def item_text(item: Any, *, in_short: bool) -> str:
@@ -117,13 +117,12 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
     """A row of the table."""
     if "error" in row:
         return (row["name"], row["kind"], "", "", "", "", "cannot be read")
-    resident = row["resident_bytes" if "resident_bytes" in row else "total_bytes"]
     return (
         row["name"],
         row["kind"],
         row["item"],
         f"{row['size']:,}",
-        f"{resident / 1e6:,.1f}",
+        f"{row['resident_bytes'] / 1e6:,.1f}",
         str(row["participants"]),
         "shut down" if row["is_shut_down"] else "",
     )

@@ -30,6 +30,7 @@ cdef class SegmentBackend(Backend):
     cdef Gathered gather(self, object items)
     cdef bint wait_until(self, bint for_items, uint64_t slots, int64_t deadline) except -1
     cdef int check_held(self) except -1
+    cdef object resident_bytes(self)
     cdef bint is_cut(self)
     cdef int raise_if_truncated(self) except -1
     cdef int raise_if_cut(self) except -1

@@ -268,12 +268,10 @@ cdef class EventsBackend(LogBackend):
             self.write_to_disk()
         return True
 
-    def resident_bytes(self):
-        """What the queue takes of memory or disk, as the kernel counts it."""
+    cdef object resident_bytes(self):
         if self.item_kind == REFERENCE:
             return self.map.control.used_bytes.load() + self.map.control.spare_bytes.load()
-        self.check_held()
-        return os.fstat(self.queue.participant_table().descriptor()).st_blocks * 512
+        return LogBackend.resident_bytes(self)
 
     cdef void sleep(self, bint for_items, uint64_t slots, int64_t limit_ns) noexcept nogil:
         if not for_items:
@@ -286,7 +284,8 @@ cdef class EventsBackend(LogBackend):
         raise TypeError(f"an event queue is read through a reader: subscribe() to {self.label} first")
 
     cdef object size(self):
-        return end_word(self.map).position() - earliest_position(self.map[0])
+        cdef uint64_t earliest = earliest_position(self.map[0])  # first: the end is never before it
+        return end_word(self.map).position() - earliest
 
     cdef int shut_down(self, bint immediate) except -1:
         self.enter(FOREVER)

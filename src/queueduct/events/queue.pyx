@@ -254,6 +254,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
         """One look at the queue."""
         cdef EventsBackend backend = open_backend(self)
         cdef EventsControl* control = backend.map.control
+        cdef uint64_t earliest = earliest_position(backend.map[0])  # first: the end is never before it
         cdef EventsWord end = end_word(backend.map)
         cdef uint64_t number
         sizes = []
@@ -262,17 +263,18 @@ cdef class EventQueue(Queue, PutOnceMethods):
             if len(sizes) >= <int64_t>backend.map.chunk_lines:
                 break
         return sound(backend, EventStats(
-            end=end.position(),
-            earliest=earliest_position(backend.map[0]),
-            chunk_items=tuple(sizes),
-            used_bytes=control.used_bytes.load(),
-            max_bytes=backend.map.max_bytes,
+            size=end.position() - earliest,
             resident_bytes=backend.resident_bytes(),
-            readers=count_readers(backend),
+            max_bytes=backend.map.max_bytes,
+            is_shut_down=end.is_closed(),
             participants=backend.participant_table.count_alive(),
             participants_limit=backend.participants,
-            is_shut_down=end.is_closed(),
-            dropped=control.dropped.load(),
+            end=end.position(),
+            earliest=earliest,
+            chunk_items=tuple(sizes),
+            used_bytes=control.used_bytes.load(),
+            readers=count_readers(backend),
+            readers_dropped=control.dropped.load(),
             repairs=control.repairs.load(),
             synced=control.confirmed.load(),
             epoch=control.cuts.load(),

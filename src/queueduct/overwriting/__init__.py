@@ -12,7 +12,7 @@ __all__ = ["OverwritingQueue"]
 def count_lost(queue: Any) -> int:
     """Messages that were put and that no consumer will ever get."""
     stats = queue.stats()
-    return int(stats.overwritten + stats.torn + stats.lost_with_reader + stats.discarded)
+    return int(stats.overwritten + stats.torn + stats.lost_with_consumer + stats.discarded)
 
 
 register(

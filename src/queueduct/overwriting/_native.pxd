@@ -16,7 +16,7 @@ cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
         uint32_t start, length
 
     cdef struct Fates "queueduct::OverwritingRing::Fates":
-        uint64_t puts, delivered, overwritten, torn, lost_with_reader
+        uint64_t puts, delivered, overwritten, torn, lost_with_consumer
 
     cdef cppclass OverwritingRing:
         uint64_t capacity() const
@@ -40,7 +40,7 @@ cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
         byte* data(uint64_t) const
         uint64_t list(int64_t*, uint64_t) const
         uint64_t count_orphans() const
-        uint64_t count_leased(uint64_t) const
+        uint64_t count_leased() const
 
     cdef cppclass OverwritingControl:
         atomic[uint32_t] closed

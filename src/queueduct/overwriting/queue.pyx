@@ -124,19 +124,19 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
         return sound(backend, OverwritingStats(
             capacity=backend.ring.capacity(),
             size=backend.size(),
-            message_bytes=backend.ring.message_bytes(),
-            puts=fates.puts,
-            gets=fates.delivered - backend.count_left(),
-            overwritten=fates.overwritten,
-            torn=fates.torn,
-            lost_with_reader=fates.lost_with_reader,
+            leased=backend.queue.leased_messages().count_leased(),
             redelivered=backend.queue.control().redelivered.load(),
-            discarded=backend.ring.state().length if backend.ring.is_discarded() else 0,
-            total_bytes=self.segment.total_bytes,
+            puts=fates.puts,
+            resident_bytes=backend.resident_bytes(),
             is_shut_down=backend.queue.control().closed.load() != 0,
             participants=backend.participant_table.count_alive(),
             participants_limit=backend.participants,
-            leased=backend.queue.leased_messages().count_leased(1 << 62),
+            message_bytes=backend.ring.message_bytes(),
+            gets=fates.delivered - backend.count_left(),
+            overwritten=fates.overwritten,
+            torn=fates.torn,
+            lost_with_consumer=fates.lost_with_consumer,
+            discarded=backend.ring.state().length if backend.ring.is_discarded() else 0,
         ))
 
 

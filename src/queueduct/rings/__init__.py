@@ -7,12 +7,12 @@ from queueduct.segments.kinds import Kind, register
 
 __all__ = ["BoundedQueue", "GrowingQueue"]
 
-register(Kind(BoundedGeometry, BoundedQueue, count_put=lambda queue: int(queue.stats().slots_pushed)))
+register(Kind(BoundedGeometry, BoundedQueue, count_put=lambda queue: int(queue.stats().push_position)))
 register(
     Kind(
         GrowingGeometry,
         GrowingQueue,
-        count_put=lambda queue: int(queue.stats().position),
+        count_put=lambda queue: int(queue.stats().push_position),
         has_capacity=False,
         usual_capacity=1 << 16,
         # begins with a few items, and goes up to its budget and down again

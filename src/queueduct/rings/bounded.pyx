@@ -76,16 +76,16 @@ cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
         return sound(backend, BoundedStats(
             capacity=ring.capacity,
             size=backend.size(),
-            slots_pushed=pushed & ~closed_bit,
-            slots_popped=popped & ~closed_bit,
+            leased=shared.queue.count_leased() if shared is not None else 0,
+            redelivered=(<BoundedQueueHandle*>shared.queue).control().redelivered.load() if shared is not None else 0,
+            push_position=pushed & ~closed_bit,
+            pop_position=popped & ~closed_bit,
+            tombstones=(<BoundedQueueHandle*>shared.queue).control().tombstones.load() if shared is not None else 0,
             slot_bytes=ring.slot_bytes if shared is not None else 0,
-            total_bytes=self.segment.total_bytes if shared is not None else BoundedReferences.offsets(ring.capacity).total,
+            resident_bytes=shared.resident_bytes() if shared is not None else BoundedReferences.offsets(ring.capacity).total,
             is_shut_down=bool(pushed & closed_bit),
             participants=shared.queue.count_alive() if shared is not None else 0,
             participants_limit=shared.participants if shared is not None else 0,
-            tombstones=(<BoundedQueueHandle*>shared.queue).control().tombstones.load() if shared is not None else 0,
-            redelivered=(<BoundedQueueHandle*>shared.queue).control().redelivered.load() if shared is not None else 0,
-            leased=shared.queue.count_leased() if shared is not None else 0,
         ))
 
 

@@ -79,27 +79,29 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
         cdef Backend backend = held(self)
         cdef const Levels* levels = levels_of(backend)
         cdef LevelRange now = levels.level_range()
-        cdef GrowingRing ring = levels.ring(now.written_level(), now)
+        cdef GrowingRing written = levels.ring(now.written_level(), now)
+        cdef GrowingRing read = levels.ring(now.read_level(), now)
         cdef GrowingBackend shared = backend if isinstance(backend, GrowingBackend) else None
         cdef uint32_t i
         return sound(backend, GrowingStats(
-            level_slots=tuple([levels[0][i].capacity for i in range(levels.steps())]),
-            read_level=now.read_level(),
-            written_level=now.written_level(),
             size=backend.size(),
-            position=GrowingRing.position_of(ring.push_position.load()),
+            leased=shared.queue.count_leased() if shared is not None else 0,
+            redelivered=levels.control().redelivered.load(),
+            push_position=GrowingRing.position_of(written.push_position.load()),
+            pop_position=GrowingRing.position_of(read.pop_position.load()),
+            tombstones=levels.control().tombstones.load(),
             slot_bytes=levels.slot_bytes() if shared is not None else 0,
             resident_bytes=shared.resident_bytes() if shared is not None else 0,
-            reserved_bytes=(<NativeGrowing*>shared.queue).upkeep().reserved_bytes() if shared is not None else 0,
             max_bytes=self.segment.geometry.max_bytes if shared is not None else 0,
-            grown=levels.control().grown.load(),
-            shrunk=levels.control().shrunk.load(),
             is_shut_down=bool(now.is_shut()),
             participants=shared.queue.count_alive() if shared is not None else 0,
             participants_limit=shared.participants if shared is not None else 0,
-            tombstones=levels.control().tombstones.load(),
-            redelivered=levels.control().redelivered.load(),
-            leased=shared.queue.count_leased() if shared is not None else 0,
+            level_slots=tuple([levels[0][i].capacity for i in range(levels.steps())]),
+            read_level=now.read_level(),
+            written_level=now.written_level(),
+            reserved_bytes=(<NativeGrowing*>shared.queue).upkeep().reserved_bytes() if shared is not None else 0,
+            grown=levels.control().grown.load(),
+            shrunk=levels.control().shrunk.load(),
         ))
 
 

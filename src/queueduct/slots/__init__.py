@@ -11,7 +11,7 @@ register(
     Kind(
         SlotsGeometry,
         SlotQueue,
-        count_put=lambda queue: int(queue.stats().published),
+        count_put=lambda queue: int(queue.stats().puts),
         has_batches=False,
         usual_capacity=256,
     )

@@ -49,7 +49,7 @@ cdef extern from "slots/queue.hpp" namespace "queueduct" nogil:
         atomic[uint64_t] recovered
         atomic[uint64_t] redelivered
 
-    const uint32_t puts_closed "queueduct::Slots::puts_closed"
+    const uint32_t puts_closed "queueduct::Slots::puts_closed", gets_closed "queueduct::Slots::gets_closed"
 
     cdef cppclass Slots:
         uint64_t count() const

@@ -205,8 +205,8 @@ cdef class TakenSlot(Slot):
 
     @property
     @cython.critical_section
-    def redelivered(self):
-        """Did somebody have it before, who died or gave it back?"""
+    def is_redelivered(self):
+        """Returns true if a consumer had it before, which was killed or gave it back."""
         return bool(self.memory.lease.redelivered)
 
     @cython.critical_section
@@ -227,8 +227,8 @@ cdef class TakenSlot(Slot):
         memory.backend.queue.wake_the_rest()
 
     @cython.critical_section
-    def put_back(self):
-        """The item goes to somebody else, who is told that it is ``redelivered``. Its views are over."""
+    def give_back(self):
+        """The item goes to the next consumer that asks, and ``is_redelivered`` there. Its views are over."""
         cdef SlotMemory memory = self._mine()
         self._end_views(memory)
         memory.backend.queue.rest().forget(memory.noted_at)
@@ -243,7 +243,7 @@ cdef class TakenSlot(Slot):
             self.release()
             return
         try:
-            self.put_back()
+            self.give_back()
         except BufferError:  # the exception that brought us here is the news
             self._let_go()
 

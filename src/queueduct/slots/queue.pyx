@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint64_t
 from queueduct.core._queue cimport TIMED_OUT, Backend, Queue, checked_int, computed_deadline, open_backend, sound
 from queueduct.slots._backend cimport SlotsBackend
 from queueduct.slots._eviction cimport evict_surplus, put_evicting
-from queueduct.slots._native cimport SlotCounts, puts_closed
+from queueduct.slots._native cimport SlotCounts, gets_closed, puts_closed
 from queueduct.slots.loans cimport loan_slot, take_slot
 
 from queueduct.core._lease import LeaseMethods
@@ -75,7 +75,7 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         """The oldest item where it lies: ``with q.take() as slot: use(slot.array)``. Raises Empty or ShutDown.
 
         It is read-only. Leaving the ``with`` frees the slot; after an exception, or if this process dies before, the
-        item is delivered again, to the next consumer, and says so: ``slot.redelivered``.
+        item is delivered again, to the next consumer, and says so: ``slot.is_redelivered``.
         """
         cdef SlotsBackend backend = open_backend(self)
         try:
@@ -154,20 +154,19 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         cdef SlotCounts counts = slots.queue.count_slots()
         return sound(slots, SlotStats(
             capacity=slots.slots.capacity(),
-            slots=slots.slots.count(),
-            size=slots.size(),
-            free=counts.free,
-            loaned=counts.loaned,
-            queued=counts.queued,
-            taken=counts.taken,
-            published=slots.slots.published(),
+            size=0 if slots.slots.closed() & gets_closed else counts.queued,
+            leased=counts.taken,
+            redelivered=slots.queue.control().redelivered.load(),
+            puts=slots.slots.published(),
             slot_bytes=slots.slot_bytes,
-            total_bytes=self.segment.total_bytes,
+            resident_bytes=slots.resident_bytes(),
             is_shut_down=bool(slots.slots.closed() & puts_closed),
             participants=slots.participant_table.count_alive(),
             participants_limit=slots.participants,
+            slots=slots.slots.count(),
+            free=counts.free,
+            loaned=counts.loaned,
+            queued=counts.queued,
             evicted=slots.queue.control().evicted.load(),
             recovered=slots.queue.control().recovered.load(),
-            redelivered=slots.queue.control().redelivered.load(),
-            leased=counts.taken,
         ))

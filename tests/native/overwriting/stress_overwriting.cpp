@@ -45,7 +45,7 @@ class Racers {
     CHECK_EQUAL(doubled_.load(), 0u);
     CHECK_EQUAL(fates.puts, race_.writers * race_.each);
     CHECK_EQUAL(fates.delivered, got);
-    CHECK_EQUAL(fates.torn + fates.lost_with_reader, 0u);
+    CHECK_EQUAL(fates.torn + fates.lost_with_consumer, 0u);
     CHECK_EQUAL(fates.puts, fates.delivered + fates.overwritten + last.ring().state().length);
     CHECK_EQUAL(last.ring().state().length, 0u);
     if (!race_.may_overwrite) CHECK_EQUAL(fates.overwritten, 0u);

@@ -26,7 +26,7 @@ struct Held {
 
 static void check_sum(OverwritingAttachment& attached, int line) {
   const OverwritingRing::Fates fates = attached.ring().fates();
-  const std::uint64_t all = fates.delivered + fates.overwritten + fates.torn + fates.lost_with_reader;
+  const std::uint64_t all = fates.delivered + fates.overwritten + fates.torn + fates.lost_with_consumer;
   check_equal(all + attached.ring().state().length, fates.puts, __FILE__, line, "what became of all puts");
 }
 
@@ -147,13 +147,13 @@ TEST(what_was_on_its_way_to_the_shelf_is_lost_counted_once_and_gives_its_place_b
     std::uint64_t number = 0;
     CHECK_EQUAL(attached.get(number), Claim::done);
     CHECK_EQUAL(number, 2u);
-    CHECK_EQUAL(attached.ring().fates().lost_with_reader, 1u);
+    CHECK_EQUAL(attached.ring().fates().lost_with_consumer, 1u);
     check_sum(attached, __LINE__);
     CHECK_EQUAL(count_leased(attached), 1u);
     Held held(attached);
     CHECK_EQUAL(held.take_over(), 0u);
     CHECK_EQUAL(count_leased(attached), 0u);
-    CHECK_EQUAL(attached.ring().fates().lost_with_reader, 1u);
+    CHECK_EQUAL(attached.ring().fates().lost_with_consumer, 1u);
     CHECK_EQUAL(segment.control().leases.lost.load(), 1u);
     check_sum(attached, __LINE__);
     CHECK_EQUAL(held.claim(), Claim::empty);
@@ -176,7 +176,7 @@ TEST(a_message_that_is_overwritten_on_its_way_to_the_shelf_is_counted_as_that) {
   put(attached, 2, 2);  // it has come round
   CHECK(!attached.ring().finish_lease_copy(line, claimed, kept));
   CHECK_EQUAL(attached.ring().fates().overwritten, 1u);  // at once, though its cell is not free yet
-  CHECK_EQUAL(attached.ring().fates().lost_with_reader, 0u);
+  CHECK_EQUAL(attached.ring().fates().lost_with_consumer, 0u);
   CHECK_EQUAL(count_leased(attached), 0u);
   check_sum(attached, __LINE__);
   REQUIRE(attached.queue().enter(line, 0) == Claim::done);
@@ -206,7 +206,7 @@ TEST(an_overtaken_place_whose_holder_could_not_have_the_header_is_ended_by_the_n
   }
   for (int i = 0; i < 2; ++i) {
     CHECK_EQUAL(attached.ring().fates().overwritten, 1u);
-    CHECK_EQUAL(attached.ring().fates().lost_with_reader, 0u);
+    CHECK_EQUAL(attached.ring().fates().lost_with_consumer, 0u);
     check_sum(attached, __LINE__);
     Held next(attached);
     CHECK_EQUAL(next.take_over(), 0u);

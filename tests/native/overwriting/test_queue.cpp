@@ -8,7 +8,7 @@ namespace queueduct::testing {
 
 static void check_sum(OverwritingAttachment& attached, int line) {
   const OverwritingRing::Fates fates = attached.ring().fates();
-  const std::uint64_t all = fates.delivered + fates.overwritten + fates.torn + fates.lost_with_reader;
+  const std::uint64_t all = fates.delivered + fates.overwritten + fates.torn + fates.lost_with_consumer;
   check_equal(all + attached.ring().state().length, fates.puts, __FILE__, line, "what became of all puts");
 }
 
@@ -138,14 +138,14 @@ TEST(what_a_dead_reader_had_is_lost_and_counted_once_also_when_its_line_has_a_ne
   std::uint64_t number = 0;
   CHECK_EQUAL(attached.get(number), Claim::done);
   CHECK_EQUAL(number, 2u);
-  CHECK_EQUAL(attached.ring().fates().lost_with_reader, 1u);
+  CHECK_EQUAL(attached.ring().fates().lost_with_consumer, 1u);
   check_sum(attached, __LINE__);
   OverwritingAttachment heir(segment);
   CHECK_EQUAL(heir.line(), line);
-  CHECK_EQUAL(attached.ring().fates().lost_with_reader, 1u);
+  CHECK_EQUAL(attached.ring().fates().lost_with_consumer, 1u);
   CHECK_EQUAL(heir.get(number), Claim::done);
   CHECK_EQUAL(number, 3u);
-  CHECK_EQUAL(attached.ring().fates().lost_with_reader, 1u);
+  CHECK_EQUAL(attached.ring().fates().lost_with_consumer, 1u);
   check_sum(attached, __LINE__);
   CHECK_EQUAL(heir.put(4, false), Claim::done);
 }

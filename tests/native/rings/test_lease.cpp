@@ -180,28 +180,33 @@ TEST(what_is_out_is_counted_once_from_the_claim_to_the_release_whoever_has_it) {
   Attachment first(segment);
   Attachment second(segment);
   Attachment third(segment);
+  // leased: a live consumer has them; left: no consumer does
+  const auto check_out = [](Attachment& attached, std::uint64_t leased, std::uint64_t left, int line) {
+    check_equal(attached.queue().count_leased(), leased, __FILE__, line, "leased");
+    check_equal(attached.queue().count_left(), left, __FILE__, line, "left");
+  };
   put_three(first);
-  CHECK_EQUAL(third.queue().count_leased(), 0u);
+  check_out(third, 0, 0, __LINE__);
   Held held(first);
   REQUIRE(held.claim(2) == Outcome::done);
-  CHECK_EQUAL(third.queue().count_leased(), 2u);  // one of them has three slots
+  check_out(third, 2, 0, __LINE__);  // one of them has three slots
   first.die();
-  CHECK_EQUAL(third.queue().count_leased(), 2u);
+  check_out(third, 0, 2, __LINE__);
   Held redelivered(second);
   redelivered.redeliver(second);
   REQUIRE(redelivered.count == 2);
-  CHECK_EQUAL(third.queue().count_leased(), 2u);  // named by the dead line and by the living one
+  check_out(third, 2, 0, __LINE__);  // named by the dead line and by the living one
   redelivered.lease.release(redelivered.items, 1, false);
-  CHECK_EQUAL(third.queue().count_leased(), 1u);
+  check_out(third, 1, 0, __LINE__);
   redelivered.lease.let_go();
-  CHECK_EQUAL(third.queue().count_leased(), 1u);
+  check_out(third, 0, 1, __LINE__);
   Held last(third);  // on a line of the gone: what that one had is inherited
-  CHECK_EQUAL(third.queue().count_leased(), 1u);
+  check_out(third, 0, 1, __LINE__);
   last.redeliver(third);
   REQUIRE(last.count == 1);
-  CHECK_EQUAL(first.queue().count_leased(), 1u);
+  check_out(first, 1, 0, __LINE__);
   last.lease.release(last.items, 1, true);
-  CHECK_EQUAL(first.queue().count_leased(), 0u);
+  check_out(first, 0, 0, __LINE__);
 }
 
 TEST(who_finds_a_queue_over_waits_for_what_others_have_and_not_for_its_own) {

@@ -58,10 +58,10 @@ cdef list told(vector[SeenReader]& seen, uint64_t end):
     cdef list found = []
     cdef SeenReader each
     for each in seen:
-        position = each.place & ~dropped_bit
+        committed = each.place & ~dropped_bit
         found.append(ReaderInfo(
             each.name[:each.name_length].decode(errors="replace") if each.is_durable else None,
-            position, max(0, end - position), each.is_attached, bool(each.place & dropped_bit),
+            committed, max(0, end - committed), each.is_attached, bool(each.place & dropped_bit),
         ))
     return found
 
@@ -81,9 +81,9 @@ cdef str held_back(EventsBackend backend, bint dropped_too):
     ]
     if not readers:
         return "no reader holds it back"
-    readers.sort(key=lambda each: each.position)
+    readers.sort(key=lambda each: each.committed)
     named = "; ".join(
-        f"{'an ephemeral reader' if each.name is None else repr(each.name)} at position {each.position}, {each.lag} "
+        f"{'an ephemeral reader' if each.name is None else repr(each.name)} at position {each.committed}, {each.lag} "
         f"behind, {'attached' if each.is_attached else 'held by nobody'}{', dropped' if each.is_dropped else ''}"
         for each in readers[:NAMED]
     )

@@ -15,4 +15,3 @@ include "_kind_declared.pxi"
 cdef class GrowingBackend(KindBackend):
     cdef LastRings* last
 
-    cdef object resident_bytes(self)

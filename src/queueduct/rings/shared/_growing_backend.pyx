@@ -73,7 +73,3 @@ cdef class GrowingBackend(KindBackend):
 
     cdef object limit_reason(self):
         return ", what the largest sub-queue holds; create the queue with larger first_bytes, steps or max_bytes"
-
-    cdef object resident_bytes(self):
-        self.check_held()
-        return os.fstat((<NativeGrowing*>self.queue).file()).st_blocks * 512

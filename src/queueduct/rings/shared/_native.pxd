@@ -118,7 +118,6 @@ cdef extern from "growing/queue.hpp" namespace "queueduct" nogil:
         const Upkeep& upkeep() const
         GrowingControl& control() const
         Flow& flow()
-        int file() const
         bint is_lock_corrupt() const
 
 cdef extern from "rings/_references.hpp" namespace "queueduct" nogil:

@@ -162,7 +162,7 @@ class Spool:
 
     def unsettled(self) -> np.ndarray[Any, Any]:
         """Positions of the queue whose items were appended, and perhaps not released before the drainer died."""
-        start = next((reader.position for reader in self.log.readers() if reader.name == self.drainer), 0)
+        start = next((reader.committed for reader in self.log.readers() if reader.name == self.drainer), 0)
         end = self.log.end
         if start >= end:
             return np.zeros(0, np.int64)

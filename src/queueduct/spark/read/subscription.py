@@ -181,7 +181,7 @@ class LogSubscription:
         for known in self.queue.readers():
             name = known.name or ""
             token = TOKEN.fullmatch(name)
-            if token is None or name == but or known.is_attached or known.position != int(token["at"]):
+            if token is None or name == but or known.is_attached or known.committed != int(token["at"]):
                 continue
             if time.time() - int(token["born"], 16) > seconds:
                 with contextlib.suppress(QueueductError, ValueError):  # its query came back, or it is gone

@@ -103,7 +103,7 @@ class OverwritingPlay {
       if (survivors.get() != should) survivors.complain("beside a stopped process gets did not go on");
     }
     const OverwritingRing::Fates fates = ring.fates();
-    if (fates.torn != 0 || fates.lost_with_reader != 0) survivors.complain("a living process was abandoned");
+    if (fates.torn != 0 || fates.lost_with_consumer != 0) survivors.complain("a living process was abandoned");
   }
 
   void abandon(std::uint32_t number) { history_->settle(history_->probes[number]); }
@@ -151,10 +151,11 @@ class OverwritingPlay {
     if (fates.puts != puts) return "puts are miscounted";
     if (fates.delivered != history_->ended_whole.load()) return "gets are miscounted";
     if (fates.overwritten != overwritten) return "what was overwritten is miscounted";
-    if (fates.lost_with_reader != history_->lost.load()) return "what was lost with a reader is miscounted";
+    if (fates.lost_with_consumer != history_->lost.load()) return "what was lost with a consumer is miscounted";
     if (length == 0 && fates.torn != puts - whole) return "torn messages are miscounted";
-    if (length == 0 && whole != fates.delivered + fates.overwritten + fates.lost_with_reader) return "an item is lost";
-    if (fates.puts != fates.delivered + fates.overwritten + fates.torn + fates.lost_with_reader + length)
+    if (length == 0 && whole != fates.delivered + fates.overwritten + fates.lost_with_consumer)
+      return "an item is lost";
+    if (fates.puts != fates.delivered + fates.overwritten + fates.torn + fates.lost_with_consumer + length)
       return "the sum is wrong";
     return nullptr;
   }
