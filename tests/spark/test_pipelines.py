@@ -169,6 +169,38 @@ def test_the_command_archives_until_ctrl_c_and_sums_up(ticks, tmp_path):
     check_each_once(parquet_numbers(tmp_path / "lake"), 5000)
 
 
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", ["archive", "aggregate"])
+def test_a_command_finds_its_queues_in_the_directory_that_it_is_given(ticks, tmp_path, name):
+    """QUEUEDUCT_DIR names another one, with a queue of the same name."""
+    ticks.put_many(numbered(9000, 9100))
+    elsewhere, lake = tmp_path / "queues", tmp_path / "lake"
+    given = {
+        "archive": ["--to", str(lake)],
+        "aggregate": ["--to", "candles", "--window", "1s", "--agg", "count(*) as n", "--checkpoint", str(lake)],
+    }[name]
+    with queueduct.EventQueue.create("ticks", item=TICK, directory=elsewhere) as there:
+        there.put_many(numbered(0, 6000))  # a tick a millisecond: six seconds
+        given += ["--directory", str(elsewhere), "--available-now", "--json", "--master", "local[1]"]
+        done = subprocess.run(
+            [Path(sys.executable).with_name("queueduct"), name, "ticks", *given],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert (done.returncode, without_sparks_own(done.stderr)) == (0, "")
+        assert json.loads(done.stdout)["rows"] == 6000
+        assert ([reader.committed for reader in there.readers()], ticks.readers()) == ([6000], [])
+    if name == "archive":
+        check_each_once(parquet_numbers(lake), 6000)
+    else:
+        with queueduct.EventQueue.open("candles", directory=elsewhere) as candles:
+            counts = candles.read(0, candles.end)["n"].tolist()
+        assert set(counts) == {1000}
+        assert [info.name for info in queueduct.queues()] == ["ticks"]
+
+
 def without_sparks_own(err: str) -> str:
     """Spark's Python daemon says so when a process that it serves has gone."""
     lines = [line for line in err.splitlines() if "pyspark" not in line and "Broken pipe" not in line]

@@ -118,6 +118,41 @@ TEST(a_withdrawal_whose_maker_died_is_forgotten_or_finished_by_the_next) {
   CHECK_EQUAL(segment.control().preparing.load(), 0u);
 }
 
+// A level is freed while a put looks for room and finds none. Nothing else changes for the producer, and no other
+// participant wakes it: the wait must know how many levels were freed before the put looked.
+TEST(a_put_that_waits_for_memory_notices_what_was_freed_while_it_looked) {
+  GrowingSizes sizes = usual;
+  sizes.steps = 3;
+  GrowingSegment segment(sizes);
+  GrowingAttachment producer(segment);
+  GrowingAttachment consumer(segment);
+  put_all(producer, 0, 64 + 256 + 1024);
+  get_all(consumer, 0, 64 + 256);
+  Peeked peeked;
+  GrowingRing front;
+  REQUIRE(consumer.peek(consumer.ledger(), peeked, front) == Outcome::done);  // the last level is read from now on
+  const std::uint64_t resets = segment.control().resets.load();
+  const Participant me = producer.ledger();
+  const std::uint64_t number = 0;
+  int attempts = 0;
+  const Outcome outcome = producer.queue().put_into_ring(me, 1, [&](const GrowingRing& ring) {
+    ++attempts;
+    while (consumer.flow().reclaim_some()) {
+    }
+    return try_put_bytes(ring, me, &number, sizeof number);
+  });
+  REQUIRE(outcome == Outcome::full && attempts == 1);
+  REQUIRE(segment.control().resets.load() > resets);
+  const auto wait_ns = [&] {
+    const std::int64_t begin = monotonic_ns();
+    producer.queue().wait_for_room(Outcome::full, 1, park_limit_ns);
+    return monotonic_ns() - begin;
+  };
+  CHECK(wait_ns() < park_limit_ns);
+  CHECK(producer.put_number(0) == Outcome::full);
+  CHECK(wait_ns() >= park_limit_ns);  // nothing was freed since that put looked
+}
+
 }  // namespace queueduct::testing
 
 int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }
