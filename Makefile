@@ -84,7 +84,7 @@ bench-spark: $(VENV)/.package $(VENV)/.spark ## source and sink beside Spark's o
 crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model searches
 	@tools/native.sh crash
 	@$(BIN)/python -m models --all --long
-	@$(BIN)/python -m pytest tests/contract tests/crash tests/edges tests/events tests/rings tests/slots tests/overwriting tests/verification --long
+	@$(BIN)/python -m pytest tests --ignore=tests/fuzz --ignore=tests/models --ignore=tests/spark --long
 	@$(BIN)/python -m pytest tests/spark -m long --long
 
 prove: $(VENV)/.package $(VENV)/.spark ## stress and check every kind of queue, more than an hour; PROVE_OPS=1M for the short form

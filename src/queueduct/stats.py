@@ -1,7 +1,7 @@
 """What a queue says of itself: one word for one thing.
 
-A field that several kinds have means the same in each of them, and comes in the same order, before the fields that
-only one kind has. All are exact when no other thread is working on the queue, and a snapshot otherwise.
+A field that several kinds have means the same in each of them, which BoundedStats says, or the first kind that has it;
+such fields come first, in one order. All are exact when no other thread is working on the queue, else a snapshot.
 """
 
 from typing import NamedTuple
@@ -60,7 +60,7 @@ class BoundedStats(NamedTuple):
     """Bytes of memory or disk that the whole queue takes just now, headers included."""
     is_shut_down: bool
     participants: int
-    """Lines of the participant table in use: one a thread, in any process, and one a lease; 0 within a process."""
+    """Lines of the participant table in use: one a thread, in any process, and except of slots one a lease."""
     participants_limit: int
 
 
@@ -68,33 +68,25 @@ class GrowingStats(NamedTuple):
     """The counters of a GrowingQueue."""
 
     size: int
-    """Items that a consumer can get, or that are on their way in; those to be delivered again included."""
     leased: int
-    """Items that a live consumer has claimed and not released: on lease, or just being got."""
     redelivered: int
-    """Deliveries of items that a consumer had before, which was killed or gave them back."""
     push_position: int
     """The position of the next slot to put into: it rises through all sub-queues."""
     pop_position: int
-    """The position of the next slot to get from."""
     tombstones: int
-    """Slots whose producer was killed before it published; never delivered."""
     slot_bytes: int
-    """Bytes a slot holds; 0 for references within a process."""
     resident_bytes: int
     """Bytes of memory that the whole queue takes just now; 0 within a process, where they are not counted."""
     max_bytes: int
     """0: no limit."""
     is_shut_down: bool
     participants: int
-    """Lines of the participant table in use: one a thread, in any process, and one a lease; 0 within a process."""
     participants_limit: int
     level_slots: tuple[int, ...]
     """Slots of each sub-queue, the first first."""
     read_level: int
-    """Which one is read; never more than written_level."""
+    """Which one is read; never more than the one that is written."""
     written_level: int
-    """Which one is written."""
     reserved_bytes: int
     """What it may take without asking further; never more than max_bytes."""
     grown: int
@@ -104,16 +96,14 @@ class GrowingStats(NamedTuple):
 
 
 class EventStats(NamedTuple):
-    """The counters of an EventQueue. Positions are exact at one moment; bytes follow the chunks."""
+    """The counters of an EventQueue. Bytes follow the chunks."""
 
     size: int
     """Items that are kept: those from ``earliest`` to ``end``."""
     resident_bytes: int
-    """Bytes of memory or disk that the whole queue takes just now, tables and a spare chunk included."""
     max_bytes: int
     is_shut_down: bool
     participants: int
-    """Lines of the participant table in use: one a thread that puts, in any process."""
     participants_limit: int
     end: int
     """The position of the next item."""
@@ -157,20 +147,15 @@ class OverwritingStats(NamedTuple):
     """
 
     capacity: int
-    """Messages."""
     size: int
-    """Messages that a consumer can get, or that are on their way in; those to be delivered again included."""
     leased: int
     """Messages that a live consumer has on lease."""
     redelivered: int
-    """Deliveries of messages that a consumer had on lease before, which was killed or gave them back."""
     puts: int
     """Messages ever put."""
     resident_bytes: int
-    """Bytes of memory or disk that the whole queue takes just now, headers included."""
     is_shut_down: bool
     participants: int
-    """Lines of the participant table in use: one a thread, in any process, and one a lease."""
     participants_limit: int
     message_bytes: int
     gets: int
@@ -191,25 +176,18 @@ class SlotStats(NamedTuple):
     capacity: int
     """How many slots may be in use at a time."""
     size: int
-    """Items that a consumer can take; those to be delivered again included."""
     leased: int
-    """Items that a live consumer has taken and not released: by take, by lease, or just being got."""
     redelivered: int
-    """Deliveries of items that a consumer had before, which was killed or gave them back."""
     puts: int
     """Items ever put, published loans included: the position of the next one."""
     slot_bytes: int
-    """Bytes a slot holds."""
     resident_bytes: int
-    """Bytes of memory or disk that the whole queue takes just now, headers included."""
     is_shut_down: bool
     participants: int
-    """Lines of the participant table in use: one a thread, in any process."""
     participants_limit: int
     slots: int
     """How many slots there are."""
     free: int
-    """Slots that are free."""
     loaned: int
     """Slots that are being filled."""
     queued: int
