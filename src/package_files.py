@@ -1,4 +1,4 @@
-"""What meson builds and installs of this directory, a path a line: folders, sources, or modules FOLDER."""
+"""Lists what meson builds and installs of this directory, one path a line: folders, sources, or modules FOLDER."""
 
 import sys
 from pathlib import Path

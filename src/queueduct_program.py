@@ -1,6 +1,6 @@
-"""The program ``queueduct``: Ctrl-C and SIGTERM are one line from its first moment on, while all of weight is imported.
+"""The program ``queueduct``: from its first moment on, also during imports, Ctrl-C and SIGTERM print one line.
 
-It stands beside the package, since whatever stands in the package imports all of it first.
+It is beside the package, since every module of the package imports all of it first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NAMES = {signal.SIGINT: b"Ctrl-C", signal.SIGTERM: b"SIGTERM"}
 
 
 def main() -> None:
-    """The command line of queueduct.cli."""
+    """Runs the command line of queueduct.cli."""
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     ours = {number: handler for number, handler in usual.items() if signal.getsignal(number) is handler}
     for number in ours:
@@ -27,12 +27,12 @@ def main() -> None:
     from queueduct.cli import main as command
 
     if not is_chosen:
-        del os.environ["OPENBLAS_NUM_THREADS"]  # what we start may use them
+        del os.environ["OPENBLAS_NUM_THREADS"]  # child processes may use them
     for number, handler in ours.items():
         signal.signal(number, handler)
     try:
         command()
-    finally:  # Java ends with this process, and not at once
+    finally:  # Java ends after this process
         for number in ours:
             signal.signal(number, end)
 
@@ -45,6 +45,6 @@ def end(number: int, frame: object) -> None:
 
 
 def ignore(numbers: list[signal.Signals]) -> None:
-    """All is said and done, and the exit code is known: what is left of Python's own end would be killed."""
+    """Ignores signals when the exit code is known: they would only kill the end of Python itself."""
     for number in numbers:
         signal.signal(number, signal.SIG_IGN)

@@ -191,7 +191,7 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
   }
   // busy: another participant has the upkeep lock, and wakes no producer when it releases it.
   void wait_for_room(Outcome outcome, std::uint64_t slots, std::int64_t limit_ns) noexcept override {
-    if (outcome == Outcome::busy || limit_ns <= 0) return nap();
+    if (outcome == Outcome::busy || limit_ns <= 0) return pause_between_attempts();
     Participant mine;
     const std::uint64_t before = find_participant(mine) ? last_of(mine).resets : resets();
     wait_until(

@@ -20,52 +20,39 @@
 
 #include "overwriting/queue.hpp"
 #include "segment/file_size.hpp"
+#include "segment/lease_line.hpp"
 
 namespace queueduct {
 
 class OverwritingLease {
  public:
-  explicit OverwritingLease(OverwritingShared& queue) noexcept : queue_(&queue) {}
+  explicit OverwritingLease(OverwritingShared& queue) noexcept : queue_(&queue), mine_(queue) {}
   OverwritingLease(const OverwritingLease&) = delete;
   OverwritingLease& operator=(const OverwritingLease&) = delete;
   ~OverwritingLease() { let_go(); }
 
   // Before anything else, and again after a fork.
   [[nodiscard]] ParticipantTable::Joined join() noexcept {
-    generation_ = queue_->participant_table().generation();
-    const ParticipantTable::Joined joined = queue_->join_apart(line_);
-    is_joined_ = joined == ParticipantTable::Joined::yes;
     has_abandoned_ = false;
-    return joined;
+    return mine_.join(line_);
   }
   // For a get (H5): claims with the calling thread's line instead. Again after a call that may have forked.
   void borrow(std::uint32_t line) noexcept {
     line_ = line;
-    is_joined_ = false;
-    generation_ = queue_->participant_table().generation();
     has_abandoned_ = false;
+    mine_.borrow();
   }
   // After such a claim: from here on the line is the lease's.
-  void set_apart() noexcept {
-    QUEUEDUCT_FAILPOINT("lease.before_set_apart");
-    std::uint32_t line = 0;
-    generation_ = queue_->participant_table().generation();
-    is_joined_ = queue_->participant_table().set_apart(line) && line == line_;
-    QUEUEDUCT_FAILPOINT("lease.set_apart");
-  }
+  void set_apart() noexcept { mine_.set_apart(line_); }
   // Releases all of it: the line is the thread's again.
   void finish(const LeasedMessage* leased, std::uint64_t count) noexcept {
     release(leased, count);
-    QUEUEDUCT_FAILPOINT("lease.before_take_back");
-    queue_->participant_table().take_back(line_);
-    is_joined_ = false;
-    forget_holder();
+    mine_.take_back(line_);
+    mine_.forget_holder();
   }
 
   // H4
-  [[nodiscard]] bool is_ours() const noexcept {
-    return is_joined_ && generation_ == queue_->participant_table().generation();
-  }
+  [[nodiscard]] bool is_ours() const noexcept { return mine_.is_ours(); }
 
   // Memory for the cells' data. Returns 0 or an error number. Costs a system call once there is memory.
   [[nodiscard]] int allocate() noexcept {
@@ -109,14 +96,7 @@ class OverwritingLease {
   }
 
   // keeps H2
-  void let_go() noexcept {
-    if (!is_ours()) return;
-    QUEUEDUCT_FAILPOINT("lease.before_let_go");
-    queue_->participant_table().let_go(line_);
-    QUEUEDUCT_FAILPOINT("lease.let_go");
-    is_joined_ = false;
-    forget_holder();
-  }
+  void let_go() noexcept { mine_.let_go(line_); }
 
   [[nodiscard]] bool is_redelivered() const noexcept { return is_redelivered_; }
   [[nodiscard]] std::uint32_t line() const noexcept { return line_; }
@@ -127,14 +107,7 @@ class OverwritingLease {
 
   void note_holder(bool is_redelivered) noexcept {
     is_redelivered_ = is_redelivered;
-    noted_at_ = queue_->rest().note();
-    is_noted_ = true;
-  }
-  void forget_holder() noexcept {
-    if (!is_noted_) return;
-    is_noted_ = false;
-    queue_->rest().forget(noted_at_);
-    queue_->wake_the_rest();
+    mine_.note_holder();
   }
 
   // Cells below `cell` are not free.
@@ -190,11 +163,8 @@ class OverwritingLease {
   }
 
   OverwritingShared* queue_;
+  LeaseLine<OverwritingShared> mine_;
   std::uint32_t line_ = 0;
-  std::uint32_t generation_ = 0;
-  std::uint32_t noted_at_ = Rest::not_noted;  // in the list of threads that have leases
-  bool is_noted_ = false;
-  bool is_joined_ = false;
   bool has_abandoned_ = false;
   bool is_redelivered_ = false;
 };

@@ -79,11 +79,7 @@ class RingHandle {
   [[nodiscard]] std::uint64_t owner_word(Participant ledger) const noexcept {
     return owner::word_of(participant_table_, ledger.number());
   }
-  [[nodiscard]] std::uint32_t count_alive() const noexcept {
-    std::uint32_t alive = 0;
-    for (std::uint32_t line = 0; line < participant_table_.used(); ++line) alive += participant_table_.is_alive(line);
-    return alive;
-  }
+  [[nodiscard]] std::uint32_t count_alive() const noexcept { return participant_table_.count_alive(); }
 
   void note_long_items() noexcept {
     if (words_.has_long_items->load(std::memory_order_relaxed) == 0)
@@ -198,10 +194,6 @@ class RingHandle {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // W2
     items().wake_all();
     room().wake_all();
-  }
-  static void nap() noexcept {
-    const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
-    nanosleep(&moment, nullptr);
   }
 
  private:

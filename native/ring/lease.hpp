@@ -19,6 +19,7 @@
 #pragma once
 
 #include "ring/operations.hpp"
+#include "segment/lease_line.hpp"
 
 namespace queueduct {
 
@@ -79,39 +80,23 @@ class BasicLease final : public RingLease {
   using Recovery = typename Queue::Recovery;
   using RecoveryScan = typename Queue::RecoveryScan;
 
-  explicit BasicLease(Queue& queue) noexcept : queue_(&queue) {}
-  ~BasicLease() override { end(); }
+  explicit BasicLease(Queue& queue) noexcept : queue_(&queue), mine_(queue) {}
+  ~BasicLease() override { mine_.let_go(ledger_.number()); }
 
-  [[nodiscard]] ParticipantTable::Joined join() noexcept override {
-    generation_ = queue_->participant_table().generation();
-    const ParticipantTable::Joined joined = queue_->join_apart(ledger_);
-    is_joined_ = joined == ParticipantTable::Joined::yes;
-    return joined;
-  }
-  [[nodiscard]] bool is_ours() const noexcept override {
-    return is_joined_ && generation_ == queue_->participant_table().generation();
-  }
+  [[nodiscard]] ParticipantTable::Joined join() noexcept override { return mine_.join(ledger_); }
+  [[nodiscard]] bool is_ours() const noexcept override { return mine_.is_ours(); }
 
   void borrow(Participant ledger) noexcept override {
     ledger_ = ledger;
-    is_joined_ = false;
-    generation_ = queue_->participant_table().generation();
+    mine_.borrow();
   }
-  void set_apart() noexcept override {
-    QUEUEDUCT_FAILPOINT("lease.before_set_apart");
-    std::uint32_t line = 0;
-    generation_ = queue_->participant_table().generation();
-    is_joined_ = queue_->participant_table().set_apart(line) && line == ledger_.number();
-    QUEUEDUCT_FAILPOINT("lease.set_apart");
-  }
+  void set_apart() noexcept override { mine_.set_apart(ledger_.number()); }
   void finish(const Redelivered* items, std::uint64_t count) noexcept override {
     release_items(items, count);
     ledger_.clear();
-    QUEUEDUCT_FAILPOINT("lease.before_take_back");
-    queue_->participant_table().take_back(ledger_.number());
-    is_joined_ = false;
+    mine_.take_back(ledger_.number());
     queue_->after_release(ring_);
-    forget_holder();
+    mine_.forget_holder();
   }
 
   [[nodiscard]] Outcome claim(Redelivered* items, std::uint64_t limit, std::uint64_t& count, bool dead_first,
@@ -152,7 +137,7 @@ class BasicLease final : public RingLease {
     if (!claim_pop(ring_, ledger_, front.span)) return Outcome::done;
     is_redelivered_ = false;
     count = found;
-    note_holder();
+    mine_.note_holder();
     return outcome;
   }
 
@@ -167,7 +152,7 @@ class BasicLease final : public RingLease {
     is_redelivered_ = true;
     ring_ = found.ring;
     const std::uint64_t count = queue_->try_redeliver_many(ledger_, found, items, limit);
-    if (count != 0) note_holder();
+    if (count != 0) mine_.note_holder();
     return count;
   }
 
@@ -181,29 +166,9 @@ class BasicLease final : public RingLease {
     if (count != 0) queue_->after_release(ring_);
   }
 
-  void let_go() noexcept override { end(); }
+  void let_go() noexcept override { mine_.let_go(ledger_.number()); }
 
  private:
-  void end() noexcept {
-    if (!is_ours()) return;
-    QUEUEDUCT_FAILPOINT("lease.before_let_go");
-    queue_->participant_table().let_go(ledger_.number());
-    QUEUEDUCT_FAILPOINT("lease.let_go");
-    is_joined_ = false;
-    forget_holder();
-  }
-
-  void note_holder() noexcept {
-    noted_at_ = queue_->rest().note();
-    is_noted_ = true;
-  }
-  void forget_holder() noexcept {
-    if (!is_noted_) return;
-    is_noted_ = false;
-    queue_->rest().forget(noted_at_);
-    queue_->wake_the_rest();
-  }
-
   void release_items(const Redelivered* items, std::uint64_t count) noexcept {
     QUEUEDUCT_FAILPOINT("lease.before_release");
     if (is_redelivered_) {
@@ -228,11 +193,8 @@ class BasicLease final : public RingLease {
   }
 
   Queue* queue_;
+  LeaseLine<Queue> mine_;
   Ring ring_;  // of all items
-  std::uint32_t generation_ = 0;
-  std::uint32_t noted_at_ = Rest::not_noted;  // in the list of threads that have leases
-  bool is_joined_ = false;
-  bool is_noted_ = false;
 };
 
 }  // namespace queueduct

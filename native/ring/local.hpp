@@ -65,10 +65,6 @@ class LocalHandle {
   [[nodiscard]] virtual bool may_be_puttable() const noexcept = 0;
   // After a put that may not wait: returns true if it will be known in a moment whether there is room.
   [[nodiscard]] virtual bool is_worth_a_try(Outcome outcome) noexcept = 0;
-  static void wait_a_moment() noexcept {
-    const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
-    nanosleep(&moment, nullptr);
-  }
   // For a consumer that finds nothing.
   virtual void upkeep_while_empty() noexcept = 0;
 

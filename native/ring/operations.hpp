@@ -96,7 +96,7 @@ class RingOperations : public RingHandle {
       const RecoveryScan found = self().recover();
       if (found.unclaimed) return Outcome::corrupt;
       if (found.redeliverable) leave_to_consumers();
-      if (!found.changed) nap();
+      if (!found.changed) pause_between_attempts();
     }
   }
 
@@ -366,7 +366,7 @@ class RingOperations : public RingHandle {
       self().as_joiner([this](bool may_read_slots) {
         if (may_read_slots) (void)recovery_.run();
       });
-      nap();
+      pause_between_attempts();
     }
   }
 

@@ -62,8 +62,7 @@ class StressedSlots {
   void wait_for_items(std::int64_t limit_ns) noexcept {
     waited_ = true;
     if (slots_.closed() == 0) return queue_.wait_for_items(limit_ns);
-    const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};  // a producer is publishing, or was stopped in it
-    nanosleep(&moment, nullptr);
+    pause_between_attempts();  // a producer is publishing, or was stopped while it published
   }
 
  private:

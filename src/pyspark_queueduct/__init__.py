@@ -1,6 +1,6 @@
-"""Spark looks for modules named like this one by itself: ``format("queueduct")`` needs no registration.
+"""Spark finds modules with names like this one by itself: ``format("queueduct")`` needs no registration.
 
-Nothing is imported before it is asked for: the daemon beside this must have no threads, and numpy starts some.
+Imports come with the first use: the daemon beside this must have no threads, and numpy starts some.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """PySpark's daemon, quiet about workers that Spark has closed: ``spark.python.daemon.module``.
 
-Spark closes a worker that nobody needed for a minute, or whose rows it has read enough of. The worker says so to a
-socket that nobody reads any more, and the daemon prints a traceback of that to the terminal of whoever waits for data.
-What goes wrong in a task is told by Spark. Workers that only plan a read are started by PySpark's own daemon still.
+Spark closes a worker that no task has used for a minute, or of whose rows it needs no more. The worker then writes to
+a closed socket, and PySpark's daemon prints a traceback to the user's terminal. This daemon does not. Spark reports
+the errors of tasks. Workers that only plan a read still start from PySpark's own daemon.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["quiet_when_closed"]
 
 
 def quiet_when_closed(work: Callable[..., int]) -> Callable[..., int]:
-    """The daemon's function for one worker's task, for which a closed socket is an end and not an error."""
+    """Wraps the daemon's function for one worker, so that a closed socket ends the worker without an error."""
 
     @functools.wraps(work)
     def worker(*arguments: object) -> int:

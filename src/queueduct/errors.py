@@ -7,14 +7,14 @@
     ├── queue.Full                  no room (the standard library's own)
     ├── ShutDown                    queue.ShutDown from Python 3.13, the same thing below
     └── QueueductError
-        ├── DataLost                what a reader wants is no longer kept, or was lost with the machine; it can go on
-        ├── CorruptSegment          the shared memory is not what it should be: recreate the queue
+        ├── DataLost                a reader's next items are no longer kept, or a crash lost them; the reader can go on
+        ├── CorruptSegment          the shared memory contradicts itself: recreate the queue
         ├── QueueExists             a queue of that name is there (also a FileExistsError)
         ├── QueueNotFound           no queue of that name (also a FileNotFoundError)
         ├── QueueClosed             this handle was closed (also a ValueError)
         ├── QueueNotShared          a queue without a name, in a child of its process (also a RuntimeError)
         ├── QueueReplaced           the name now belongs to another queue than the one that was pickled
-        ├── ProducerInUse           a live participant is just putting for this producer
+        ├── ProducerInUse           a live participant is putting for this producer
         ├── ReaderInUse             a live process holds the reader of that name
         ├── TooManyParticipants     every line of the participant table is taken
         ├── TooManyProducers        every line of the table of producers is taken
@@ -83,7 +83,7 @@ class QueueReplaced(QueueductError):
 
 
 class ProducerInUse(QueueductError):
-    """Another thread or process that is alive is putting for this producer at this moment."""
+    """Another live thread or process is putting for this producer."""
 
 
 class TooManyParticipants(QueueductError):
@@ -107,9 +107,9 @@ class ReaderInUse(QueueductError):
 
 
 class DataLost(QueueductError):
-    """What a reader wants is gone: everything before ``earliest``, or, if ``wanted`` is the later one, all beyond it.
+    """Items that a reader wants are gone: all before ``earliest``, or, if ``wanted`` is larger, all after it.
 
-    The latter after a crash of the machine: the log was cut at ``earliest``, and ``wanted`` is another item now.
+    ``wanted`` is larger after a crash of the machine: the log was cut at ``earliest``, and other items follow there.
     """
 
     def __init__(self, message: str, wanted: int, earliest: int) -> None:

@@ -13,23 +13,23 @@ __all__ = ["Lease"]
 
 
 class Holding(Protocol):
-    """What a kind of queue brings to a lease; one that is dropped gives back what it holds."""
+    """The items of a lease, in the queue. If it is dropped, it gives them back."""
 
     def release(self, count: int) -> None:
-        """The first so many for good; the rest is given back."""
+        """Releases the first ``count`` items for good, and gives the rest back."""
         ...
 
 
 class Lease:
-    """Items that are claimed, with their positions, and that the queue keeps until they are released.
+    """Claimed items and their positions. The queue keeps the items until they are released.
 
     ``with q.lease(1000) as lease:`` releases them all at the end of the block. An exception gives them back, and so
-    does the death of the process, at whatever instruction: then another consumer gets them, at the same positions,
-    perhaps after items that were put later. So what was done with them may be done again, and a consumer that
-    must not do it twice remembers positions.
+    does the death of the process, at any instruction: then another consumer gets them, at the same positions, perhaps
+    after items that were put later. So an item may be processed twice; a consumer that must not do so remembers
+    positions.
     """
 
-    _holding: Holding | None = None  # when it is over: the thread that ends it takes it out, in one step
+    _holding: Holding | None = None  # None when the lease is over: the thread that ends it removes it, in one step
 
     def __init__(
         self, items: Any, positions: NDArray[np.int64], holding: Holding, name: str, *, is_redelivered: bool
@@ -45,14 +45,14 @@ class Lease:
 
     @property
     def is_held(self) -> bool:
-        """Has it neither been released nor given back?"""
+        """True if the lease was neither released nor given back."""
         return self._holding is not None
 
     def release(self, count: int | None = None) -> None:
-        """Done with the first ``count`` items, or with all: they never come again. The rest is given back."""
+        """Release the first ``count`` items, or all: they are never delivered again. Give the rest back."""
         if isinstance(count, bool) or not (count is None or hasattr(type(count), "__index__")):
             raise TypeError(f"count must be an int or None: count={count!r}")
-        chosen = len(self) if count is None else int.__index__(operator.index(count))  # before anything is over
+        chosen = len(self) if count is None else int.__index__(operator.index(count))  # before anything is released
         if not 0 <= chosen <= len(self):
             raise ValueError(f"count must be between 0 and the lease's {len(self)} items: count={count}")
         holding: Holding | None = self.__dict__.pop("_holding", None)
@@ -61,7 +61,7 @@ class Lease:
         holding.release(chosen)
 
     def give_back(self) -> None:
-        """All of them go to the next consumer that asks."""
+        """Give all items back, to the next consumer that asks."""
         self.release(0)
 
     def _raise_over(self) -> NoReturn:

@@ -90,7 +90,7 @@ assert q.durable_end(sync=False) == 10_000 and q.read(0, 10_000).tolist() == lis
     )
 
 
-def test_a_failure_that_only_the_keeper_met_is_not_forgotten(failing):
+def test_a_failure_that_only_the_sync_thread_met_is_not_forgotten(failing):
     failing(
         """
 import time

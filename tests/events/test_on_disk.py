@@ -128,7 +128,7 @@ input()
 
 
 def test_interval_promises_nothing_of_what_is_younger(children):
-    """With an interval of an hour only the first look of the keeper may have come in between."""
+    """With an interval of an hour only the first sync of the thread may have come in between."""
     crash(children, "interval", 300)
     start_anew()
     with EventQueue.open("q") as q:
@@ -242,13 +242,13 @@ def test_memory_is_not_written_to_a_disk(tmp_path, queue_dir, monkeypatch):
         assert q.stats().synced == 0
 
 
-def test_the_keeper_lets_a_closed_queue_go(disk):
+def test_the_sync_thread_lets_a_closed_queue_go(disk):
     """Its descriptors and its readers are free at once, however long the interval."""
     for _ in range(20):
         q = EventQueue.create("q", item="<u8", sync_interval=3600)
         q.put(1)
         reader = q.subscribe("d")
-        time.sleep(0.005)  # let the keeper look
+        time.sleep(0.005)  # let the sync thread run
         q.close()
         with EventQueue.open("q") as again, again.subscribe("d"):
             pass
@@ -262,7 +262,7 @@ def mapped(path):
         return sum(str(path) in line for line in maps)
 
 
-def test_the_keeper_serves_every_queue_of_a_process(disk):
+def test_the_sync_thread_serves_every_queue_of_a_process(disk):
     queues = [EventQueue.create(f"q{n}", item="<u8", sync_interval=0.02) for n in range(5)]
     for _ in range(3):
         for q in queues:
@@ -272,7 +272,7 @@ def test_the_keeper_serves_every_queue_of_a_process(disk):
         q.close()
 
 
-def test_the_keeper_works_in_a_forked_child_too(children):
+def test_the_sync_thread_works_in_a_forked_child_too(children):
     q = EventQueue.create("q", item="<u8", sync_interval=0.02)
     q.put(1)
     until(lambda: q.stats().synced == 1, "the parent's sync")

@@ -91,7 +91,7 @@ def test_names_are_told_apart_by_every_byte(q):
 
 def test_a_durable_reader_that_is_held_is_busy(q):
     reader = q.subscribe("d")
-    with pytest.raises(ReaderInUse, match=r"'d'.*held by somebody alive; close it there first"):
+    with pytest.raises(ReaderInUse, match=r"'d'.*held by a live process; close it there first"):
         q.subscribe("d")
     reader.close()
     q.subscribe("d")

@@ -40,7 +40,7 @@ def test_full_names_the_readers_that_hold_back(call, on_full):
         assert str(full.value).startswith(
             f"the queue 'q' is full: {q.stats().used_bytes} of max_bytes=4096 are in use; readers, "
         )
-        assert f"the slowest first: 'gone' at position 0, {end} behind, held by nobody; " in str(full.value)
+        assert f"the slowest first: 'gone' at position 0, {end} behind, held by no process; " in str(full.value)
         assert f"an ephemeral reader at position 0, {end} behind, attached; 'fast' at position 300, " in str(full.value)
         live.close()
         q.unsubscribe("gone")
@@ -65,9 +65,8 @@ def test_too_many_readers_names_them():
         live = q.subscribe()
         with pytest.raises(TooManyReaders) as full:
             q.subscribe()
-        assert "'old' at position 0, 10 behind, held by nobody; an ephemeral reader at position 10, 0 behind" in str(
-            full.value
-        )
+        slowest = "'old' at position 0, 10 behind, held by no process; an ephemeral reader at position 10, 0 behind"
+        assert slowest in str(full.value)
         q.unsubscribe("old")
         q.subscribe().close()
         live.close()
@@ -84,7 +83,7 @@ def test_too_many_readers_names_those_too_that_were_dropped(is_attached):
         for number in range(2000):
             q.put(number)
         assert [reader.is_dropped for reader in q.readers()] == [True, True]
-        state = "attached" if is_attached else "held by nobody"
+        state = "attached" if is_attached else "held by no process"
         with pytest.raises(
             TooManyReaders, match=f"'one' at position 0, 2000 behind, {state}, dropped; 'two' at "
         ) as full:

@@ -16,7 +16,7 @@ from rich.console import Console
 import queueduct
 from queueduct.cli import main
 from queueduct.spark.address import Address
-from queueduct.spark.checkpoint import Place, last_batch
+from queueduct.spark.checkpoint import HadoopDirectory, last_batch
 from queueduct.spark.pipelines import archive, runner
 from queueduct.spark.pipelines.lake import IN_CHECKPOINT, IN_LAKE, NotThisArchive, claim
 from tests.spark.rows import TICK, check_each_once, numbered, parquet_numbers
@@ -252,7 +252,7 @@ def test_a_mark_that_is_damaged_is_refused_and_the_remedy_works(spark, tmp_path)
 
 
 def test_of_two_who_mark_a_directory_at_once_one_is_first(spark, tmp_path):
-    place = Place(spark, tmp_path / "lake")
+    place = HadoopDirectory(spark, tmp_path / "lake")
     assert place.write_first("mark", "mine") == "mine"
     assert place.write_first("mark", "theirs") == "mine"
     assert place.names() == ["mark"], "nothing unfinished is left"

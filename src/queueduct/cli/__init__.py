@@ -40,7 +40,7 @@ EXPECTED = (QueueductError, ImportError, OSError, ValueError, TypeError, Runtime
 
 
 class Failure(click.ClickException):
-    """One line on stderr, and the exit code of the subcommand."""
+    """An error of a subcommand: one line on stderr, and its exit code."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ class Program(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """What a bad name, a bad file or a bad option leads to is one line on stderr, not a traceback."""
+        """Reports a bad name, file or option as one line on stderr, without a traceback."""
         try:
             return super().invoke(ctx)
         except (click.exceptions.Exit, click.Abort):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check"]
 
-LOOK_SECONDS = 0.3
+POLL_SECONDS = 0.3
 SHOWN = 5
 
 
@@ -72,7 +72,7 @@ def check(directory: Path, master: str, report: Path | None, as_json: bool) -> N
 
 
 def spark_for(history: History, master: str, console: Console) -> AbstractContextManager[SparkSession | None]:
-    """A session, if the history is too long for this process."""
+    """Returns a session, if the history is too long for this process."""
     from queueduct.verification.check import WIDTH, needs_spark
 
     if not needs_spark(history):
@@ -95,18 +95,18 @@ def live(spark: SparkSession | None, console: Console) -> Iterator[Callable[[str
     with Progress(*columns, console=console, transient=True) as progress:
         step = progress.add_task("", total=None)
 
-        def look() -> None:
+        def poll() -> None:
             if spark is None:
                 return
             tracker = spark.sparkContext.statusTracker()
-            while not ended.wait(LOOK_SECONDS):
+            while not ended.wait(POLL_SECONDS):
                 stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
                 known = [stage for stage in stages if stage is not None]
                 total = sum(stage.numTasks for stage in known)
                 done = sum(stage.numCompletedTasks for stage in known)
                 progress.update(step, total=total or None, completed=done)
 
-        watcher = threading.Thread(target=look, daemon=True)
+        watcher = threading.Thread(target=poll, daemon=True)
         watcher.start()
         try:
             yield lambda words: say(progress, step, words, console)
@@ -117,7 +117,7 @@ def live(spark: SparkSession | None, console: Console) -> Iterator[Callable[[str
 
 def say(progress: Progress, step: Any, words: str, console: Console) -> None:
     bar = progress.tasks[step]
-    bar.total, bar.completed = None, 0  # what stands there is the step before; update() takes no total of None
+    bar.total, bar.completed = None, 0  # those of the step before; update() takes no total of None
     progress.update(step, description=words)
     if not console.is_terminal:
         console.print(words)
@@ -148,7 +148,7 @@ def show(verdict: Any, report: Path | None) -> None:
 
 
 def wrapped(words: str, indent: str) -> str:
-    """For a terminal as wide as it is; a pipe gets each sentence as one line."""
+    """Prints for the width of a terminal; a pipe gets each sentence as one line."""
     if not sys.stdout.isatty():
         return indent + words
     width = max(40, shutil.get_terminal_size().columns)

@@ -24,7 +24,7 @@ Command = Callable[..., Any]
 
 
 def shared_options(command: Command) -> Command:
-    """What every pipeline takes."""
+    """Adds the options of every pipeline."""
     for option in (
         click.option("--master", default="local[*]", show_default=True, help="Where Spark runs."),
         click.option(
@@ -107,7 +107,7 @@ def aggregate(queue: str, to: str, **given: Any) -> None:
 
 
 def query_options(shared: dict[str, Any]) -> dict[str, Any]:
-    """What both pipelines take, as their arguments."""
+    """Returns the options of both pipelines as arguments."""
     names = {"max_rows": "maxRowsPerTrigger", "start": "startingOffsets", "reader": "reader", "directory": "directory"}
     return {
         "checkpoint": shared["checkpoint"],
@@ -124,7 +124,7 @@ def run(
     shared: dict[str, Any],
     checkpoint: Path,
 ) -> None:
-    """Open the queue before Spark is started for it; then run the query to its end."""
+    """Opens the queue before it starts Spark; then runs the query to its end."""
     console = Console(stderr=True, quiet=shared["as_json"])
     with interruptible():
         queueduct.open(queue, directory=shared["directory"]).close()

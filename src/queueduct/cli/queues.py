@@ -29,7 +29,7 @@ def ls(directory: Path | None, as_json: bool) -> None:
     """List every queue in the directory."""
     found = []
     for name, kind in queueduct.queues(directory=directory):
-        with contextlib.suppress(queueduct.QueueNotFound):  # it has gone meanwhile
+        with contextlib.suppress(queueduct.QueueNotFound):  # another process has removed it meanwhile
             found.append({"name": name, "kind": kind, **described(name, directory, in_short=not as_json)})
     if as_json:
         click.echo(json.dumps(found, indent=2))
@@ -64,7 +64,7 @@ def stat(name: str, directory: Path | None, as_json: bool) -> None:
 def rm(names: tuple[str, ...], directory: Path | None, as_json: bool) -> None:
     """Remove queues' names. Processes that have one open go on with it.
 
-    One that cannot be removed does not keep the others from it; the exit code is 1 then.
+    If one cannot be removed, the others still are, and the exit code is 1.
     """
     rows = [removed(name, directory, with_counters=as_json) for name in names]
     if as_json:
@@ -78,7 +78,7 @@ def rm(names: tuple[str, ...], directory: Path | None, as_json: bool) -> None:
 
 
 def describe(name: str, directory: Path | None, *, in_short: bool = False) -> dict[str, Any]:
-    """A queue as one flat row."""
+    """Returns a queue as one flat row."""
     with queueduct.open(name, directory=directory) as queue:
         row = {"name": name, "kind": queue.kind, "item": item_text(queue.item, in_short=in_short)}
         return row | queue.stats()._asdict()
@@ -94,7 +94,7 @@ def item_text(item: Any, *, in_short: bool) -> str:
 
 
 def described(name: str, directory: Path | None, *, in_short: bool = False) -> dict[str, Any]:
-    """A queue as one flat row, or one that says why it cannot be read."""
+    """Returns a queue as one flat row, or a row that says why it cannot be read."""
     try:
         return describe(name, directory, in_short=in_short)
     except queueduct.QueueNotFound:
@@ -104,7 +104,7 @@ def described(name: str, directory: Path | None, *, in_short: bool = False) -> d
 
 
 def removed(name: str, directory: Path | None, *, with_counters: bool) -> dict[str, Any]:
-    """Remove a queue's name, also of one that cannot be read. Returns its row, or one that says why it failed."""
+    """Removes a queue's name, even if it cannot be read. Returns its row, or one that says why it failed."""
     try:
         row = described(name, directory) if with_counters else {"name": name}
         queueduct.unlink(name, directory=directory)
@@ -129,7 +129,7 @@ def cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def as_table(rows: list[tuple[str, ...]]) -> str:
-    """Columns as wide as need be, also wider than the terminal: a name that is cut short cannot be used."""
+    """Returns columns in full width, even wider than the terminal: a cut name is of no use."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     aligned = ("<", "<", "<", ">", ">", ">", "<")
     return "\n".join(
@@ -139,7 +139,7 @@ def as_table(rows: list[tuple[str, ...]]) -> str:
 
 
 def hanging(words: str, indent: int) -> str:
-    """What is too long for the terminal goes on below its own beginning."""
+    """Wraps a long value below its beginning."""
     if not sys.stdout.isatty():
         return words
     room = max(20, shutil.get_terminal_size().columns - indent)

@@ -35,7 +35,7 @@ def amount(context: click.Context, option: click.Parameter, given: str | None) -
 
 
 def weights(context: click.Context, option: click.Parameter, given: str) -> tuple[tuple[str, int], ...]:
-    """As in put=3,try_put=1; what is not named stays as it is."""
+    """Weights, as in put=3,try_put=1. Calls without one keep theirs."""
     found = dict(stressing.MIX)
     for part in given.split(","):
         name, equals, number = part.strip().partition("=")
@@ -79,7 +79,7 @@ def weights(context: click.Context, option: click.Parameter, given: str) -> tupl
 @click.option("--cost", is_flag=True, help="On one core, with and without a history in turns: what recording costs.")
 @click.option("--json", "as_json", is_flag=True, help="No live display; print the result as JSON.")
 def stress(kind: str, no_history: bool, no_drain: bool, cost: bool, as_json: bool, **given: Any) -> None:
-    """Run a queue of that KIND as hard as it goes, and record every operation.
+    """Run a queue of that KIND under full load, and record every operation.
 
     The history can be proved with `queueduct check`. Ctrl-C ends the run early; its history is complete then, too.
     """

@@ -8,20 +8,20 @@ from queueduct.native._native cimport Buffer, Identity, Joined, ParticipantTable
 
 
 cdef class SegmentBackend(Backend):
-    """A backend that works on a mapped segment: what is needed of it whatever the kind."""
-    cdef Range* guard                # NULL: memory of our own, which no process can truncate
+    """A backend on a mapped segment, of any kind of queue."""
+    cdef Range* guard                # NULL if the memory is this process's own, which no other can truncate
     cdef const ParticipantTable* participant_table    # NULL until the native queue is made
-    cdef int item_kind                    # what an item is
+    cdef int item_kind               # one of items/_item_kinds.pxd
     cdef uint32_t participants
-    cdef uint64_t record_bytes       # of a record; 0 where items vary in length
+    cdef uint64_t record_bytes       # of a record; 0 if items vary in length
     cdef readonly object dtype
-    cdef readonly object memory      # the mapping: unmapped when the last one is out
-    cdef bint gave_back              # items that were got and could not be returned are to come before others
+    cdef readonly object memory      # the mapping; it is unmapped when the last call has returned
+    cdef bint gave_back              # a get could not return its items: they are redelivered before others
 
-    # A kind brings:
+    # Each kind implements:
     cdef Joined try_join(self) noexcept nogil               # makes the calling thread a participant
     cdef void sleep(self, bint for_items, uint64_t slots, int64_t limit_ns) noexcept nogil
-    cdef int check_length(self, uint64_t length) except -1  # of an item that varies in length: does it fit?
+    cdef int check_length(self, uint64_t length) except -1  # raises if an item of this length can never fit
     cdef int raise_corrupt(self) except -1
 
     cdef byte* take_over(self, object opened, Identity* identity) except NULL
@@ -45,7 +45,7 @@ cdef object encode_object
 
 
 cdef inline uint32_t line_of(SegmentBackend backend) except? 0xFFFFFFFF:
-    """This thread's line in the participant table; a thread joins at its first operation."""
+    """Returns this thread's line in the participant table. A thread joins at its first operation."""
     cdef uint32_t mine = backend.participant_table.mine_plus_one()
     if mine == 0:
         backend.join()
@@ -54,7 +54,7 @@ cdef inline uint32_t line_of(SegmentBackend backend) except? 0xFFFFFFFF:
 
 
 cdef inline object lend(SegmentBackend backend, object item, Buffer* one):
-    """Where an item's bytes are, as long as the caller keeps what is returned."""
+    """Sets where an item's bytes are. They stay there as long as the caller keeps the object that is returned."""
     cdef Held lent
     if backend.item_kind == RECORD:
         item = as_records(backend.dtype, item, one=True)

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""What every backend on a mapped segment needs: its memory, its participant, and the errors that every kind has."""
+"""The base of every backend on a mapped segment: its memory, its participant, and the errors of every kind."""
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
@@ -23,7 +23,7 @@ cdef extern from "native/_handover.hpp" namespace "queueduct":
 
 
 cdef SegmentBackend named_backend(Queue queue, str what):
-    """The backend of a queue with a name: within a process there are no producers and no leases."""
+    """Returns the backend of a queue with a name: a queue within a process has no producers and no leases."""
     cdef Backend backend = open_backend(queue)
     if queue.segment is None:
         raise ValueError(f"a queue without a name has no {what}; use {type(queue).__name__}.create(name, ...)")
@@ -31,7 +31,7 @@ cdef SegmentBackend named_backend(Queue queue, str what):
 
 
 cdef Identity own_identity() except *:
-    """By which others tell whether we still live."""
+    """Returns by what other processes tell whether this one is alive."""
     cdef Identity identity
     boot = boot_id()
     identity.boot_id[0] = int.from_bytes(boot[:8], "little")
@@ -40,7 +40,7 @@ cdef Identity own_identity() except *:
     return identity
 
 
-@cython.no_gc_clear  # leases, slots and readers that go with it need its memory; no cycle consists of backends alone
+@cython.no_gc_clear  # leases, slots and readers in the same cycle need its memory; no cycle consists of backends alone
 cdef class SegmentBackend(Backend):
 
     def __dealloc__(self):
@@ -52,7 +52,7 @@ cdef class SegmentBackend(Backend):
     cdef int raise_corrupt(self) except -1: return self.raise_if_truncated()
 
     cdef byte* take_over(self, object opened, Identity* identity) except NULL:
-        """The memory of an open segment. Its descriptor is taken next: from there on nothing raises."""
+        """Takes the memory of an open segment. The caller takes its descriptor next; nothing raises after that."""
         cdef Held mapped
         self.memory = opened.take_memory()
         count_for_all_threads(self.memory)
@@ -76,7 +76,7 @@ cdef class SegmentBackend(Backend):
         return 0
 
     cdef int check_attached(self) except -1:
-        """As soon as there is a participant table: raises OSError if it could not open its file."""
+        """Raises OSError if the participant table could not open its file."""
         cdef int error = self.participant_table.open_error()
         if error != 0:
             raise OSError(
@@ -87,20 +87,20 @@ cdef class SegmentBackend(Backend):
         return 0
 
     cdef int join(self) except -1:
-        """Make this thread a participant."""
+        """Makes this thread a participant."""
         cdef Joined joined
         with nogil:
             joined = self.try_join()
         return 0 if joined == Joined.yes else self.raise_not_joined(joined)
 
     cdef Gathered gather(self, object items):
-        """A batch of items that vary in length, each of which can fit."""
+        """Returns a batch of items that vary in length. Raises if one of them can never fit."""
         cdef Gathered batch = gather(list(map(encode_object, items)) if self.item_kind == OBJECT else items)
         self.check_length(batch.longest)
         return batch
 
     cdef bint wait_until(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
-        """After a try that did not succeed: True to try again, False when the time is up."""
+        """Waits after a failed attempt. Returns true to try again, false if the time is up."""
         cdef int64_t left = 0 if deadline == AT_ONCE else remaining_ns(deadline)
         if left <= 0:
             return False
@@ -117,7 +117,7 @@ cdef class SegmentBackend(Backend):
         return self.check_open()
 
     cdef int check_held(self) except -1:
-        """Before something that needs the file itself."""
+        """Raises if the handle has lost its file. Called before an operation that needs the file itself."""
         if self.participant_table is not NULL and self.participant_table.is_lost():
             self.raise_lost()
         return 0
@@ -128,7 +128,7 @@ cdef class SegmentBackend(Backend):
         return os.fstat(self.participant_table.descriptor()).st_blocks * 512
 
     cdef int check_sound(self) except -1:
-        """After an access to the mapping: was it one to pages that are there?"""
+        """Raises if an access to the mapping has met a missing page."""
         return self.raise_if_truncated() if is_broken(self.guard) else 0
 
     cdef bint is_cut(self):
@@ -147,13 +147,13 @@ cdef class SegmentBackend(Backend):
         )
 
     cdef int raise_if_cut(self) except -1:
-        """After a copy that was given up: if the file is cut, nothing of this handle is to be believed from now on."""
+        """Called after a copy that met a missing page. If the file was cut, marks this handle's memory broken."""
         if self.guard is not NULL and self.is_cut():
             mark_broken(self.guard)
         return self.raise_if_truncated()
 
     cdef int raise_not_joined(self, Joined joined) except -1:
-        """A thread has no line in the participant table, and this is why."""
+        """Raises the error that says why a thread has no line in the participant table."""
         self.raise_if_truncated()
         if joined == Joined.table_full:
             raise TooManyParticipants(
@@ -169,7 +169,7 @@ cdef class SegmentBackend(Backend):
         self.raise_lost()
 
     cdef int raise_lost(self) except -1:
-        """The handle has no descriptor to hold locks with: no other participant would see what it does."""
+        """The handle has no descriptor to hold its locks, so no other participant would see that it is alive."""
         raise QueueClosed(
             f"this handle of the queue {self.label} has no file descriptor any more: either this process has closed "
             "it, as os.closerange() and daemons do, or it could not be had: too many files were open, or there is no "

@@ -1,7 +1,7 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
 """Leases of every kind: items that a consumer has claimed, and that stay in the queue until it releases them.
 
-How a lease is taken, copied and ended is here once. A kind brings its native calls as a Holding of its own.
+A lease is taken, copied and ended here, for all kinds. Each kind has a subclass of Holding with its native calls.
 """
 
 cimport cython
@@ -39,7 +39,7 @@ cdef class Holding:
     cdef list unreleased(self, list asked): return []
 
     cdef object take(self, object name, object max_items, int64_t deadline):
-        """A Lease of at least one item, those of the dead first."""
+        """Returns a Lease of at least one item, dead consumers' items first."""
         cdef object limit = checked_int("max_items", max_items)
         cdef int64_t count
         if limit < 1:
@@ -57,7 +57,7 @@ cdef class Holding:
         return Lease(found, self._positions(), self, name, is_redelivered=bool(self.is_redelivered))
 
     cdef object _items(self):
-        """The items as memory of our own. An error here gives them back."""
+        """Returns copies of the items. An error here gives the items back."""
         cdef object target
         cdef char* to
         cdef uint64_t i
@@ -82,7 +82,7 @@ cdef class Holding:
         return positions
 
     def release(self, uint64_t count):
-        """The first so many for good; the rest is given back."""
+        """Releases the first ``count`` items for good, and gives the rest back."""
         cdef bint is_all = count == self.count
         cdef bint is_sound
         if not self.is_ours():
@@ -98,7 +98,7 @@ cdef class Holding:
 
 @cython.binding(True)
 class LeaseMethods:
-    """What a kind of queue with leases has besides; its ``_holding`` is the kind's Holding."""
+    """The methods of every kind of queue with leases; its ``_holding`` is the kind's Holding."""
 
     __slots__ = ()
 
@@ -114,7 +114,7 @@ class LeaseMethods:
         return holding.take(self.name, max_items, computed_deadline(block, timeout))
 
     def unreleased(self, positions):
-        """Those of the positions that a consumer has claimed, and none has released yet."""
+        """Returns those of the positions that a consumer has claimed and no consumer has released yet."""
         cdef SegmentBackend backend = named_backend(self, "leases")
         cdef Holding holding = type(self)._holding(backend)
         return sound(backend, holding.unreleased(checked_positions(positions)))

@@ -6,33 +6,33 @@ from queueduct.native._native cimport ProducerLine, ProducerName, Producers, Tak
 
 cdef enum Settled:
     SETTLED
-    UNDECIDED        # the slots of the killed call are not recovered yet: ask again
-    CONTRADICTED     # what the line says cannot be
+    UNDECIDED        # the slots of the killed call are not recovered yet: try again
+    CONTRADICTED     # the line contradicts the queue
 
 
 cdef class ProducerCall:
-    """One call for a named producer: what it puts, and the line that it owns meanwhile."""
+    """One call for a named producer: the items that it puts, and the line that it owns meanwhile."""
     cdef SegmentBackend backend
     cdef ProducerName name
     cdef object producer          # its name
     cdef uint64_t sequence
     cdef uint64_t total           # items of the sequence
-    cdef uint64_t done            # of them are in the queue
+    cdef uint64_t done            # how many of them are in the queue
     cdef int64_t deadline
-    cdef uint64_t owner           # the owner word by which this thread has the line
+    cdef uint64_t owner           # the owner word with which this thread owns the line
     cdef ProducerLine* line
-    cdef object array             # of records,
+    cdef object array             # the items, if they are records
     cdef const char* records
-    cdef Gathered batch           # or of items that vary in length
-    cdef bint is_long             # worth giving up the GIL
+    cdef Gathered batch           # the items, if they vary in length
+    cdef bint is_long             # the copy is long enough to release the GIL
 
-    # A kind brings:
+    # Each kind implements:
     cdef Producers* table(self) noexcept
-    cdef int join(self) except -1                 # makes this thread a participant, if it is none
+    cdef int join(self) except -1                 # makes this thread a participant, unless it is one
     cdef Taken forget_line(self) except *
-    cdef Settled try_settle(self) except *        # what a killed call has put, which the line does not say yet
-    cdef bint put_some(self) except -1            # puts from `done` on and counts, waits for room; False: time is up
-    cdef str why_full(self)                       # the first part of a message, or nothing
+    cdef Settled try_settle(self) except *        # completes the line by what a killed call has put
+    cdef bint put_some(self) except -1            # puts from `done` on, waits for room; false if the time is up
+    cdef str why_full(self)                       # the first part of a message, or empty
 
     cdef object put(self, object items, object producer, object sequence, int64_t deadline)
     cdef list listed(self)

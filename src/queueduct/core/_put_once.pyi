@@ -4,7 +4,7 @@ from typing import Any
 from queueduct.stats import ProducerInfo
 
 class PutOnceMethods:
-    """What a kind of queue with named producers has besides."""
+    """The methods of every kind of queue with named producers."""
 
     def put_once(
         self, items: Iterable[Any], producer: str, sequence: int, *, block: bool = True, timeout: float | None = None

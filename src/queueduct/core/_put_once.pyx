@@ -1,7 +1,7 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""put_once of every kind: a named producer's items, each of them once, however often the call is cut short.
+"""put_once of every kind: a named producer puts each item once, however often its call is cut short.
 
-The protocol, and each of its errors, is here once. A kind brings its native calls as a ProducerCall of its own.
+The protocol and its errors are here, for all kinds. Each kind has a subclass of ProducerCall with its native calls.
 What a producer's line records is in native/segment/producers.hpp.
 """
 
@@ -36,7 +36,7 @@ cdef class ProducerCall:
     cdef str why_full(self): return ""
 
     cdef object put(self, object items, object producer, object sequence, int64_t deadline):
-        """How many this call has put."""
+        """Returns how many items this call has put."""
         self._identify(producer)
         number = checked_int("sequence", sequence)
         if not 0 <= number < SEQUENCE_LIMIT:
@@ -80,13 +80,13 @@ cdef class ProducerCall:
         return 0
 
     cdef uint64_t owner_word(self) noexcept:
-        """This thread's; 0: it is no participant."""
+        """Returns this thread's owner word, or 0 if the thread is no participant."""
         cdef const ParticipantTable* table = self.backend.participant_table
         cdef uint32_t mine = table.mine_plus_one()
         return owner_word(table[0], mine - 1) if mine != 0 else 0
 
     cdef int check_still_ours(self) except -1:
-        """After a wait: a signal handler may have forked, and then the line is our parent's."""
+        """Called after a wait: if a signal handler has forked, the line is the parent's."""
         if self.owner_word() != self.owner:
             self._raise_in_use()
         return 0
@@ -105,7 +105,7 @@ cdef class ProducerCall:
         return 0
 
     cdef int _collect(self, object items) except -1:
-        """Before anything is recorded: a bad item is an error that leaves nothing behind."""
+        """Converts all items before anything is recorded, so that a bad item leaves nothing behind."""
         cdef SegmentBackend backend = self.backend
         if backend.item_kind == RECORD:
             self.array = as_records(backend.dtype, items, one=False)
@@ -124,7 +124,7 @@ cdef class ProducerCall:
         self.join()
         self.owner = self.owner_word()
         taken = table.find(self.name, self.owner, self.line)
-        if taken == Taken.unknown:  # a new name may have to wait for another thread that makes one
+        if taken == Taken.unknown:  # a new name may have to wait for another thread that adds one
             with nogil:
                 taken = table.take(self.name, self.owner, self.sequence, self.total, self.line)
         if taken == Taken.table_full:
@@ -138,7 +138,7 @@ cdef class ProducerCall:
         return 0
 
     cdef int _leave(self) except -1:
-        """Unless we are a forked child by now: then the line is our parent's."""
+        """Leaves the line, unless a signal handler has forked: in the child the line is the parent's."""
         if self.owner_word() == self.owner:
             Producers.leave(self.line[0])
         return 0
@@ -150,7 +150,7 @@ cdef class ProducerCall:
         )
 
     cdef int _settle(self) except -1:
-        """What of a killed call's items is in? As a rule no call was killed."""
+        """Finds out which items a killed call has put. Usually no call was killed."""
         cdef Settled settled
         while progress_of(self.line[0]).phase != Phase.idle:
             settled = self.try_settle()
@@ -172,7 +172,7 @@ cdef class ProducerCall:
         return 0
 
     cdef bint _begin(self) except -1:
-        """False: there is nothing to do."""
+        """Returns false if the sequence is complete already."""
         cdef Begun begun = begin(self.line[0], self.sequence, self.total)
         cdef Progress recorded = progress_of(self.line[0])
         if begun == Begun.other_total:
@@ -202,38 +202,38 @@ cdef class ProducerCall:
 
 @cython.binding(True)
 class PutOnceMethods:
-    """What a kind of queue with named producers has besides; its ``_producer_call`` is the kind's ProducerCall."""
+    """The methods of every kind of queue with named producers; ``_producer_call`` is the kind's ProducerCall."""
 
     __slots__ = ()
 
     def put_once(self, items, producer, sequence, *, block=True, timeout=None):
         """Put all of ``items`` exactly once for this sequence of this producer; returns how many it put now.
 
-        A call that was killed, or ran out of time, is repeated with the same items and goes on where it stopped.
-        A sequence that is complete, or lies before the last one, is left alone: 0. A producer is a name of 1 to 64
-        bytes of UTF-8, used by one at a time; its sequences only rise, gaps are fine. Raises Full when the time is
-        up (what is in stays counted), ShutDown, ProducerInUse, TooManyProducers.
+        Repeat a call that was killed or ran out of time with the same items: it goes on where it stopped. A call for
+        a sequence that is complete, or lower than the last one, puts nothing and returns 0. A producer is a name of 1
+        to 64 bytes of UTF-8 that one thread uses at a time. Its sequences must rise, and may skip numbers. Raises Full
+        when the time is up (items that are in stay counted), ShutDown, ProducerInUse or TooManyProducers.
         """
         cdef SegmentBackend backend = named_backend(self, "producers")
         cdef ProducerCall call = type(self)._producer_call(backend)
         try:
             return sound(backend, call.put(items, producer, sequence, computed_deadline(block, timeout)))
         except Exception:
-            backend.check_sound()  # then that is the news
+            backend.check_sound()  # a truncated segment is the cause, and is reported instead
             raise
 
     def producers(self):
-        """What put_once keeps of each producer: a list of (name, sequence, done, total)."""
+        """Returns what put_once has recorded of each producer: a list of (name, sequence, done, total)."""
         cdef SegmentBackend backend = named_backend(self, "producers")
         cdef ProducerCall call = type(self)._producer_call(backend)
         return sound(backend, call.listed())
 
     def forget_producer(self, name):
-        """Make room for another name in the table of producers. What it put stays; what it repeats is put again."""
+        """Remove a name from the table of producers. Its items stay; a sequence that it repeats is put again."""
         cdef SegmentBackend backend = named_backend(self, "producers")
         cdef ProducerCall call = type(self)._producer_call(backend)
         try:
             sound(backend, call.forget(name))
         except Exception:
-            backend.check_sound()  # then that is the news
+            backend.check_sound()  # a truncated segment is the cause, and is reported instead
             raise

@@ -2,14 +2,14 @@ from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.native._native cimport Flag
 
-cdef uint64_t forks               # how many there were between the first process and this one
+cdef uint64_t forks               # how many forks there were between the first process and this one
 cdef int refuse_in_child(object kind, uint64_t born) except -1
 
 cdef extern from "native/_handover.hpp" namespace "queueduct":
-    cdef cppclass BodyHandover:
+    cdef cppclass BackendHandover:
         pass
 
-cdef object TIMED_OUT               # what get and get_many of a backend give when the time is up
+cdef object TIMED_OUT             # what get and get_many of a backend return when the time is up
 cdef int64_t FOREVER, AT_ONCE     # deadlines
 
 cdef int64_t deadline_of(object block, object timeout) except -1
@@ -22,9 +22,9 @@ cdef list checked_positions(object positions)
 
 cdef class Backend:
     """The working part of a handle. A thread in a call holds a reference, so its memory outlives a close()."""
-    cdef object label             # for messages: the queue's name, quoted (an object: the collector must see us)
-    cdef Flag is_closing          # the handle was closed: a thread that waits in here must leave
-    cdef object refusal           # the reason, if this is a forked child's copy of a queue without a name; else None
+    cdef object label             # the queue's name, quoted (an object, not a str: so the class has garbage collection)
+    cdef Flag is_closing          # the handle was closed: a thread that waits must return
+    cdef object refusal           # in a forked child's copy of a queue without a name: why it refuses; else None
 
     cdef int put(self, object item, int64_t deadline) except -1
     cdef object get(self, int64_t deadline)
@@ -40,16 +40,16 @@ cdef class Backend:
 
 
 cdef inline object sound(Backend backend, object value):
-    """A value that was read from memory that a process may truncate, once it is known that none has."""
+    """Returns a value that was read from shared memory. Raises if a process has truncated that memory."""
     backend.check_sound()
     return value
 
 
 cdef class Queue:
-    cdef Backend backend                # had by held(): another thread may close the handle
-    cdef BodyHandover handover
-    cdef Backend retired             # in a forked child: the parent's
-    cdef object segment           # None: lives in this process
+    cdef Backend backend          # read with held(): another thread may close the handle
+    cdef BackendHandover handover
+    cdef Backend retired          # in a forked child: the parent's
+    cdef object segment           # None if the queue lives in this process
     cdef object waiters           # asyncio's, made at its first use
     cdef object __weakref__
 
@@ -68,7 +68,7 @@ cdef int install(Queue queue, Backend backend) except -1
 
 
 cdef inline Backend open_backend(Queue queue):
-    """The backend of a handle that is open."""
+    """Returns the backend of a handle. Raises if the handle is closed."""
     cdef Backend backend = held(queue)
     backend.check_open()
     return backend

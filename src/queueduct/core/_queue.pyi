@@ -7,7 +7,7 @@ from queueduct.segments.names import Directory
 from queueduct.segments.segment import Segment
 
 class Queue:
-    """What all queues have in common."""
+    """The base class of all queues."""
 
     @classmethod
     def open(cls, name: str, *, directory: Directory = None, allow_pickle: bool = True) -> Self: ...

@@ -1,7 +1,7 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
 """The surface that every queue has: its calls, how long they wait, and how it ends.
 
-A queue is a surface and a backend. Each kind brings its backends, which never see a timeout, only a deadline.
+A queue is this surface and a backend. Each kind has its own backends, which get a deadline and never a timeout.
 A closed handle has a backend that refuses everything.
 """
 
@@ -26,7 +26,7 @@ cdef frozenset SIZES_LEFT_OUT = frozenset(("slot_bytes", "message_bytes", "item_
 
 
 cdef int64_t deadline_of(object block, object timeout) except -1:
-    """When to give up, on the monotonic clock."""
+    """Returns when the call gives up, on the monotonic clock."""
     return FOREVER if block is True and timeout is None else computed_deadline(block, timeout)
 
 
@@ -45,19 +45,19 @@ cdef int64_t computed_deadline(bint block, object timeout) except -1:
 
 
 cdef int64_t remaining_ns(int64_t deadline):
-    """What is left; for FOREVER as long as a thread sleeps at a time."""
+    """Returns the time that is left; for FOREVER, the longest time that a thread sleeps at once."""
     return park_limit_ns if deadline == FOREVER else deadline - monotonic_ns()
 
 
 cdef object checked_int(str label, object value):
-    """An int of Python's own: what may be compared by its own code would pass every check."""
+    """Returns a plain int: a subclass with comparisons of its own could pass every check."""
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
         raise TypeError(f"{label} must be an int: {label}={value!r}")
     return int.__index__(PyNumber_Index(value))
 
 
 cdef dict checked_sizes(dict sizes):
-    """As ints; a size that may be left out, None."""
+    """Returns the sizes as plain ints, or None for a size that may be left out."""
     return {
         label: None if size is None and label in SIZES_LEFT_OUT else checked_int(label, size)
         for label, size in sizes.items()
@@ -65,13 +65,13 @@ cdef dict checked_sizes(dict sizes):
 
 
 cdef list checked_positions(object positions):
-    """As ints, without those that no item can have."""
+    """Returns the positions as plain ints, without those that no item can have."""
     cdef list checked = [checked_int("position", position) for position in positions]
     return [position for position in checked if 0 <= position < 1 << 63]
 
 
 cdef class Backend:
-    """What a kind of queue has to bring. This one refuses everything: the backend of a closed handle."""
+    """The calls that each kind implements. This base class is the backend of a closed handle: it refuses them all."""
 
     def __cinit__(self, *args, **kwargs):
         self.label = "without a name"
@@ -84,54 +84,53 @@ cdef class Backend:
         return 0
 
     cdef int check_sound(self) except -1:
-        """After an access to memory that a process may truncate: raises CorruptSegment if that has happened."""
+        """Raises CorruptSegment if a process has truncated the memory. Called after an access to it."""
         return 0
 
     cdef int put(self, object item, int64_t deadline) except -1:
-        """1: it is in. 0: the time is up."""
+        """Returns 1 if the item is in, 0 if the time is up."""
         return self.check_open()
 
     cdef object get(self, int64_t deadline):
-        """An item, or TIMED_OUT when the time is up."""
+        """Returns an item, or TIMED_OUT if the time is up."""
         self.check_open()
 
     cdef object put_many(self, object items, int64_t deadline):
-        """How many are in; None, or Full, if none is."""
+        """Returns how many items are in. If none is, returns None or raises Full."""
         self.check_open()
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
-        """Items, or TIMED_OUT when the time is up."""
+        """Returns items, or TIMED_OUT if the time is up."""
         self.check_open()
 
     cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
-        """Until there may be an item, or so many free slots; takes nothing, and needs no line."""
+        """Waits until there may be an item, or ``slots`` free slots. Takes nothing, and needs no participant line."""
         return self.check_open()
 
     cdef uint64_t slots_for(self, object item) except 0:
-        """How many slots an item takes."""
+        """Returns how many slots an item takes."""
         self.check_open()
         return 1
 
     cdef object size(self):
-        """How many items there are."""
+        """Returns how many items are in the queue."""
         self.check_open()
 
     cdef int shut_down(self, bint immediate) except -1:
-        """Shut down."""
         return self.check_open()
 
     cdef void wake_everybody(self) noexcept:
-        """So that waiting threads see that the handle is closed."""
+        """Wakes all waiting threads, so that they see that the handle is closed."""
 
 
-cdef Backend closed_body(object label):
+cdef Backend closed_backend(object label):
     cdef Backend backend = Backend()
     backend.label = label
     backend.is_closing = True
     return backend
 
 
-# Queues without a name, by id: a forked child has only copies of them, which no other process would ever see.
+# Queues without a name, by id: a forked child has only copies of them, which no other process can see.
 cdef object unnamed = weakref.WeakValueDictionary()
 
 
@@ -143,7 +142,7 @@ cdef object refusal_of(object kind):
 
 
 cdef int refuse_in_child(object kind, uint64_t born) except -1:
-    """For what has no backend: ``born`` is how many forks there were before it was made."""
+    """For a queue without a backend; ``born`` is the number of forks before it was made."""
     if born != forks:
         raise QueueNotShared(
             f"an {kind.__name__} lives in the process that made it, and this is a forked child of that: "
@@ -153,7 +152,7 @@ cdef int refuse_in_child(object kind, uint64_t born) except -1:
 
 
 def leave_to_parent():
-    """In a forked child, which has one thread as yet."""
+    """Called in a forked child, which still has only one thread."""
     global forks
     forks += 1
     for queue in list(unnamed.values()):
@@ -164,27 +163,27 @@ def leave_to_parent():
 os.register_at_fork(after_in_child=leave_to_parent)
 
 
-cdef Backend UNMADE = closed_body("that was never made")  # of a handle that no kind has made a queue
+cdef Backend UNMADE = closed_backend("that was never made")  # the backend of a handle before install()
 
 
 cdef int install(Queue queue, Backend backend) except -1:
-    """Make the handle a queue, once. The backend is new: no other thread knows it."""
+    """Gives the handle its backend, once. The backend is new: no other thread knows it."""
     if not install_backend(queue, UNMADE, backend):
         raise TypeError("a queue is initialised once")
     return 0
 
 
 cdef class Queue:
-    """What all queues have in common."""
+    """The base class of all queues."""
 
     def __cinit__(self, *args, **kwargs):
         self.backend = UNMADE
 
-    # -- how it is made ---------------------------------------------------------------------------------
+    # -- create and open --------------------------------------------------------------------------------
 
     @classmethod
     def _create(cls, name, item, directory, exist_ok, sizes, **options):
-        """A new queue in shared memory. A size that is None follows from the others and from the item."""
+        """Creates a queue in shared memory. A size that is None is computed from the other sizes and the item."""
         item_type = ItemType.of(item)
         geometry = cls._geometry.of(item_type, **checked_sizes(sizes), **options)
         geometry.check()
@@ -193,12 +192,12 @@ cdef class Queue:
 
     @classmethod
     def open(cls, name, *, directory=None, allow_pickle=True):
-        """Open the queue of this kind and name. Without ``allow_pickle``, one of objects is refused."""
+        """Open the queue of this kind and name. Without ``allow_pickle`` a queue of pickled objects is refused."""
         return cls._attach(segment.open_segment(name, directory=directory, kind=cls._geometry.kind), allow_pickle)
 
     @classmethod
     def _attach(cls, opened, allow_pickle=True):
-        """A handle of an open segment, which is closed if that fails."""
+        """Makes a handle of an open segment. Closes the segment if that fails."""
         cdef Queue self = cls.__new__(cls)
         cdef Backend backend
         try:
@@ -213,33 +212,33 @@ cdef class Queue:
         return self
 
     cdef Backend attach(self, object opened):
-        """The kind's own backend, which takes over the memory and the descriptor of an open segment."""
+        """Returns the kind's backend, which takes over the memory and the descriptor of an open segment."""
         raise TypeError("a queue is of one of the kinds: use BoundedQueue, GrowingQueue, EventQueue, ...")
 
     cdef int after_attach(self, Backend backend, object opened) except -1:
-        """As soon as others may know the backend."""
+        """Called when the handle has its backend, so that other threads may use it."""
         return 0
 
     cdef int raise_full(self, Backend backend) except -1:
-        """After a put that found no room."""
+        """Raises Full after a put that found no room."""
         raise Full
 
     cdef int stay_in_process(self) except -1:
-        """Of a queue without a name, as soon as it has a backend."""
+        """Registers a queue without a name, so that a forked child refuses it."""
         unnamed[id(self)] = self
         return 0
 
     cdef int refuse(self) except -1:
-        """In a forked child: everything raises from now on, also in a call or a reader that is under way."""
+        """Called in a forked child: from now on every call raises, also calls and readers in progress."""
         cdef Backend backend = held(self)
         cdef Backend refusing
         if backend.is_closing:
             return 0
         backend.refusal = refusal_of(type(self))
         backend.is_closing = True
-        refusing = closed_body(backend.label)
+        refusing = closed_backend(backend.label)
         refusing.refusal = backend.refusal
-        self.retired = backend  # what is in it ends with the child, and not at the fork
+        self.retired = backend  # keeps its items alive until the child ends
         replace_backend(self, backend, refusing)
         return 0
 
@@ -258,7 +257,7 @@ cdef class Queue:
             self.raise_full(backend)
 
     def try_put(self, item):
-        """Put an item if there is room now. True if it is in; never waits."""
+        """Put an item if there is room now. Returns True if it is in. Never waits."""
         cdef Backend backend = held(self)
         return backend.put(item, AT_ONCE) == 1
 
@@ -279,7 +278,7 @@ cdef class Queue:
         return item
 
     def try_get(self, default=None):
-        """Get an item if there is one now, else ``default``; never waits."""
+        """Get an item if there is one now, else return ``default``. Never waits."""
         cdef Backend backend = held(self)
         cdef object item = backend.get(AT_ONCE)
         return default if item is TIMED_OUT else item
@@ -298,7 +297,7 @@ cdef class Queue:
     def get_many(self, max_items, block=True, timeout=None):
         """Get at least one item and at most ``max_items``, without waiting for more than the first.
 
-        A list, or for records one array. Raises Empty or ShutDown.
+        Returns a list, or one array if items are records. Raises Empty or ShutDown.
         """
         cdef Backend backend = held(self)
         cdef object found
@@ -311,7 +310,7 @@ cdef class Queue:
         return found
 
     def __iter__(self):
-        """Items until the queue is shut down and empty."""
+        """Gets items until the queue is shut down and empty."""
         return self
 
     def __next__(self):
@@ -333,7 +332,7 @@ cdef class Queue:
     @cython.critical_section
     def _bridge(self):
         if self.waiters is None:
-            from queueduct.core.aio import Bridge  # here: asyncio takes as long to import as all the rest of this
+            from queueduct.core.aio import Bridge  # here: importing asyncio takes as long as importing all of queueduct
             self.waiters = Bridge(self)
         return self.waiters
 
@@ -342,12 +341,12 @@ cdef class Queue:
         return backend.slots_for(item)
 
     def _wait_ready(self, for_items, slots, seconds):
-        """Until there may be an item, or so many free slots, or the time is up. Takes nothing."""
+        """Waits until there may be an item, or ``slots`` free slots, or the time is up. Takes nothing."""
         cdef Backend backend = held(self)
         backend.wait(for_items, slots, computed_deadline(True, seconds))
         backend.check_sound()
 
-    # -- looks ------------------------------------------------------------------------------------------
+    # -- properties -------------------------------------------------------------------------------------
 
     @property
     def name(self):
@@ -361,7 +360,7 @@ cdef class Queue:
 
     @property
     def directory(self):
-        """The directory that the queue's name is in, a pathlib.Path; None within a process."""
+        """The directory of the queue's file, a pathlib.Path; None within a process."""
         return None if self.segment is None else self.segment.path.parent
 
     @property
@@ -371,21 +370,21 @@ cdef class Queue:
 
     @property
     def item(self):
-        """What it carries: bytes, object or a dtype."""
+        """The type of its items: bytes, object or a dtype."""
         return object if self.segment is None else self.segment.item.spec
 
     @property
     def closed(self):
-        """Was this handle closed?"""
+        """True if this handle was closed."""
         return True if held(self).is_closing else False
 
     def qsize(self):
-        """How many items there are: exact while no other thread uses it."""
+        """Return how many items there are: exact while no other thread or process uses the queue."""
         cdef Backend backend = held(self)
         return sound(backend, backend.size())
 
     def empty(self):
-        """Is there nothing to get? A hint, as with every queue that others use."""
+        """Return True if there is nothing to get. A hint: other threads and processes may change it at once."""
         return self.qsize() == 0
 
     def __len__(self):
@@ -403,10 +402,10 @@ cdef class Queue:
             state = "corrupt"
         return f"<queueduct.{type(self).__name__} {backend.label} {state}>"
 
-    # -- the end ----------------------------------------------------------------------------------------
+    # -- shut down and close ----------------------------------------------------------------------------
 
     def shutdown(self, immediate=False):
-        """No more puts; gets go on until the queue is empty, or with ``immediate`` end at once.
+        """Refuse further puts. Gets go on until the queue is empty, or with ``immediate`` end at once.
 
         As queue.Queue.shutdown of Python 3.13. All waiting threads are woken.
         """
@@ -415,15 +414,15 @@ cdef class Queue:
         backend.check_sound()
 
     def close(self):
-        """Give up this handle. The queue stays, for others and by its name; waiting threads get QueueClosed.
+        """Close this handle. The queue stays, under its name; waiting threads get QueueClosed.
 
-        Its memory and its descriptor go with the last call that is still in progress.
+        Its memory and its descriptor are freed when the last call in progress has returned.
         """
         cdef Backend backend = held(self)
-        if type(backend) is Backend:  # it refuses everything already
+        if type(backend) is Backend:  # it is closed already
             return
         backend.is_closing = True
-        if replace_backend(self, backend, closed_body(backend.label)):
+        if replace_backend(self, backend, closed_backend(backend.label)):
             backend.wake_everybody()
 
     def unlink(self):

@@ -1,9 +1,9 @@
-"""Queues for asyncio: one helper thread waits, the event loop takes.
+"""Queues for asyncio: a helper thread waits, the coroutine puts or gets.
 
-A queue's futex cannot be watched by an event loop. So a thread waits until there may be something,
-and tells the loop; the coroutine itself then tries again. The thread takes nothing, so a cancelled
-``aget`` loses nothing. It runs only while somebody waits. It is not there in a forked child, and neither are those
-who wait: a child's first ``aget`` starts one of its own.
+An event loop cannot watch a queue's futex. So a helper thread waits until there may be an item, or room, and tells the
+loop; the coroutine then tries again. The thread takes nothing, so a cancelled ``aget`` loses nothing. It runs only
+while a coroutine waits. A forked child has neither the thread nor the waiting coroutines: its first ``aget`` starts a
+thread of its own.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from queueduct.errors import Empty, Full, QueueductError, ShutDown
 
 __all__ = ["Bridge"]
 
-PATIENCE_SECONDS = 0.1  # a helper looks up this often, to see whether anybody still waits
+POLL_SECONDS = 0.1  # how often a helper checks whether a coroutine still waits
 
 
 class Waitable(Protocol):
-    """What a bridge needs of a queue."""
+    """The calls of a queue that a bridge uses."""
 
     def put_nowait(self, item: Any, **options: Any) -> None: ...
     def get_nowait(self) -> Any: ...
@@ -51,8 +51,8 @@ class Bridge:
         until = None
         while True:
             try:
-                # Outside of the timeout, whose end runs code: who has an item is done. After a call Python lets a
-                # signal's handler run, and one that raises would lose the item; after the step of a loop it does not.
+                # Not inside the timeout: its end runs code, which could lose the item. After a call Python may run a
+                # signal handler, and a handler that raises would lose the item; after the step of a loop it may not.
                 for item in itertools.starmap(self._queue.get_nowait, ((),)):
                     return item
             except Empty:
@@ -82,7 +82,7 @@ class Bridge:
 
 
 class Waiter(NamedTuple):
-    """A coroutine in line."""
+    """A waiting coroutine."""
 
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[None]
@@ -90,7 +90,7 @@ class Waiter(NamedTuple):
 
 
 class Side:
-    """Those who wait for items, or for room: a line of futures and the thread that serves it."""
+    """The coroutines that wait for items, or for room: a line of futures and the thread that serves it."""
 
     def __init__(self, queue: Waitable, *, for_items: bool) -> None:
         self._queue = queue
@@ -98,17 +98,17 @@ class Side:
         self.start_anew()
 
     def start_anew(self) -> None:
-        """With nobody in line. After a fork the thread is the parent's, and so are the loops of those who were."""
+        """Starts with an empty line. After a fork the thread and the loops are the parent's."""
         self._mutex = threading.Lock()
         self._line: deque[Waiter] = deque()
         self._is_served = False
 
     async def changed(self, slots: int = 1) -> None:
-        """Wait until it is worth another try: for room, until there are so many slots."""
+        """Waits until another attempt may succeed; for room, until there are ``slots`` free slots."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         with self._mutex:
-            if not self._is_served:  # it looks at the line when we have let go of it
+            if not self._is_served:  # the thread reads the line after we release the mutex
                 threading.Thread(target=self._serve, name="queueduct-aio", daemon=True).start()
                 self._is_served = True
             self._line.append(Waiter(loop, future, slots))
@@ -116,13 +116,13 @@ class Side:
             await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled():
-                self._wake_next()  # the news was for somebody: pass it on
+                self._wake_next()  # this coroutine no longer uses the wake-up: pass it on
             raise
 
     def _serve(self) -> None:
         try:
             self._serve_all()
-        except BaseException:  # no memory, say: those in line try again, and start another helper
+        except BaseException:  # no memory, say: the waiting coroutines try again, and start another helper
             with self._mutex:
                 self._is_served = False
             self._wake_all()
@@ -131,14 +131,14 @@ class Side:
     def _serve_all(self) -> None:
         while slots := self._wanted_by_the_first():
             try:
-                self._queue._wait_ready(self._for_items, slots, PATIENCE_SECONDS)
+                self._queue._wait_ready(self._for_items, slots, POLL_SECONDS)
             except (ShutDown, QueueductError):
-                self._wake_all()  # each finds out for itself
+                self._wake_all()  # each coroutine gets the error itself
                 continue
             self._wake_next()
 
     def _wanted_by_the_first(self) -> int:
-        """Slots; 0 when nobody waits any more."""
+        """Returns how many slots the first coroutine waits for, or 0 if none waits any more."""
         with self._mutex:
             while self._line and self._line[0].future.done():
                 self._line.popleft()
@@ -175,7 +175,7 @@ def _check(timeout: float | None) -> None:
 
 
 def _tell(waiter: Waiter) -> bool:
-    """False: the loop is closed, and with it the future's coroutine."""
+    """Returns false if the loop is closed, and with it the future's coroutine."""
     try:
         waiter.loop.call_soon_threadsafe(_resolve, waiter.future)
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Writes event queues to their disks now and then: one thread a process, while there is anything to keep."""
+"""Writes event queues to their disks at intervals: one thread a process, while a queue needs it."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ import threading
 import weakref
 from typing import Protocol
 
-__all__ = ["keep"]
+__all__ = ["sync_at_intervals"]
 
 
-class Kept(Protocol):
-    """What the keeper needs of a queue's body."""
+class Syncable(Protocol):
+    """The call of a queue's backend that the thread uses."""
 
     def sync_if_needed(self) -> bool:
-        """False: the handle is closed."""
+        """Returns false if the handle is closed."""
         ...
 
 
-class Keeper:
-    """Wakes as often as the most impatient queue asks."""
+class SyncThread:
+    """Wakes at the shortest interval that a queue asks for."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._kept: dict[int, tuple[weakref.ref[Kept], float]] = {}
+        self._backends: dict[int, tuple[weakref.ref[Syncable], float]] = {}
         self._changed = threading.Event()
         self._is_running = False
 
-    def keep(self, body: Kept, interval: float) -> None:
+    def add(self, backend: Syncable, interval: float) -> None:
         with self._mutex:
-            self._kept[id(body)] = (weakref.ref(body), interval)
+            self._backends[id(backend)] = (weakref.ref(backend), interval)
             self._changed.set()
             self._start()
 
     def _start(self) -> None:
-        if self._is_running or not self._kept:
+        if self._is_running or not self._backends:
             return
         threading.Thread(target=self._run, name="queueduct-sync", daemon=True).start()
-        self._is_running = True  # only now: where no thread can be started, the next one to ask tries again
+        self._is_running = True  # only now: if no thread could be started, the next queue tries again
 
     def start_in_child(self) -> None:
-        """After a fork: the thread is the parent's."""
+        """Called in a forked child: the thread is the parent's."""
         self._mutex = threading.Lock()
         self._changed = threading.Event()
         self._is_running = False
@@ -50,32 +50,32 @@ class Keeper:
     def _run(self) -> None:
         while True:
             with self._mutex:
-                if not self._kept:
+                if not self._backends:
                     self._is_running = False
                     return
-                pause = min(interval for _, interval in self._kept.values())
-                kept = [(key, reference) for key, (reference, _) in self._kept.items()]
-            for key, reference in kept:
+                pause = min(interval for _, interval in self._backends.values())
+                current = [(key, reference) for key, (reference, _) in self._backends.items()]
+            for key, reference in current:
                 if not self._sync(reference()):
                     self._forget(key, reference)
             self._changed.wait(pause)
             self._changed.clear()
 
-    def _forget(self, key: int, reference: weakref.ref[Kept]) -> None:
-        """Unless its number belongs to another by now."""
+    def _forget(self, key: int, reference: weakref.ref[Syncable]) -> None:
+        """Removes a backend, unless another one has its id by now."""
         with self._mutex:
-            if key in self._kept and self._kept[key][0] is reference:
-                del self._kept[key]
+            if key in self._backends and self._backends[key][0] is reference:
+                del self._backends[key]
 
     @staticmethod
-    def _sync(body: Kept | None) -> bool:
-        """Holds the body no longer than it takes: a closed one is to go."""
+    def _sync(backend: Syncable | None) -> bool:
+        """Holds the backend only during its sync, so that a closed one can be freed."""
         try:
-            return body is not None and body.sync_if_needed()
-        except Exception:  # the next put or sync of its user meets the same error, and is told
+            return backend is not None and backend.sync_if_needed()
+        except Exception:  # the user's next put or sync meets the same error, and raises it
             return True
 
 
-_keeper = Keeper()
-keep = _keeper.keep
-os.register_at_fork(after_in_child=_keeper.start_in_child)
+_thread = SyncThread()
+sync_at_intervals = _thread.add
+os.register_at_fork(after_in_child=_thread.start_in_child)

@@ -1,4 +1,4 @@
-"""The account: what was put against what is archived, tick by tick, and the candles against the archive."""
+"""The account: ticks put against ticks archived, one by one, and the candles against the archive."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Account:
 
 
 def settle(archive: Path, producers: Producers, display: Display, batches: list[Batch]) -> Account:
-    """Compare everything with everything."""
+    """Compares ticks, archive and candles."""
     rows = read_archive(archive)
     candles = np.concatenate(display.taken) if display.taken else None
     problems = producers.failures()
@@ -92,7 +92,7 @@ def settle(archive: Path, producers: Producers, display: Display, batches: list[
 
 
 def read_archive(archive: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """Every row, in the order of positions, read without Spark: any reader of Parquet can check it."""
+    """Returns every row in the order of positions, read without Spark, as any reader of Parquet can."""
     columns = ["position", "producer", "sequence", "ts", "sym", "px", "qty"]
     files = sorted(archive.glob("*.parquet"))
     if not files:
@@ -146,7 +146,7 @@ def wrong_candles(rows: dict[str, np.ndarray[Any, Any]], candles: Any) -> list[s
 
 
 def latency_of(rows: dict[str, np.ndarray[Any, Any]], batch: Batch, since: float) -> np.ndarray[Any, Any]:
-    """From each tick's stamp to the moment when its batch was in the archive, in seconds; of those stamped since."""
+    """Returns the seconds from each tick's stamp to the end of its batch, for ticks stamped since then."""
     inside = slice(*np.searchsorted(rows["position"], [batch.start, batch.stop]))
     stamps = rows["ts"][inside].astype("M8[us]").astype("i8") / 1e6
     return np.asarray(batch.done_at - stamps[stamps >= since])

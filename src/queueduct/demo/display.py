@@ -1,4 +1,4 @@
-"""What the demonstration shows: a live table of ticks and candles, the account at its end, and the plot."""
+"""The display of the demonstration: a live table of ticks and candles, the account at its end, and the plot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Display", "draw_plot", "report"]
 
 @dataclass
 class Display:
-    """The live display, and everything that was seen on the way."""
+    """The live display, and all numbers that it has shown."""
 
     candles: Any
     producers: Producers
@@ -34,7 +34,7 @@ class Display:
     newest: dict[bytes, Any] = field(default_factory=dict)
 
     def take_candles(self) -> None:
-        """Whatever has come since the last time."""
+        """Updates the display with what is new."""
         self.put.append((time.time(), self.producers.total))
         try:
             while True:

@@ -48,7 +48,7 @@ AGGREGATES = [
 
 
 def run(seconds: float, rate: float, out: Path, console: Console) -> Account:
-    """Run for that long at about that many ticks a second; everything that it makes goes to ``out``."""
+    """Runs for ``seconds`` at about ``rate`` ticks a second. All its files go to ``out``."""
     out.mkdir(parents=True, exist_ok=True)
     for part in ("archive", "state"):
         shutil.rmtree(out / part, ignore_errors=True)
@@ -119,7 +119,7 @@ class Demonstration:
             return settle(self.out / "archive", producers, display, archived)
 
     def start_queries(self) -> tuple[StreamingQuery, StreamingQuery]:
-        """Both are ready, and hold the queue, before the first tick is put."""
+        """Starts both queries, and waits until they hold the queue: no tick is put before that."""
         name = str(self.ticks.name)
         archiving = archive(
             self.spark,
@@ -156,14 +156,14 @@ class Demonstration:
             self.console.print("stopped early; the account follows")
 
     def is_at_the_end(self, query: StreamingQuery) -> bool:
-        """Returns true if the query has done everything that is in the queue."""
+        """Returns true if the query has processed all items of the queue."""
         batches, status = self.progress.batches(query), query.status
         is_idle = not status["isDataAvailable"] and not status["isTriggerActive"]
         return bool(batches) and batches[-1].stop >= self.ticks.end and is_idle
 
 
 def wait(queries: tuple[StreamingQuery, ...], is_over: Callable[[], bool], seconds: float) -> None:
-    """At most so long. Raises what ends a query, if that is an error."""
+    """Waits at most that long. Raises the error that has ended a query."""
     deadline = time.monotonic() + seconds
     while not is_over() and time.monotonic() < deadline:
         for query in queries:

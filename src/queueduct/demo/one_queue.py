@@ -92,7 +92,7 @@ def consume(queue: queueduct.BoundedQueue, board: Board) -> None:
 
 
 def run(seconds: float, console: Console) -> Result:
-    """Run for that long; the console shows it live."""
+    """Runs for that long. The console shows it live."""
     name = f"demo-{os.getpid()}"
     with queueduct.BoundedQueue.create(name, capacity=CAPACITY, item=TICK) as queue:
         try:

@@ -22,13 +22,13 @@ FIRST = 10  # ticks of each producer before the opening: Spark's first batch tak
 
 
 def symbols_of(producer: int) -> list[bytes]:
-    """Two each, so that the ticks of a symbol come from one producer."""
+    """Returns a producer's symbols: two each, so that one producer has all ticks of a symbol."""
     share = len(SYMBOLS) // PRODUCERS
     return SYMBOLS[producer * share : (producer + 1) * share]
 
 
 def batch_of(producer: int, first: int, count: int, generator: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Ticks with consecutive sequence numbers, stamped with the time of now."""
+    """Returns ticks with consecutive sequence numbers, stamped with the current time."""
     ticks = np.zeros(count, TICK)
     symbols = symbols_of(producer)
     which = (first + np.arange(count)) % len(symbols)
@@ -42,7 +42,7 @@ def batch_of(producer: int, first: int, count: int, generator: np.random.Generat
 
 
 def produce(queue: EventQueue, producer: int, rate: float, counts: Any, is_open: Any, is_over: Any) -> None:
-    """Put a few ticks, wait for the opening, then put ``rate`` a second; a queue that is full makes it slower."""
+    """Puts a few ticks, waits for the opening, then puts ``rate`` a second, or fewer if the queue is full."""
     generator = np.random.default_rng(producer)
     counts[producer] = sequence = queue.put_many(batch_of(producer, 0, FIRST, generator))
     while not is_open.value and not is_over.value:
@@ -50,7 +50,7 @@ def produce(queue: EventQueue, producer: int, rate: float, counts: Any, is_open:
     began = time.monotonic()
     while not is_over.value:
         due = (time.monotonic() - began) * rate
-        count = min(FIRST + int(due) - sequence, int(rate * 0.2))  # after a wait it catches up, but not all at once
+        count = min(FIRST + int(due) - sequence, int(rate * 0.2))  # after a wait it catches up step by step
         if count > 0:
             try:
                 sequence += queue.put_many(batch_of(producer, sequence, count, generator))
@@ -61,7 +61,7 @@ def produce(queue: EventQueue, producer: int, rate: float, counts: Any, is_open:
 
 
 class Producers:
-    """The four of them, and what they have put."""
+    """The four producers, and the ticks that they have put."""
 
     def __init__(self, queue: EventQueue, rate: float) -> None:
         context = multiprocessing.get_context("spawn")
@@ -80,8 +80,8 @@ class Producers:
         return sum(self.counts)
 
     def start(self) -> None:
-        """With Ctrl-C blocked, which they inherit: the parent decides when it is over."""
-        resource_tracker.ensure_running()  # else the first start does that, and unblocks Ctrl-C
+        """Starts them with Ctrl-C blocked: the parent decides when they end."""
+        resource_tracker.ensure_running()  # else the first start would do it, and unblock Ctrl-C
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             for process in self.processes:
@@ -90,7 +90,7 @@ class Producers:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def stop(self) -> None:
-        """Let each end its put, and wait for that."""
+        """Lets each producer finish its put, and waits for it."""
         self.is_over.value = 1
         for process in self.processes:
             process.join(30)

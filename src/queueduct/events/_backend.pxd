@@ -6,7 +6,7 @@ from queueduct.native._native cimport Buffer, ProducerLine
 
 
 cdef class EventsBackend(LogBackend):
-    cdef int64_t synced_ns           # when a sync on demand was last begun
+    cdef int64_t synced_ns           # when the last sync on demand began
 
     cdef uint64_t append(
         self, const void* records, const Buffer* items, uint64_t count, uint64_t in_all, int64_t deadline,

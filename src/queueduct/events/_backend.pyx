@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""The writing side of an event queue: append, wait for room, write to the disk. The algorithm is in native/."""
+"""The writing side of an event queue: append, wait for room, write to the disk. The algorithm is in native/events."""
 
 import os
 
@@ -20,7 +20,7 @@ cdef extern from "<unistd.h>" nogil:
     int usleep(unsigned int)
 
 cdef enum:
-    LOOK_US = 1000              # between two looks at another process that settles
+    SETTLE_POLL_US = 1000       # how often to check whether another process has settled the boot
     SYNC_PAUSE_NS = 20000000    # between two syncs on demand
 
 
@@ -42,7 +42,7 @@ cdef class EventsBackend(LogBackend):
         return self.append(NULL, &one, 1, one.bytes, deadline, NULL) == 1
 
     cdef object put_many(self, object given, int64_t deadline):
-        """How many are in; None: there was no room for any."""
+        """Returns how many items are in, or None if there was no room for any."""
         cdef Gathered batch
         cdef uint64_t total
         cdef object held
@@ -80,7 +80,7 @@ cdef class EventsBackend(LogBackend):
         self, const void* records, const Buffer* items, uint64_t count, uint64_t in_all, int64_t deadline,
         ProducerLine* once,
     ) except? 0xFFFFFFFFFFFFFFFF:
-        """How many are in, of records or of items. Raises only if none is."""
+        """Appends records or items. Returns how many are in. Raises only if none is."""
         cdef uint64_t total = 0
         cdef uint64_t put = 0
         cdef uint32_t ticket = 0
@@ -96,8 +96,8 @@ cdef class EventsBackend(LogBackend):
                     break
                 if once is not NULL and generation != self.queue.participant_table().generation():
                     self.leave()
-                    break  # a handler has forked, and we are the child: the parent goes on with its put_once
-                if (in_all < LONG_COPY and once is NULL) or self.item_kind == REFERENCE:  # for a producer it may sync
+                    break  # a signal handler has forked, and this is the child: the parent goes on with its put_once
+                if (in_all < LONG_COPY and once is NULL) or self.item_kind == REFERENCE:  # a put_once may sync
                     outcome = self._append_locked(records, items, total, count, once, &put)
                 else:
                     with nogil:
@@ -138,7 +138,7 @@ cdef class EventsBackend(LogBackend):
     cdef int write_to_disk(self) except -1:
         cdef int error
         cdef uint64_t failures = self.queue.failures()
-        if failures != 0:  # then the kernel may call pages clean that never reached the disk
+        if failures != 0:  # the kernel may take pages for clean that never reached the disk
             self.enter(FOREVER)
             with nogil:
                 write_again(self.map[0])
@@ -160,14 +160,14 @@ cdef class EventsBackend(LogBackend):
     cdef bint wait_for_room(
         self, Appended outcome, int error, bint is_first, int64_t deadline, uint32_t* ticket
     ) except -1:
-        """After an append that did not succeed: True to try again, False when the time is up."""
+        """Waits after a failed append. Returns true to try again, false if the time is up."""
         cdef int64_t left
         if outcome == Appended.closed:
             self.raise_shut_down()
         if outcome == Appended.corrupt or is_broken(self.guard):
             self.raise_corrupt()
         if outcome == Appended.no_disk:
-            self.queue.items().notify()  # for a producer something may be in, though it is not counted
+            self.queue.items().notify()  # items of a put_once may be in, though they are not counted
             self.raise_not_written(error)
         if outcome == Appended.no_memory:
             self.check_open()
@@ -179,7 +179,7 @@ cdef class EventsBackend(LogBackend):
         if deadline == AT_ONCE or self.raises_when_full:
             return False
         if is_first:
-            ticket[0] = self.queue.room().announce()  # then look again, then sleep
+            ticket[0] = self.queue.room().announce()  # try again before the sleep
             return True
         left = remaining_ns(deadline)
         if left <= 0:
@@ -190,15 +190,15 @@ cdef class EventsBackend(LogBackend):
         self.check_open()
         return True
 
-    # -- the machine's boots: what is left of a log after a crash, and what outlives the next one -------
+    # -- crashes of the machine: what is left of a log, and what outlives the next one ------------------
 
     cdef int settle_boot(self) except -1:
-        """Before anything else. After a crash of the machine only what was synced is there; else nothing is cut."""
+        """Called first. After a crash of the machine it cuts the log to the items that were synced."""
         cdef Settling settling = self.queue.begin_settling()
         cdef bint is_settled = False
         while settling == Settling.busy:
             with nogil:
-                usleep(LOOK_US)
+                usleep(SETTLE_POLL_US)
             PyErr_CheckSignals()
             settling = self.queue.begin_settling()
         if settling == Settling.done:
@@ -229,7 +229,7 @@ cdef class EventsBackend(LogBackend):
         return 0
 
     cdef int check_epoch(self, uint64_t position, object epoch) except -1:
-        """Raises DataLost if a position noted in that epoch stands for another item by now. None: it is one of now."""
+        """Raises DataLost if a position noted in that epoch belongs to another item now. None is the current epoch."""
         cdef uint64_t now = self.queue.epoch()
         cdef uint64_t until
         if epoch is None:
@@ -241,8 +241,8 @@ cdef class EventsBackend(LogBackend):
         if position > until:
             raise DataLost(
                 f"the machine went down since, and {self.label} was cut back to what was on its disk: position "
-                f"{position} was noted in epoch {noted}, the log was cut at {until}, and is in epoch {now} now; what lay "
-                "beyond is lost, and its positions belong to other items; go on from the cut",
+                f"{position} was noted in epoch {noted}, the log was cut at {until}, and is in epoch {now} now; what "
+                "lay beyond is lost, and its positions belong to other items; go on from the cut",
                 position, until,
             )
         return 0
@@ -258,10 +258,10 @@ cdef class EventsBackend(LogBackend):
             self.write_to_disk()
         return min(end.position(), <uint64_t>self.map.control.confirmed.load())
 
-    # -- the rest ---------------------------------------------------------------------------------------
+    # -- sync, size and shutdown ------------------------------------------------------------------------
 
     def sync_if_needed(self):
-        """Write what is new to the disk. False: the handle is closed."""
+        """Writes new items to the disk. Returns false if the handle is closed."""
         if self.is_closing:
             return False
         if self.is_on_disk and end_word(self.map).position() > self.map.control.confirmed.load():

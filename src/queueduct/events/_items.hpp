@@ -1,5 +1,5 @@
-// Items of varying length out of a log's run: bounds and bytes are read by attempts, since the chunk may be given back
-// beside us. No Python call is made inside an attempt: a fault jumps out of it.
+// Items of varying length, copied from a run of the log. Bounds and bytes are read in attempts, since a producer may
+// give the chunk back meanwhile. No Python call is made inside an attempt: a fault jumps out of it.
 #pragma once
 
 #include <Python.h>
@@ -12,15 +12,15 @@ namespace queueduct {
 namespace events_items {
 
 inline void arm(fault_guard::Attempt** here, fault_guard::Attempt* attempt) noexcept {
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // what is attempted stays between two of these
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // the attempted reads stay between two of these
   *here = attempt;
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
 }  // namespace events_items
 
-// The run's first item, as bytes. None: the index says what cannot be, or a page could not be had.
-// nullptr: Python's error is set.
+// Returns the run's first item, as bytes; None if its index is impossible or its page is missing; nullptr if Python's
+// error is set.
 [[nodiscard]] __attribute__((noinline)) inline PyObject* fetch_first_bytes(fault_guard::Attempt** here,
                                                                            const EventsMap& map,
                                                                            const Run& run) noexcept {
@@ -30,7 +30,7 @@ inline void arm(fault_guard::Attempt** here, fault_guard::Attempt* attempt) noex
   std::uint32_t end = 0;
   attempt.begin = reinterpret_cast<std::uintptr_t>(run.chunk.data);
   attempt.bytes = run.chunk.bytes;
-  if (sigsetjmp(attempt.back, 0) != 0) {  // the handler has ended the attempt
+  if (sigsetjmp(attempt.back, 0) != 0) {  // the handler of a fault has ended the attempt
     Py_XDECREF(item);
     Py_RETURN_NONE;
   }
@@ -47,7 +47,7 @@ inline void arm(fault_guard::Attempt** here, fault_guard::Attempt* attempt) noex
   return made;
 }
 
-// A list of bytes. None: the index says what cannot be, or a page could not be had. nullptr: Python's error is set.
+// The same for all items of the run: returns a list of bytes, None or nullptr.
 [[nodiscard]] __attribute__((noinline)) inline PyObject* fetch_bytes(fault_guard::Attempt** here, const EventsMap& map,
                                                                      const Run& run) noexcept {
   PyObject* const list = PyList_New(static_cast<Py_ssize_t>(run.items));
@@ -55,7 +55,7 @@ inline void arm(fault_guard::Attempt** here, fault_guard::Attempt* attempt) noex
   fault_guard::Attempt attempt;
   attempt.begin = reinterpret_cast<std::uintptr_t>(run.chunk.data);
   attempt.bytes = run.chunk.bytes;
-  if (sigsetjmp(attempt.back, 0) != 0) {  // the handler has ended the attempt
+  if (sigsetjmp(attempt.back, 0) != 0) {  // the handler of a fault has ended the attempt
     Py_DECREF(list);
     Py_RETURN_NONE;
   }
@@ -74,7 +74,7 @@ inline void arm(fault_guard::Attempt** here, fault_guard::Attempt* attempt) noex
       Py_DECREF(list);
       return nullptr;
     }
-    PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), item);  // before the copy: a jump must not lose it
+    PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), item);  // before the copy: a jump must not leak it
     events_items::arm(here, &attempt);
     std::memcpy(PyBytes_AS_STRING(item), items_of(map, run.chunk) + begin, end - begin);
     events_items::arm(here, nullptr);

@@ -12,9 +12,9 @@ cdef class LogBackend(SegmentBackend):
     cdef bint raises_when_full
     cdef bint syncs_always
     cdef bint is_on_disk
-    cdef bint is_durable             # on a disk, and to outlive the machine
+    cdef bint is_durable             # on a disk, and synced
     cdef uint64_t arena_offset
-    cdef vector[void*] forgotten     # references that the log has let go: dropped when nothing is locked
+    cdef vector[void*] forgotten     # references that the log has removed: dropped after the lock is released
     cdef object __weakref__
 
     cdef int enter(self, int64_t deadline) except -1

@@ -1,8 +1,8 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""A log as a handle holds it: its memory, its lock, and what it lets go.
+"""The log of a handle: its memory, its lock, and the references that it removes.
 
-Within a process the log carries references, and whatever it lets go is dropped after the lock: a finalizer may
-do anything, even put into the same queue.
+Within a process the log holds references. It drops removed ones after it has released the lock: a finalizer may do
+anything, even put into the same queue.
 """
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -21,7 +21,7 @@ from queueduct.errors import CorruptSegment, TooManyParticipants
 from queueduct.segments import boot
 
 cdef enum:
-    BRIEFLY_NS = 100000000  # what even a call that never waits grants the holder of the lock
+    BRIEFLY_NS = 100000000  # how long even a call that never waits waits for the lock
 
 cdef extern from "events/_references.hpp" namespace "queueduct":
     int visit_events(const EventsMap&, visitproc, void*) noexcept
@@ -36,7 +36,7 @@ cdef void keep_for_later(void* context, void** references, uint64_t count) noexc
 
 
 cdef BootWitnesses witnesses(bint on_disk) except *:
-    """In memory they are not needed: what is there is of this boot."""
+    """Returns the witnesses of this boot. A queue in memory needs none: it cannot outlive the boot."""
     cdef BootWitnesses found
     if not on_disk:
         return found
@@ -105,7 +105,7 @@ cdef class LogBackend(SegmentBackend):
         )
 
     cdef int raise_unreadable(self) except -1:
-        """After a copy that found a page gone, or an index that cannot be, of items that are kept."""
+        """Raises after a copy of kept items that met a missing page or an impossible index."""
         self.raise_if_cut()
         raise CorruptSegment(
             f"items of {self.label} could not be read where they lie: their index is damaged, or the file has a hole "
@@ -119,7 +119,7 @@ cdef class LogBackend(SegmentBackend):
         return 0
 
     cdef int check_count(self, uint64_t records) except -1:
-        """Before memory for them is asked for: can so many be there?"""
+        """Raises if the log cannot hold so many records. Called before memory is allocated for them."""
         if records > self.map.block_count * self.map.block_bytes // self.map.item_bytes:
             self.raise_corrupt()
         return 0
@@ -130,7 +130,7 @@ cdef class LogBackend(SegmentBackend):
         return self.queue.join()
 
     cdef int enter(self, int64_t deadline) except -1:
-        """1: this thread has the lock, and leaves before anything can raise. 0: the time is up."""
+        """Returns 1 if this thread has the lock, 0 if the time is up. Nothing may raise before leave()."""
         self.check_open()
         return self.acquire(deadline, True)
 
@@ -160,14 +160,14 @@ cdef class LogBackend(SegmentBackend):
 
     cdef int leave(self) except -1:
         cdef vector[void*] forgotten
-        forgotten.swap(self.forgotten)  # under the lock: without a GIL the next one forgets as soon as we have left
+        forgotten.swap(self.forgotten)  # under the lock: without a GIL the next owner adds to it as soon as we leave
         self.queue.leave()
         if not forgotten.empty():
             drop_held(forgotten.data(), forgotten.size())
         return 0
 
     cdef void abandon_reader(self, uint32_t number) noexcept:
-        """Without waiting: if the lock cannot be had, the next producer that needs room sees that the line is free."""
+        """Never waits. If the lock is taken, the next producer that needs room finds the line free."""
         cdef uint32_t line = 0
         if self.queue.find_line(line) and not self.queue.is_within(line) and \
                 self.queue.try_enter(line) == Entered.yes:
@@ -177,7 +177,7 @@ cdef class LogBackend(SegmentBackend):
             self.queue.abandon_reader(number)
 
     def release_readers(self):
-        """At the end of the handle: all that it holds can be held by others."""
+        """Called when the handle is closed: other processes may then hold its readers."""
         cdef bint is_entered = False
         cdef uint32_t i
         cdef bint is_any = False
@@ -200,7 +200,7 @@ cdef class LogBackend(SegmentBackend):
             self.leave()
 
 
-# For the cycle collector: what the log holds is reachable from the queue.
+# For the garbage collector: the references of the log are reachable from the queue.
 
 cdef int traverse(PyObject* backend, visitproc visit, void* arg) noexcept:
     cdef LogBackend self = <LogBackend>backend
@@ -211,7 +211,7 @@ cdef int traverse(PyObject* backend, visitproc visit, void* arg) noexcept:
 
 
 cdef int clear(PyObject* backend) noexcept:
-    """Only what the log holds can be part of a cycle. The memory stays: readers, and our own end, still need it."""
+    """Drops the log's references: only they can be part of a cycle. Readers and __dealloc__ still need the memory."""
     cdef LogBackend self = <LogBackend>backend
     cdef vector[void*] forgotten
     if self.queue is not NULL and self.item_kind == REFERENCE:

@@ -1,9 +1,11 @@
-# What the bindings of EventQueue use of native/, declared for Cython.
+# The declarations of native/events that the bindings use.
 
 from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from queueduct.native._native cimport Buffer, Event, Identity, Joined, ProducerLine, Producers, ParticipantTable, atomic, byte
+from queueduct.native._native cimport (
+    Buffer, Event, Identity, Joined, ParticipantTable, ProducerLine, Producers, atomic, byte,
+)
 
 cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
     const uint64_t block_bytes_limit

@@ -18,7 +18,7 @@ cdef class EventsProducerCall(ProducerCall):
         return &(<EventsBackend>self.backend).queue.producers()
 
     cdef Taken forget_line(self) except *:
-        """Under the lock: a participant that takes it over from a dead one writes to the lines of others."""
+        """Under the lock: a participant that takes it over from a dead owner writes to other producers' lines."""
         cdef Taken taken
         (<EventsBackend>self.backend).enter(FOREVER)
         taken = self.table().forget(self.name, self.owner_word())
@@ -38,7 +38,7 @@ cdef class EventsProducerCall(ProducerCall):
         return SETTLED
 
     cdef bint put_some(self) except -1:
-        """All of them: the backend waits by itself."""
+        """Puts all of them: the backend itself waits."""
         cdef EventsBackend backend = <EventsBackend>self.backend
         cdef uint64_t missing = self.total - self.done
         cdef uint64_t put

@@ -1,4 +1,4 @@
-// The references that a log within a process holds: for the cycle collector, and for its end.
+// The references in a log within a process: for the garbage collector, and for the end of the log.
 #pragma once
 
 #include <Python.h>
@@ -9,7 +9,7 @@
 
 namespace queueduct {
 
-// Call use(references, count) for each chunk that is kept, until it returns something else than 0.
+// Calls use(references, count) for each kept chunk, until it returns another value than 0.
 template <class Use>
 int for_each_chunk(const EventsMap& map, Use use) noexcept {
   const std::uint64_t end = map.end(std::memory_order_relaxed).position();
@@ -33,7 +33,7 @@ inline int visit_events(const EventsMap& map, visitproc visit, void* arg) noexce
   });
 }
 
-// Take everything out: the log holds nothing from then on, and is not used any more.
+// Takes all references out. The log is empty then, and is not used any more.
 inline void collect_events(const EventsMap& map, std::vector<void*>& into) noexcept {
   for_each_chunk(map, [&](PyObject** references, std::uint64_t count) {
     into.insert(into.end(), references, references + count);

@@ -29,7 +29,7 @@ class EventsGeometry(Geometry):
     header_bytes = _layout.EVENTS_HEADER_BYTES
 
     item_bytes: int
-    """Of a record; of a typical item where they vary."""
+    """The size of a record; of a typical item if they vary."""
     first_items: int
     max_bytes: int
     block_bytes: int
@@ -56,7 +56,7 @@ class EventsGeometry(Geometry):
         producers: int,
         participants: int,
     ) -> EventsGeometry:
-        """What a user asks for, with sizes of blocks that suit it."""
+        """Returns the sizes that a user asks for, and suitable sizes of blocks."""
         size = item.slot_bytes(item_bytes)
         check_between("first_items", first_items, 1, _layout.FIRST_ITEMS_LIMIT)
         check_between("item_bytes", size, 1, _layout.SLOT_BYTES_LIMIT)
@@ -117,7 +117,7 @@ class EventsGeometry(Geometry):
 
 
 def check_room(item: ItemType, item_bytes: int, first_items: int, max_bytes: int) -> int:
-    """Is there room for two chunks of the first size? How many bytes one has."""
+    """Raises unless two chunks of the first size fit. Returns the bytes of one."""
     first_bytes = first_items * (item_bytes + 4 * item.varies) + 8
     if not 2 * first_bytes <= max_bytes <= _layout.SEGMENT_BYTES_LIMIT // 8:
         raise ValueError(

@@ -12,7 +12,7 @@ OnFull = Literal["wait", "raise", "drop_slowest"]
 Sync = Literal["always", "interval", "never"]
 
 class EventQueue(Queue, PutOnceMethods):
-    """A log that everybody reads: every reader sees every item, memory is freed when all have read it."""
+    """A log: every reader sees every item. Memory is freed when all readers have read it."""
 
     def __init__(
         self,

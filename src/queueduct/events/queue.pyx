@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""EventQueue: how it is made and read, and what it says of itself. The work is in its backend and its readers."""
+"""The class EventQueue: create, open, subscribe, read, statistics. Its backend writes and its readers read."""
 
 from types import SimpleNamespace
 
@@ -28,15 +28,15 @@ from queueduct.segments import segment
 from queueduct.stats import EventStats
 
 cdef int ONE_PROCESS = -2    # ParticipantTable::one_process
-cdef uint64_t RUN_UNDER_LOCK = 4096    # references that are read at a time where that needs the lock
+cdef uint64_t RUN_UNDER_LOCK = 4096    # references that are read at once under the lock
 
 
 cdef class EventQueue(Queue, PutOnceMethods):
-    """A log that everybody reads: every reader sees every item, memory is freed when all have read it.
+    """A log: every reader sees every item. Memory is freed when all readers have read it.
 
     ``EventQueue()`` passes references between the threads of this process.
     ``EventQueue.create("ticks", item=dtype)`` lives in shared memory, or on a disk, by name.
-    ``subscribe()`` gives a reader; ``subscribe("name")`` one that keeps its place.
+    ``subscribe()`` returns a reader; ``subscribe("name")`` one that keeps its position.
     """
 
     _geometry = EventsGeometry
@@ -63,14 +63,14 @@ cdef class EventQueue(Queue, PutOnceMethods):
         chunk_bytes=None, readers=64, producers=64, participants=256, sync="interval", sync_interval=1.0,
         directory=None, exist_ok=False,
     ):
-        """Make a queue of that name in shared memory, or on a disk.
+        """Create a queue of that name in shared memory, or on a disk.
 
         ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). At ``max_bytes`` of chunks the queue is
-        full: then ``on_full`` is to ``"wait"`` for the slowest reader, to ``"raise"`` Full, or to
-        ``"drop_slowest"``, which gets DataLost. Chunks are for ``first_items``, as many again, then twice as
-        many, and so on, up to ``chunk_bytes``; ``item_bytes`` is the size of a typical item where they vary.
-        On a disk, ``sync`` says what outlives the machine: every put (``"always"``), what is older than
-        ``sync_interval`` seconds (``"interval"``), or what was there at the last close or sync (``"never"``).
+        full: then a put waits for the slowest reader (``on_full="wait"``), raises Full (``"raise"``), or drops the
+        slowest reader (``"drop_slowest"``), which gets DataLost. The first two chunks hold ``first_items`` each, the
+        next ones twice as many, and so on, up to ``chunk_bytes``; ``item_bytes`` is the size of a typical item if they
+        vary. On a disk, ``sync`` says which items outlive a crash of the machine: all (``"always"``), those older than
+        ``sync_interval`` seconds (``"interval"``), or those put before the last close or sync (``"never"``).
         With ``exist_ok`` an existing queue of the same shape is opened instead.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
@@ -91,7 +91,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
 
     cdef int after_attach(self, Backend backend, object opened) except -1:
         if (<EventsBackend>backend).is_durable and not (<EventsBackend>backend).syncs_always:
-            sync_thread.keep(backend, opened.geometry.sync_interval_ns / 1e9)
+            sync_thread.sync_at_intervals(backend, opened.geometry.sync_interval_ns / 1e9)
         return 0
 
     cdef int raise_full(self, Backend backend) except -1:
@@ -100,11 +100,11 @@ cdef class EventQueue(Queue, PutOnceMethods):
     # -- read -------------------------------------------------------------------------------------------
 
     def subscribe(self, name=None, start="latest", *, epoch=None):
-        """A reader from ``start`` on: ``"latest"``, ``"earliest"``, or a position (the earliest kept, if it is gone).
+        """Return a reader from ``start`` on: ``"latest"``, ``"earliest"``, or a position (the earliest, if it is gone).
 
-        With a name it is durable: it keeps its committed place while no process holds it, and is found again by
-        its name, wherever ``start`` would be. Without, it goes with its process. A position that was kept elsewhere
-        comes with the ``epoch`` that the queue had then: DataLost if the log was cut before it since.
+        With a name it is durable: it keeps its committed position while no process holds it. Subscribing by that name
+        again finds it, and ignores ``start``. Without a name it ends with its process. If you stored a position
+        elsewhere, pass the ``epoch`` that the queue had then: it raises DataLost if the log was cut before it since.
         """
         cdef uint64_t first = 0
         cdef EventsBackend backend = open_backend(self)
@@ -124,7 +124,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
         return make_reader(self, backend, None if name is None else str(name), None, first)
 
     def unsubscribe(self, name):
-        """Forget a durable reader; what it held back may be freed. ValueError if there is none."""
+        """Remove a durable reader, so that its memory can be freed. Raises ValueError if there is none."""
         cdef EventsBackend backend = open_backend(self)
         cdef bytes encoded
         if not isinstance(name, str):
@@ -141,17 +141,17 @@ cdef class EventQueue(Queue, PutOnceMethods):
         if line == no_reader:
             raise ValueError(f"{backend.label} has no durable reader {name!r}")
         if not is_forgotten:
-            raise ReaderInUse(f"the reader {name!r} of {backend.label} is held by somebody alive; close it there first")
+            raise ReaderInUse(f"the reader {name!r} of {backend.label} is held by a live process; close it there first")
 
     def readers(self):
-        """All registered readers, attached or not."""
+        """Return all registered readers, attached or not."""
         return list_readers(open_backend(self))
 
     def read(self, start, stop, *, epoch=None):
-        """The items of positions ``start`` to ``stop``, the same each time while they are kept.
+        """Return the items of positions ``start`` to ``stop``, the same each time while they are kept.
 
-        One array, or a list. Raises DataLost if some are no longer kept, ValueError beyond the end. Positions that
-        were kept elsewhere come with the ``epoch`` that the queue had then: DataLost if the log was cut before them.
+        Returns one array, or a list. Raises DataLost if some are no longer kept, ValueError beyond the end. If you
+        stored the positions elsewhere, pass the ``epoch`` of then: it raises DataLost if the log was cut before them.
         """
         cdef EventsBackend backend = open_backend(self)
         cdef EventsWord end = end_word(backend.map)
@@ -169,44 +169,44 @@ cdef class EventQueue(Queue, PutOnceMethods):
 
     @property
     def end(self):
-        """Where the next item goes."""
+        """The position of the next item."""
         cdef EventsBackend backend = open_backend(self)
         return sound(backend, end_word(backend.map).position())
 
     @property
     def epoch(self):
-        """How often the log was cut after a crash of the machine. A position that is kept elsewhere needs it."""
+        """How often the log was cut after a crash of the machine. Store it with a position that you store elsewhere."""
         return (<EventsBackend>open_backend(self)).queue.epoch()
 
     def valid_until(self, epoch):
-        """Positions noted in that epoch stand for the same items up to here: the lowest cut since, or the end."""
+        """Return up to where positions of that epoch are still the same items: the lowest cut since, or the end."""
         cdef EventsBackend backend = open_backend(self)
         noted = checked_int("epoch", epoch)
         backend.check_epoch(0, noted)
         return min(<uint64_t>end_word(backend.map).position(), <uint64_t>valid_until(backend.map.control[0], noted))
 
     def durable_end(self, sync=True):
-        """Where what outlives the machine ends: what is kept elsewhere, or shown elsewhere, ends here.
+        """Return the position before which all items outlive a crash of the machine.
 
-        In memory that is ``end``: nothing outlives the machine, and nothing of it comes back. On a disk it is what is
-        on it for certain; with ``sync`` everything is written first, at most once in 20 ms.
+        Copy items to other systems only up to here. In memory that is ``end``: nothing outlives the machine. On a disk
+        it is the end of what was synced; with ``sync`` everything is written first, at most once in 20 ms.
         """
         return (<EventsBackend>open_backend(self)).durable_end(sync)
 
     @property
     def earliest(self):
-        """The oldest position that is kept."""
+        """The position of the oldest item that is kept."""
         cdef EventsBackend backend = open_backend(self)
         return sound(backend, earliest_position(backend.map[0]))
 
     # -- forget -----------------------------------------------------------------------------------------
 
     def clear(self):
-        """Forget everything: readers go on with what comes next. One in the middle keeps what it holds."""
+        """Remove all items: readers go on with the next one. A reader in a call keeps the items it is reading."""
         keep_last(open_backend(self), 0)
 
     def keep_last(self, n):
-        """Forget all but the last ``n`` items; 0 clears, more than there are does nothing."""
+        """Remove all but the last ``n`` items; 0 clears, more than there are does nothing."""
         cdef EventsBackend backend = open_backend(self)
         count = checked_int("n", n)
         if count < 0:
@@ -214,39 +214,39 @@ cdef class EventQueue(Queue, PutOnceMethods):
         keep_last(backend, min(count, 1 << 52))
 
     def sync(self):
-        """Write everything to the disk now; nothing to do in memory."""
+        """Write everything to the disk now. In memory it does nothing."""
         cdef EventsBackend backend = open_backend(self)
         if self.segment is not None:
             backend.write_to_disk()
         backend.check_sound()
 
     def close(self):
-        """Give up this handle and its readers. The queue stays, on a disk with all that it has."""
+        """Close this handle and its readers. The queue stays; on a disk it is synced first."""
         cdef Backend backend = held(self)
         if backend.is_closing or not isinstance(backend, EventsBackend):
             return
         try:
             (<EventsBackend>backend).sync_if_needed()
         finally:
-            backend.is_closing = True  # before the readers let go: a thread that copies out looks at it afterwards
+            backend.is_closing = True  # before the readers are released: a thread checks it after each copy
             (<EventsBackend>backend).release_readers()
             Queue.close(self)
 
-    # -- looks ------------------------------------------------------------------------------------------
+    # -- statistics -------------------------------------------------------------------------------------
 
     @property
     def is_shut_down(self):
-        """Was it shut down? Then nothing more is put."""
+        """True if the queue was shut down: nothing more is put."""
         cdef EventsBackend backend = open_backend(self)
         return sound(backend, end_word(backend.map).is_closed())
 
     @property
     def capacity(self):
-        """Bytes of chunks that the queue holds at most: an event queue has no number of items."""
+        """The most bytes of chunks that the queue holds: an event queue does not limit the number of items."""
         return (<EventsBackend>open_backend(self)).map.max_bytes
 
     def full(self):
-        """Are max_bytes in use? A hint, as with every queue that others use."""
+        """Return True if max_bytes are in use. A hint: other threads and processes may change it at once."""
         cdef EventsBackend backend = open_backend(self)
         return sound(backend, backend.map.control.used_bytes.load() >= backend.map.max_bytes)
 
@@ -282,7 +282,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
 
 
 cdef uint32_t count_readers(EventsBackend backend) noexcept:
-    """Without the lock: to count makes no participant. The ephemeral readers of the dead are gone."""
+    """Counts without the lock, so that the caller need not join. Leaves out dead processes' ephemeral readers."""
     cdef Readers* table = &backend.log.readers()
     cdef uint32_t count = 0
     cdef uint32_t i
@@ -333,7 +333,7 @@ cdef object read_records(EventsBackend backend, uint64_t start, uint64_t stop):
 
 
 cdef list read_references(EventsBackend backend, uint64_t at, uint64_t stop, Run* run):
-    """A run of references, read under the log's lock: no thread drops them meanwhile. None: they are gone."""
+    """Reads a run of references under the log's lock, so that no thread drops them. Returns None if they are gone."""
     cdef list part = None
     backend.enter(FOREVER)
     try:

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""IndexQueue: the indices 0 to n-1 between the threads of this process. The algorithm is in native/."""
+"""The class IndexQueue: the indices 0 to n-1, shared by the threads of this process."""
 
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free as release_memory
@@ -22,13 +22,13 @@ cdef class IndexQueue:
     """A queue that holds each of the indices 0 to n-1 at most once; a pop takes the oldest.
 
     ``IndexQueue(n)`` is empty, ``IndexQueue(n, full=True)`` holds all of them. A thread that pops an index has
-    it until it pushes it again: so it serves to hand out places of an array. Pushes and pops never wait for each other.
-    ``first_cycle`` is the cycle of the first cells: shortly before the last one, a test sees the words wrap.
+    it until it pushes it again, so a queue can hand out the elements of an array. Pushes and pops never wait for each
+    other. ``first_cycle`` is the cycle of the first cells: with one just below the limit a test sees the words wrap.
     """
     cdef NativeIndexQueue* queue
     cdef void* memory
-    cdef byte_flag* outside          # which indices are not in the queue: those that can be pushed
-    cdef uint64_t born               # after so many forks
+    cdef byte_flag* outside          # the indices that are not in the queue, and can be pushed
+    cdef uint64_t born               # the number of forks when it was made
     cdef readonly uint64_t n
     """How many indices there are."""
 
@@ -69,7 +69,7 @@ cdef class IndexQueue:
         release_memory(self.memory)
 
     def push(self, index):
-        """Put in an index that is not in: one never pushed, or popped since. ValueError for one that is."""
+        """Put an index that is not in the queue. Raises ValueError for an index that is."""
         cdef uint64_t pushed
         index = checked_int("index", index)
         refuse_in_child(IndexQueue, self.born)
@@ -82,19 +82,19 @@ cdef class IndexQueue:
             raise AssertionError("the words of an index queue contradict each other")
 
     def pop(self):
-        """The oldest index, or None if there is none."""
+        """Return the oldest index, or None if there is none."""
         cdef uint64_t index = 0
         refuse_in_child(IndexQueue, self.born)
         return self._popped(self.queue.pop(index), &index)
 
     def pop_if_full(self):
-        """The oldest index if all of them are in, else None."""
+        """Return the oldest index if all of them are in, else None."""
         cdef uint64_t index = 0
         refuse_in_child(IndexQueue, self.born)
         return self._popped(self.queue.pop_if_full(index), &index)
 
     def pop_if_size_at_least(self, k):
-        """The oldest index if at least ``k`` are in, else None."""
+        """Return the oldest index if at least ``k`` are in, else None."""
         cdef uint64_t index = 0
         k = checked_int("k", k)
         refuse_in_child(IndexQueue, self.born)
@@ -111,16 +111,16 @@ cdef class IndexQueue:
         return index[0]
 
     def qsize(self):
-        """How many indices are in: exact when no thread pushes or pops."""
+        """Return how many indices are in: exact while no other thread pushes or pops."""
         refuse_in_child(IndexQueue, self.born)
         return self.queue.size()
 
     def empty(self):
-        """Returns true if no index is in."""
+        """Return True if no index is in."""
         return self.qsize() == 0
 
     def full(self):
-        """Returns true if all indices are in."""
+        """Return True if all indices are in."""
         return self.qsize() == self.n
 
     def __len__(self):
@@ -134,12 +134,12 @@ cdef class IndexQueue:
 
     @property
     def head(self):
-        """Where the next pop looks: (cycle, place)."""
+        """The cell of the next pop: (cycle, index of the cell)."""
         return self._pair(self.queue.head())
 
     @property
     def tail(self):
-        """Where the next push goes: (cycle, place)."""
+        """The cell of the next push: (cycle, index of the cell)."""
         return self._pair(self.queue.tail())
 
     @property
@@ -150,7 +150,7 @@ cdef class IndexQueue:
     def __reduce__(self):
         raise TypeError(
             "an IndexQueue lives in one process and cannot be pickled; "
-            "use SlotQueue.create(name, ...) to share places between processes"
+            "use SlotQueue.create(name, ...) to share slots between processes"
         )
 
     def __repr__(self):

@@ -9,7 +9,7 @@ cdef class Held:
     cdef Py_buffer view
 
 cdef class Gathered:
-    """Where each item of a batch has its bytes; they stay there as long as this lives."""
+    """Where the bytes of each item of a batch are. They stay there as long as this object lives."""
     cdef Buffer* buffers
     cdef uint64_t count
     cdef uint64_t longest

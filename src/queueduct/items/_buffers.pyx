@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Items as memory: what a caller gives us, as bytes that stay where they are while we copy them."""
+"""Items as memory: the bytes of a caller's items, which stay where they are while they are copied."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
@@ -18,7 +18,7 @@ cdef object ndarray = numpy.ndarray
 
 @cython.final
 cdef class Held:
-    """A buffer that a caller lends, for as long as this lives."""
+    """A buffer that a caller lends, as long as this object lives."""
     def __cinit__(self, lender):
         PyObject_GetBuffer(lender, &self.view, PyBUF_SIMPLE)
 
@@ -27,7 +27,7 @@ cdef class Held:
 
 
 cdef Held borrow(object item):
-    """The bytes of anything that has some."""
+    """Returns the bytes of any object that has a contiguous buffer."""
     if isinstance(item, str):
         raise TypeError("a queue of bytes takes bytes, not str: encode it first, or create the queue with item=object")
     if isinstance(item, numpy.ndarray) and item.dtype.hasobject:
@@ -49,7 +49,7 @@ cdef class Gathered:
 
 
 cdef Gathered gather(object items):
-    """The items are ours from here on: what the caller does to its own list meanwhile is nothing to us."""
+    """Returns a batch with its own list of the items, so that the caller may change its list meanwhile."""
     cdef Gathered batch = Gathered()
     cdef uint64_t i = 0
     cdef Held lent
@@ -74,7 +74,7 @@ cdef Gathered gather(object items):
 
 
 cdef int check_shape(tuple given, tuple ours, bint one) except -1:
-    """Nothing is reshaped: as many numbers in another order would be another item."""
+    """Refuses another shape: the same numbers in another order would be another item."""
     if one and given != ours:
         raise ValueError(
             f"put takes one item, of shape {ours}: shape={given}; reshape it, or use put_many for several"
@@ -89,9 +89,9 @@ cdef int check_shape(tuple given, tuple ours, bint one) except -1:
 
 
 cdef object as_records(object dtype, object given, bint one):
-    """One record or several as a contiguous array in that dtype and of that shape: every value as it was, or an error.
+    """Returns one record or several as a contiguous array of that dtype and shape.
 
-    What that means is in _exact.pyx.
+    Raises if a value would change. What counts as a change is in _exact.pyx.
     """
     cdef object base = dtype.base
     cdef object array
@@ -108,12 +108,12 @@ cdef object as_records(object dtype, object given, bint one):
             check_shape(array.shape, dtype.shape, one)
             return array
     if not one and not isinstance(given, (list, bytes, str)):
-        given = list(given)  # a tuple too: to numpy it would be one record
+        given = list(given)  # a tuple too: numpy would take it for one record
     return made(dtype, base, given, one)
 
 
 cdef object made(object dtype, object base, object given, bint one):
-    """The same of what Python made."""
+    """The same for values that are no arrays."""
     cdef Rule rule = rule_of(dtype)
     cdef object array, stored
     cdef Py_ssize_t i
@@ -137,7 +137,7 @@ cdef object made(object dtype, object base, object given, bint one):
 
 
 cdef object scalar_of(object record):
-    """Of an array without dimensions, which is the next best thing where there is no memory for it: it is out already."""
+    """Returns the scalar of an array without dimensions; the array itself if there is no memory for a scalar."""
     try:
         return record[()]
     except MemoryError:
@@ -145,7 +145,7 @@ cdef object scalar_of(object record):
 
 
 cdef int find_unfit(Rule rule, object given, bint one) except -1:
-    """numpy has refused it, without saying which field."""
+    """Raises the error of the field that numpy has refused without naming it."""
     cdef Py_ssize_t i
     if one:
         rule.check(given, NONE, None)

@@ -2,14 +2,14 @@ cimport cython
 
 
 cdef class Rule:
-    cdef object dtype                # of one value of it
-    cdef str path                    # its field: a.b; empty for a queue of plain numbers
-    cdef Py_UCS4 kind                # numpy's letter
-    cdef tuple shape                 # of a field that is an array
+    cdef object dtype                # of one value
+    cdef str path                    # the field, as a.b; empty for a queue of plain numbers
+    cdef Py_UCS4 kind                # numpy's letter for the kind
+    cdef tuple shape                 # of a field that is an array; else ()
     cdef tuple fields                # Rules
     cdef bint has_arrays
-    cdef bint is_wide                # more precise than Python's own floats
-    cdef bint is_subtle              # a comparison says too little: times, and what is wide
+    cdef bint is_wide                # more precise than a Python float
+    cdef bint is_subtle              # one comparison is not enough: times, and wide floats
 
     cdef bint is_equal(self, object given, object stored) except -1
     cdef int check(self, object given, object stored, object index) except -1

@@ -1,7 +1,7 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Values go in unchanged or not at all: what numpy would cut, round to a whole number, parse or spread is refused.
+"""Values are stored unchanged or refused: numpy would cut, round to a whole number, parse or broadcast some.
 
-A value is unchanged if it comes out equal. Beyond that, and nothing else:
+A value is unchanged if the stored one is equal. These changes are allowed, and no others:
 a float is rounded to the precision of its field, but not to infinity, and NaN stays NaN;
 text of ASCII goes into bytes and back; NULs at the end of text or bytes are padding, as they are to numpy.
 """
@@ -17,15 +17,15 @@ import numpy
 
 from queueduct.errors import UnfitItem
 
-cdef object NONE = object()    # numpy could make nothing of it
+cdef object NONE = object()    # numpy could not convert the value
 cdef object INFINITY = float("inf")
-cdef dict CAST_KINDS = {  # to a kind, by numpy's letter, from others that mean the same there: numbers are no text
+cdef dict CAST_KINDS = {  # by numpy's letters: which other kinds mean the same in a field of this kind
     "i": "bu", "u": "bi", "f": "biu", "c": "biuf", "m": "iu", "U": "ST", "S": "T",
 }
 
 
 cdef class Rule:
-    """What a value must be for one field, or for a whole record."""
+    """The rule for one field, or for a whole record: which values it can hold unchanged."""
 
     def __init__(self, dtype, str path=""):
         self.shape = dtype.shape
@@ -42,17 +42,17 @@ cdef class Rule:
         )
 
     cdef bint is_equal(self, object given, object stored) except -1:
-        """Returns true if one comparison shows that everything came through. If not, each value must be checked."""
-        # None is equal to no time, and a number may be to any time; beside a long double numpy rounds what Python has
+        """Returns true if one comparison shows that no value changed. If not, each value must be checked."""
+        # None equals NaT, a number may equal any time, and numpy rounds a Python number beside a long double
         if self.has_arrays or self.is_subtle:
             return False
         try:
             return stored == given
-        except Exception:  # what others say to a comparison
+        except Exception:  # a user's __eq__ may raise anything
             return False
 
     cdef int check(self, object given, object stored, object index) except -1:
-        """``stored``: what numpy has made of it, as tolist() tells, or NONE; ``index``: which of a batch, or None."""
+        """``stored`` is numpy's value as tolist() returns it, or NONE; ``index`` is the number in a batch, or None."""
         return self._check_array(given, stored, self.shape, index)
 
     cdef int _check_array(self, object given, object stored, tuple shape, object index) except -1:
@@ -64,7 +64,7 @@ cdef class Rule:
         if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):
             self._refuse(given, f"an array of shape {shape} is needed", index)
         if isinstance(given, numpy.ndarray) or PyObject_CheckBuffer(given) or hasattr(given, "__array__"):
-            given = numpy.asanyarray(given)  # with its mask
+            given = numpy.asanyarray(given)  # asanyarray keeps a mask
             if given.shape != shape:
                 self._refuse(given, f"an array of shape {shape} is needed", index)
             return self._check_numpys(given, index)
@@ -85,7 +85,7 @@ cdef class Rule:
             self._refuse(given, "None is no value, and not NaN or NaT either", index)
         if stored is NONE:
             try:
-                stored = numpy.array((given,), [("value", self.dtype)])["value"].item()  # as it is in a record
+                stored = numpy.array((given,), [("value", self.dtype)])["value"].item()  # converted as in a record
             except Exception as error:
                 self._refuse(given, str(error), index)
         return self._check_leaf(given, stored, index)
@@ -108,7 +108,7 @@ cdef class Rule:
         return self._check_one(given, stored, index)
 
     def _check_numpys(self, given, index):
-        """What numpy made, further in: as if it were given alone."""
+        """Checks a numpy value inside a record, as if it were put alone."""
         try:
             check_mask(given)
             if given.dtype != self.dtype:
@@ -118,7 +118,7 @@ cdef class Rule:
         return 0
 
     cdef int _check_leaf(self, object given, object stored, object index) except -1:
-        if self.kind == u"S" and type(given) is str:  # so common that it comes first
+        if self.kind == u"S" and type(given) is str:  # the common case first
             if (<str>given).isascii() and (<bytes>stored).decode("ascii") == given:
                 return 0
         if self.kind == u"m" or self.kind == u"M":
@@ -128,12 +128,12 @@ cdef class Rule:
         try:
             if given is stored or given == stored and not isinstance(given, (numpy.datetime64, numpy.timedelta64)):
                 return 0
-        except Exception:  # what others say to a comparison
+        except Exception:  # a user's __eq__ may raise anything
             pass
         return 0 if self._is_same(given, stored) else self._refuse(given, f"it would be {stored!r}", index)
 
     cdef bint _is_same(self, object given, object stored) except -1:
-        """Of what is not equal."""
+        """Returns true if values that are not equal still count as unchanged."""
         if self.kind == u"S":
             if isinstance(given, str):
                 return given.isascii() and given.rstrip("\0").encode("ascii") == stored
@@ -145,7 +145,7 @@ cdef class Rule:
         if self.kind == u"f":
             has_float = hasattr(type(given), "__float__")
             if has_float and not isinstance(given, (numbers.Number, numpy.ndarray, numpy.generic)):
-                given = float(given)  # it says itself which float it is
+                given = float(given)  # the object's own __float__ decides
             return isinstance(given, (float, numpy.floating)) and is_rounded(given, stored)
         if self.kind == u"c":
             return (
@@ -171,7 +171,7 @@ cdef class Rule:
 
 
 cdef Rule rule_of(object dtype):
-    """Made once for each dtype."""
+    """Returns the rule of a dtype, which is made once."""
     cdef Rule rule = RULES.get(dtype)
     if rule is None:
         if len(RULES) >= 256:
@@ -183,7 +183,7 @@ cdef dict RULES = {}
 
 
 cdef bint is_rounded(object given, object stored) except -1:
-    """Each in its own precision: to Python's functions a large long double is infinite."""
+    """Compares without a conversion to float, in which a large long double would be infinite."""
     if given != given or stored != stored:  # NaN
         return given != given and stored != stored
     return (
@@ -193,22 +193,22 @@ cdef bint is_rounded(object given, object stored) except -1:
 
 
 cdef bint is_exact(object given, object stored) except -1:
-    """Of a long double, which numpy compares with what it has rounded first."""
+    """Compares a long double exactly: numpy would round the other value first."""
     cdef object value = stored.real
     if stored.imag != 0 or value != value or abs(value) == INFINITY:
         return False
     try:
         return fractions.Fraction(*value.as_integer_ratio()) == fractions.Fraction(given)
-    except (ValueError, OverflowError):  # a Decimal that is no number
+    except (ValueError, OverflowError):  # a Decimal that is NaN or infinite
         return False
 
 
 cdef bint is_same_time(object given, object stored, object dtype) except -1:
-    """``stored``: as tolist() tells, so None for no time, and a number for what Python has no type of."""
+    """``stored`` is as tolist() returns it: None for NaT, a number for a unit that Python has no type for."""
     cdef object before, after
     if isinstance(given, (int, numpy.integer)) and not isinstance(given, (bool, numpy.timedelta64)):
         return stored is not None and numpy.array(stored, dtype.newbyteorder("=")).view("i8") == given
-    if hasattr(given, "to_datetime64"):  # more precise than what it is derived from
+    if hasattr(given, "to_datetime64"):  # of pandas: more precise than datetime
         before = given.to_datetime64()
     elif hasattr(given, "to_timedelta64"):
         before = given.to_timedelta64()
@@ -231,7 +231,7 @@ cdef bint is_same_time(object given, object stored, object dtype) except -1:
 
 
 cdef bint are_same_times(object before, object after) except -1:
-    """There and back: what was cut, or went beyond what the unit can count, is another then."""
+    """Converts back and compares: a time that was cut, or overflowed its unit, differs then."""
     return (after.astype(before.dtype).astype(before.dtype.newbyteorder("=")).view("i8")
             == before.astype(before.dtype.newbyteorder("=")).view("i8")).all()
 
@@ -246,9 +246,9 @@ cdef str why_no_time(object given):
 
 
 cdef bint has_fields_of(object theirs, object ours) except -1:
-    """By their names, also further in: numpy would go by their places, and swap those that stand elsewhere.
+    """Returns true if all fields have the same names, in the same order, and the same shapes, and compatible kinds.
 
-    And each of the same shape, else numpy would spread it, and of a kind that means the same.
+    numpy would match fields by their order, and broadcast other shapes.
     """
     if theirs.shape != ours.shape:
         return False
@@ -256,7 +256,7 @@ cdef bint has_fields_of(object theirs, object ours) except -1:
     if theirs.names is not None or ours.names is not None:
         return theirs.names == ours.names and all([has_fields_of(theirs[name], ours[name]) for name in theirs.names])
     if theirs.kind == "V":
-        return theirs == ours  # numpy would fill up bytes that have no meaning
+        return theirs == ours  # numpy would pad bytes without a meaning
     return theirs.kind == ours.kind or theirs.kind in CAST_KINDS.get(ours.kind, "")
 
 
@@ -275,19 +275,19 @@ cdef bint is_unchanged(object before, object after) except -1:
         return False
     if after.dtype.kind in "mM" and before.dtype.kind == after.dtype.kind:
         return are_same_times(before, after)
-    if after.dtype.kind == "m":  # the lowest whole number would be no time
+    if after.dtype.kind == "m":  # the lowest whole number would be NaT
         return not numpy.isnat(after).any() and (after.astype(after.dtype.newbyteorder("=")).view("i8") == before).all()
     return (before == after).all()
 
 
 cdef bint are_exact(object whole, object floats) except -1:
-    """There and back; what rounds up to a power of two beyond the last whole number would come back as the last one."""
+    """Converts back and compares. A float above the largest whole number would come back as that number."""
     cdef object limit = numpy.iinfo(whole.dtype).max
     return ((floats.astype(numpy.longdouble) <= numpy.longdouble(limit)) & (floats.astype(whole.dtype) == whole)).all()
 
 
 cdef bint may_change(object theirs, object ours) except -1:
-    """To numpy it is safe to round large whole numbers to floats, and to count time in a unit that overflows."""
+    """numpy calls it safe to round large whole numbers to floats, and to convert times to a unit that overflows."""
     if theirs.subdtype is not None and ours.subdtype is not None:
         return may_change(theirs.base, ours.base)
     if theirs.names is not None:
@@ -300,21 +300,21 @@ cdef bint may_change(object theirs, object ours) except -1:
 
 
 cdef int check_mask(object given) except -1:
-    """What is masked is no value: numpy would take what lies behind the mask."""
+    """Refuses masked values: numpy would store the value behind the mask."""
     if isinstance(given, numpy.ma.MaskedArray) and any(numpy.ma.getmaskarray(given).tobytes()):
         raise ValueError("a masked value cannot be put: fill it with filled(), or leave it out with compressed()")
     return 0
 
 
 cdef object converted(object given, object base):
-    """An array or a scalar of another dtype, if that means the same in ours."""
+    """Returns an array or a scalar of another dtype as one of ours. Raises if that would change a value."""
     cdef object array
     if not (has_fields_of(given.dtype, base) and numpy.can_cast(given.dtype, base, "same_kind")):
         raise TypeError(f"cannot put items of dtype {given.dtype} as {base}: convert them with astype first")
     try:
         with numpy.errstate(over="ignore"):
             array = numpy.asarray(given, dtype=base)
-    except OverflowError:  # times, to newer versions of numpy; older ones change them
+    except OverflowError:  # newer versions of numpy raise it for times; older ones change them
         array = None
     if array is None or may_change(given.dtype, base) and not is_unchanged(numpy.asarray(given), array):
         raise ValueError(

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Pickles that are still in their queue become objects: what of the queue is over then, and what comes again."""
+"""Unpickling of items that are still in their queue: which are done with then, and which are redelivered."""
 
 from libc.stdint cimport uint64_t
 
@@ -10,7 +10,7 @@ cdef object is_its_own = items.is_its_own
 
 
 cdef object unpickle_one(object data, bint* is_over):
-    """As unpickle_all() does it with a batch of one."""
+    """As unpickle_all(), for one item."""
     is_over[0] = False
     try:
         item = decode_object(data)
@@ -22,10 +22,11 @@ cdef object unpickle_one(object data, bint* is_over):
 
 
 cdef int unpickle_all(list batch, uint64_t* over) except -1:
-    """In place, as far as one that cannot be unpickled. The first `over` items are done with, also after an error.
+    """Unpickles the batch in place, up to the first item that cannot be unpickled.
 
-    The first one's own error is raised, and that item is done with. Any other one's comes at its turn. Whatever else
-    ends it, such as a signal's handler, leaves all of them undone.
+    Sets `over`: so many items, from the first on, are done with, also after an error. If the first item cannot be
+    unpickled, raises its error; that item is done with. A later one's error is raised when it is the first. Any other
+    exception, such as a signal handler's, leaves all items undone.
     """
     cdef uint64_t i = 0
     cdef object data = None

@@ -1,8 +1,7 @@
-"""What an item is: bytes, a numpy record, or a Python object. The only place that pickles.
+"""The types of items: bytes, a numpy record, or a Python object. The only module that pickles.
 
-An item type is written into a segment's header as text, so that every opener of the queue
-gets the same one. ``object`` means pickle, and unpickling runs code: a named queue uses it only
-when its creator asked for it, and an opener can refuse it.
+A segment's header has the item type as text, so that every opener of the queue gets the same one. ``object`` means
+pickle, and unpickling runs code: a named queue uses it only if its creator asked for it, and an opener can refuse it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ DEFAULT_SLOT_BYTES = {BYTES: 64, OBJECT: 256}
 
 @dataclass(frozen=True)
 class ItemType:
-    """What a queue carries: its kind, its dtype if it has one, and its text in the header."""
+    """The type of a queue's items: its kind, its dtype if it has one, and its text in the header."""
 
     kind: int
     dtype: np.dtype[Any] | None
@@ -33,18 +32,18 @@ class ItemType:
 
     @property
     def varies(self) -> bool:
-        """Returns true if items differ in length."""
+        """Returns true if items vary in length."""
         return self.kind != RECORD
 
     @property
     def spec(self) -> object:
-        """What a user would write: ``bytes``, ``object`` or the dtype."""
+        """The type as a user writes it: ``bytes``, ``object`` or the dtype."""
         if self.kind == RECORD:
             return self.dtype
         return bytes if self.kind == BYTES else object
 
     def slot_bytes(self, asked: int | None) -> int:
-        """The size of a slot: what was asked for, or what suits the items."""
+        """Returns the size of a slot: ``asked``, or a default that suits the items."""
         if self.dtype is None:
             return DEFAULT_SLOT_BYTES[self.kind] if asked is None else asked
         if asked is not None and asked != self.dtype.itemsize:
@@ -55,7 +54,7 @@ class ItemType:
         return self.dtype.itemsize
 
     def check_pickle(self, name: str, allow_pickle: bool) -> None:
-        """Unpickling runs code: an opener may refuse to."""
+        """Raises if items are pickled objects and the opener refuses these."""
         if self.kind == OBJECT and not allow_pickle:
             raise ValueError(
                 f"the queue {name!r} carries pickled objects, and unpickling runs code: "
@@ -64,7 +63,7 @@ class ItemType:
 
     @classmethod
     def of(cls, spec: Any) -> ItemType:
-        """The item type that a user means by ``bytes``, ``object`` or anything that is a dtype."""
+        """Returns the item type of ``bytes``, ``object`` or anything that numpy takes for a dtype."""
         if spec is bytes:
             return cls(BYTES, None, b"bytes")
         if spec is object:
@@ -77,7 +76,7 @@ class ItemType:
             raise TypeError(f"item must be bytes, object or a numpy dtype: item={spec!r}") from error
         check_record(dtype)
         text = repr(describe(dtype)).encode()
-        dtype = restore(describe(dtype))  # as an opener will get it
+        dtype = restore(describe(dtype))  # as an opener gets it
         if len(text) > _layout.ITEM_TEXT_LIMIT:
             raise ValueError(
                 f"the dtype's description is too long: {len(text)} bytes, "
@@ -87,7 +86,7 @@ class ItemType:
 
     @classmethod
     def from_header(cls, kind: int, text: bytes) -> ItemType:
-        """The item type that a header describes; its text is data, and only literals are read from it."""
+        """Returns the item type that a header describes. Only literals are read from its text: no code runs."""
         if kind in (BYTES, OBJECT):
             expected = cls.of(bytes if kind == BYTES else object)
             if text != expected.text:
@@ -98,13 +97,13 @@ class ItemType:
         try:
             dtype = restore(ast.literal_eval(text.decode()))
             check_record(dtype)
-        except Exception as error:  # whatever the parser and numpy raise for bytes that any program may have written
+        except Exception as error:  # any program may have written the text: the parser and numpy may raise anything
             raise CorruptSegment(f"item_text is not a dtype: {text[:80]!r}") from error
         return cls(RECORD, dtype, text)
 
 
 def check_record(dtype: np.dtype[Any]) -> None:
-    """Refuse what has no meaning outside this process, or no size."""
+    """Refuses a dtype that has no meaning outside this process, or no size."""
     if dtype.hasobject:
         name = first_object_field(dtype)
         where = f"field {name!r}" if name else "the dtype"
@@ -114,7 +113,7 @@ def check_record(dtype: np.dtype[Any]) -> None:
 
 
 def first_object_field(dtype: np.dtype[Any], prefix: str = "") -> str:
-    """The path of the first field that holds objects."""
+    """Returns the path of the first field that holds objects."""
     if dtype.subdtype is not None:
         return first_object_field(dtype.subdtype[0], prefix)
     for name in dtype.names or ():
@@ -125,7 +124,7 @@ def first_object_field(dtype: np.dtype[Any], prefix: str = "") -> str:
 
 
 def describe(dtype: np.dtype[Any]) -> object:
-    """A dtype as nested literals: exact in offsets, sizes, byte order, titles and sub-arrays."""
+    """Returns a dtype as nested literals: exact in offsets, sizes, byte order, titles and sub-arrays."""
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
         while (inner := base.subdtype) is not None:  # arrays of arrays are arrays of more dimensions
@@ -142,20 +141,20 @@ def describe_field(name: str, dtype: np.dtype[Any], offset: int, title: object =
 
 
 def restore(described: object) -> np.dtype[Any]:
-    """The dtype of a description; anything else is an error of some kind."""
+    """Returns the dtype of a description. Raises some exception if it is none."""
     if isinstance(described, str):
         return np.dtype(described)
     if isinstance(described, tuple) and len(described) == 3:
-        tag, body, size = described
+        tag, inner, size = described
         if tag == "array":
-            return np.dtype((restore(body), tuple(int(n) for n in size)))
+            return np.dtype((restore(inner), tuple(int(n) for n in size)))
         if tag == "record":
             return np.dtype(
                 {
-                    "names": [field[0] for field in body],
-                    "formats": [restore(field[1]) for field in body],
-                    "offsets": [int(field[2]) for field in body],
-                    "titles": [field[3] if len(field) > 3 else None for field in body],
+                    "names": [field[0] for field in inner],
+                    "formats": [restore(field[1]) for field in inner],
+                    "offsets": [int(field[2]) for field in inner],
+                    "titles": [field[3] if len(field) > 3 else None for field in inner],
                     "itemsize": int(size),
                 }
             )
@@ -163,20 +162,20 @@ def restore(described: object) -> np.dtype[Any]:
 
 
 def encode_object(item: object) -> bytes:
-    """An object as bytes for another process."""
+    """Returns an object as bytes for another process."""
     return pickle.dumps(item, protocol=5)
 
 
 def decode_object(data: bytes) -> Any:
-    """The object that encode_object() was given."""
+    """Returns the object that encode_object() was given."""
     return pickle.loads(data)
 
 
 def is_its_own(error: BaseException, data: bytes) -> bool:
-    """Returns true if decode_object() failed because of the item. Else it was interrupted, and the item is whole.
+    """Returns true if decode_object() failed because of the item. If not, it was interrupted: the item is intact.
 
-    An item's own error comes each time. What a signal's handler raises does not, nor what another thread sends; and
-    for want of memory or stack another time is worth a try.
+    An item's own error comes each time. An exception of a signal handler, or from another thread, does not; and after a
+    lack of memory or stack another attempt may succeed.
     """
     if not isinstance(error, Exception) or isinstance(error, (MemoryError, RecursionError)) or is_from_handler(error):
         return False
@@ -188,7 +187,7 @@ def is_its_own(error: BaseException, data: bytes) -> bool:
 
 
 def is_from_handler(error: BaseException) -> bool:
-    """Returns true if a signal's handler raised it, or what it called: it is given the frame that it interrupts."""
+    """Returns true if a signal handler, or a function it called, raised it: a handler gets the interrupted frame."""
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame

@@ -1,4 +1,4 @@
-"""Records seen where they lie: an array that knows when it is no longer valid."""
+"""Views of records in shared memory: arrays that know when they are no longer valid."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["ChunkView", "Session", "SlotView", "ViewSession", "slot_view"]
 
 
 class Viewed(Protocol):
-    """What a view needs of a reader."""
+    """The calls of a reader that a view uses."""
 
     def _begin_view(self, limit: int, viewer: int) -> NDArray[Any]: ...
     def _end_view(self, count: int, viewer: int) -> None: ...
 
 
 class Session:
-    """Shared by a view and everything made from it by slicing."""
+    """The state that a view shares with all views that were sliced from it."""
 
     is_over = False
 
@@ -34,7 +34,7 @@ class ChunkView(np.ndarray[Any, np.dtype[Any]]):
     _session: Session | None = None
 
     def __array_finalize__(self, parent: Any) -> None:
-        if not self.flags.owndata:  # a copy is as good as any array
+        if not self.flags.owndata:  # a copy stays valid
             self._session = getattr(parent, "_session", None)
 
     def _check(self) -> None:
@@ -99,13 +99,13 @@ class SlotView(ChunkView):
 
 
 def slot_view(array: NDArray[Any], session: Session) -> SlotView:
-    """The array as one that ends with the session."""
+    """Returns the array as a view that is valid until the session is over."""
     view = array.view(SlotView)
     view._session = session
     return view
 
 
-# What reads the records without going through an operator.
+# Attributes that read the records without an operator.
 READING = frozenset(
     {
         "all", "any", "argmax", "argmin", "argsort", "astype", "base", "choose", "clip", "compress", "copy", "cumprod",
@@ -116,7 +116,7 @@ READING = frozenset(
 )  # fmt: skip
 
 
-# What else reaches the memory of a slot, to write it or from outside numpy.
+# Further attributes that reach the memory of a slot, to write it or from outside numpy.
 REACHING = frozenset(
     {
         "T", "__array_interface__", "__array_struct__", "__dlpack__", "byteswap", "conj", "conjugate", "ctypes", "fill",
@@ -127,7 +127,7 @@ REACHING = frozenset(
 
 
 def _plain(value: Any) -> Any:
-    """The same without the check, which is made here once."""
+    """Returns the value with plain arrays in place of views, after the check of each view."""
     if isinstance(value, ChunkView):
         value._check()
         return np.ndarray.view(value, np.ndarray)
@@ -139,7 +139,7 @@ def _plain(value: Any) -> Any:
 
 
 class ViewSession:
-    """``with reader.view() as array``."""
+    """The context manager of ``with reader.view() as array``."""
 
     _is_entered = False
 
@@ -166,11 +166,11 @@ class ViewSession:
         try:
             self._reader._end_view(0 if kind is not None else self._count, id(self))
         except Exception:
-            # What was seen was not there: that is the news, unless the with block was interrupted.
+            # The records had been overwritten or truncated: that is reported, unless the block was interrupted.
             if kind is None or issubclass(kind, Exception):
                 raise
 
     def __del__(self) -> None:
-        if self._is_entered:  # and interrupted, perhaps before the with had begun
-            with contextlib.suppress(Exception):  # the next call says it again
+        if self._is_entered:  # it was interrupted, perhaps before the with block began
+            with contextlib.suppress(Exception):  # the next call raises it again
                 self._reader._end_view(0, id(self))

@@ -1,1 +1,1 @@
-"""What the bindings use of the C++ core: declarations, layouts, mappings, the fault guard."""
+"""The bindings' interface to the C++ core: declarations, layouts, mappings, the fault guard."""

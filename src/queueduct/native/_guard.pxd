@@ -14,7 +14,7 @@ cdef Attempt** current_attempt() noexcept nogil
 
 
 cdef class Window:
-    """A second mapping of a part of a mapped segment, to read only, whose faults are nobody else's."""
+    """A second, read-only mapping of a part of a mapped segment. A fault in it does not mark the segment broken."""
     cdef char* memory
     cdef size_t length
     cdef const char* original     # where the same bytes are in the segment's own mapping

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""The one place that answers SIGBUS: what is mapped is watched here, and no other module compiles the handler in."""
+"""The handler of SIGBUS: the only module that compiles it in, so all mapped memory is watched here."""
 
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -19,7 +19,7 @@ cdef extern from "native/_window.hpp" namespace "queueduct" nogil:
 
 
 cdef Range* watch(void* begin, size_t bytes) except NULL:
-    """From here on a fault in this memory marks it broken; forget it before it is unmapped."""
+    """From now on a fault in this memory marks it broken. Call forget() before it is unmapped."""
     cdef Range* range = guard_watch(begin, bytes)
     if range is NULL:
         raise MemoryError()
@@ -31,7 +31,7 @@ cdef void forget(Range* range) noexcept:
 
 
 cdef Attempt** current_attempt() noexcept nogil:
-    """Where this thread's attempt to copy stands."""
+    """Returns where this thread's current attempt to copy is recorded."""
     return guard_current()
 
 

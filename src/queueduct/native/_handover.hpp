@@ -1,7 +1,7 @@
-// How a handle's body is had by those in a call while another thread closes the handle.
+// How a call gets a reference to a handle's backend while another thread closes the handle.
 //
-// With a GIL reading the attribute and counting a reference are one step. Without one close() could drop the last
-// reference between the two: so there the body is taken and replaced by native/handover.hpp.
+// With a GIL, reading the attribute and counting a reference are one step. Without one, close() could drop the last
+// reference between the two; so there native/core/handover.hpp takes and replaces the backend.
 #pragma once
 
 #include <Python.h>
@@ -18,20 +18,20 @@ struct PythonCount {
   static void drop(PyObject* object) noexcept { Py_DECREF(object); }
 };
 
-struct BodyHandover {
+struct BackendHandover {
   Handover<PyObject, PythonCount> handover;
 
   template <class Backend>
-  [[nodiscard]] Backend* take(Backend*& place) noexcept { return handover.take(place); }
+  [[nodiscard]] Backend* take(Backend*& member) noexcept { return handover.take(member); }
   template <class Backend>
-  [[nodiscard]] bool replace(Backend*& place, Backend* before, Backend* after) noexcept {
-    return handover.replace(place, before, after);
+  [[nodiscard]] bool replace(Backend*& member, Backend* before, Backend* after) noexcept {
+    return handover.replace(member, before, after);
   }
 };
 
-// An object that nobody else knows yet is counted by all threads alike from here on. Else a last reference that is
-// given up by another thread than the object's own waits for that thread to come by: a closed handle would keep its
-// memory and its descriptor as long as the thread that opened it sleeps.
+// Makes a new object, which no other thread knows yet, one whose references all threads count alike. Otherwise a last
+// reference that another thread drops waits for the thread that made the object: a closed handle would keep its memory
+// and its descriptor as long as the thread that opened it sleeps.
 inline void count_for_all_threads(PyObject* fresh) noexcept {
   const Py_ssize_t references = Py_REFCNT(fresh);
   fresh->ob_tid = 0;
@@ -41,16 +41,16 @@ inline void count_for_all_threads(PyObject* fresh) noexcept {
 
 #else
 
-struct BodyHandover {
+struct BackendHandover {
   template <class Backend>
-  [[nodiscard]] Backend* take(Backend*& place) noexcept {
-    Py_INCREF(reinterpret_cast<PyObject*>(place));
-    return place;
+  [[nodiscard]] Backend* take(Backend*& member) noexcept {
+    Py_INCREF(reinterpret_cast<PyObject*>(member));
+    return member;
   }
   template <class Backend>
-  [[nodiscard]] bool replace(Backend*& place, Backend* before, Backend* after) noexcept {
-    if (place != before) return false;
-    place = after;
+  [[nodiscard]] bool replace(Backend*& member, Backend* before, Backend* after) noexcept {
+    if (member != before) return false;
+    member = after;
     Py_DECREF(reinterpret_cast<PyObject*>(before));
     return true;
   }
@@ -60,13 +60,13 @@ inline void count_for_all_threads(PyObject*) noexcept {}
 
 #endif
 
-// The body of a handle, with a reference for the caller.
+// Returns the backend of a handle, with a reference for the caller.
 template <class Queue>
 [[nodiscard]] auto* held(Queue* queue) noexcept {
   return queue->handover.take(queue->backend);
 }
 
-// Put another body in its place, whose reference the handle gets. False: the handle has another one by now.
+// Replaces the backend; the handle gets a reference to `after`. Returns false if the handle's is not `before` any more.
 template <class Queue, class Backend>
 [[nodiscard]] bool replace_backend(Queue* queue, Backend* before, Backend* after) noexcept {
   Py_INCREF(reinterpret_cast<PyObject*>(after));
@@ -75,14 +75,15 @@ template <class Queue, class Backend>
   return false;
 }
 
-// The first body: the one before it lives as long as the module.
+// Replaces `unmade`, which lives as long as the module, by the first backend. Returns false if there is one already.
 template <class Queue, class Backend>
-[[nodiscard]] bool install_backend(Queue* queue, Backend* unmade, Backend* body) noexcept {
-  count_for_all_threads(reinterpret_cast<PyObject*>(body));
-  Py_INCREF(reinterpret_cast<PyObject*>(body));
+[[nodiscard]] bool install_backend(Queue* queue, Backend* unmade, Backend* backend) noexcept {
+  count_for_all_threads(reinterpret_cast<PyObject*>(backend));
+  Py_INCREF(reinterpret_cast<PyObject*>(backend));
   Backend* expected = unmade;
-  if (!std::atomic_ref<Backend*>(queue->backend).compare_exchange_strong(expected, body, std::memory_order_seq_cst)) {
-    Py_DECREF(reinterpret_cast<PyObject*>(body));
+  std::atomic_ref<Backend*> member(queue->backend);
+  if (!member.compare_exchange_strong(expected, backend, std::memory_order_seq_cst)) {
+    Py_DECREF(reinterpret_cast<PyObject*>(backend));
     return false;
   }
   Py_DECREF(reinterpret_cast<PyObject*>(unmade));

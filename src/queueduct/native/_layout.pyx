@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""What the layout headers of native/ say: offsets and limits exist once, in C++."""
+"""The offsets and limits of native/'s layout headers, which alone define them."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -156,7 +156,7 @@ USED_TAIL_AT = slots_used_at + slots_tail_at
 
 
 def fields_of(*kinds):
-    """Where the fields of the header stand: name -> (offset, bytes)."""
+    """Returns where the fields of the header are: name -> (offset, bytes)."""
     rows = [field_rows[i] for i in range(field_count)]
     return {row["name"].decode(): (row["offset"], row["bytes"]) for row in rows if row["kind"].decode() in kinds}
 
@@ -168,13 +168,13 @@ SLOTS_FIELDS = fields_of("", "slots")
 
 
 cdef dict by_field(dict offsets):
-    """Offsets by the names of the header's fields; 0 where a kind has no such part."""
+    """Returns offsets by the names of the header's fields; 0 if a kind has no such part."""
     found = {f"{name}_offset": 0 for name in ("generations", "lengths", "payload", "producers")}
     found["total_bytes"] = offsets.pop("total")
     return found | {f"{name}_offset": offset for name, offset in offsets.items()}
 
 
-# Where everything lies in a segment, as fields of its header. Arguments are within the limits.
+# Where each part of a segment is, as fields of its header. The caller has checked the arguments.
 
 
 def bounded_layout(capacity, slot_bytes, participants, producers, item_text_bytes, varying):
@@ -189,17 +189,17 @@ def events_layout(block_count, block_bytes, chunk_lines, participants, readers, 
 
 def overwriting_layout(messages, words, participants, item_text_bytes):
     cdef dict at = overwriting_offsets(messages, words, participants, item_text_bytes)
-    del at["own"], at["leased_data"]  # which no header names
+    del at["own"], at["leased_data"]  # no header field has them
     return by_field(at) | {"payload_offset": sizeof(PublishedHeader)}
 
 
 def overwriting_own_offset(messages, words):
-    """Where queueduct's own part of an overwriting segment begins: the page after the last message."""
+    """Returns where queueduct's own part of an overwriting segment begins: the page after the last message."""
     return overwriting_offsets(messages, words, 0, 0).own
 
 
 def overwriting_leased_offset(messages, words, participants, item_text_bytes):
-    """Where the data of leased messages lies: the pages from here on have no memory before the first lease."""
+    """Returns where the data of leased messages begins. These pages have no memory before the first lease."""
     return overwriting_offsets(messages, words, participants, item_text_bytes).leased_data
 
 
@@ -210,12 +210,12 @@ def growing_layout(first_bytes, steps, slot_bytes, participants, producers, item
 
 
 def growing_capacity(first_bytes, level, slot_bytes):
-    """Slots of a level."""
+    """Returns how many slots a level has."""
     return level_capacity(first_bytes, level, slot_bytes)
 
 
 def growing_region_end(begin, capacity, slot_bytes, varying):
-    """Where the region of a level of so many slots ends."""
+    """Returns where the region of a level with ``capacity`` slots ends."""
     return region_offsets(begin, capacity, slot_bytes, varying).end
 
 
@@ -226,7 +226,7 @@ def slots_layout(slots, slot_bytes, participants, producers, item_text_bytes):
 
 
 def cyclic_index(n, cycle, index):
-    """The word of (cycle, index) in an index queue of n."""
+    """Returns the word of (cycle, index) in an index queue of n."""
     cdef CyclicIndices* cyclic = new CyclicIndices(n)
     try:
         return cyclic.make(cycle, index)

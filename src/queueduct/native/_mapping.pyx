@@ -1,5 +1,8 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""A file as memory. Without a descriptor of its own, unlike mmap.mmap: that one is closed at the end, whoever has its number."""
+"""A file as memory, without a descriptor of its own.
+
+mmap.mmap has one, and closes it at the end even if its number belongs to another file by then.
+"""
 
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -9,7 +12,7 @@ from posix.mman cimport MAP_FAILED, MAP_POPULATE, MAP_SHARED, PROT_READ, PROT_WR
 
 @cython.final
 cdef class Mapping:
-    """The first so many bytes of a file, shared with all who map it. Unmapped when the last user of its memory is gone."""
+    """The first ``size`` bytes of a file, shared with all processes that map it; unmapped with their last user."""
     cdef void* memory
     cdef Py_ssize_t size
     cdef int users
@@ -41,7 +44,7 @@ cdef class Mapping:
         return self.size
 
     def close(self):
-        """Unmap it now."""
+        """Unmaps the memory now."""
         if self.users != 0:
             raise BufferError(f"this memory is still in use: {self.users} users")
         if self.memory is not NULL:

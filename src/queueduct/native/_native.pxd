@@ -1,4 +1,4 @@
-# What the bindings use of native/ and of _python.hpp, declared for Cython.
+# The declarations of native/ and _python.hpp that the bindings use.
 
 from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -27,6 +27,7 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
     const uint64_t item_bytes_limit
     const int64_t park_limit_ns
     int64_t monotonic_ns()
+    void pause_between_attempts()
 
     cdef enum class Outcome:
         done, full, empty, busy, closed, corrupt, moved, unbacked
@@ -159,7 +160,7 @@ cdef extern from "numpy/arrayobject.h":
 cdef extern from "native/_python.hpp" namespace "queueduct" nogil:
     const bint has_gil
     ctypedef bint Flag              # a bint that threads may read and write at the same time
-    bint lower(Flag&)               # was it up? It is down now
+    bint lower(Flag&)               # lowers it; returns true if it was up
     void run_without_gil(void (*)(void*) noexcept nogil, void*)
     void notify_local(Event)
     bint is_broken(const Range*)

@@ -1,4 +1,4 @@
-// The few lines of the bindings that need both Python.h and native/.
+// The parts of the bindings that need both Python.h and native/.
 #pragma once
 
 #include <Python.h>
@@ -20,7 +20,7 @@ inline constexpr bool has_gil = false;
 inline constexpr bool has_gil = true;
 #endif
 
-// A bint that threads may read and write at the same time. Who sees it up sees what was done before.
+// A bint that threads may read and write at the same time. A thread that sees it up sees all writes before.
 class Flag {
  public:
   Flag& operator=(bool is_up) noexcept {
@@ -35,7 +35,7 @@ class Flag {
 };
 inline bool lower(Flag& flag) noexcept { return flag.lower(); }
 
-// Run a step that may last, whether or not the caller holds the GIL.
+// Runs a step that may take long without the GIL, whether or not the caller holds it.
 inline void run_without_gil(void (*step)(void*), void* argument) {
   if (!PyGILState_Check()) return step(argument);
   PyThreadState* const state = PyEval_SaveThread();
@@ -61,15 +61,15 @@ inline void mark_broken(fault_guard::Range* guard) noexcept {
 
 inline void* array_data(PyObject* array) noexcept { return PyArray_DATA(reinterpret_cast<PyArrayObject*>(array)); }
 
-// Its first so many rows: without any memory, which a slice would need. Nobody else may have it yet.
+// Cuts an array to its first rows, without the memory that a slice would need. Only the caller may have the array.
 inline void shorten(PyObject* array, std::uint64_t rows) noexcept {
   PyArray_DIMS(reinterpret_cast<PyArrayObject*>(array))[0] = static_cast<npy_intp>(rows);
 }
 
-// A reference that the queue owned, handed to Cython, which will drop it.
+// Hands a reference that the queue owned to Cython, which drops it.
 inline PyObject* owned(void* reference) noexcept { return static_cast<PyObject*>(reference); }
 
-// The items of a list or tuple, in place.
+// Returns the array of references inside a list or tuple.
 inline void** references_of(PyObject* sequence) noexcept {
   return reinterpret_cast<void**>(PySequence_Fast_ITEMS(sequence));
 }
@@ -81,9 +81,9 @@ inline void drop_each(void** references, std::uint64_t count) noexcept {
   for (std::uint64_t i = 0; i < count; ++i) Py_DECREF(static_cast<PyObject*>(references[i]));
 }
 
-// Drop what a queue still held when it ended. An item may be a queue whose end drops its items, and so on: beyond a few
-// of them within each other the rest waits until the first ones are done, so that no stack is too small. (A list would
-// do the same up to Python 3.12; from 3.13 on it counts frames of the default stack, whatever the thread has.)
+// Drops the references that a queue held at its end. An item may be a queue whose end drops its items, and so on: from
+// nesting_limit on the references wait until the outer ones are dropped, so that any stack is large enough. (A list
+// does the same up to Python 3.12. From 3.13 on it counts frames of the default stack, whatever the thread's is.)
 inline void drop_held(void** references, std::uint64_t count) noexcept {
   constexpr int nesting_limit = 16;
   static thread_local int nesting = 0;
@@ -92,7 +92,7 @@ inline void drop_held(void** references, std::uint64_t count) noexcept {
     try {
       later->insert(later->end(), references, references + count);
       return;
-    } catch (const std::bad_alloc&) {  // then within each other after all
+    } catch (const std::bad_alloc&) {  // then nested after all
     }
   }
   std::vector<void*> waiting;

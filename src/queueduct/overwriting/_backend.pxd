@@ -7,16 +7,16 @@ from queueduct.overwriting._native cimport Claim, OverwritingRing, OverwritingSh
 from queueduct.overwriting._objects cimport Unread
 
 cdef enum:
-    BRIEFLY_NS = 100000000  # what even a call that never waits grants who has the header, or is just copying
+    BRIEFLY_NS = 100000000  # how long even a call that never waits waits for the header, or for a copy
 
 
 @cython.final
 cdef class OverwritingBackend(SegmentBackend):
     cdef OverwritingShared* queue
     cdef OverwritingRing* ring
-    cdef uint64_t item_bytes      # of a message's data, what is the item's
-    cdef bint is_allocated        # what leases hold has memory
-    cdef Unread unread            # what was got when there was no free cell for it
+    cdef uint64_t item_bytes      # the item's part of a message's data
+    cdef bint is_allocated        # the cells of leased messages have memory
+    cdef Unread unread            # pickles that were got when no cell was free
 
     cdef int put_as(self, object item, bint overwrite, int64_t deadline) except -1
     cdef object put_many_as(self, object items, bint overwrite, int64_t deadline)

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""The working part of an overwriting queue: convert, wait, raise. The algorithm is in native/."""
+"""The backend of an overwriting queue: it converts, waits and raises. The algorithm is in native/overwriting."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -24,7 +24,7 @@ from queueduct.errors import CorruptSegment
 import_array()
 
 cdef enum:
-    OBJECTS_LIMIT = 1024   # that one get_many leases
+    OBJECTS_LIMIT = 1024   # that one get_many leases at most
 
 
 @cython.final
@@ -67,7 +67,7 @@ cdef class OverwritingBackend(SegmentBackend):
         return self.put_as(item, True, deadline)
 
     cdef int put_as(self, object item, bint overwrite, int64_t deadline) except -1:
-        """1: it is in. 0: the time is up."""
+        """Returns 1 if the item is in, 0 if the time is up."""
         cdef Buffer one
         cdef object lent = lend(self, item, &one)
         if self.item_kind != RECORD:
@@ -78,7 +78,7 @@ cdef class OverwritingBackend(SegmentBackend):
         return self.put_many_as(given, True, deadline)
 
     cdef object put_many_as(self, object given, bint overwrite, int64_t deadline):
-        """How many are in; None: the time is up, and none is."""
+        """Returns how many items are in, or None if the time is up and none is."""
         cdef Gathered batch
         cdef uint64_t count, i
         self.check_open()
@@ -94,7 +94,7 @@ cdef class OverwritingBackend(SegmentBackend):
     cdef object _put_messages(
         self, const char* records, const Buffer* messages, uint64_t count, bint overwrite, int64_t deadline
     ):
-        """Of records or of messages, one of which is NULL."""
+        """Puts records or messages; the other one is NULL."""
         cdef uint64_t total = 0
         cdef uint64_t put = 0
         cdef Claim claim
@@ -117,7 +117,7 @@ cdef class OverwritingBackend(SegmentBackend):
             if total == count or (total > 0 and claim == Claim.closed):
                 return total
             if put != 0:
-                end = deadline  # a moment is granted for each
+                end = deadline  # each message may wait briefly
                 if records is NULL:
                     messages += put
                 else:
@@ -135,13 +135,13 @@ cdef class OverwritingBackend(SegmentBackend):
         return self.queue.try_put_records(line, records, self.item_bytes, count, overwrite, limit_ns, put[0])
 
     cdef int check_length(self, uint64_t length) except -1:
-        """Before any lock is taken."""
+        """Raises before any lock is taken."""
         if length == self.item_bytes or (self.item_kind == OBJECT and length < self.item_bytes):
             return 0
         if self.item_kind == OBJECT:
             raise ValueError(
-                f"an object of {length} pickled bytes can never fit into {self.label}: message_bytes={self.item_bytes}; "
-                "create the queue with a larger message_bytes"
+                f"an object of {length} pickled bytes can never fit into {self.label}: "
+                f"message_bytes={self.item_bytes}; create the queue with a larger message_bytes"
             )
         raise ValueError(
             f"a message of {self.label} must have exactly {self.item_bytes} bytes: got {length}; "
@@ -188,7 +188,7 @@ cdef class OverwritingBackend(SegmentBackend):
         return target if self.item_kind == BYTES else scalar_of(target)
 
     cdef bint _may_have_some(self) except -1:
-        """Without a lock: False if it is empty just now, and not shut down."""
+        """Returns false if the queue is empty now, and not shut down. Takes no lock."""
         cdef bint has_some
         self.check_open()
         has_some = not self.queue.may_be_empty()
@@ -197,13 +197,13 @@ cdef class OverwritingBackend(SegmentBackend):
         return has_some
 
     cdef object _new_target(self):
-        """Memory of our own for one item, made before the item is claimed: a MemoryError loses nothing."""
+        """Allocates the memory for one item before the item is claimed, so that a MemoryError loses nothing."""
         if self.item_kind == RECORD:
             return numpy.empty((), dtype=self.dtype)
         return PyBytes_FromStringAndSize(NULL, self.item_bytes)
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
-        """The first may be waited for; the rest is what is there."""
+        """Waits for the first item only."""
         if self.item_kind == OBJECT:
             return self._get_objects(min(limit, OBJECTS_LIMIT), deadline)
         if deadline == AT_ONCE and not self._may_have_some():
@@ -211,7 +211,7 @@ cdef class OverwritingBackend(SegmentBackend):
         return self._get_records(limit, deadline) if self.item_kind == RECORD else self._get_bytes(limit, deadline)
 
     cdef object _get_objects(self, uint64_t limit, int64_t deadline):
-        """A list of them, or TIMED_OUT."""
+        """Returns a list of objects, or TIMED_OUT."""
         cdef Claim claim
         cdef Kept kept
         cdef object found
@@ -238,7 +238,7 @@ cdef class OverwritingBackend(SegmentBackend):
                 self.raise_if_truncated()
                 if found is not None:
                     return found
-                continue  # unpickling has forked, and we are the child: what it had is its parent's
+                continue  # unpickling has forked, and this is the child: the messages are the parent's
             if claim == Claim.full:
                 found = self._get_unkept(deadline)
                 if found is None:
@@ -250,16 +250,16 @@ cdef class OverwritingBackend(SegmentBackend):
             waited = True
 
     cdef object _get_unkept(self, int64_t deadline):
-        """One object when no cell is free or has memory: until it is unpickled it is this handle's alone.
+        """Gets one object when no cell is free or has memory: until it is unpickled, only this handle has it.
 
-        None: unpickling has forked, and we are the child.
+        Returns None if unpickling has forked, and this is the child.
         """
         cdef uint64_t over = 0
         cdef uint32_t forks = self.queue.participant_table().generation()
         cdef list batch = [None]
         cdef list node = self.unread.take()
         if node is None:
-            node = [self._new_target(), None]  # what it takes to keep the object is ours before we get it
+            node = [self._new_target(), None]  # the memory to keep the object is allocated before the get
             if not self._get_message(PyBytes_AS_STRING(node[0]), deadline):
                 return TIMED_OUT
         batch[0] = node[0]
@@ -291,7 +291,7 @@ cdef class OverwritingBackend(SegmentBackend):
             return batch
         try:
             return batch[:1 + got]
-        except MemoryError:  # they are out of the queue
+        except MemoryError:  # the records are out of the queue already
             shorten(batch, 1 + got)
             return batch
 
@@ -315,7 +315,7 @@ cdef class OverwritingBackend(SegmentBackend):
         return batch
 
     cdef bint _get_another(self, uint32_t line, void* to) noexcept:
-        """Of a batch that has one already: whatever is in the way of another, those are delivered first."""
+        """Gets another message for a batch. Returns false on any error: the messages got so far are returned first."""
         cdef Claim claim
         if self.ring.state().length == 0:
             return False
@@ -357,9 +357,9 @@ cdef class OverwritingBackend(SegmentBackend):
     # -- waiting ----------------------------------------------------------------------------------------
 
     cdef int64_t retry_ns(self, Claim claim, bint for_items, int64_t deadline, int64_t* end) except -2:
-        """After a try that did not succeed. Returns how long the next one may wait for the header, or -1: time is up.
+        """Waits after a failed attempt. Returns how long the next one may wait for the header, or -1 if the time is up.
 
-        `end` is the deadline at first: a call that never waits gets a moment when the header, or a message, is in use.
+        `end` is the deadline at first. A call that never waits still waits briefly for the header, or for a copy.
         """
         cdef int64_t left
         if claim == Claim.closed and not (for_items and self.queue.may_come_again()):
@@ -373,9 +373,9 @@ cdef class OverwritingBackend(SegmentBackend):
         left = remaining_ns(end[0])
         if left <= 0:
             return -1
-        if claim != Claim.locked:  # then the next try waits
+        if claim != Claim.locked:  # else the next attempt waits
             with nogil:
-                if for_items and claim == Claim.full:  # to a lease
+                if for_items and claim == Claim.full:  # a lease found no free cell
                     self.queue.wait_for_cell(left)
                 elif for_items or claim == Claim.full:
                     self.sleep(for_items, 1, left)
@@ -391,14 +391,14 @@ cdef class OverwritingBackend(SegmentBackend):
         else:
             self.queue.wait_for_room(limit_ns)
 
-    # -- the rest ---------------------------------------------------------------------------------------
+    # -- size and shutdown ------------------------------------------------------------------------------
 
     cdef object size(self):
         self.unread.has_some(self.queue.participant_table().generation())
         return self.ring.length() + self.count_left() + self.unread.count()
 
     cdef uint64_t count_left(self) noexcept:
-        """Messages whose consumer is gone, or gave them back."""
+        """Returns how many messages have a consumer that is gone, or gave them back."""
         return 0 if self.ring.is_discarded() else self.queue.leased_messages().count_orphans()
 
     cdef int shut_down(self, bint immediate) except -1:

@@ -24,10 +24,10 @@ import_array()
 cdef class OverwritingHolding(Holding):
     cdef OverwritingShared* queue
     cdef OverwritingLease* lease
-    cdef vector[LeasedMessage] kept        # room for all that it may claim; empty: it has given up, or is over
-    cdef Claim claim                 # how the last one ended
-    cdef int64_t wait_ns             # how long the next one waits for the header
-    cdef int64_t until               # when to give up; 0: not yet known
+    cdef vector[LeasedMessage] kept        # room for all that it may claim; empty if it timed out, or has ended
+    cdef Claim claim                 # the outcome of the last claim
+    cdef int64_t wait_ns             # how long the next claim waits for the header
+    cdef int64_t until               # when to give up; 0 before the first wait
 
     def __cinit__(self, OverwritingBackend backend):
         self.queue = backend.queue
@@ -41,7 +41,7 @@ cdef class OverwritingHolding(Holding):
 
     cdef int begin(self, uint64_t limit) except -1:
         self._join()
-        self._furnish()
+        self._allocate()
         self.kept.resize(min(limit, self.queue.leased_messages().cells()))
         return 0
 
@@ -51,8 +51,8 @@ cdef class OverwritingHolding(Holding):
             joined = self.lease.join()
         return 0 if joined == Joined.yes else self.backend.raise_not_joined(joined)
 
-    cdef int _furnish(self) except -1:
-        """Memory for what leases hold, which a queue has from its first lease on."""
+    cdef int _allocate(self) except -1:
+        """Allocates the memory for leased messages, which a queue has from its first lease on."""
         cdef OverwritingBackend backend = <OverwritingBackend>self.backend
         cdef int error
         if backend.is_allocated:
@@ -88,7 +88,7 @@ cdef class OverwritingHolding(Holding):
         if self.wait_ns < 0:
             self.kept.clear()
             return False
-        if not self.lease.is_ours():  # a handler has forked, and we are the child
+        if not self.lease.is_ours():  # a signal handler has forked, and this is the child
             self._join()
         return True
 
@@ -118,7 +118,7 @@ cdef class OverwritingHolding(Holding):
     cdef int after_end(self, bint is_any, bint is_all) except -1:
         if not is_all:
             self.queue.items().notify()
-            self.backend.check_held()  # else what was given back waits for the end of this handle
+            self.backend.check_held()  # without the file, given-back messages wait until this handle is closed
         return 0
 
     cdef list unreleased(self, list asked):

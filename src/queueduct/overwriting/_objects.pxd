@@ -7,7 +7,7 @@ from queueduct.overwriting._native cimport Claim, OverwritingLease, OverwritingS
 
 @cython.final
 cdef class Kept:
-    """Messages of one get, leased until they are unpickled. Dropped before that, it gives them back."""
+    """Messages of one get, leased until they are unpickled. If it is dropped before that, it gives them back."""
     cdef SegmentBackend backend
     cdef OverwritingShared* queue
     cdef OverwritingLease* lease
@@ -24,8 +24,8 @@ cdef class Kept:
 
 @cython.final
 cdef class Unread:
-    cdef list first               # None, or [a pickle, the next one's]
-    cdef uint32_t forks           # of the process that has them
+    cdef list first               # None, or [a pickle, the next node]
+    cdef uint32_t forks           # the number of forks of the process that has them
 
     cdef bint has_some(self, uint32_t forks) except -1
     cdef list take(self)

@@ -1,7 +1,7 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Gets of pickled objects from an overwriting queue: unpickling runs code, and what is not unpickled yet is on lease.
+"""Gets of pickled objects from an overwriting queue. Unpickling runs code, so messages are leased until it is done.
 
-So whatever ends that code, an interrupt or a kill, leaves all messages of the call to be delivered again.
+If an interrupt or a kill ends that code, all messages of the call are redelivered.
 """
 
 cimport cython
@@ -35,14 +35,14 @@ cdef class Kept:
         PyMem_Free(self.kept)
 
     cdef int allocate(self):
-        """Memory for the cells; 0 or an error number."""
+        """Allocates memory for the cells. Returns 0 or an error number."""
         cdef int error
         with nogil:
             error = self.lease.allocate()
         return error
 
     cdef Claim claim(self, uint32_t line, int64_t limit_ns) noexcept:
-        """done: there are some, and they are ours. full: no free cell. Otherwise as a get."""
+        """Returns done if it has claimed some messages, full if no cell is free. Otherwise as a get."""
         cdef Claim claim = Claim.empty
         cdef bint is_discarded = self.queue.ring().is_discarded()
         self.lease.borrow(line)
@@ -55,11 +55,11 @@ cdef class Kept:
             self.count = self.lease.take_over(self.kept, self.limit)
         if self.count == 0:
             return claim
-        self.lease.set_apart()  # what runs from here on, be it the collector's, may use the queue
+        self.lease.set_apart()  # code that runs from now on, even a finalizer's, may use the queue
         return Claim.done
 
     cdef list converted(self, uint64_t item_bytes):
-        """As far as one that cannot be unpickled; None: they are not ours any more, or what they are on was truncated."""
+        """Returns objects up to one that cannot be unpickled; None in a forked child, or if a page was truncated."""
         cdef list found = []
         cdef uint64_t i
         cdef uint64_t over = 0
@@ -77,11 +77,11 @@ cdef class Kept:
             elif over == self.count:
                 self.lease.finish(self.kept, over)
             elif over:
-                self.give_back(over)  # what is not over
+                self.give_back(over)  # the rest
         return found if over else None
 
     cdef void give_back(self, uint64_t released) noexcept:
-        """All but the first so many: this handle gets them before anything else, others when they find nothing."""
+        """Gives back all but the first ``released``. This handle gets them next; others when they find no new one."""
         self.lease.release(self.kept, released)
         self.lease.let_go()
         self.backend.gave_back = True
@@ -90,10 +90,10 @@ cdef class Kept:
 
 @cython.final
 cdef class Unread:
-    """Pickles that are out of the queue, and that only this handle has. To keep one more takes no memory."""
+    """Pickles that are out of the queue, and that only this handle has. Keeping one more needs no memory."""
 
     cdef bint has_some(self, uint32_t forks) except -1:
-        """In a process that is so many forks old: a child has none of its parent's."""
+        """Returns true if there are pickles. After a fork a child has none of its parent's."""
         with cython.critical_section(self):
             if self.forks != forks:
                 self.first = None
@@ -101,7 +101,7 @@ cdef class Unread:
         return self.first is not None
 
     cdef list take(self):
-        """The first as [pickle, what is no longer its next]; None if there is none."""
+        """Removes and returns the first node, or None. Its [1] is no longer its next one."""
         cdef list node
         with cython.critical_section(self):
             node = self.first
@@ -110,7 +110,7 @@ cdef class Unread:
         return node
 
     cdef int keep(self, list node) except -1:
-        """Before all others."""
+        """Adds a node before all others."""
         with cython.critical_section(self):
             node[1] = self.first
             self.first = node

@@ -17,7 +17,7 @@ WORD_BYTES = 8
 
 @dataclass(frozen=True)
 class OverwritingGeometry(Geometry):
-    """A ring of messages in the published format, and after it what is queueduct's own."""
+    """A ring of messages in the published format, and queueduct's own part after it."""
 
     kind = "overwriting"
     number = 3
@@ -27,12 +27,12 @@ class OverwritingGeometry(Geometry):
     magic = _layout.PUBLISHED_MAGIC
 
     capacity: int
-    """Messages."""
+    """The number of messages."""
     message_bytes: int
 
     @classmethod
     def of(cls, item: ItemType, *, capacity: int, message_bytes: int | None, participants: int) -> OverwritingGeometry:
-        """What a user asks for. A record is filled up to whole words."""
+        """Returns the sizes that a user asks for. A record is filled up to whole words."""
         if item.dtype is not None and message_bytes is not None:
             raise ValueError(
                 f"message_bytes of records follows from the dtype: message_bytes={message_bytes}, "
@@ -95,13 +95,13 @@ class OverwritingGeometry(Geometry):
         )
 
     def needed_bytes(self, item: ItemType) -> int:
-        """Without what leases need, which the first lease asks for."""
+        """Leaves out the memory for leases, which the first lease allocates."""
         return _layout.overwriting_leased_offset(
             self.capacity, self.message_bytes // WORD_BYTES, self.participants, len(item.text)
         )
 
     def initialise(self, fd: int, item: ItemType) -> None:
-        """The published header; its magic last, after all that it promises."""
+        """Writes the published header, its magic last."""
         words = self.message_bytes // WORD_BYTES
         os.pwrite(fd, self.capacity.to_bytes(4, "little") + words.to_bytes(4, "little"), 8)
         os.pwrite(fd, self.magic, 0)

@@ -9,7 +9,7 @@ from queueduct.segments.names import Directory
 from queueduct.stats import OverwritingStats
 
 class OverwritingQueue(Queue, LeaseMethods):
-    """A queue that is never full: the oldest message goes when there is no room, and is counted."""
+    """A queue that is never full: if there is no room, a put overwrites the oldest message, which is counted."""
 
     @classmethod
     def create(

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""OverwritingQueue: how it is made, and what it says of itself. The work is in its backend."""
+"""The class OverwritingQueue: create, open, adopt, statistics. Its backend puts and gets."""
 
 from libc.stdint cimport int64_t
 
@@ -17,11 +17,11 @@ from queueduct.stats import OverwritingStats
 
 
 cdef class OverwritingQueue(Queue, LeaseMethods):
-    """A queue that is never full: the oldest message goes when there is no room, and is counted.
+    """A queue that is never full: if there is no room, a put overwrites the oldest message, which is counted.
 
     ``OverwritingQueue.create("prices", capacity=1024, item=dtype)`` lives in shared memory, by name, in a published
     format: other processes ``OverwritingQueue.open("prices")`` it, or get it pickled, and a program in any language
-    can join (docs/memory-layout.md). Each message goes to one getter.
+    can join (docs/memory-layout.md). One consumer gets each message.
     """
 
     _geometry = OverwritingGeometry
@@ -37,9 +37,9 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
     def create(
         cls, name, capacity=1024, *, item=bytes, message_bytes=None, participants=256, directory=None, exist_ok=False
     ):
-        """Make a queue of that name in shared memory.
+        """Create a queue of that name in shared memory.
 
-        ``capacity`` counts messages, 1 or more. ``item`` is ``bytes`` (each exactly ``message_bytes`` long, a
+        ``capacity`` is how many messages fit, 1 or more. ``item`` is ``bytes`` (each exactly ``message_bytes`` long, a
         multiple of 8, 64 if not given), a numpy dtype, or ``object`` (pickled, at most ``message_bytes``, 256 if not
         given). ``participants`` is how many threads of all processes may use it at once.
         With ``exist_ok`` an existing queue of the same shape is opened instead.
@@ -54,8 +54,8 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
     def adopt(cls, name, *, item=bytes, participants=256, directory=None):
         """Open a file of that name that another program made in the published format, and use it from now on.
 
-        What queueduct needs besides is added behind its messages; processes that have the file go on with it. ``item``
-        says what a message is. A file that has been adopted already is just opened.
+        queueduct adds its own part after the messages; processes that have the file open go on with it. ``item`` is
+        the type of a message. A file that has been adopted already is only opened.
         """
         return foreign_segment.adopt(
             name, OverwritingGeometry, ItemType.of(item), checked_int("participants", participants), cls._attach,
@@ -66,7 +66,7 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
         return OverwritingBackend(opened)
 
     def put(self, item, block=True, timeout=None, *, overwrite=True):
-        """Put an item. A full queue loses its oldest, which ``stats().overwritten`` counts.
+        """Put an item. A full queue loses its oldest one, which ``stats().overwritten`` counts.
 
         With ``overwrite=False`` it waits for room if ``block``, at most ``timeout`` seconds, or raises Full.
         A wrong size is a ValueError before any lock is taken. Raises ShutDown.
@@ -82,7 +82,7 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
             raise Full
 
     def try_put(self, item, *, overwrite=True):
-        """Put an item; with ``overwrite=False`` only if there is room now. True if it is in; never waits for room."""
+        """Put an item; with ``overwrite=False`` only if there is room now. Returns True if it is in. Never waits."""
         cdef Backend backend = held(self)
         return put_into(backend, item, overwrite, AT_ONCE) == 1
 
@@ -109,11 +109,11 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
 
     @property
     def message_bytes(self):
-        """Bytes of a message: whole words, in which a record or a pickled object is filled up with zeros."""
+        """Bytes of a message: whole words. A shorter record or pickled object is filled up with zeros."""
         return (<OverwritingBackend>open_backend(self)).ring.message_bytes()
 
     def full(self):
-        """Will the next put overwrite? A hint, as with every queue that others use."""
+        """Return True if the next put will overwrite. A hint: other threads and processes may change it at once."""
         cdef OverwritingBackend backend = open_backend(self)
         return sound(backend, backend.ring.length() >= backend.ring.capacity())
 

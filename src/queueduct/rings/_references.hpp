@@ -1,4 +1,4 @@
-// Queues of references within a process, as the bindings have them.
+// Queues of references within a process, and leases, for the bindings.
 #pragma once
 
 #include "bounded/queue.hpp"
@@ -7,12 +7,12 @@
 
 namespace queueduct {
 
-// The GIL, where there is one, serialises every claim.
+// The GIL, if there is one, serialises every claim.
 using LocalClaim = std::conditional_t<has_gil, Serialized, NoLedger>;
 using BoundedReferences = BoundedLocal<LocalClaim>;
 using GrowingReferences = GrowingLocal<LocalClaim>;
 
-// Returns null if there is no memory. native/ allocates nothing by itself.
+// Returns nullptr if there is no memory. native/ itself allocates nothing.
 template <class Local, class... Sizes>
 [[nodiscard]] Local* new_local(Sizes... sizes) noexcept {
   PrivateMemory memory = Local::memory(sizes...);
@@ -23,7 +23,7 @@ template <class Local, class... Sizes>
   return memory == nullptr ? nullptr : queue.lease_at(memory);
 }
 
-// For the cycle collector.
+// For the garbage collector.
 inline int visit_references(const LocalHandle& queue, visitproc visit, void* argument) noexcept {
   struct Visit {
     visitproc visit;

@@ -9,7 +9,7 @@ from queueduct.segments.names import Directory
 from queueduct.stats import BoundedStats
 
 class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
-    """A bounded queue of many producers and many consumers: each item goes to one of them."""
+    """A bounded queue of many producers and many consumers: one consumer gets each item."""
 
     def __init__(self, capacity: int = 1024) -> None: ...
     @classmethod

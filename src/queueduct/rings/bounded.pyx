@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""BoundedQueue: how it is made, and what it says of itself. The work is in its backends."""
+"""The class BoundedQueue: create, open, statistics. Its backends put and get."""
 
 from libc.stdint cimport uint64_t
 
@@ -17,7 +17,7 @@ from queueduct.stats import BoundedStats
 
 
 cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
-    """A bounded queue of many producers and many consumers: each item goes to one of them.
+    """A bounded queue of many producers and many consumers: one consumer gets each item.
 
     ``BoundedQueue(1024)`` passes references between the threads of this process.
     ``BoundedQueue.create("ticks", capacity=65536, item=dtype)`` lives in shared memory, by name:
@@ -38,11 +38,11 @@ cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
         cls, name, capacity=1024, *, item=bytes, slot_bytes=None, participants=256, producers=32, directory=None,
         exist_ok=False,
     ):
-        """Make a queue of that name in shared memory.
+        """Create a queue of that name in shared memory.
 
-        ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` counts slots, a power of
-        two; a bytes or object item longer than ``slot_bytes`` takes several. ``participants`` is how many
-        threads of all processes may use it at once, ``producers`` how many names put_once keeps.
+        ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` is the number of slots, a power of
+        two; a bytes or object item longer than ``slot_bytes`` takes several slots. ``participants`` is how many
+        threads of all processes may use it at once, ``producers`` how many producers' names put_once keeps.
         With ``exist_ok`` an existing queue of the same shape is opened instead.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
@@ -56,12 +56,12 @@ cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
 
     @property
     def capacity(self):
-        """Slots: with items of one slot, how many fit."""
+        """The number of slots: how many items of one slot fit."""
         cdef Backend backend = held(self)
         return ring_of(backend).capacity
 
     def full(self):
-        """Is there no free slot? A hint, as with every queue that others use."""
+        """Return True if there is no free slot. A hint: other threads and processes may change it at once."""
         cdef Backend backend = held(self)
         cdef const Ring* ring = ring_of(backend)
         return sound(backend, slots_in_use(ring[0]) >= ring.capacity)
@@ -82,7 +82,9 @@ cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
             pop_position=popped & ~closed_bit,
             tombstones=(<BoundedQueueHandle*>shared.queue).control().tombstones.load() if shared is not None else 0,
             slot_bytes=ring.slot_bytes if shared is not None else 0,
-            resident_bytes=shared.resident_bytes() if shared is not None else BoundedReferences.offsets(ring.capacity).total,
+            resident_bytes=(
+                shared.resident_bytes() if shared is not None else BoundedReferences.offsets(ring.capacity).total
+            ),
             is_shut_down=bool(pushed & closed_bit),
             participants=shared.queue.count_alive() if shared is not None else 0,
             participants_limit=shared.participants if shared is not None else 0,

@@ -37,12 +37,12 @@ class BoundedGeometry(Geometry):
         )
 
     def initialise(self, fd: int, item: ItemType) -> None:
-        """Slot i is free for position i."""
+        """Writes the generations: slot i is free for position i."""
         write_indices(fd, self.layout(item)["generations_offset"], self.capacity)
 
 
 def capacity_remedy(capacity: int) -> str:
-    """The value, and the nearest one that works."""
+    """Returns the value, and the nearest valid one."""
     if capacity < 2:
         return f"capacity={capacity}; try 2"
     if capacity > _layout.CAPACITY_LIMIT:
@@ -64,7 +64,7 @@ class GrowingGeometry(Geometry):
     steps: int
     slot_bytes: int
     max_bytes: int
-    """Of memory in all; 0: no limit."""
+    """The most bytes of memory; 0 for no limit."""
 
     def check(self) -> None:
         super().check()
@@ -90,7 +90,7 @@ class GrowingGeometry(Geometry):
             )
 
     def capacities(self) -> tuple[int, ...]:
-        """Slots of each sub-queue."""
+        """Returns the number of slots of each sub-queue."""
         return tuple(_layout.growing_capacity(self.first_bytes, i, self.slot_bytes) for i in range(self.steps))
 
     def layout(self, item: ItemType) -> dict[str, int]:
@@ -108,11 +108,11 @@ class GrowingGeometry(Geometry):
         return {**super().values(), "capacity": self.capacities()[-1]}
 
     def needed_bytes(self, item: ItemType) -> int:
-        """All up to the end of the first sub-queue."""
+        """Returns the bytes up to the end of the first sub-queue."""
         regions = self.layout(item)["regions_offset"]
         return _layout.growing_region_end(regions, self.capacities()[0], self.slot_bytes, item.varies)
 
     def initialise(self, fd: int, item: ItemType) -> None:
-        """The first sub-queue has its memory."""
+        """Marks the first sub-queue as one that has memory."""
         at = self.layout(item)["levels_offset"] + _layout.LEVEL_PREPARED_OFFSET
         os.pwrite(fd, self.capacities()[0].to_bytes(8, "little"), at)

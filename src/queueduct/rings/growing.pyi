@@ -9,7 +9,7 @@ from queueduct.segments.names import Directory
 from queueduct.stats import GrowingStats
 
 class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
-    """A queue of many producers and many consumers that grows with what is in it, and gives memory back."""
+    """A queue of many producers and many consumers that grows with its items, and gives memory back."""
 
     def __init__(self) -> None: ...
     @classmethod

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""GrowingQueue: how it is made, and what it says of itself. The work is in its backends."""
+"""The class GrowingQueue: create, open, statistics. Its backends put and get."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -16,7 +16,7 @@ from queueduct.stats import GrowingStats
 
 
 cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
-    """A queue of many producers and many consumers that grows with what is in it, and gives memory back.
+    """A queue of many producers and many consumers that grows with its items, and gives memory back.
 
     ``GrowingQueue()`` passes references between the threads of this process.
     ``GrowingQueue.create("jobs", item=bytes)`` lives in shared memory, by name: it starts at 4 kB, and each
@@ -36,13 +36,13 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
         cls, name, *, item=bytes, first_bytes=4096, steps=11, slot_bytes=None, max_bytes=None, participants=256,
         producers=32, directory=None, exist_ok=False
     ):
-        """Make a queue of that name in shared memory.
+        """Create a queue of that name in shared memory.
 
         ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). Sub-queue i has ``first_bytes * 4**i`` bytes,
         and there are ``steps`` of them; a bytes or object item longer than ``slot_bytes`` takes several slots.
         ``max_bytes`` limits the memory that the whole queue takes: beyond it put waits, or raises Full.
-        ``participants`` is how many threads of all processes may use it at once, ``producers`` how many names
-        put_once keeps.
+        ``participants`` is how many threads of all processes may use it at once, ``producers`` how many producers'
+        names put_once keeps.
         With ``exist_ok`` an existing queue of the same shape is opened instead.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
@@ -58,15 +58,15 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
 
     @property
     def capacity(self):
-        """Slots of all sub-queues together: how many items of one slot fit at the very most."""
-        cdef Backend backend = held(self)  # it keeps the levels
+        """The number of slots of all sub-queues: how many items of one slot fit at most."""
+        cdef Backend backend = held(self)  # it keeps the levels alive
         cdef const Levels* levels = levels_of(backend)
         cdef uint32_t i
         return sum([levels[0][i].capacity for i in range(levels.steps())])
 
     def full(self):
-        """Is the last sub-queue written, and has no free slot? A hint, as with every queue that others use."""
-        cdef Backend backend = held(self)  # it keeps the levels
+        """Return True if the last sub-queue is in use and has no free slot. A hint: others may change it at once."""
+        cdef Backend backend = held(self)  # it keeps the levels alive
         cdef const Levels* levels = levels_of(backend)
         cdef LevelRange now = levels.level_range()
         cdef GrowingRing ring = levels.ring(now.written_level(), now)

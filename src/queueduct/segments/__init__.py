@@ -1,1 +1,1 @@
-"""Files that hold queues: named, made, validated, opened, listed and removed."""
+"""Segments: the files that hold queues. They are created, validated, opened, listed and removed here."""

@@ -1,7 +1,7 @@
-"""Which boot of the machine this is: what the kernel itself says of it, and not what a container was given instead.
+"""The identity of this boot of the machine, as the kernel gives it, and not as a container replaces it.
 
 A container may have a boot id of its own, mounted over the kernel's (systemd-nspawn, LXC), none at all (a service with
-ProcSubset=pid), and a clock of its own (a time namespace). What is not the machine's counts as unknown.
+ProcSubset=pid), and a clock of its own (a time namespace). A value that is not the machine's counts as unknown.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ UNKNOWN_ID = bytes(16)
 
 
 class Witnesses(NamedTuple):
-    """Of the boot that this process runs in."""
+    """What identifies the boot that this process runs in."""
 
     boot_id: bytes
-    """16 bytes; zeros: unknown."""
+    """16 bytes; zeros if unknown."""
     clock_offset_ns: int | None
-    """By how much the clock of the time since the boot is ahead of the machine's; None: unknown."""
+    """How far this process's clock of the time since boot is ahead of the machine's; None if unknown."""
 
 
 def witnesses() -> Witnesses:
@@ -33,7 +33,7 @@ def witnesses() -> Witnesses:
 
 @cache
 def kernel_boot_id() -> bytes:
-    """The kernel's name for this boot; zeros where it cannot be read, or is covered by something else."""
+    """Returns the kernel's id of this boot; zeros if it cannot be read, or another file is mounted over it."""
     try:
         if not is_kernels_own(PROC / INSIDE_PROC[1:], (PROC / "self/mountinfo").read_text()):
             return UNKNOWN_ID
@@ -44,7 +44,7 @@ def kernel_boot_id() -> bytes:
 
 @cache
 def boot_id() -> bytes:
-    """What ``/proc`` says, also where that is a container's own: all processes that see each other see the same."""
+    """Returns the id in ``/proc``, even a container's own: all processes that see each other see the same one."""
     try:
         return bytes.fromhex((PROC / INSIDE_PROC[1:]).read_text().strip().replace("-", ""))
     except (OSError, ValueError):
@@ -52,7 +52,7 @@ def boot_id() -> bytes:
 
 
 def process_start_ticks() -> int:
-    """When this process started, in ticks since boot: with the pid, it names a process for good. 0 if unknown."""
+    """Returns when this process started, in ticks since boot; 0 if unknown. With the pid it is unique in a boot."""
     try:
         after_name = (PROC / "self/stat").read_text().rpartition(")")[2]
         return int(after_name.split()[19])
@@ -73,10 +73,10 @@ def is_kernels_own(path: Path, mounts: str) -> bool:
 
 
 def clock_offset_ns() -> int | None:
-    """What a time namespace adds to CLOCK_BOOTTIME; 0 in the machine's own."""
+    """Returns what a time namespace adds to CLOCK_BOOTTIME; 0 outside of one, None if unknown."""
     try:
         if os.readlink(PROC / "self/ns/time") != os.readlink(PROC / "self/ns/time_for_children"):
-            return None  # what can be read is the offset of the children
+            return None  # /proc shows only the children's offset
         lines = (PROC / "self/timens_offsets").read_text().splitlines()
     except FileNotFoundError:
         return 0 if (PROC / "self/ns/pid").exists() else None  # a kernel without time namespaces, or no /proc

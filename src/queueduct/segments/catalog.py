@@ -32,12 +32,12 @@ def open(name: str, *, directory: Directory = None, allow_pickle: bool = True) -
 
 
 def reopen(name: str, directory: str, segment_id: bytes, queue_class: type[Any]) -> Any:
-    """What a pickled queue becomes: the same queue, or QueueReplaced."""
+    """Opens a pickled queue again. Raises QueueReplaced if the name belongs to another queue now."""
     return queue_class._attach(open_segment(name, directory=directory, segment_id=segment_id), True)
 
 
 def queues(*, directory: Directory = None) -> list[QueueInfo]:
-    """Every queue in the directory, by name. Other files are passed over."""
+    """List every queue in the directory, by name. Other files are left out."""
     folder = directory_of(directory)
     found = []
     for entry in sorted(os.listdir(folder)):
@@ -49,7 +49,7 @@ def queues(*, directory: Directory = None) -> list[QueueInfo]:
 
 
 def unlink(name: str, *, directory: Directory = None) -> None:
-    """Remove the name. Processes that have the queue open go on with it; its memory goes with the last of them."""
+    """Remove the name. Processes that have the queue open can still use it; its memory is freed with the last one."""
     path = directory_of(directory) / check_name(name)
     try:
         os.unlink(path)

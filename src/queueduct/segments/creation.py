@@ -1,7 +1,7 @@
-"""Make segments: a queue has its name when nothing can fail any more, or it was never there.
+"""Creation of segments: a queue gets its name last, when nothing can fail any more.
 
-Everything that can fail comes first, on a file without a name: its memory, its header, its mapping, the queue on it.
-The name is the last step. Whatever ends a create before that, an error, an interrupt or a kill, leaves nothing behind.
+All steps that can fail come first, on a file without a name: its memory, its header, its mapping, the queue on it. An
+error, an interrupt or a kill before the last step leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from queueduct.segments.names import Directory, check_name, directory_of
 __all__ = ["create"]
 
 NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.ENOMEM)
-TRIES = 20  # while others unlink what we find
+TRIES = 20  # while other processes unlink the queue that we find
 
 Made = TypeVar("Made")
 
@@ -36,9 +36,9 @@ def create(
     directory: Directory = None,
     exist_ok: bool = False,
 ) -> Made:
-    """A new queue; with ``exist_ok`` the one that is there, if it is of the same shape.
+    """Creates a queue; with ``exist_ok`` opens an existing one, if it has the same shape.
 
-    ``attach`` makes a queue of a segment, and closes the segment if it fails. What it makes has a ``close()``.
+    ``attach`` makes a queue of a segment, and closes the segment if it fails. It returns an object with a ``close()``.
     """
     for tries_left in reversed(range(TRIES)):
         try:
@@ -65,7 +65,7 @@ def create(
 def create_new(
     name: str, geometry: Geometry, item: ItemType, attach: Callable[[segment.Segment], Made], directory: Directory
 ) -> Made:
-    """A new queue, complete before it has a name."""
+    """Creates a queue, which is complete before it has a name."""
     check_name(name)
     geometry.check()
     folder = directory_of(directory, make=True)
@@ -89,10 +89,10 @@ def create_new(
                     raise QueueExists(
                         f"a queue named {name!r} exists in {folder}; open it, or unlink it first"
                     ) from None
-        return made  # type: ignore[no-any-return]  # no cast(): a call is a place for an interrupt
+        return made  # type: ignore[no-any-return]  # no cast(): an interrupt could come in a call
     except BaseException:
-        # A signal may interrupt us behind the last step, too. Our file lives until `made` is closed, so that no other
-        # process's file can be taken for it.
+        # A signal may interrupt this even after the last step. The file lives until `made` is closed, so no other
+        # process's file can have its inode.
         if made is not None:
             withdraw(folder / name, status)
             made.close()
@@ -100,7 +100,7 @@ def create_new(
 
 
 def withdraw(path: Path, status: os.stat_result) -> None:
-    """Remove the name if it leads to this very file."""
+    """Removes the name if it still belongs to this file."""
     with contextlib.suppress(OSError):
         found = os.stat(path, follow_symlinks=False)
         if (found.st_dev, found.st_ino) == (status.st_dev, status.st_ino):
@@ -109,7 +109,7 @@ def withdraw(path: Path, status: os.stat_result) -> None:
 
 @contextlib.contextmanager
 def no_room_named(folder: Path, needed_bytes: int) -> Iterator[None]:
-    """Errors of a full file system say what is missing, and what to do."""
+    """Makes the errors of a full file system say what is missing, and what to do."""
     try:
         yield
     except OSError as error:
@@ -125,7 +125,7 @@ def no_room_named(folder: Path, needed_bytes: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def unnamed_file(folder: Path) -> Iterator[tuple[int, Any]]:
-    """A file with no name, and the function that gives it one; a kill on the way leaves nothing behind."""
+    """Yields a file without a name, and the function that gives it one. A kill in between leaves nothing behind."""
     try:
         opened = segment.Descriptor(folder, os.O_TMPFILE | os.O_RDWR)
     except OSError as error:
@@ -141,14 +141,14 @@ def unnamed_file(folder: Path) -> Iterator[tuple[int, Any]]:
 
 @contextlib.contextmanager
 def temporary_file(folder: Path) -> Iterator[tuple[int, Any]]:
-    """For file systems without unnamed files: a hidden name first."""
+    """The same for file systems without unnamed files: the file has a hidden name first."""
     temporary = folder / segment.HIDDEN_NAME.format(f"{os.getpid()}-{os.urandom(8).hex()}")
     with HiddenFile(temporary) as fd:
         yield fd, lambda path: os.link(temporary, path)
 
 
 class HiddenFile(segment.Descriptor):
-    """A new file whose name goes when it is closed."""
+    """A new file whose name is removed when it is closed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""Files that another program made in a format that queueduct published: what is our own is added behind it."""
+"""Files that another program made in a format that queueduct has published. queueduct adds its own part after it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["adopt"]
 
 Made = TypeVar("Made")
 
-PATIENCE_SECONDS = 30.0
+ADOPT_LIMIT_SECONDS = 30.0
 _no_fork = threading.RLock()
 os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)
 
@@ -35,15 +35,15 @@ def adopt(
     *,
     directory: Directory = None,
 ) -> Made:
-    """Open a file that another program made in the format that this kind published, and add what is queueduct's own.
+    """Opens a file that another program made in this kind's published format, and adds queueduct's own part.
 
-    If that fails, the file is as it was. ``attach`` makes a queue of a segment, and closes the segment if it fails.
+    If that fails, the file stays as it was. ``attach`` makes a queue of a segment, and closes the segment if it fails.
     """
     check_between("participants", participants, 1, _layout.PARTICIPANTS_LIMIT)
     path = directory_of(directory) / check_name(name)
-    end = time.monotonic() + PATIENCE_SECONDS
+    end = time.monotonic() + ADOPT_LIMIT_SECONDS
     while True:
-        # a child would have the lock as well, and keep it when we are dead
+        # a forked child would share the lock, and keep it after our death
         with _no_fork, segment.open_regular(path) as fd:
             if try_to_lock(fd):
                 try:
@@ -53,10 +53,10 @@ def adopt(
                         return add_own_part(path, fd, geometry, item, attach)
                     break
                 finally:
-                    fcntl.flock(fd, fcntl.LOCK_UN)  # a mapping keeps the descriptor, and with it the lock
+                    fcntl.flock(fd, fcntl.LOCK_UN)  # a mapping keeps the open file, and with it the lock
         if time.monotonic() > end:
             raise TimeoutError(
-                f"another process has been adopting {path} for more than {PATIENCE_SECONDS} s; "
+                f"another process has been adopting {path} for more than {ADOPT_LIMIT_SECONDS} s; "
                 "end that process, and try again"
             )
         time.sleep(0.01)
@@ -64,7 +64,7 @@ def adopt(
 
 
 def try_to_lock(fd: int) -> bool:
-    """One process adopts at a time, and the lock goes with it. Returns false if another process has it."""
+    """Takes the lock under which one process adopts at a time. Returns false if another process has it."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -73,7 +73,7 @@ def try_to_lock(fd: int) -> bool:
 
 
 def published_geometry(path: Path, fd: int, shape: type[Geometry], participants: int) -> Geometry:
-    """What the other program has made."""
+    """Returns the sizes of the other program's file."""
     try:
         return shape.published(os.pread(fd, _layout.HEADER_BYTES, 0), participants)
     except ValueError as error:
@@ -83,7 +83,7 @@ def published_geometry(path: Path, fd: int, shape: type[Geometry], participants:
 def add_own_part(
     path: Path, fd: int, geometry: Geometry, item: ItemType, attach: Callable[[segment.Segment], Made]
 ) -> Made:
-    """Its magic last: until then it is not there, and a kill on the way leaves what can be adopted again."""
+    """Adds queueduct's part, its magic last: after a kill before that the file can be adopted again."""
     file_bytes, total_bytes = os.fstat(fd).st_size, geometry.layout(item)["total_bytes"]
     least = geometry.published_bytes
     if not least <= file_bytes <= geometry.header_offset and file_bytes != total_bytes:
@@ -103,4 +103,4 @@ def add_own_part(
         if file_bytes != total_bytes and not os.pread(fd, len(_layout.MAGIC), geometry.header_offset).strip(b"\0"):
             os.truncate(fd, file_bytes)
         raise
-    return made  # type: ignore[no-any-return]  # no cast(): a call is a place for an interrupt
+    return made  # type: ignore[no-any-return]  # no cast(): an interrupt could come in a call

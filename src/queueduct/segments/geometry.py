@@ -1,4 +1,4 @@
-"""What the sizes of a queue are, whatever its kind: every offset of its segment follows from them."""
+"""The sizes of a queue of any kind. Every offset of its segment is computed from them."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ class Geometry(ABC):
     number: ClassVar[int]
     """The kind's number in the header."""
     smaller: ClassVar[str] = "a smaller capacity"
-    """What takes less address space."""
+    """For messages: what to ask for to need less address space."""
     header_names: ClassVar[dict[str, str]] = {}
     """Attributes that have another name in the header."""
     fields: ClassVar[dict[str, tuple[int, int]]]
-    """Where the header's fields stand: name -> (offset, bytes)."""
+    """Where the header's fields are: name -> (offset, bytes)."""
     header_bytes: ClassVar[int]
     magic: ClassVar[bytes] = _layout.MAGIC
-    """What a file of this kind begins with."""
+    """The first bytes of a file of this kind."""
 
     participants: int
     producers: int
 
     @classmethod
     def of(cls, item: ItemType, *_: Any, **sizes: Any) -> Self:  # *_: a kind may name its own sizes
-        """What a user asks for; the size of a slot follows from the item, if it is not given."""
+        """Returns the sizes that a user asks for. Without a given size of a slot it is the item's."""
         return cls(**{**sizes, "slot_bytes": item.slot_bytes(sizes["slot_bytes"])})
 
     def check(self) -> None:
-        """Refuse sizes that no queue can have; afterwards no product of them overflows."""
+        """Raises ValueError for sizes that no queue can have. After it no product of them overflows."""
         check_between("participants", self.participants, 1, _layout.PARTICIPANTS_LIMIT)
         check_between("producers", self.producers, 0, _layout.PRODUCERS_LIMIT)
 
     @property
     def header_offset(self) -> int:
-        """Where the segment header stands: first, unless a kind has a part that others published."""
+        """Where the segment header is: first, unless the kind has a published part before it."""
         return 0
 
     @classmethod
     def find_header(cls, start: bytes) -> int:
-        """The same for a file that begins with these bytes. Raises ValueError if it can be no segment of this kind."""
+        """Returns it for a file that begins with these bytes. Raises ValueError if it is no segment of this kind."""
         return 0
 
     @classmethod
     def published(cls, start: bytes, participants: int) -> Geometry:
-        """The sizes of a file that another program made and that begins with these bytes."""
+        """Returns the sizes of a file that another program made and that begins with these bytes."""
         raise ValueError(f"queues of kind {cls.kind!r} are made by queueduct only")
 
     @property
@@ -68,20 +68,20 @@ class Geometry(ABC):
         return 0
 
     def check_start(self, start: bytes) -> None:
-        """Raise ValueError if what stands before the segment header does not agree with it."""
+        """Raises ValueError if the bytes before the segment header contradict it."""
         return
 
     @abstractmethod
     def layout(self, item: ItemType) -> dict[str, int]:
-        """Where everything lies: fields of the header."""
+        """Returns where each part of the segment is, as fields of the header."""
 
     def values(self) -> dict[str, int]:
-        """The sizes, as fields of the header."""
+        """Returns the sizes, as fields of the header."""
         return {name: getattr(self, attribute) for attribute, name in self.named_in_header()}
 
     @classmethod
     def from_header(cls, field: Callable[[str], int]) -> Self:
-        """The sizes that a header has, not yet checked."""
+        """Returns the sizes in a header, unchecked."""
         return cls(**{attribute: field(name) for attribute, name in cls.named_in_header()})
 
     @classmethod
@@ -89,17 +89,17 @@ class Geometry(ABC):
         return [(each.name, cls.header_names.get(each.name, each.name)) for each in dataclasses.fields(cls)]
 
     def check_item(self, item: ItemType) -> None:
-        """Raise ValueError if the sizes do not suit the item."""
+        """Raises ValueError if the sizes do not suit the item."""
         size = self.values()["slot_bytes"]
         if item.dtype is not None and item.dtype.itemsize != size:
             raise ValueError(f"slot_bytes must be the dtype's {item.dtype.itemsize}: slot_bytes={size}")
 
     def needed_bytes(self, item: ItemType) -> int:
-        """How much of the segment must have memory from the start: all of it, unless a kind grows."""
+        """Returns how much of the segment needs memory from the start: all of it, unless the kind grows."""
         return self.layout(item)["total_bytes"]
 
     def initialise(self, fd: int, item: ItemType) -> None:
-        """Write what is not zero in a new segment, apart from the header."""
+        """Writes the parts of a new segment that are not zero, apart from the header."""
         return
 
 
@@ -116,7 +116,7 @@ def check_product(label: str, count: int, size: int) -> None:
 
 
 def write_indices(fd: int, offset: int, count: int) -> None:
-    """Write the numbers 0, 1, 2, … as 64-bit words, a piece at a time."""
+    """Writes the numbers 0, 1, 2, … as 64-bit words, a piece at a time."""
     step = 1 << 16
     for first in range(0, count, step):
         os.pwrite(fd, np.arange(first, min(first + step, count), dtype="<u8").tobytes(), offset + first * 8)

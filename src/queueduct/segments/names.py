@@ -1,4 +1,4 @@
-"""Where named queues live, and what a name may be. The only place that reads ``QUEUEDUCT_DIR``; nothing writes it."""
+"""The directory and the names of queues. Only this module reads ``QUEUEDUCT_DIR``; nothing writes it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NAME_LIMIT_BYTES = 255
 
 
 def directory_of(given: Directory = None, *, make: bool = False) -> Path:
-    """The given directory, else ``$QUEUEDUCT_DIR``, else ``/dev/shm/queueduct-<uid>``, which is private to this user.
+    """Returns ``given``, else ``$QUEUEDUCT_DIR``, else ``/dev/shm/queueduct-<uid>``, which only this user may enter.
 
-    A missing directory is made, but a given one only with ``make``: a slip of the pen should not leave a directory.
+    Makes a missing directory, but a given one only with ``make``: a typing error should not leave a directory.
     """
     chosen = os.environ.get("QUEUEDUCT_DIR") if given is None else checked_path(given)
     path = Path(chosen) if chosen else Path(f"/dev/shm/queueduct-{os.geteuid()}")
@@ -48,7 +48,7 @@ def checked_path(given: str | os.PathLike[str]) -> str:
 
 
 def check_name(name: str) -> str:
-    """A name is a file name: one component, not hidden."""
+    """Raises unless the name is a file name: one component, not hidden."""
     if not isinstance(name, str):
         raise TypeError(f"a queue's name must be a str: name={name!r}")
     encoded = os.fsencode(name)

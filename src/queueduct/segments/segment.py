@@ -1,4 +1,4 @@
-"""Named memory: what a segment's header says, and segments opened and validated. The only place that maps memory.
+"""Segments: their headers, and how they are opened, validated and mapped. Only this module maps files.
 
 A segment is a file. Any directory works: on tmpfs a queue is memory, on a disk it outlives a reboot. A segment gets its
 name only when it is complete (creation.py), and every field of its header is checked before a byte of it is used.
@@ -31,7 +31,7 @@ HIDDEN_NAME = ".new-{}"  # of a file that has no other name yet
 
 
 class Descriptor:
-    """An open file's number, closed with its last user: also where an interrupt comes between two lines."""
+    """A file descriptor that is closed with its last reference, even if an interrupt comes between two lines."""
 
     def __init__(self, path: Path, flags: int, mode: int = 0o600) -> None:
         self.number = os.open(path, flags | os.O_CLOEXEC, mode)
@@ -52,8 +52,8 @@ class Descriptor:
 class Segment:
     """An open, validated, mapped segment, in a file that need not have its name yet.
 
-    The lock descriptor says which file to lock: the participant table opens that file anew, where no fork can come
-    between, and closes this one. So it has no locks itself, and a child that inherits it keeps no participant alive.
+    The lock descriptor says which file to lock: the participant table opens that file again, where no fork can come
+    in between, and closes this one. So it has no locks itself, and a child that inherits it keeps no participant alive.
     """
 
     _lock_fd = -1
@@ -90,11 +90,11 @@ class Segment:
             ) from error
 
     def take_lock_fd(self) -> int:
-        """Hand the lock's descriptor to the caller, who closes it."""
-        return int(self.__dict__.pop("_lock_fd", -1))  # one line: an interrupt comes before it or behind it
+        """Hands the lock's descriptor to the caller, which closes it."""
+        return int(self.__dict__.pop("_lock_fd", -1))  # one step: an interrupt comes before or after it
 
     def take_memory(self) -> Mapping:
-        """Hand the mapping over: it is unmapped when its last user drops it."""
+        """Hands the mapping to the caller. It is unmapped with its last reference."""
         taken = self._memory
         if taken is None:
             raise ValueError(f"the memory of {self.name!r} was taken already")
@@ -102,20 +102,20 @@ class Segment:
         return taken
 
     def close(self) -> None:
-        """Close what was not taken; the file stays."""
+        """Closes the descriptor and the mapping, unless they were taken. The file stays."""
         if "_lock_fd" in self.__dict__:
             os.close(self.__dict__.pop("_lock_fd"))
         if self._memory is not None:
             self._memory.close()
 
     def __del__(self) -> None:
-        """An interrupt may come between any two lines: then nothing else closes the descriptor."""
+        """Closes the descriptor if an interrupt between two lines has left it open."""
         if "_lock_fd" in self.__dict__:
             os.close(self.__dict__.pop("_lock_fd"))
 
 
 def opened_anew(fd: int) -> int:
-    """The same file, which need not have a name, under a new open file description."""
+    """Opens the same file, which need not have a name, as a new open file description."""
     try:
         return os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError as error:
@@ -127,7 +127,7 @@ def opened_anew(fd: int) -> int:
 
 
 def header_of(geometry: Geometry, item: ItemType, segment_id: bytes) -> bytearray:
-    """Header and item text of a new segment, up to the control block."""
+    """Returns the header and the item text of a new segment, up to the control block."""
     offsets = geometry.layout(item)
     head = bytearray(offsets["control_offset"] - geometry.header_offset)
     values: dict[str, int | bytes] = {
@@ -152,13 +152,13 @@ def header_of(geometry: Geometry, item: ItemType, segment_id: bytes) -> bytearra
     return head
 
 
-def put_field(head: bytearray, place: tuple[int, int], value: int | bytes) -> None:
-    offset, size = place
+def put_field(head: bytearray, where: tuple[int, int], value: int | bytes) -> None:
+    offset, size = where
     head[offset : offset + size] = value if isinstance(value, bytes) else value.to_bytes(size, "little")
 
 
 def checksum(head: bytes | bytearray, end: int) -> int:
-    """crc32 of header and item text, with the checksum's own field as zeros."""
+    """Returns the crc32 of header and item text, with zeros for the checksum's own field."""
     offset, size = _layout.FIELDS["checksum"]
     return zlib.crc32(head[offset + size : end], zlib.crc32(bytes(size), zlib.crc32(head[:offset])))
 
@@ -166,7 +166,7 @@ def checksum(head: bytes | bytearray, end: int) -> int:
 def open_segment(
     name: str, *, directory: Directory = None, kind: str | None = None, segment_id: bytes | None = None
 ) -> Segment:
-    """Open by name and check every field; a bad file is left as it was."""
+    """Opens a segment by name and checks every field. A bad file is left as it was."""
     path = directory_of(directory) / check_name(name)
     with open_regular(path) as fd:
         geometry, item, found_id = validate(path, fd)
@@ -180,9 +180,9 @@ def open_segment(
 
 
 def open_regular(path: Path) -> Descriptor:
-    """A descriptor of a file that can be trusted to be a segment's: regular, ours, and the only link."""
+    """Opens a file that may be a segment: a regular file of this user, with one link."""
     try:
-        # O_NONBLOCK: a FIFO must not make us wait; it means nothing for a regular file
+        # O_NONBLOCK: an open of a FIFO must not wait; it changes nothing for a regular file
         opened = Descriptor(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         raise QueueNotFound(f"there is no queue named {path.name!r} in {path.parent}") from None
@@ -223,7 +223,7 @@ def has_one_name(path: Path, fd: int) -> bool:
 
 
 def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
-    """Copy the header into private memory once, and check each field of the copy."""
+    """Copies the header into private memory once, and checks each field of the copy."""
     file_bytes = os.fstat(fd).st_size
     head = os.pread(fd, _layout.HEADER_BYTES, 0)
     start, header_offset = head, find_header(path, head)
@@ -286,7 +286,7 @@ def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:
 
 
 def find_header(path: Path, start: bytes) -> int:
-    """Where the segment header of a file that begins with these bytes stands."""
+    """Returns where the segment header is in a file that begins with these bytes."""
     for kind in KINDS.values():
         if start.startswith(kind.geometry.magic):
             try:
@@ -303,13 +303,13 @@ def at_offset(header_offset: int) -> str:
 
 
 def private_memory(total_bytes: int) -> mmap.mmap:
-    """Memory of this process alone, zeroed, and real only where it is touched."""
+    """Returns zeroed memory of this process alone, which the kernel provides page by page at the first use."""
     no_reserve = 0x4000  # MAP_NORESERVE: address space, not memory
     return mmap.mmap(-1, total_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve)
 
 
 def is_on_disk(path: Path) -> bool:
-    """Returns true if files there outlive a crash of the machine, which those of a tmpfs do not."""
+    """Returns true if files there outlive a crash of the machine. Those of a tmpfs do not."""
     device = os.stat(path).st_dev
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields, _, rest = line.partition(" - ")

@@ -11,7 +11,7 @@ cdef class SlotsBackend(SegmentBackend):
     cdef SlotsQueue* queue
     cdef Slots* slots
     cdef uint64_t slot_bytes
-    cdef uint32_t takes              # so far: now and then one looks for the dead
+    cdef uint32_t takes              # so far: every TAKES_BETWEEN_RECOVERIES-th may recover
 
     cdef uint32_t me(self) except 0
     cdef int hold(self, Lease* lease, int64_t deadline) except -1

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""A slot queue in shared memory: convert, wait, raise. The algorithm is in native/."""
+"""The backend of a slot queue: it converts, waits and raises. The algorithm is in native/slots."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -23,8 +23,8 @@ from queueduct.items import types as items
 import_array()
 
 cdef enum:
-    TAKES_BETWEEN_LOOKS = 1024   # a power of two
-    BATCH_LIMIT = 4096           # items that one get_many takes
+    TAKES_BETWEEN_RECOVERIES = 1024   # a power of two
+    BATCH_LIMIT = 4096                # items that one get_many takes at most
 
 cdef object decode_object = items.decode_object
 cdef object is_its_own = items.is_its_own
@@ -69,7 +69,7 @@ cdef class SlotsBackend(SegmentBackend):
         )
 
     cdef inline uint32_t me(self) except 0:
-        """This thread's name in the words."""
+        """Returns this thread's number in the slots' words."""
         return line_of(self) + 1
 
     cdef int join(self) except -1:
@@ -82,7 +82,7 @@ cdef class SlotsBackend(SegmentBackend):
     # -- slots ------------------------------------------------------------------------------------------
 
     cdef int hold(self, Lease* lease, int64_t deadline) except -1:
-        """1: a slot to fill. 2: the same after a wait. 0: the time is up."""
+        """Sets `lease` to a slot to fill. Returns 1, or 2 after a wait, or 0 if the time is up."""
         cdef SlotOutcome outcome
         cdef int waited = 1
         while True:
@@ -97,7 +97,7 @@ cdef class SlotsBackend(SegmentBackend):
         return self.published(self.slots.publish(lease[0], length), waited)
 
     cdef int published(self, SlotOutcome outcome, bint waited) except -1:
-        """After a publish that ended so."""
+        """Wakes or raises after a publish with this outcome."""
         if outcome == SlotOutcome.closed:
             self.queue.room().notify()
             self.raise_shut_down()
@@ -110,14 +110,14 @@ cdef class SlotsBackend(SegmentBackend):
         return 0
 
     cdef int take(self, Lease* lease, int64_t deadline) except -1:
-        """1: an item to read. 2: the same after a wait. 0: the time is up."""
+        """Sets `lease` to an item to read. Returns 1, or 2 after a wait, or 0 if the time is up."""
         cdef SlotOutcome outcome
         cdef int waited = 1
         self.takes += 1
-        if self.takes % TAKES_BETWEEN_LOOKS == 0:
+        if self.takes % TAKES_BETWEEN_RECOVERIES == 0:
             self.me()
             with nogil:
-                self.queue.recover_if_due(self.queue.me(), False)  # under a steady flow no other call would
+                self.queue.recover_if_due(self.queue.me(), False)  # in a steady flow no other call recovers
         while True:
             outcome = self.slots.try_take(self.me(), lease[0])
             if outcome == SlotOutcome.done:
@@ -158,7 +158,7 @@ cdef class SlotsBackend(SegmentBackend):
         return self._put_bytes(one.data, one.bytes, deadline)
 
     cdef int _put_bytes(self, const void* data, uint64_t length, int64_t deadline) except -1:
-        """1: they are in. 0: the time is up."""
+        """Returns 1 if the bytes are in, 0 if the time is up."""
         cdef Lease lease
         cdef int held
         self.check_length(length)
@@ -209,7 +209,7 @@ cdef class SlotsBackend(SegmentBackend):
     # -- get --------------------------------------------------------------------------------------------
 
     cdef object copy_out(self, const Lease* lease):
-        """The item's bytes, or its record, in memory of our own."""
+        """Returns a copy of the item's bytes or of its record."""
         cdef object target
         cdef void* to
         cdef uint64_t length = lease.bytes
@@ -253,10 +253,10 @@ cdef class SlotsBackend(SegmentBackend):
             if self.item_kind != OBJECT or forks == self.queue.participant_table().generation():
                 self.leave(&lease, taken == 2)
                 return item
-            # unpickling has forked, and we are the child: the item is its parent's
+            # unpickling has forked, and this is the child: the item is the parent's
 
     cdef int end_one(self, Lease* lease, uint32_t forks, object copied, object error) except -1:
-        """After an error: an item that is its cause is done with, any other one is the parent's or comes again."""
+        """After an error. An item that caused it is done with; any other is the parent's, or is redelivered."""
         cdef bint is_over = False
         try:
             is_over = self.item_kind == OBJECT and copied is not None and is_its_own(error, copied)
@@ -270,7 +270,7 @@ cdef class SlotsBackend(SegmentBackend):
         return 0
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
-        """All are converted before the first of them is done with."""
+        """Converts all items before it releases the first one."""
         cdef uint64_t most = min(limit, BATCH_LIMIT, self.slots.count())
         cdef Lease* leases = <Lease*>PyMem_Malloc(most * sizeof(Lease))
         cdef uint64_t count = 0
@@ -298,11 +298,11 @@ cdef class SlotsBackend(SegmentBackend):
             PyMem_Free(leases)
 
     cdef int _take_some(self, Lease* leases, uint64_t limit, uint64_t* count, int64_t deadline) except -1:
-        """As take()."""
+        """Takes up to ``limit`` items. Returns as take()."""
         cdef SlotOutcome outcome
         cdef int waited = 1
         self.takes += 1
-        if self.takes % TAKES_BETWEEN_LOOKS == 0:
+        if self.takes % TAKES_BETWEEN_RECOVERIES == 0:
             self.queue.recover_if_due(self.me(), False)
         while True:
             outcome = try_lease(self.slots[0], self.me(), leases, limit, count[0])
@@ -312,11 +312,11 @@ cdef class SlotsBackend(SegmentBackend):
                 return 0
             waited = 2
         while count[0] < limit and self.slots.try_take_new(self.me(), leases[count[0]]) == SlotOutcome.done:
-            count[0] += 1  # after those of the dead
+            count[0] += 1  # new items after redelivered ones
         return waited
 
     cdef object _converted(self, Lease* leases, uint64_t count, uint64_t* over):
-        """As they are returned, as far as one that cannot be unpickled; `over` of them are done with."""
+        """Returns the items up to one that cannot be unpickled, and sets `over`: so many of them are done with."""
         cdef uint64_t i
         cdef char* to
         cdef object batch
@@ -351,7 +351,7 @@ cdef class SlotsBackend(SegmentBackend):
     # -- waiting ----------------------------------------------------------------------------------------
 
     cdef bint go_on(self, SlotOutcome outcome, bint for_items, int64_t deadline) except -1:
-        """After a try that did not succeed: True to try again, False when the time is up."""
+        """Recovers or waits after a failed attempt. Returns true to try again, false if the time is up."""
         cdef bint is_closed = self.slots.closed() != 0
         cdef bint is_recovered
         cdef uint32_t me
@@ -375,7 +375,7 @@ cdef class SlotsBackend(SegmentBackend):
         else:
             self.queue.wait_for_room(limit_ns)
 
-    # -- the rest ---------------------------------------------------------------------------------------
+    # -- size and shutdown ------------------------------------------------------------------------------
 
     cdef object size(self):
         return self.queue.size()

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Eviction from a slot queue: the oldest item makes room for another one, or goes because the capacity has shrunk."""
+"""Eviction from a slot queue: the oldest item is removed to make room, or because the capacity has shrunk."""
 
 from libc.stdint cimport int64_t, uint32_t
 
@@ -16,7 +16,7 @@ cdef object is_its_own = items.is_its_own
 
 
 cdef object put_evicting(SlotsBackend backend, object item, int64_t deadline):
-    """The evicted item, or None; TIMED_OUT when the time is up."""
+    """Returns the evicted item, or None if there was room, or TIMED_OUT if the time is up."""
     cdef Buffer one
     cdef Lease lease
     cdef object lent = lend(backend, item, &one)
@@ -32,14 +32,14 @@ cdef object put_evicting(SlotsBackend backend, object item, int64_t deadline):
         evicted = as_evicted(backend, &lease)
         if evicted is not TIMED_OUT:
             break
-        evicted = None  # what we had is the parent's
+        evicted = None  # a fork: the slot is the parent's
     backend.fill(&lease, one.data, one.bytes)
     backend.publish(&lease, one.bytes, held == 2)
     return evicted
 
 
 cdef int hold_or_evict(SlotsBackend backend, Lease* lease, int64_t deadline) except -1:
-    """As SlotsBackend.hold; 3: the oldest item's slot, and the item is still in it."""
+    """As SlotsBackend.hold(). Returns 3 if it is the oldest item's slot, with the item still in it."""
     cdef SlotOutcome outcome
     cdef int waited = 1
     while True:
@@ -58,7 +58,7 @@ cdef int hold_or_evict(SlotsBackend backend, Lease* lease, int64_t deadline) exc
 
 
 cdef object evict_surplus(SlotsBackend backend):
-    """The oldest item while more slots are out than the capacity allows, else TIMED_OUT."""
+    """Returns the oldest item if more slots are in use than the capacity allows, else TIMED_OUT."""
     cdef Lease lease
     cdef object evicted
     cdef SlotOutcome outcome
@@ -75,9 +75,9 @@ cdef object evict_surplus(SlotsBackend backend):
 
 
 cdef object as_evicted(SlotsBackend backend, Lease* lease):
-    """Who evicts does what it came for: an item that cannot be unpickled is its error, and raises none.
+    """Returns the evicted item. For an item that cannot be unpickled it returns the error: the eviction goes on.
 
-    Any other error puts the item back. TIMED_OUT: unpickling has forked, and the slot is the parent's.
+    Any other error puts the item back, and is raised. Returns TIMED_OUT in a child that unpickling has forked.
     """
     cdef uint32_t forks = backend.queue.participant_table().generation()
     cdef object copied = None

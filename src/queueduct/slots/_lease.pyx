@@ -17,9 +17,9 @@ cdef class SlotsHolding(Holding):
     cdef SlotsQueue* queue
     cdef Slots* slots
     cdef vector[Lease] leases        # the first `count` of them are held
-    cdef SlotOutcome outcome         # of the last claim
-    cdef uint32_t forks              # of the process, when it was claimed
-    cdef uint32_t noted_at           # where it stands that its thread has it
+    cdef SlotOutcome outcome         # the last claim's
+    cdef uint32_t forks              # the process's number of forks at the claim
+    cdef uint32_t noted_at           # its entry in the list of threads that have leases
 
     def __cinit__(self, SlotsBackend backend):
         self.queue = backend.queue
@@ -34,7 +34,7 @@ cdef class SlotsHolding(Holding):
         cdef uint32_t me = (<SlotsBackend>self.backend).me()
         self.leases.resize(min(limit, <uint64_t>LEASE_LIMIT, self.slots.count()))
         with nogil:
-            self.queue.recover_if_due(me, True)  # a pass over the table is little beside what a lease is for
+            self.queue.recover_if_due(me, True)  # a pass over the table costs little beside a lease
         return 0
 
     cdef int64_t try_claim(self, bint waited) except -1:

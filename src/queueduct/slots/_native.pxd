@@ -3,7 +3,9 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp cimport bool as boolean
 
-from queueduct.native._native cimport Event, Identity, Joined, ProducerLine, Producers, Rest, ParticipantTable, atomic, byte
+from queueduct.native._native cimport (
+    Event, Identity, Joined, ParticipantTable, ProducerLine, Producers, Rest, atomic, byte,
+)
 
 cdef extern from "slots/index_queue.hpp" namespace "queueduct" nogil:
     cdef cppclass CyclicIndices:

@@ -34,7 +34,7 @@ class SlotsGeometry(Geometry):
         return _layout.slots_layout(self.capacity, self.slot_bytes, self.participants, self.producers, len(item.text))
 
     def initialise(self, fd: int, item: ItemType) -> None:
-        """All slots are free: that queue is full, head=(0,0) and tail=(1,0); the other is empty, both (1,0)."""
+        """Makes all slots free: their queue is full, head=(0,0) and tail=(1,0); the other is empty, both (1,0)."""
         at = self.layout(item)
         start = _layout.cyclic_index(self.capacity, 1, 0)
         for offset, value in (

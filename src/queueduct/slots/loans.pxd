@@ -13,21 +13,21 @@ cdef extern from "<atomic>" namespace "std" nogil:
 
 @cython.final
 cdef class SlotMemory:
-    """A slot that we have. It goes back when nothing refers to it any more, at the latest."""
+    """A slot on loan or taken. It is given back at the latest when its last reference is dropped."""
     cdef SlotsBackend backend
     cdef Lease lease
-    cdef uint32_t forks              # of the process, when we got it
-    cdef uint32_t noted_at           # of a taken one: where it stands that its thread has it
+    cdef uint32_t forks              # the process's number of forks when it was lent
+    cdef uint32_t noted_at           # of a taken slot: its entry in the list of threads that have leases
     cdef Flag is_open
     cdef bint is_loan
     cdef bint has_waited
     cdef uint64_t length             # bytes that views see
-    cdef atomic_int exports          # memoryviews, and what was made from them
+    cdef atomic_int exports          # memoryviews, and objects made from them
 
 
 cdef class Slot:
     cdef SlotMemory memory
-    cdef object session              # shared with the arrays, once there are any: are they still valid?
+    cdef object session              # shared with its arrays: says whether they are still valid
     cdef object lent_view
     cdef object lent_array
 

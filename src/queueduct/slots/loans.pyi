@@ -4,7 +4,7 @@ from typing import Any, Self
 from numpy.typing import NDArray
 
 class Slot:
-    """A slot in one's hands."""
+    """A slot lent to a caller."""
 
     @property
     def view(self) -> memoryview: ...
@@ -27,7 +27,7 @@ class LoanedSlot(Slot):
     def cancel(self) -> None: ...
 
 class TakenSlot(Slot):
-    """An item to read where it lies."""
+    """An item to read in shared memory."""
 
     @property
     def position(self) -> int: ...

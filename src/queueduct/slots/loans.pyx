@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""A slot in one's hands: LoanedSlot to fill, TakenSlot to read; and when their views end."""
+"""Slots lent to a caller: LoanedSlot to fill, TakenSlot to read; and when their views end."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
@@ -28,7 +28,7 @@ cdef class SlotMemory:
     def __getbuffer__(self, Py_buffer* view, int flags):
         if not self.is_loan and flags & PyBUF_WRITABLE:
             raise BufferError("a taken slot is read-only: copy it to change it")
-        # counted, then looked: who ends the slot lowers the flag, then looks at the count
+        # first count, then read the flag: the thread that ends the slot lowers the flag, then reads the count
         self.exports.fetch_add(1)
         if not self.is_open:
             self.exports.fetch_add(-1)
@@ -43,7 +43,7 @@ cdef class SlotMemory:
         self.exports.fetch_add(-1)
 
     def __dealloc__(self):
-        # dropped without a word: a loan is not published, a taken item goes to somebody else
+        # dropped without an end: a loan is not published, a taken item goes to another consumer
         if not self.is_open or self.forks != self.backend.queue.participant_table().generation():
             return
         if self.is_loan:
@@ -57,7 +57,7 @@ cdef class SlotMemory:
 
 
 cdef class Slot:
-    """A slot in one's hands."""
+    """A slot lent to a caller."""
     # Every call is a critical section: see Reader.
 
     def __init__(self, *args, **kwargs):
@@ -72,7 +72,7 @@ cdef class Slot:
         return memory
 
     cdef int _end_views(self, SlotMemory memory) except -1:
-        """From here on no view of ours reaches the slot. Raises BufferError, and ends nothing, if it cannot be so."""
+        """Ends all views of the slot. If one cannot be ended, raises BufferError and ends nothing."""
         cdef object view = self.lent_view
         if view is not None:
             try:
@@ -92,7 +92,7 @@ cdef class Slot:
         return 0
 
     cdef int _let_go(self):
-        """After an exception, with views still in use: the slot goes back when the last of them does, and not now."""
+        """After an exception, with views still in use: the slot is given back when the last view is dropped."""
         cdef SlotMemory kept = self.memory
         self.memory = SlotMemory.__new__(SlotMemory)
         self.memory.backend = kept.backend
@@ -131,13 +131,13 @@ cdef class Slot:
     @property
     @cython.critical_section
     def index(self):
-        """Which of the queue's slots it is."""
+        """The number of the slot in the queue."""
         return self.memory.lease.slot
 
     @property
     @cython.critical_section
     def closed(self):
-        """Was it given back?"""
+        """True if the slot was given back."""
         return False if self.memory.is_open else True
 
     def __len__(self):
@@ -146,6 +146,19 @@ cdef class Slot:
     def __enter__(self):
         self._mine()
         return self
+
+    @cython.critical_section
+    def __exit__(self, kind, error, trace):
+        cdef bint is_loan = self.memory.is_loan
+        if not self.memory.is_open:
+            return
+        if kind is None:
+            self.publish() if is_loan else self.release()
+            return
+        try:
+            self.cancel() if is_loan else self.give_back()
+        except BufferError:  # the exception that brought us here is the news
+            self._let_go()
 
     def __reduce__(self):
         raise TypeError("a slot cannot be pickled: it belongs to one process; pickle a copy of what is in it")
@@ -157,8 +170,8 @@ cdef class LoanedSlot(Slot):
 
     @cython.critical_section
     def publish(self, length=None):
-        """Let the others have it; of bytes, the first ``length``. Its views are over."""
-        asked = None if length is None else checked_int("length", length)  # before we look whether it is ours
+        """Put the item in the queue; of bytes, the first ``length``. Ends its views."""
+        asked = None if length is None else checked_int("length", length)  # first: its code may end the slot
         cdef SlotMemory memory = self._mine()
         cdef uint64_t size = memory.length
         if asked is not None:
@@ -175,43 +188,31 @@ cdef class LoanedSlot(Slot):
 
     @cython.critical_section
     def cancel(self):
-        """Give it back unpublished. Its views are over."""
+        """Give the slot back unpublished. Ends its views."""
         cdef SlotMemory memory = self._mine()
         self._end_views(memory)
         memory.backend.leave(&memory.lease, False)
 
-    @cython.critical_section
-    def __exit__(self, kind, error, trace):
-        if not self.memory.is_open:
-            return
-        if kind is None:
-            self.publish()
-            return
-        try:
-            self.cancel()
-        except BufferError:  # the exception that brought us here is the news
-            self._let_go()
-
 
 @cython.final
 cdef class TakenSlot(Slot):
-    """An item to read where it lies. Leaving its ``with`` releases it; an exception inside gives it to another."""
+    """An item to read in shared memory. Leaving its ``with`` releases it; an exception inside puts it back."""
 
     @property
     @cython.critical_section
     def position(self):
-        """How many items were published before this one. The same when it is delivered again."""
+        """How many items were published before this one. A redelivered item keeps its position."""
         return self.memory.lease.position
 
     @property
     @cython.critical_section
     def is_redelivered(self):
-        """Returns true if a consumer had it before, which was killed or gave it back."""
+        """True if a consumer had the item before, and died or gave it back."""
         return bool(self.memory.lease.redelivered)
 
     @cython.critical_section
     def copy(self):
-        """The item as ``get`` would have returned it."""
+        """Return the item as ``get`` would."""
         cdef SlotMemory memory = self._mine()
         copied = memory.backend.copy_out(&memory.lease)
         memory.backend.check_sound()
@@ -219,7 +220,7 @@ cdef class TakenSlot(Slot):
 
     @cython.critical_section
     def release(self):
-        """The item is done with: its slot is free. Its views are over."""
+        """Release the item: its slot is free. Ends its views."""
         cdef SlotMemory memory = self._mine()
         self._end_views(memory)
         memory.backend.queue.rest().forget(memory.noted_at)
@@ -228,24 +229,12 @@ cdef class TakenSlot(Slot):
 
     @cython.critical_section
     def give_back(self):
-        """The item goes to the next consumer that asks, and ``is_redelivered`` there. Its views are over."""
+        """Give the item to another consumer, which sees it as ``is_redelivered``. Ends its views."""
         cdef SlotMemory memory = self._mine()
         self._end_views(memory)
         memory.backend.queue.rest().forget(memory.noted_at)
         memory.backend.put_back(&memory.lease)
         memory.backend.queue.wake_the_rest()
-
-    @cython.critical_section
-    def __exit__(self, kind, error, trace):
-        if not self.memory.is_open:
-            return
-        if kind is None:
-            self.release()
-            return
-        try:
-            self.give_back()
-        except BufferError:  # the exception that brought us here is the news
-            self._let_go()
 
 
 cdef int begin(Slot slot, SlotMemory memory) except -1:

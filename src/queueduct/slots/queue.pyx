@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""SlotQueue: how it is made, and what it says of itself. The work is in its backend."""
+"""The class SlotQueue: create, open, loan, take, capacity, statistics. Its backend puts and gets."""
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -22,7 +22,7 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
     """A queue of slots, for items that are too big to copy: loan one, fill it, publish it; take it, read it.
 
     ``SlotQueue.create("frames", capacity=8, item=np.dtype(("f4", (1080, 1920))))`` lives in shared memory, by
-    name: other processes ``SlotQueue.open("frames")`` it, or get it pickled. Each item goes to one taker.
+    name: other processes ``SlotQueue.open("frames")`` it, or get it pickled. One consumer gets each item.
     """
 
     _geometry = SlotsGeometry
@@ -40,11 +40,11 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         cls, name, capacity=8, *, item=bytes, slot_bytes=None, participants=256, producers=32, directory=None,
         exist_ok=False,
     ):
-        """Make a queue of that name in shared memory.
+        """Create a queue of that name in shared memory.
 
         ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` is how many slots there are, of
         ``slot_bytes`` each. ``participants`` is how many threads of all processes may use it at once, ``producers``
-        how many names put_once keeps.
+        how many producers' names put_once keeps.
         With ``exist_ok`` an existing queue of the same shape is opened instead.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
@@ -59,38 +59,38 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
     # -- without a copy ---------------------------------------------------------------------------------
 
     def loan(self, timeout=None, *, length=None):
-        """A slot to fill: ``with q.loan() as slot: slot.array[...] = frame``. Raises Full or ShutDown.
+        """Return a slot to fill: ``with q.loan() as slot: slot.array[...] = frame``. Raises Full or ShutDown.
 
-        Leaving the ``with`` publishes it, an exception gives it back unpublished. Of a queue of bytes the item has
-        ``length`` bytes; all of the slot if it is not given.
+        Leaving the ``with`` publishes it; an exception gives it back unpublished. In a queue of bytes the item has
+        ``length`` bytes, or the size of the slot if ``length`` is None.
         """
         cdef SlotsBackend backend = open_backend(self)
         try:
             return sound(backend, loan_slot(backend, length, computed_deadline(True, timeout)))
         except Exception:
-            backend.check_sound()  # then that is the news
+            backend.check_sound()  # a truncated segment is the cause, and is reported instead
             raise
 
     def take(self, timeout=None):
-        """The oldest item where it lies: ``with q.take() as slot: use(slot.array)``. Raises Empty or ShutDown.
+        """Return the oldest item in its slot: ``with q.take() as slot: use(slot.array)``. Raises Empty or ShutDown.
 
-        It is read-only. Leaving the ``with`` frees the slot; after an exception, or if this process dies before, the
-        item is delivered again, to the next consumer, and says so: ``slot.is_redelivered``.
+        It is read-only. Leaving the ``with`` frees the slot. After an exception, or if this process dies before, the
+        item is redelivered to the next consumer, which sees that in ``slot.is_redelivered``.
         """
         cdef SlotsBackend backend = open_backend(self)
         try:
             return sound(backend, take_slot(backend, computed_deadline(True, timeout)))
         except Exception:
-            backend.check_sound()  # then that is the news
+            backend.check_sound()  # a truncated segment is the cause, and is reported instead
             raise
 
-    # -- with one ---------------------------------------------------------------------------------------
+    # -- with a copy ------------------------------------------------------------------------------------
 
     def put(self, item, block=True, timeout=None, *, overwrite=False):
         """Put a copy of an item; wait for a slot if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown.
 
-        With ``overwrite`` the oldest item makes room, and is returned; None if that was not needed. Only when every
-        slot is loaned or taken does that wait.
+        With ``overwrite`` a full queue gives up its oldest item, and returns it; it returns None if there was room. It
+        waits only if every slot is loaned or taken.
         """
         cdef SlotsBackend slots = open_backend(self)
         cdef bint evicts = overwrite
@@ -114,24 +114,26 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
 
     @property
     def slots(self):
-        """How many slots there are: what the queue was created with."""
+        """How many slots there are: the capacity that the queue was created with."""
         cdef SlotsBackend backend = open_backend(self)
         return sound(backend, backend.slots.count())
 
     def set_capacity(self, capacity, on_evict=None):
-        """Let at most so many slots be in use, 1 to ``slots``, from now on and for all participants.
+        """Limit how many slots are in use, 1 to ``slots``, from now on and for all participants.
 
-        What is too much then is evicted, the oldest first: ``on_evict(item)`` is called with each. Slots that
-        are loaned or taken stay so; they count when they come back.
+        Surplus items are evicted, the oldest first: ``on_evict(item)`` is called with each. Slots that are loaned or
+        taken stay so; they count when they are given back.
         """
         cdef SlotsBackend slots = open_backend(self)
         cdef object asked = checked_int("capacity", capacity)
         cdef object item
         if not 1 <= asked <= slots.slots.count():
-            raise ValueError(f"capacity must be between 1 and the queue's {slots.slots.count()} slots: capacity={asked}")
+            raise ValueError(
+                f"capacity must be between 1 and the queue's {slots.slots.count()} slots: capacity={asked}"
+            )
         if on_evict is not None and not callable(on_evict):
             raise TypeError(f"on_evict must be callable or None: on_evict={on_evict!r}")
-        slots.queue.recover_if_due(slots.me(), True)  # slots of the dead would count as used
+        slots.queue.recover_if_due(slots.me(), True)  # dead participants' slots would count as used
         slots.queue.set_capacity(asked)
         while True:
             item = evict_surplus(slots)
@@ -141,10 +143,10 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
             if on_evict is not None:
                 on_evict(item)
 
-    # -- looks ------------------------------------------------------------------------------------------
+    # -- statistics -------------------------------------------------------------------------------------
 
     def full(self):
-        """Is there no slot to loan? A hint, as with every queue that others use."""
+        """Return True if there is no slot to loan. A hint: other threads and processes may change it at once."""
         cdef SlotsBackend backend = open_backend(self)
         return sound(backend, not backend.slots.may_be_holdable())
 

@@ -9,7 +9,7 @@ __all__ = ["session"]
 
 
 def __getattr__(name: str) -> Any:
-    """Spark takes a second to import, and the command line must not wait for it to show its help."""
+    """Imports late: Spark takes a second to import, and the help of the command line must not wait for it."""
     if name == "session":
         from queueduct.spark.sessions import session
 

@@ -26,14 +26,14 @@ OPEN_HANDLES = 8  # that a worker process keeps from task to task
 
 @dataclass(frozen=True)
 class Address:
-    """A queue of this host; with an id, only the very queue of that id."""
+    """The address of a queue of this host; with an id, only of the queue with that id."""
 
     name: str
     directory: str | None = None
     segment: str | None = None
 
     def open(self) -> Any:
-        """A new handle, or an error that names the queue and the host."""
+        """Opens a new handle. An error names the queue and the host."""
         try:
             queue = queueduct.open(self.name, directory=self.directory)
         except QueueNotFound as error:
@@ -51,20 +51,20 @@ class Address:
         return queue
 
     def exactly(self, queue: Any) -> Address:
-        """The same, for this very queue and from any directory."""
+        """Returns the address with the queue's id and an absolute directory."""
         return replace(self, directory=str(queue.directory), segment=queue.segment_id.hex())
 
     def read(self, start: int, stop: int) -> Any:
-        """The items of these positions. The only thing that a task asks of a queue."""
+        """Returns the items of these positions: the only call of a task on a queue."""
         return cached_queue(self).read(start, stop)
 
 
 def restart_at(position: int) -> str:
-    """The commands have no failOnDataLoss: how they go on at that position."""
+    """Returns how a command, which has no failOnDataLoss, can go on at that position."""
     return f", and a command does with --start {position}, a new --checkpoint and, for queueduct archive, another --to"
 
 
 @lru_cache(maxsize=OPEN_HANDLES)
 def cached_queue(address: Address) -> Any:
-    """One handle for all tasks of this process. The queue's id keeps it right; it is closed when it is dropped."""
+    """Returns one handle for all tasks of this process. The id in the address keeps it from being another queue's."""
     return address.open()

@@ -1,4 +1,4 @@
-"""What a query's checkpoint says: which batches were planned and which are done, and how far the source is.
+"""A query's checkpoint: which batches are planned, which are done, and how far the source is.
 
 ::
 
@@ -6,7 +6,7 @@
                  offsets/N      batch N is planned: where it ends
                  commits/N      batch N is done
 
-Spark plans a batch, has its sink write it, and notes it as done; so of the batches at most the last is planned only.
+Spark plans a batch, its sink writes it, and Spark notes it as done. So at most the last batch is planned and not done.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-__all__ = ["NONE", "Checkpoint", "Place", "first_lacking", "last_batch"]
+__all__ = ["NONE", "Checkpoint", "HadoopDirectory", "first_lacking", "last_batch"]
 
 NONE = -1  # where there is no batch yet
 
 
-class Place:
-    """A directory on whatever file system Spark knows it by."""
+class HadoopDirectory:
+    """A directory on any file system that Spark can use."""
 
     def __init__(self, spark: SparkSession, path: str | Path) -> None:
         classic: Any = spark  # a session on Spark Connect has no Java here
@@ -40,7 +40,7 @@ class Place:
         return self.jvm.org.apache.hadoop.fs.Path(self.path, name)
 
     def names(self, folder: str | None = None) -> list[str]:
-        """What is in it, or in a folder of it; nothing if that is not there."""
+        """Returns the names in it, or in a folder of it; none if that does not exist."""
         path = self.path if folder is None else self.under(folder)
         if not self.system.exists(path):
             return []
@@ -57,7 +57,7 @@ class Place:
             stream.close()
 
     def write_first(self, name: str, text: str) -> str:
-        """What the file has from now on: this, or what another process has written before."""
+        """Writes the file unless it exists. Returns its text: this one, or that of the process that was first."""
         if self.is_local:
             write_first(Path(self.name), name, text)
         else:
@@ -73,7 +73,7 @@ class Place:
 
 
 def write_first(folder: Path, name: str, text: str) -> None:
-    """On a disk of this host: whole or not at all, and not lost with the machine."""
+    """Writes a file of this host unless it exists: complete or not at all, and synced."""
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / f".{name}.{secrets.token_hex(6)}"
     try:
@@ -93,28 +93,28 @@ def write_first(folder: Path, name: str, text: str) -> None:
 
 
 def last_batch(names: list[str]) -> int:
-    """The highest number among the files of a log of Spark's, where ``9.compact`` is one of all batches up to 9."""
+    """Returns the highest number in a log of Spark's, where ``9.compact`` has all batches up to 9."""
     numbers = [name.removesuffix(".compact") for name in names]
     return max((int(number) for number in numbers if number.isdecimal()), default=NONE)
 
 
 def first_lacking(names: list[str]) -> int | None:
-    """The first batch that such a log should have one by one, after the last file of many, and has not."""
+    """Returns the first batch after the last ``.compact`` that such a log lacks, or None."""
     whole = last_batch([name for name in names if name.endswith(".compact")])
     return next((batch for batch in range(whole + 1, last_batch(names)) if str(batch) not in names), None)
 
 
 class Checkpoint:
-    """As it was when it was read."""
+    """The checkpoint at the time it was read."""
 
     def __init__(self, spark: SparkSession, path: str | Path) -> None:
-        self.place = Place(spark, path)
-        self.planned = last_batch(self.place.names("offsets"))
-        self.done = last_batch(self.place.names("commits"))
+        self.directory = HadoopDirectory(spark, path)
+        self.planned = last_batch(self.directory.names("offsets"))
+        self.done = last_batch(self.directory.names("commits"))
 
     def offset(self, batch: int) -> dict[str, Any] | None:
-        """Where our source is at the end of a batch, if it is in the log."""
-        for line in (self.place.text(f"offsets/{batch}") or "").splitlines():
+        """Returns our source's offset at the end of a batch, if the log has it."""
+        for line in (self.directory.text(f"offsets/{batch}") or "").splitlines():
             with contextlib.suppress(ValueError):
                 found = json.loads(line)
                 if isinstance(found, dict) and {"position", "reader", "began"} <= found.keys():
@@ -122,15 +122,15 @@ class Checkpoint:
         return None
 
     def position(self) -> int | None:
-        """Up to where everything is done; None if nothing is."""
+        """Returns the position up to which everything is done; None if nothing is."""
         return self.began() if self.done == NONE else self.position_after(self.done)
 
     def position_after(self, batch: int) -> int | None:
-        """Where a batch ends; None if the log does not have it."""
+        """Returns where a batch ends; None if the log does not have it."""
         offset = self.offset(batch)
         return None if offset is None else int(offset["position"])
 
     def began(self) -> int | None:
-        """Where the query began; None if it has not planned a batch."""
+        """Returns where the query began; None if it has not planned a batch."""
         offset = self.offset(self.planned)
         return None if offset is None else int(offset["began"]["at"])

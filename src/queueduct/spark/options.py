@@ -15,7 +15,7 @@ Start = Literal["earliest", "latest"] | int
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """What ``spark.read`` and ``spark.readStream`` were told."""
+    """The options of ``spark.read`` and ``spark.readStream``."""
 
     queue: str
     directory: str | None
@@ -57,7 +57,7 @@ class SourceOptions:
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """What ``df.write`` and ``df.writeStream`` were told."""
+    """The options of ``df.write`` and ``df.writeStream``."""
 
     queue: str
     directory: str | None
@@ -90,7 +90,7 @@ class SinkOptions:
 
 
 def option_names(options: type[SourceOptions | SinkOptions]) -> list[str]:
-    """As Spark writes them: ``spool_dir`` is the option spoolDir."""
+    """Returns the names as Spark writes them: ``spool_dir`` is the option spoolDir."""
     words = (each.name.split("_") for each in fields(options))
     return [first + "".join(map(str.capitalize, rest)) for first, *rest in words]
 
@@ -101,7 +101,7 @@ class OptionParser:
     def __init__(self, given: Mapping[str, str], options: type[SourceOptions | SinkOptions]) -> None:
         self.values = {name.lower(): value for name, value in given.items()}
         known = {name.lower(): name for name in option_names(options)}
-        for name in self.values:  # Spark adds some of its own, so only what looks like a slip is refused
+        for name in self.values:  # Spark adds options of its own, so only likely typing errors are refused
             close = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
             if name not in known and close:
                 raise ValueError(f"there is no such option: {name!r}; did you mean {known[close[0]]}?")

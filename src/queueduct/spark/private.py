@@ -1,8 +1,8 @@
 """Directories that hold rows on their way: this user's own, and closed to other users.
 
-A user who can write into such a directory can put rows into a queue, and a user who can read it sees all rows. So it
+A user that can write into such a directory can put rows into a queue, and a user that can read it sees all rows. So it
 must belong to this user with mode 0700, must not be a link that another user may turn elsewhere, and must not lie in a
-directory where any user may put another one in its place, nor be reached through a link in such a one. An open one is
+directory where any user may replace it, nor be reached through a link in such a one. An open one is
 refused and not closed: what is in it may be another user's already, and only its owner can tell.
 
 Of the mode only what others may do counts. A directory in one with the set-group-ID bit inherits that bit, which opens
@@ -32,7 +32,7 @@ BY = {
 
 
 def make_private(directory: Path, option: str) -> Path:
-    """Make sure of the directory, made if it is not there; ``option`` is the one that names another."""
+    """Makes the directory, or raises if it is not private. ``option`` is the option that names another one."""
     directory = directory.absolute()
     if not directory.is_symlink():
         make_parents(directory.parent)
@@ -44,7 +44,7 @@ def make_private(directory: Path, option: str) -> Path:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write the file anew: a reader finds the old text or the new one, whole."""
+    """Replaces the file: a reader finds the old text or the new one, complete."""
     temporary = path.with_suffix(f".{secrets.token_hex(4)}")
     temporary.write_text(text)
     temporary.replace(path)
@@ -90,7 +90,7 @@ def check_parents(directory: Path, option: str) -> None:
 
 
 def lookups_of(path: Path) -> Iterator[Path]:
-    """Every directory in which a name of the path is looked up, also through the links on the way."""
+    """Yields every directory in which a name of the path is looked up, also through links on the way."""
     at, names = Path("/"), list(reversed(path.parts[1:]))
     while names:
         name = names.pop()

@@ -1,4 +1,4 @@
-"""A Spark session that starts with one call, finds a Java, and leaves the terminal alone."""
+"""A Spark session that starts with one call, finds a Java, and prints nothing to the terminal."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def workers_are_ours(master: str, given: dict[str, str]) -> bool:
 
 
 def prepare_environment(log_level: str) -> None:
-    """What Spark reads before any setting. What the user has set stays, but for JAVA_HOME, which is wrapped."""
+    """Sets what Spark reads before any setting. Keeps what the user has set, but wraps JAVA_HOME."""
     folder = Path(tempfile.mkdtemp(prefix="queueduct-spark-"))
     whenever_it_ends(lambda: shutil.rmtree(folder, ignore_errors=True))
     write_shim(folder / "java", find_java())

@@ -1,8 +1,8 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Items out of a run of the log: copied, and not yet believed. The caller knows whether it had a right to them.
+"""Copies of items from a run of the log. The caller then checks whether they were still kept.
 
-What was fetched by somebody who has been dropped meanwhile is garbage, so nothing here looks into it: objects are
-unpickled (decoded) only after the caller has made sure.
+A reader that was dropped meanwhile has copied garbage. So nothing here interprets the bytes: the caller unpickles them
+with decoded() after its check.
 """
 
 from cpython.list cimport PyList_New, PyList_SET_ITEM
@@ -38,7 +38,7 @@ cdef extern from "events/_items.hpp" namespace "queueduct":
 
 
 cdef object fetch_one(EventsBackend backend, const Run& run):
-    """The run's first item, as it stands in the log; None if that cannot be, or its page is gone."""
+    """Returns a copy of the run's first item; None if its index is impossible, or its page is missing."""
     cdef object record
     if backend.item_kind == RECORD:
         record = numpy.empty((), dtype=backend.dtype)
@@ -54,7 +54,7 @@ cdef object fetch_one(EventsBackend backend, const Run& run):
 
 
 cdef list fetch_list(EventsBackend backend, const Run& run):
-    """All items of a run that are no records; None if that cannot be, or a page of it is gone."""
+    """Returns copies of a run's items, if they are no records; None if an index is impossible, or a page missing."""
     cdef uint64_t i
     cdef void** references = <void**>run.chunk.data + run.at
     cdef list fetched
@@ -70,7 +70,7 @@ cdef list fetch_list(EventsBackend backend, const Run& run):
 
 
 cdef bint fetch_records(EventsBackend backend, const Run& run, char* to) except -1:
-    """False: a page of them is gone."""
+    """Copies the records of a run. Returns false if a page is missing."""
     cdef const char* data = <const char*>run.chunk.data + run.at * backend.map.item_bytes
     cdef uint64_t size = run.items * backend.map.item_bytes
     cdef Attempt** here = current_attempt()
@@ -83,7 +83,7 @@ cdef bint fetch_records(EventsBackend backend, const Run& run, char* to) except 
 
 
 cdef object decoded(EventsBackend backend, object fetched):
-    """What the caller of get or get_many gets, once it is known to be true."""
+    """Returns the items as get or get_many returns them. Called after the check that they were still kept."""
     if fetched is None and backend.item_kind != REFERENCE:
         backend.raise_unreadable()
     if backend.item_kind == RECORD:
@@ -94,9 +94,9 @@ cdef object decoded(EventsBackend backend, object fetched):
 
 
 cdef Window window_on(EventsBackend backend, const Run& run, Window before):
-    """A mapping of the chunk for a reader's views alone; the one from before, if it will do.
+    """Returns a mapping of the chunk for one reader's views; the last one, if that covers the chunk.
 
-    None where no reader is dropped: then the chunk stays until the view is over, and the segment's own will do.
+    Returns None if the queue drops no readers: then the chunk stays until the view ends, and needs no own mapping.
     """
     if not backend.map.may_drop:
         return None
@@ -105,12 +105,12 @@ cdef Window window_on(EventsBackend backend, const Run& run, Window before):
     try:
         return Window(<uintptr_t>run.chunk.data, run.chunk.bytes)
     except MemoryError:
-        backend.check_sound()  # else there is no address space left
+        backend.check_sound()  # if it is sound, there is no address space left
         raise
 
 
 cdef object array_on(EventsBackend backend, const Run& run, Window window):
-    """The records themselves: a read-only array on the chunk."""
+    """Returns a read-only array on the records in the chunk."""
     cdef uint64_t offset = run.at * backend.map.item_bytes
     if window is None:
         lent = memoryview(backend.memory).toreadonly()
@@ -118,5 +118,5 @@ cdef object array_on(EventsBackend backend, const Run& run, Window window):
     else:
         lent = window
         offset += window.offset_of(run.chunk.data)
-    # frombuffer keeps what is lent as its base, so that nobody can set the writeable flag
+    # frombuffer keeps the lent object as its base, so that no caller can set the writeable flag
     return numpy.frombuffer(lent, dtype=backend.dtype, count=run.items, offset=offset)

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Who reads a log, and who of them holds its memory back."""
+"""The readers of a log, and which of them keep its memory from being freed."""
 
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -23,21 +23,24 @@ cdef struct SeenReader:
 
 
 cdef list list_readers(EventsBackend backend):
-    """Everybody who is registered. The ephemeral ones of the dead are abandoned first."""
+    """Returns all registered readers. Abandons dead processes' ephemeral ones first."""
     cdef vector[SeenReader] seen
     cdef uint64_t end
     seen.reserve(backend.map.reader_lines)  # before the lock: under it nothing may raise
     backend.enter(FOREVER)
     if backend.queue.abandon_dead_readers(True):
         backend.log.reclaim(backend.queue.backing())
-    end = look(backend, seen)
+    end = copy_lines(backend, seen)
     backend.leave()
     backend.check_sound()
     return told(seen, end)
 
 
-cdef uint64_t look(EventsBackend backend, vector[SeenReader]& seen) noexcept:
-    """No Python objects here: a collection could end a reader, which needs the lock. There is room for every line."""
+cdef uint64_t copy_lines(EventsBackend backend, vector[SeenReader]& seen) noexcept:
+    """Copies the lines of all readers to `seen`, which has room for them.
+
+    It makes no Python object: that could start a garbage collection and so end a reader, which needs the lock.
+    """
     cdef Readers* table = &backend.log.readers()
     cdef SeenReader each
     cdef EventsWord end = end_word(backend.map)
@@ -67,14 +70,14 @@ cdef list told(vector[SeenReader]& seen, uint64_t end):
 
 
 cdef str held_back(EventsBackend backend, bint dropped_too):
-    """Those that hold most back, for a message. Looked at without the lock: a hint.
+    """Returns the slowest readers, for a message. Reads without the lock: a hint.
 
-    One that was dropped holds back no memory, but has its line.
+    A dropped reader holds back no memory, but still has its line.
     """
     cdef vector[SeenReader] seen
     cdef uint64_t end
     seen.reserve(backend.map.reader_lines)
-    end = look(backend, seen)
+    end = copy_lines(backend, seen)
     readers = [
         each for each in told(seen, end)
         if (dropped_too or not each.is_dropped) and (each.is_attached or each.name is not None)
@@ -84,7 +87,7 @@ cdef str held_back(EventsBackend backend, bint dropped_too):
     readers.sort(key=lambda each: each.committed)
     named = "; ".join(
         f"{'an ephemeral reader' if each.name is None else repr(each.name)} at position {each.committed}, {each.lag} "
-        f"behind, {'attached' if each.is_attached else 'held by nobody'}{', dropped' if each.is_dropped else ''}"
+        f"behind, {'attached' if each.is_attached else 'held by no process'}{', dropped' if each.is_dropped else ''}"
         for each in readers[:NAMED]
     )
     rest = f"; and {len(readers) - NAMED} more" if len(readers) > NAMED else ""

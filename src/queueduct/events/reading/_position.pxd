@@ -5,17 +5,17 @@ from queueduct.events._native cimport Cursor, ReadResult, ReaderLine
 from queueduct.native._native cimport Flag
 
 
-cdef class Place:
+cdef class ReaderPosition:
     cdef EventsBackend backend
-    cdef object queue             # the handle: it stays open as long as a reader of it lives
-    cdef object own_name          # None: ephemeral
+    cdef object queue             # the handle, which stays alive as long as a reader of it
+    cdef object own_name          # None if ephemeral
     cdef Cursor cursor
     cdef ReaderLine* line
     cdef uint32_t number
-    cdef uint32_t generation      # of forks
+    cdef uint32_t generation      # the process's number of forks when it subscribed
     cdef bint is_durable
     cdef Flag is_closed
-    cdef bint is_busy             # a thread is in the middle of a session
+    cdef bint is_busy             # a thread is in a session
     cdef object __weakref__
 
     cdef int join(self, object queue, EventsBackend backend, str name, str named_start, uint64_t start) except -1

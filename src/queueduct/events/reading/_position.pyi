@@ -1,8 +1,8 @@
 from types import TracebackType
 from typing import Self
 
-class Place:
-    """What a reader is to its queue."""
+class ReaderPosition:
+    """The base of Reader."""
 
     @property
     def name(self) -> str | None: ...

@@ -1,7 +1,8 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""A reader's place in an event queue: a line in the table of readers, and a cursor that goes on from there.
+"""A reader's position in an event queue: a line in the table of readers, and a cursor.
 
-What lies from there on is kept for it. A drop or a cut takes that away, and the reader goes on with what is kept.
+The queue keeps the items from the line's position on for the reader. After a drop or a cut some of them are lost, and
+the reader goes on with the first one that is kept.
 """
 
 cimport cython
@@ -16,21 +17,21 @@ from queueduct.core._queue cimport AT_ONCE, FOREVER, checked_int, remaining_ns
 from queueduct.errors import DataLost, QueueClosed, ReaderInUse, TooManyReaders
 
 
-@cython.auto_pickle(False)  # a reader says that it stays where it is
+@cython.auto_pickle(False)  # Reader.__reduce__ refuses
 @cython.no_gc_clear  # its end needs the backend; no cycle consists of readers alone
-cdef class Place:
-    """What a reader is to its queue. Calls are critical sections, as the reader's own."""
+cdef class ReaderPosition:
+    """The base of Reader. Its calls are critical sections, as the reader's own."""
 
     def __cinit__(self):
         self.is_closed = True
 
     def __dealloc__(self):
-        """Never waits: the collector may run while this very thread holds the lock."""
+        """Never waits: the garbage collector may run while this thread holds the lock."""
         if not self.is_closed and self.is_ours():
             self.backend.abandon_reader(self.number)
 
     cdef int join(self, object queue, EventsBackend backend, str name, str named_start, uint64_t start) except -1:
-        """``named_start`` is None, "earliest" or "latest"; everything is C's before the lock: under it nothing may raise."""
+        """``named_start`` is None, "earliest" or "latest". Nothing may raise under the lock: so all values are C's."""
         cdef Subscribed subscribed
         cdef bytes encoded = b"" if name is None else name.encode()
         cdef const char* text = encoded
@@ -40,7 +41,9 @@ cdef class Place:
         cdef uint64_t first = 0 if named_start == "earliest" else start
         cdef EventsWord end
         if len(encoded) > reader_name_bytes:
-            raise ValueError(f"a reader's name must have at most {reader_name_bytes} bytes: {len(encoded)}, {name[:40]!r}…")
+            raise ValueError(
+                f"a reader's name must have at most {reader_name_bytes} bytes: {len(encoded)}, {name[:40]!r}…"
+            )
         backend.check_held()
         backend.enter(FOREVER)
         end = end_word(backend.map)
@@ -53,13 +56,15 @@ cdef class Place:
         backend.check_sound()
         if subscribed == Subscribed.table_full:
             raise TooManyReaders(
-                f"all {backend.map.reader_lines} readers of {backend.label} are in use: {held_back(backend, True)}; close some, "
-                "unsubscribe() durable ones that are not needed, or create the queue with a larger readers="
+                f"all {backend.map.reader_lines} readers of {backend.label} are in use: {held_back(backend, True)}; "
+                "close some, unsubscribe() durable ones that are not needed, or create the queue with a larger readers="
             )
         if subscribed == Subscribed.busy:
-            raise ReaderInUse(f"the reader {name!r} of {backend.label} is held by somebody alive; close it there first")
+            raise ReaderInUse(f"the reader {name!r} of {backend.label} is held by a live process; close it there first")
         if subscribed == Subscribed.beyond:
-            raise ValueError(f"start must not be beyond the end of {backend.label}: start={start}, end={end.position()}")
+            raise ValueError(
+                f"start must not be beyond the end of {backend.label}: start={start}, end={end.position()}"
+            )
         self.queue = queue
         self.backend = backend
         self.own_name = name
@@ -77,7 +82,9 @@ cdef class Place:
 
     cdef int check_process(self) except -1:
         if self.generation != self.backend.queue.participant_table().generation():
-            raise QueueClosed(f"a reader of {self.backend.label} stays with the process that subscribed: subscribe again")
+            raise QueueClosed(
+                f"a reader of {self.backend.label} stays with the process that subscribed: subscribe again"
+            )
         return 0
 
     cdef int check(self) except -1:
@@ -86,10 +93,10 @@ cdef class Place:
             raise RuntimeError("a reader is used by one thread at a time, and not inside its own view")
         return 0
 
-    # -- when nothing is there --------------------------------------------------------------------------
+    # -- wait and rejoin --------------------------------------------------------------------------------
 
     cdef bint stopped(self, ReadResult found, int64_t deadline) except -1:
-        """After a session that gave nothing: True when the time is up, False to try again."""
+        """Waits after a session without items. Returns true if the time is up, false to try again."""
         cdef int64_t left
         cdef uint64_t position = self.cursor.position
         self.backend.check_found(found)
@@ -100,7 +107,7 @@ cdef class Place:
             return False
         if found == ReadResult.ended:
             self.backend.raise_shut_down()
-        # Who has nothing to read needs nothing: else a writer might wait for a chunk that we have finished.
+        # A reader without items to read holds none back: else a producer might wait for a chunk that it has read.
         if not self.is_durable and not move_to(self.backend.map[0], self.line[0], position):
             self.rejoin()
             return False
@@ -116,7 +123,7 @@ cdef class Place:
         return False
 
     cdef int rejoin(self) except -1:
-        """After a drop or a cut: DataLost, once, if something is lost; then the reader goes on with what is kept."""
+        """After a drop or a cut. Raises DataLost, once, if items are lost. The reader goes on with the kept ones."""
         cdef uint64_t wanted = self.cursor.position
         cdef uint64_t beyond = self.line.beyond.load()
         cdef uint64_t earliest
@@ -127,23 +134,23 @@ cdef class Place:
         if beyond != 0:
             raise DataLost(
                 f"the machine went down, and {self.backend.label} was cut back to what was on its disk: the reader "
-                f"{self.own_name!r} had committed position {beyond}, the log was cut at {wanted}; what lay beyond is lost, "
-                "and its positions belong to other items; the reader goes on at the cut",
+                f"{self.own_name!r} had committed position {beyond}, the log was cut at {wanted}; what lay beyond is "
+                "lost, and its positions belong to other items; the reader goes on at the cut",
                 beyond, wanted,
             )
         if wanted >= earliest:
             return 0
         raise DataLost(
-            f"the reader {self.own_name or 'without a name'!r} of {self.backend.label} was dropped as the slowest when the "
-            f"queue was full: wanted={wanted}, earliest={earliest}; it goes on there",
+            f"the reader {self.own_name or 'without a name'!r} of {self.backend.label} was dropped as the slowest when "
+            f"the queue was full: wanted={wanted}, earliest={earliest}; it goes on there",
             wanted, earliest,
         )
 
-    # -- where it is ------------------------------------------------------------------------------------
+    # -- positions --------------------------------------------------------------------------------------
 
     @property
     def name(self):
-        """By which it is found again; None: ephemeral."""
+        """The name of a durable reader; None if it is ephemeral."""
         return self.own_name
 
     @property
@@ -154,15 +161,15 @@ cdef class Place:
 
     @property
     def committed(self):
-        """Everything before this may be freed: what was committed, or for an ephemeral reader about where it is."""
+        """Items before this may be freed: the committed position, or for an ephemeral reader about the current one."""
         self.check_usable()
-        place = self.line.place.load() & ~dropped_bit
+        position = self.line.place.load() & ~dropped_bit
         self.backend.check_sound()
-        return place
+        return position
 
     @property
     def lag(self):
-        """How many items are there that it has not got."""
+        """How many items are in the log that it has not got."""
         cdef EventsWord end
         self.check_usable()
         end.word = self.backend.map.control.end.load()
@@ -171,20 +178,20 @@ cdef class Place:
 
     @property
     def closed(self):
-        """Was this reader closed?"""
+        """True if this reader was closed."""
         return True if self.is_closed else False
 
     @cython.critical_section
     def commit(self, position=None, epoch=None):
-        """All before ``position`` is done with: it may be freed, and is not seen again after a restart.
+        """Finish all items before ``position``: they may be freed, and a restart goes on after them.
 
-        By default everything got so far. Only durable readers commit; the place of others follows them. A position
-        that was kept elsewhere comes with the ``epoch`` that the queue had then: DataLost if the log was cut before it.
+        By default all items got so far. Only durable readers commit. If you stored a position elsewhere, pass the
+        ``epoch`` that the queue had then: it raises DataLost if the log was cut before it.
         """
         cdef EventsWord end
         asked = None if position is None else checked_int("position", position)
         noted = None if epoch is None else checked_int("epoch", epoch)
-        self.check()  # and from here on no code of the arguments' runs, which might close the reader
+        self.check()  # after the arguments' own code, which might close the reader
         if not self.is_durable:
             raise ValueError("only a durable reader commits: subscribe with a name")
         end.word = self.backend.map.control.end.load()
@@ -205,16 +212,16 @@ cdef class Place:
         if self.backend.syncs_always:
             self.backend.write_to_disk()
 
-    # -- the end ----------------------------------------------------------------------------------------
+    # -- close ------------------------------------------------------------------------------------------
 
     @cython.critical_section
     def close(self):
-        """Give up this reader. An ephemeral one is gone; a durable one keeps its committed place."""
+        """Close this reader. An ephemeral one is gone; a durable one keeps its committed position."""
         if not self.is_closed:
             self.release()
 
     cdef bint is_ours(self) noexcept:
-        """Does this process hold its line?"""
+        """Returns true if this process holds its line."""
         return not self.backend.is_closing and self.generation == self.backend.queue.participant_table().generation()
 
     cdef int release(self) except -1:

@@ -1,11 +1,11 @@
 from collections.abc import Coroutine, Iterator
 from typing import Any
 
-from queueduct.events.reading._position import Place
+from queueduct.events.reading._position import ReaderPosition
 from queueduct.items.views import ViewSession
 
-class Reader(Place):
-    """Made by ``EventQueue.subscribe``. One thread at a time uses it."""
+class Reader(ReaderPosition):
+    """Reads an event queue, for one thread at a time. Made by ``EventQueue.subscribe``."""
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any: ...
     def get_nowait(self) -> Any: ...

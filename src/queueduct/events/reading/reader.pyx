@@ -1,7 +1,7 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""A reader of an event queue: sees every item from its place on, takes no lock to do so.
+"""A reader of an event queue: it sees every item from its position on, and takes no lock.
 
-An ephemeral reader goes with its process. A durable one has a name, and its place is what it has committed.
+An ephemeral reader ends with its process. A durable one has a name, and keeps the position that it has committed.
 """
 
 cimport cython
@@ -29,15 +29,15 @@ cdef Reader make_reader(object queue, EventsBackend backend, str name, str named
 
 
 @cython.no_gc_clear  # its end needs the backend; no cycle consists of readers alone
-cdef class Reader(Place):
-    """Made by ``EventQueue.subscribe``. One thread at a time uses it."""
-    # Every call is a critical section: without a GIL it goes on alone until it waits, as with one.
+cdef class Reader(ReaderPosition):
+    """Reads an event queue, for one thread at a time. Made by ``EventQueue.subscribe``."""
+    # Every call is a critical section: without a GIL, too, no other thread enters it until it waits.
 
     # -- get --------------------------------------------------------------------------------------------
 
     @cython.critical_section
     def get(self, block=True, timeout=None):
-        """The next item; waits for one if ``block``, at most ``timeout`` seconds. Raises Empty, ShutDown, DataLost."""
+        """Get the next item; wait if ``block``, at most ``timeout`` seconds. Raises Empty, ShutDown or DataLost."""
         cdef object item = self.get_one(computed_deadline(block, timeout), False)
         if item is TIMED_OUT:
             raise Empty
@@ -53,12 +53,12 @@ cdef class Reader(Place):
 
     @cython.critical_section
     def try_get(self, default=None):
-        """The next item if there is one now, else ``default``; never waits."""
+        """Get the next item if there is one now, else return ``default``. Never waits."""
         cdef object item = self.get_one(AT_ONCE, False)
         return default if item is TIMED_OUT else item
 
     cdef object get_one(self, int64_t deadline, bint goes_on):
-        """One item, or TIMED_OUT. ``goes_on``: with the last session, as long as it has items."""
+        """Returns one item, or TIMED_OUT. With ``goes_on`` it goes on in the last session while that has items."""
         cdef Run run
         cdef ReadResult found = ReadResult.nothing
         cdef object item
@@ -100,7 +100,7 @@ cdef class Reader(Place):
                 return TIMED_OUT
 
     cdef object unpickled(self, object item):
-        """The next item is that, unless something else than the item itself keeps it from being unpickled."""
+        """Unpickles the item, and moves past it unless an exception that is not the item's own ends that."""
         cdef bint is_over = False
         self.is_busy = True
         try:
@@ -112,11 +112,11 @@ cdef class Reader(Place):
         return item
 
     cdef object take_reference(self, bint goes_on, ReadResult* found):
-        """One reference, or TIMED_OUT. Without a GIL it is read under the log's lock: nobody drops it meanwhile."""
+        """Returns one reference, or TIMED_OUT. Without a GIL the log's lock keeps others from dropping it."""
         cdef Run run
         cdef object item = TIMED_OUT
         self.backend.enter(FOREVER)
-        if self.backend.is_closing:  # its lines are held no longer
+        if self.backend.is_closing:  # its lines are no longer held
             found[0] = ReadResult.nothing
         elif goes_on and self.cursor.position < self.session_end:
             found[0] = ReadResult.items
@@ -137,9 +137,9 @@ cdef class Reader(Place):
 
     @cython.critical_section
     def get_many(self, max_items, block=True, timeout=None):
-        """At least one item and at most ``max_items``, without waiting for more than the first.
+        """Get at least one item and at most ``max_items``, without waiting for more than the first.
 
-        A list, or for records one array, copied once. Raises Empty, ShutDown or DataLost.
+        Returns a list, or one array if items are records. Raises Empty, ShutDown or DataLost.
         """
         cdef object found
         cdef int64_t deadline
@@ -161,14 +161,14 @@ cdef class Reader(Place):
                 raise Empty
 
     cdef object fetch(self, uint64_t limit, uint64_t end):
-        """So many items of a session; None: the reader was dropped."""
-        cdef bint is_locked = not has_gil and self.backend.item_kind == REFERENCE  # nobody drops what we read
+        """Returns up to ``limit`` items of a session, or None if the reader was dropped."""
+        cdef bint is_locked = not has_gil and self.backend.item_kind == REFERENCE  # so that no thread drops them
         if is_locked:
             self.backend.enter(FOREVER)
         self.is_busy = True
         try:
             if is_locked:
-                self.backend.check_open()  # a handle that was closed before we had the lock holds its lines no longer
+                self.backend.check_open()  # a handle that was closed before no longer holds its lines
             if self.backend.item_kind == RECORD:
                 return self.fetch_all_records(limit, end)
             return self.fetch_all_items(limit, end)
@@ -192,7 +192,7 @@ cdef class Reader(Place):
             if found != ReadResult.items:
                 break
             is_read = fetch_records(self.backend, run, data + taken * self.backend.map.item_bytes)
-            self.backend.check_open()  # a handle that was closed meanwhile held the chunk no longer
+            self.backend.check_open()  # a handle that was closed meanwhile no longer held the chunk
             if not still_holds(self.backend.map[0], self.line[0]):
                 break
             if not is_read:
@@ -206,7 +206,7 @@ cdef class Reader(Place):
         return array if taken == limit else array[:taken]
 
     cdef object fetch_all_items(self, uint64_t limit, uint64_t end):
-        """Our place stays until all of them are ours: whatever keeps us from that, they come again."""
+        """Moves the position only when all items are fetched: after an exception they are delivered again."""
         cdef Cursor cursor = self.cursor
         cdef list taken = []
         cdef list fetched
@@ -218,8 +218,9 @@ cdef class Reader(Place):
             self.backend.check_found(found)
             if found != ReadResult.items:
                 break
-            if not has_gil and self.backend.item_kind == REFERENCE and not still_holds(self.backend.map[0], self.line[0]):
-                break  # what is read is counted at once: it must be there before
+            if not has_gil and self.backend.item_kind == REFERENCE:
+                if not still_holds(self.backend.map[0], self.line[0]):
+                    break  # a reference that is read is counted at once: so it must still be there
             fetched = fetch_list(self.backend, run)
             self.backend.check_open()
             if not still_holds(self.backend.map[0], self.line[0]):
@@ -237,7 +238,7 @@ cdef class Reader(Place):
             try:
                 unpickle_all(taken, &over)
             finally:
-                if self.cursor.position + over != cursor.position:  # somewhere in between
+                if self.cursor.position + over != cursor.position:  # not at the end of a run
                     cursor.position = self.cursor.position + over
                     cursor.chunk.data = NULL
                 self.pass_by(cursor)
@@ -247,15 +248,15 @@ cdef class Reader(Place):
         return taken
 
     cdef int pass_by(self, const Cursor& cursor) except -1:
-        """All before that is done with. The place of an ephemeral reader follows it from chunk to chunk."""
+        """Moves the cursor. The line of an ephemeral reader follows it from chunk to chunk."""
         cdef bint crossed = cursor.chunk.data is NULL or cursor.chunk.number != self.cursor.chunk.number
         self.cursor = cursor
         if crossed and not self.is_durable and not self.backend.is_closing:
-            move_to(self.backend.map[0], self.line[0], cursor.position)  # or it was dropped: the next call says so
+            move_to(self.backend.map[0], self.line[0], cursor.position)  # if it was dropped, the next call raises
         return 0
 
     def __iter__(self):
-        """Items until the queue is shut down and all are seen; a session at a time."""
+        """Gets items until the queue is shut down and all are read."""
         return self
 
     @cython.critical_section
@@ -268,10 +269,10 @@ cdef class Reader(Place):
     # -- without a copy ---------------------------------------------------------------------------------
 
     def view(self, max_items=None):
-        """``with reader.view() as array``: the next records on the chunk itself, read-only, nothing copied.
+        """Return the next records without a copy: ``with reader.view() as array``. The array is read-only.
 
-        At most ``max_items``, and as many as stand in one chunk; none if nothing is there. The array is valid
-        inside the ``with``; leaving it without an exception takes them.
+        It has at most ``max_items`` records of one chunk, and none if there are none. It is valid inside the ``with``;
+        leaving that without an exception moves past the records.
         """
         if self.backend is None or self.backend.item_kind != RECORD:
             raise TypeError("view() needs a queue of records: create it with item=<a numpy dtype>")
@@ -282,7 +283,7 @@ cdef class Reader(Place):
 
     @cython.critical_section
     def _begin_view(self, limit, viewer):
-        """``viewer``: by which the view's end is told from another's."""
+        """``viewer`` identifies the view at its end."""
         cdef uint64_t end = 0
         cdef Run run
         cdef ReadResult found
@@ -303,13 +304,13 @@ cdef class Reader(Place):
 
     @cython.critical_section
     def _end_view(self, count, viewer):
-        """Take so many; raises DataLost if the reader was dropped, and they were overwritten, while it looked.
+        """Moves past ``count`` records. Raises DataLost if the reader was dropped while the view was open.
 
-        A page that was gone when it was looked at gave zeros: then this raises, and takes nothing.
+        A missing page was read as zeros: then this raises, and does not move.
         """
         cdef bint is_faulted
         if self.viewer != viewer:
-            return  # it has none, or has ended
+            return  # that view has ended already
         self.viewer = 0
         is_faulted = self.window is not None and self.window.is_faulted()
         self.is_busy = False

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""A queue of rings in shared memory: convert, wait, raise. The protocol is in native/ring/operations.hpp."""
+"""The backend of a queue of rings in shared memory. The protocol is in native/ring/operations.hpp."""
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
@@ -8,8 +8,7 @@ from libc.stdint cimport int64_t, uint64_t
 from queueduct.core._queue cimport AT_ONCE, remaining_ns
 from queueduct.items._buffers cimport Held, borrow, gather
 from queueduct.items._item_kinds cimport OBJECT, RECORD
-from queueduct.native._guard cimport watch
-from queueduct.native._native cimport Joined, is_broken, item_bytes_limit, run_without_gil
+from queueduct.native._native cimport Joined, is_broken, item_bytes_limit
 from queueduct.rings.shared._native cimport new_lease
 
 from queueduct.errors import Full
@@ -17,55 +16,39 @@ from queueduct.items import types as items
 
 cdef object encode_object = items.encode_object
 
-cdef extern from "native/_handover.hpp" namespace "queueduct":
-    void count_for_all_threads(object)  # what goes with the backend goes with whoever gives that up
-
 
 cdef class RingBackend(SegmentBackend):
 
     def __dealloc__(self):
         del self.queue
 
-    cdef Held map_memory(self, object opened):
-        """The mapping, watched from here on."""
-        cdef Held mapped
-        self.memory = opened.take_memory()
-        count_for_all_threads(self.memory)
-        mapped = Held(self.memory)
-        self.guard = watch(mapped.view.buf, mapped.view.len)
-        return mapped
-
     cdef int attach(self, object opened, RingHandle* queue) except -1:
         self.queue = queue
         self.participant_table = &queue.participant_table()
         queue.rest().identify(<uint64_t>int.from_bytes(opened.segment_id[:8], "little"))
         self.item_slots_limit = queue.item_slots_limit()
-        self.label = repr(opened.name)
-        self.dtype = opened.item.dtype
-        self.item_kind = opened.item.kind
-        self.participants = opened.geometry.participants
         self.slot_bytes = opened.geometry.slot_bytes
         return self.check_attached()
 
-    # -- what a kind says -------------------------------------------------------------------------------
+    # -- each kind's own --------------------------------------------------------------------------------
 
     cdef int raise_corrupt(self) except -1:
-        """The words of the queue contradict each other."""
+        """Raises the error of a queue whose words contradict each other."""
         return self.raise_if_truncated()
 
     cdef int raise_no_memory(self) except -1:
-        """Of a queue that grows: the system has none."""
+        """Raises the error of a growing queue for which the system has no memory."""
         return self.raise_corrupt()
 
     cdef object limit_reason(self):
-        """Why an item cannot be longer, and what to do."""
+        """Returns why an item cannot be longer, and what to do."""
         return ""
 
     # -- participants -----------------------------------------------------------------------------------
 
     @cython.final
     cdef int find_participant(self, Participant* ledger) except -1:
-        """This thread's line in the participant table; a thread joins at its first operation."""
+        """Sets `ledger` to this thread's line in the participant table. A thread joins at its first operation."""
         cdef Joined joined
         if self.queue.find_participant(ledger[0]):
             return 0
@@ -75,17 +58,11 @@ cdef class RingBackend(SegmentBackend):
             return 0
         return self.raise_not_joined(joined)
 
-    cdef Producers* producers(self) noexcept:
-        return &self.queue.producers()
-
-    cdef Outcome settle_producer(self, ProducerLine* line) noexcept nogil:
-        return self.queue.settle_producer(line[0])
-
     # -- put --------------------------------------------------------------------------------------------
 
     @cython.final
     cdef uint64_t slots_of(self, uint64_t length) noexcept:
-        """How many slots so many bytes take."""
+        """Returns how many slots an item of ``length`` bytes takes."""
         return 1 if length <= self.slot_bytes else (length + self.slot_bytes - 1) // self.slot_bytes
 
     cdef uint64_t slots_for(self, object item) except 0:
@@ -96,7 +73,7 @@ cdef class RingBackend(SegmentBackend):
         return self.slots_of(lent.view.len)
 
     cdef int check_length(self, uint64_t length) except -1:
-        """Of an item longer than a slot: can it ever fit?"""
+        """Raises if an item longer than a slot can never fit."""
         if length > item_bytes_limit or self.slots_of(length) > self.item_slots_limit:
             raise ValueError(
                 f"an item of {length} bytes can never fit into {self.label}: the limit is "
@@ -106,7 +83,7 @@ cdef class RingBackend(SegmentBackend):
         return 0
 
     cdef Gathered gather(self, object items):
-        """A batch of items that vary in length, each of which can fit."""
+        """Returns a batch of items that vary in length. Raises if one of them can never fit."""
         cdef Gathered batch = gather(list(map(encode_object, items)) if self.item_kind == OBJECT else items)
         if batch.longest > self.slot_bytes or batch.longest > item_bytes_limit:
             self.check_length(batch.longest)
@@ -116,7 +93,7 @@ cdef class RingBackend(SegmentBackend):
     cdef bint _go_on_putting(
         self, Outcome outcome, uint64_t total, uint64_t slots, int64_t deadline, Participant* ledger
     ) except -1:
-        """In a batch: what is in counts, so only an empty-handed batch raises."""
+        """After a failed attempt in a batch. Items that are in count, so it raises only if ``total`` is 0."""
         if total > 0 and (outcome == Outcome.closed or outcome == Outcome.unbacked):
             return False
         if self.wait_for_room(outcome, slots, deadline, ledger):
@@ -124,16 +101,6 @@ cdef class RingBackend(SegmentBackend):
         if total == 0:
             raise Full
         return False
-
-    cdef Outcome put_bytes_once(
-        self, Participant ledger, ProducerLine* line, const Buffer* items, uint64_t count, uint64_t* put
-    ) noexcept nogil:
-        return self.queue.put_bytes_once(ledger, line[0], items, count, put[0], run_without_gil)
-
-    cdef Outcome put_records_once(
-        self, Participant ledger, ProducerLine* line, const void* data, uint64_t count, uint64_t* put
-    ) noexcept nogil:
-        return self.queue.put_records_once(ledger, line[0], data, count, put[0], run_without_gil)
 
     @cython.final
     cdef int after_put(self, bint waited) except -1:
@@ -146,7 +113,7 @@ cdef class RingBackend(SegmentBackend):
 
     @cython.final
     cdef bint wait_for_room(self, Outcome outcome, uint64_t slots, int64_t deadline, Participant* ledger) except -1:
-        """After a put that did not succeed: True to try again, False when the time is up."""
+        """Waits after a failed put. Returns true to try again, false if the time is up."""
         cdef int64_t left
         if outcome == Outcome.closed:
             self.raise_shut_down()
@@ -163,7 +130,7 @@ cdef class RingBackend(SegmentBackend):
 
     @cython.final
     cdef bint go_on_getting(self, Outcome outcome, int64_t deadline, Participant* ledger) except -1:
-        """The same after a get that found nothing."""
+        """The same after a get that found no item."""
         if outcome == Outcome.corrupt or is_broken(self.guard):
             self.raise_corrupt()
         if outcome == Outcome.closed:
@@ -184,7 +151,7 @@ cdef class RingBackend(SegmentBackend):
 
     @cython.final
     cdef bint after_wait(self, Participant* ledger) except -1:
-        """A signal may have come, the handle may have been closed, we may be a forked child by now."""
+        """Handles a signal and a closed handle, and joins again if a signal handler has forked."""
         PyErr_CheckSignals()
         self.check_open()
         self.find_participant(ledger)
@@ -207,26 +174,10 @@ cdef class RingBackend(SegmentBackend):
             raise MemoryError()
         return lease
 
-    cdef bint is_unreleased(self, uint64_t position) noexcept nogil:
-        return self.queue.is_unreleased(position)
-
-    cdef uint64_t count_left(self) noexcept:
-        """Items of dead consumers, which will be delivered again."""
-        return self.queue.count_left()
-
     cdef bint may_be_gettable(self) noexcept:
         return self.queue.may_be_gettable()
 
-    cdef void sleep_for_items(self, int64_t limit_ns) noexcept nogil:
-        self.queue.wait_for_items(limit_ns)
-
-    cdef void notify_items(self) noexcept:
-        self.queue.items().notify()
-
-    cdef void notify_room(self) noexcept:
-        self.queue.room().notify()
-
-    # -- the rest ---------------------------------------------------------------------------------------
+    # -- size and shutdown ------------------------------------------------------------------------------
 
     cdef object size(self):
         return self.queue.count_items() + self.queue.count_left()

@@ -3,8 +3,6 @@
 
 cimport cython
 
-from queueduct.core._backend cimport own_identity
-from queueduct.items._buffers cimport Held
 from queueduct.native._native cimport Identity, byte
 from queueduct.rings.shared._native cimport BoundedOffsets, BoundedQueueHandle, Ring, new_bounded_references
 
@@ -24,8 +22,8 @@ cdef class BoundedBackend(KindBackend):
     def __cinit__(self, opened):
         cdef BoundedOffsets at
         cdef dict offsets = opened.offsets
-        cdef Held mapped = self.map_memory(opened)
-        cdef Identity identity = own_identity()  # before the descriptor is taken: from there on nothing raises
+        cdef Identity identity
+        cdef byte* memory = self.take_over(opened, &identity)
         at.control = offsets["control_offset"]
         at.participants = offsets["participants_offset"]
         at.producers = offsets["producers_offset"]
@@ -33,7 +31,7 @@ cdef class BoundedBackend(KindBackend):
         at.lengths = offsets["lengths_offset"]
         at.payload = offsets["payload_offset"]
         self.attach(opened, new BoundedQueueHandle(
-            <byte*>mapped.view.buf, at, opened.geometry.capacity, opened.geometry.slot_bytes,
+            memory, at, opened.geometry.capacity, opened.geometry.slot_bytes,
             opened.geometry.participants, opened.geometry.producers, opened.take_lock_fd(), identity,
         ))
 

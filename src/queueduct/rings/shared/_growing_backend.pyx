@@ -4,8 +4,6 @@
 cimport cython
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 
-from queueduct.core._backend cimport own_identity
-from queueduct.items._buffers cimport Held
 from queueduct.native._native cimport Identity, byte
 from queueduct.rings.shared._native cimport GrowingOffsets, LevelRange, NativeGrowing, new_growing_references
 
@@ -27,8 +25,8 @@ cdef class GrowingBackend(KindBackend):
     def __cinit__(self, opened):
         cdef GrowingOffsets at
         cdef dict offsets = opened.offsets
-        cdef Held mapped = self.map_memory(opened)
-        cdef Identity identity = own_identity()  # before the descriptor is taken: from there on nothing raises
+        cdef Identity identity
+        cdef byte* memory = self.take_over(opened, &identity)
         geometry = opened.geometry
         at.control = offsets["control_offset"]
         at.levels = offsets["levels_offset"]
@@ -39,7 +37,7 @@ cdef class GrowingBackend(KindBackend):
         if self.last is NULL:
             raise MemoryError()
         self.attach(opened, new NativeGrowing(
-            <byte*>mapped.view.buf, at, geometry.first_bytes, geometry.steps, geometry.slot_bytes, opened.item.varies,
+            memory, at, geometry.first_bytes, geometry.steps, geometry.slot_bytes, opened.item.varies,
             geometry.max_bytes, geometry.participants, geometry.producers, opened.take_lock_fd(), identity, self.last,
         ))
 
@@ -53,7 +51,7 @@ cdef class GrowingBackend(KindBackend):
         if queue.is_lock_corrupt():
             raise CorruptSegment(
                 f"the lock of {self.label}, under which memory is given and taken, names a participant that lives and "
-                "does not have it: somebody else has written there; recreate the queue"
+                "does not have it: another program has written there; recreate the queue"
             )
         raise CorruptSegment(
             f"the level range, the positions and the generations of {self.label} contradict each other: "

@@ -1,6 +1,6 @@
-# Put and get of one kind of ring queue, in shared memory and within a process, compiled for each kind: the including
-# module says what NativeQueue and NativeReferences are, and how new_references() makes one. Calls of their methods are
-# direct, since they are final; a virtual call for each step cost a tenth to a fifth of a put and a get.
+# Put and get of one kind of ring queue, in shared memory and within a process, compiled for each kind. The including
+# module defines NativeQueue, NativeReferences and new_references(). Calls of their methods are direct, since they are
+# final: a virtual call for each step made a put and a get 10 to 20 % slower.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
@@ -15,7 +15,8 @@ from queueduct.items._buffers cimport Gathered, Held, as_records, borrow, scalar
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from queueduct.native._native cimport (
     PyTypeObject, Span, array_data, count_each, drop_each, drop_held, has_gil, import_array, inquiry, is_broken,
-    item_bytes_limit, notify_local, owned, park_limit_ns, references_of, run_without_gil, traverseproc, visitproc,
+    item_bytes_limit, notify_local, owned, park_limit_ns, pause_between_attempts, references_of, run_without_gil,
+    traverseproc, visitproc,
 )
 from queueduct.rings.shared._native cimport LocalFound, visit_references
 from queueduct.rings.shared._objects cimport get_object, get_objects
@@ -30,7 +31,7 @@ import_array()
 cdef object encode_object = items.encode_object
 
 cdef enum:
-    BATCH_LIMIT = 4096   # items of varying length that one claim takes
+    BATCH_LIMIT = 4096   # items of varying length that one claim takes at most
 
 
 cdef class KindBackend(RingBackend):
@@ -87,7 +88,7 @@ cdef class KindBackend(RingBackend):
     cdef object _put_batch(
         self, const Buffer* buffers, const char* records, uint64_t count, uint64_t in_all, int64_t deadline
     ):
-        """Items that vary in length, or records: as many as are in when the time is up."""
+        """Puts items that vary in length, or records. Returns how many are in when the time is up."""
         cdef Participant ledger
         cdef Outcome outcome
         cdef uint64_t total = 0
@@ -196,7 +197,7 @@ cdef class KindBackend(RingBackend):
 
     @cython.final
     cdef inline object _room_for(self, const Item& item, Target* target):
-        """Memory of our own for one item, made before the item is claimed: a MemoryError loses nothing."""
+        """Allocates the memory for one item before the item is claimed, so that a MemoryError loses nothing."""
         cdef object found
         target.bytes = item.bytes
         if self.item_kind == RECORD:
@@ -209,7 +210,7 @@ cdef class KindBackend(RingBackend):
 
     @cython.final
     cdef object _room_for_many(self, const Item& item, Target* targets, uint64_t count, list spare):
-        """The same for several. What was made for a claim that failed is kept in `spare` for the next."""
+        """The same for several items. Memory of a claim that failed is kept in `spare` for the next."""
         cdef object found
         cdef uint64_t i
         if self.item_kind == RECORD:
@@ -254,7 +255,7 @@ cdef class LocalBackend(Backend):
         del self.queue
 
     cdef void _drop_references(self) noexcept:
-        """Forget what the queue still holds. Nobody else gets from it any more."""
+        """Drops the references in the queue. No other thread gets from it any more."""
         cdef void* reference = NULL
         cdef vector[void*] held
         while self.queue.try_drain(reference):
@@ -264,7 +265,7 @@ cdef class LocalBackend(Backend):
     cdef int put(self, object item, int64_t deadline) except -1:
         cdef Outcome outcome
         cdef bint waited = False
-        if self.is_closing:  # by now: an argument's own code may have forked, or closed it
+        if self.is_closing:  # an argument's own code may have forked, or closed the handle
             self.check_open()
         while True:
             Py_INCREF(item)  # before it is published: a consumer may drop it at once
@@ -279,8 +280,8 @@ cdef class LocalBackend(Backend):
 
     cdef object put_many(self, object given, int64_t deadline):
         cdef Outcome outcome
-        # A list is looked at anew after each wait. Under the GIL it stands still while we are at it; without one we
-        # take a part of it, which is one step, and is ours.
+        # A list is read again after each wait. With a GIL no other thread changes it meanwhile; without one, a slice of
+        # it is copied in one step.
         cdef object items = given if type(given) in (list, tuple) else tuple(given)
         cdef object part
         cdef uint64_t done
@@ -296,7 +297,7 @@ cdef class LocalBackend(Backend):
             done = total if has_gil else 0
             references = references_of(part) + done
             wanted = min(<uint64_t>len(part) - done, most)
-            if not has_gil and wanted == 0:  # it has just become shorter
+            if not has_gil and wanted == 0:  # another thread has shortened it
                 break
             count_each(references, wanted)
             outcome = self.queue.put_many(references, wanted, put)
@@ -344,7 +345,7 @@ cdef class LocalBackend(Backend):
         while True:
             outcome = self.queue.find(limit, found)
             if outcome == Outcome.done:
-                items = PyList_New(found.span.slots)  # of NULLs, until they are taken
+                items = PyList_New(found.span.slots)  # of NULLs, until take() sets them
                 if not self.queue.take(found, references_of(items)):
                     continue
                 self._after_get(waited)
@@ -359,24 +360,24 @@ cdef class LocalBackend(Backend):
             notify_local(self.queue.items())
 
     cdef bint _wait_for_room(self, Outcome outcome, int64_t deadline) except -1:
-        """After a put that did not succeed: True to try again, False when the time is up."""
+        """Waits after a failed put. Returns true to try again, false if the time is up."""
         if outcome == Outcome.closed:
             raise ShutDown("the queue is shut down")
         if (deadline == AT_ONCE or remaining_ns(deadline) <= 0) and self.queue.is_worth_a_try(outcome):
             with nogil:
-                self.queue.wait_a_moment()
+                pause_between_attempts()
             return True
         return self._park(self.queue.room(), deadline, for_items=False)
 
     cdef bint _wait_for_items(self, Outcome outcome, int64_t deadline) except -1:
-        """The same after a get."""
+        """The same after a get that found no item."""
         if outcome == Outcome.closed:
             raise ShutDown("the queue is shut down")
         self.queue.upkeep_while_empty()
         return self._park(self.queue.items(), deadline, for_items=True)
 
     cdef bint _park(self, Event event, int64_t deadline, bint for_items) except -1:
-        """Sleep, announced before the GIL is let go: see notify_local."""
+        """Sleeps. Announces it before the GIL is released: see notify_local."""
         cdef int64_t left
         cdef uint32_t ticket
         if deadline == AT_ONCE:
@@ -413,7 +414,7 @@ cdef class LocalBackend(Backend):
         self.queue.room().wake_all()
 
 
-# For the cycle collector: the items are reachable from the queue.
+# For the garbage collector: the items are reachable from the queue.
 
 cdef int traverse(PyObject* backend, visitproc visit, void* arg) noexcept:
     cdef NativeReferences* queue = (<LocalBackend>backend).queue

@@ -1,4 +1,4 @@
-# What _kind.pxi defines, for the .pxd of a kind.
+# The declarations of _kind.pxi, for the .pxd of each kind.
 
 cdef class KindBackend(RingBackend):
     @cython.final
@@ -29,7 +29,7 @@ cdef class KindBackend(RingBackend):
 @cython.final
 cdef class LocalBackend(Backend):
     """A queue of references within this process, bounded or growing."""
-    cdef object unused             # without an object of its own Cython gives a class no trashcan
+    cdef object unused             # Cython gives only a class with an object member a trashcan
     cdef NativeReferences* queue
 
     cdef void _drop_references(self) noexcept

@@ -18,7 +18,7 @@ from queueduct.rings.shared._backend cimport RingBackend
 cdef class RingHolding(Holding):
     cdef RingBackend ring
     cdef RingLease* lease
-    cdef vector[Redelivered] items       # room for all that it may claim; empty: it has given up, or is over
+    cdef vector[Redelivered] items       # room for all that it may claim; empty if it timed out, or has ended
 
     def __cinit__(self, RingBackend backend):
         self.ring = backend
@@ -28,7 +28,7 @@ cdef class RingHolding(Holding):
         cdef bint was_held = self.lease is not NULL and self.lease.is_ours() and self.items.size() != 0
         del self.lease
         if was_held:
-            self.ring.notify_items()
+            self.ring.queue.items().notify()
 
     cdef int begin(self, uint64_t limit) except -1:
         self._join()
@@ -42,7 +42,7 @@ cdef class RingHolding(Holding):
         return 0 if joined == Joined.yes else self.ring.raise_not_joined(joined)
 
     cdef int64_t try_claim(self, bint waited) except -1:
-        """What dead consumers had comes first: a pass over the table is little beside what a lease is for."""
+        """Claims dead consumers' items first: a pass over the table costs little beside a lease."""
         cdef uint64_t count = 0
         cdef Outcome outcome = self.lease.claim(
             self.items.data(), self.items.size(), count, not waited, run_without_gil
@@ -54,7 +54,7 @@ cdef class RingHolding(Holding):
             self.ring.raise_shut_down()
         self.is_redelivered = self.lease.is_redelivered()
         if count != 0 and waited and self.ring.may_be_gettable():
-            self.ring.notify_items()
+            self.ring.queue.items().notify()
         return count
 
     cdef bint wait(self, int64_t deadline) except -1:
@@ -63,10 +63,10 @@ cdef class RingHolding(Holding):
             self.items.clear()
             return False
         with nogil:
-            self.ring.sleep_for_items(left)
+            self.ring.queue.wait_for_items(left)
         PyErr_CheckSignals()
         self.ring.check_open()
-        if not self.lease.is_ours():  # a handler has forked, and we are the child
+        if not self.lease.is_ours():  # a signal handler has forked, and this is the child
             self._join()
         return True
 
@@ -84,7 +84,7 @@ cdef class RingHolding(Holding):
     cdef void copy_records(self, char* to) noexcept nogil:
         cdef uint64_t size = self.ring.slot_bytes
         cdef uint64_t i
-        if not self.is_redelivered:  # then they lie in a row
+        if not self.is_redelivered:  # then they are contiguous
             self.lease.copy_out(self.items[0], to, self.count * size)
             return
         for i in range(self.count):
@@ -98,11 +98,11 @@ cdef class RingHolding(Holding):
 
     cdef int after_end(self, bint is_any, bint is_all) except -1:
         if is_any:
-            self.ring.notify_room()
+            self.ring.queue.room().notify()
         if not is_all:
-            self.ring.notify_items()
-            self.ring.check_held()  # else what was given back waits for the end of this handle
+            self.ring.queue.items().notify()
+            self.ring.check_held()  # without the file, given-back items wait until this handle is closed
         return 0
 
     cdef list unreleased(self, list asked):
-        return [position for position in asked if self.ring.is_unreleased(position)]
+        return [position for position in asked if self.ring.queue.is_unreleased(position)]

@@ -1,9 +1,10 @@
-# What the bindings use of native/ring, native/bounded and native/growing, declared for Cython.
+# The declarations of native/ring, native/bounded and native/growing that the bindings use.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from queueduct.native._native cimport (
-    Aside, Buffer, Event, Identity, Joined, Outcome, ProducerLine, Producers, Rest, RingLease, ParticipantTable, Participant, Span,
+    Aside, Buffer, Event, Identity, Joined, Outcome, Participant, ParticipantTable, ProducerLine, Producers, Rest,
+    RingLease, Span,
     atomic, byte, visitproc,
 )
 
@@ -111,7 +112,8 @@ cdef extern from "growing/queue.hpp" namespace "queueduct" nogil:
 
     cdef cppclass NativeGrowing "queueduct::GrowingQueue" (RingHandle):
         NativeGrowing(
-            byte*, const GrowingOffsets&, uint64_t, uint32_t, uint64_t, bint, uint64_t, uint32_t, uint32_t, int, Identity,
+            byte*, const GrowingOffsets&, uint64_t, uint32_t, uint64_t, bint, uint64_t, uint32_t, uint32_t, int,
+            Identity,
             LastRings*
         )
         const Levels& levels() const
@@ -137,7 +139,6 @@ cdef extern from "rings/_references.hpp" namespace "queueduct" nogil:
         bint may_be_gettable() const
         bint may_be_puttable() const
         bint is_worth_a_try(Outcome)
-        void wait_a_moment()
         void upkeep_while_empty()
         uint64_t count_items() const
         bint shut_down(bint)

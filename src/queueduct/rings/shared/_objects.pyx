@@ -1,7 +1,7 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Gets of pickled objects, for every queue of rings: unpickling runs code, and what is not unpickled yet stays claimed.
+"""Gets of pickled objects, for every queue of rings. Unpickling runs code, so items stay claimed until it is done.
 
-So whatever ends that code, an interrupt or a kill, leaves all items of the call to be delivered again, at their positions.
+If an interrupt or a kill ends that code, all items of the call are redelivered, at their positions.
 """
 
 cimport cython
@@ -15,11 +15,11 @@ from queueduct.items._objects cimport unpickle_all, unpickle_one
 from queueduct.core._queue cimport TIMED_OUT
 
 cdef enum:
-    BATCH_LIMIT = 4096   # items that one claim takes
+    BATCH_LIMIT = 4096   # items that one claim takes at most
 
 
 cdef object get_object(RingBackend backend, int64_t deadline):
-    """One, or TIMED_OUT when the time is up."""
+    """Returns an object, or TIMED_OUT if the time is up."""
     cdef Claimed claimed
     cdef object found
     cdef bint is_over
@@ -35,11 +35,11 @@ cdef object get_object(RingBackend backend, int64_t deadline):
             claimed.end(1 if is_over else 0)
         if claimed.is_finished:
             return found
-        # unpickling has forked, and we are the child: what it had claimed is its parent's
+        # unpickling has forked, and this is the child: the claimed item is the parent's
 
 
 cdef object get_objects(RingBackend backend, uint64_t limit, int64_t deadline):
-    """A list of them, as far as one that cannot be unpickled, or TIMED_OUT."""
+    """Returns a list of objects, up to one that cannot be unpickled, or TIMED_OUT."""
     cdef Claimed claimed
     cdef list found
     cdef uint64_t i
@@ -64,7 +64,7 @@ cdef object get_objects(RingBackend backend, uint64_t limit, int64_t deadline):
 @cython.freelist(8)
 @cython.no_gc_clear  # its end needs the backend
 cdef class Claimed:
-    """What one get has claimed. Dropped before it is finished, it gives everything back."""
+    """The items that one get has claimed. If it is dropped before its end, it gives them back."""
     cdef RingBackend backend
     cdef RingLease* lease
     cdef Redelivered* items
@@ -91,33 +91,35 @@ cdef class Claimed:
             PyMem_Free(self.items)
 
     cdef void _give_back(self, uint64_t released) noexcept:
-        """All but the first so many: this handle gets them before anything else, others when they look for the dead."""
+        """Gives back all but the first ``released`` items. This handle gets them next, others by a recovery."""
         self.lease.release(self.items, released, False)
         self.lease.let_go()
         self.backend.gave_back = True
         if released:
-            self.backend.notify_room()
-        self.backend.notify_items()
+            self.backend.queue.room().notify()
+        self.backend.queue.items().notify()
 
     cdef bint claim(self, int64_t deadline) except -1:
-        """False when the time is up."""
+        """Returns false if the time is up."""
         cdef RingBackend backend = self.backend
         cdef Participant ledger
         cdef Outcome outcome
         cdef bint dead_first = backend.gave_back
+        cdef bint is_redelivered
         backend.find_participant(&ledger)
         while True:
             self.lease.borrow(ledger)
             outcome = self.lease.claim(self.items, self.limit, self.count, dead_first, run_without_gil)
             if dead_first:
-                backend.gave_back = (outcome == Outcome.done and self.lease.is_redelivered()) or backend.count_left() != 0
+                is_redelivered = outcome == Outcome.done and self.lease.is_redelivered()
+                backend.gave_back = is_redelivered or backend.queue.count_left() != 0
             if outcome == Outcome.done:
                 break
             if not backend.go_on_getting(outcome, deadline, &ledger):
                 return False
             self.waited = True
             dead_first = False
-        self.lease.set_apart()  # what runs from here on, be it the collector's, may use the queue
+        self.lease.set_apart()  # code that runs from now on, even a finalizer's, may use the queue
         return True
 
     cdef object copy_of(self, uint64_t i):
@@ -128,7 +130,7 @@ cdef class Claimed:
         return data
 
     cdef int end(self, uint64_t over) except -1:
-        """The first so many never come again; the others are given back, now or when we are dropped."""
+        """Releases the first ``over`` items for good. The others are given back, now or when this object is dropped."""
         cdef RingBackend backend = self.backend
         if over == 0 or not self.lease.is_ours():
             return 0
@@ -137,9 +139,9 @@ cdef class Claimed:
             self._give_back(over)
         else:
             self.lease.finish(self.items, over)
-            backend.notify_room()
+            backend.queue.room().notify()
         if is_broken(backend.guard):
             backend.raise_corrupt()
         if self.waited and backend.may_be_gettable():
-            backend.notify_items()
+            backend.queue.items().notify()
         return 0

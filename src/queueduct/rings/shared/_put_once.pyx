@@ -5,7 +5,7 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from queueduct.core._put_once cimport CONTRADICTED, SETTLED, UNDECIDED, ProducerCall, Settled
-from queueduct.native._native cimport Outcome, Producers, Participant
+from queueduct.native._native cimport Outcome, Participant, Producers, run_without_gil
 from queueduct.rings.shared._backend cimport RingBackend
 
 
@@ -19,7 +19,7 @@ cdef class RingProducerCall(ProducerCall):
         self.ring = backend
 
     cdef Producers* table(self) noexcept:
-        return self.ring.producers()
+        return &self.ring.queue.producers()
 
     cdef int join(self) except -1:
         self.ring.check_open()
@@ -28,7 +28,7 @@ cdef class RingProducerCall(ProducerCall):
     cdef Settled try_settle(self) except *:
         cdef Outcome outcome
         with nogil:
-            outcome = self.ring.settle_producer(self.line)
+            outcome = self.ring.queue.settle_producer(self.line[0])
         if outcome == Outcome.corrupt:
             return CONTRADICTED
         return SETTLED if outcome == Outcome.done else UNDECIDED
@@ -55,9 +55,10 @@ cdef class RingProducerCall(ProducerCall):
 
     cdef Outcome _try_put(self, uint64_t* put) noexcept nogil:
         if self.records is not NULL:
-            return self.ring.put_records_once(
-                self.ledger, self.line, self.records + self.done * self.ring.slot_bytes, self.total - self.done, put
+            return self.ring.queue.put_records_once(
+                self.ledger, self.line[0], self.records + self.done * self.ring.slot_bytes, self.total - self.done,
+                put[0], run_without_gil,
             )
-        return self.ring.put_bytes_once(
-            self.ledger, self.line, self.batch.buffers + self.done, self.total - self.done, put
+        return self.ring.queue.put_bytes_once(
+            self.ledger, self.line[0], self.batch.buffers + self.done, self.total - self.done, put[0], run_without_gil
         )

@@ -1,4 +1,4 @@
-"""Columns to records: the way back, for the sink. What does not fit a field exactly is refused by the field's name."""
+"""Columns to records, for the sink. Refuses values that do not fit their field exactly; the error names the field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ARROW_UNITS = ("s", "ms", "us", "ns")
 
 
 def chosen_columns(columns: Sequence[str], item: object, position_column: str) -> list[str]:
-    """Which columns make an item, in the order of its fields; the position of the queue they came from is left out."""
+    """Returns the columns of an item, in the order of its fields, without the position in the source queue."""
     if item is object:
         raise TypeError("rows cannot become pickled objects: item=object; give the queue a numpy dtype, or bytes")
     names = None if item is bytes else dtype_of(item).names
@@ -35,7 +35,7 @@ def chosen_columns(columns: Sequence[str], item: object, position_column: str) -
 
 
 def to_items(batch: pa.RecordBatch, columns: Sequence[str], item: object) -> Any:
-    """The rows as a queue of this item type takes them: one array of records, or a list of bytes."""
+    """Returns the rows as items of this type: one array of records, or a list of bytes."""
     arrays = [batch.column(batch.schema.get_field_index(name)) for name in columns]
     if item is bytes:
         return byte_strings(arrays[0], columns[0]).to_pylist()
@@ -50,7 +50,7 @@ def to_items(batch: pa.RecordBatch, columns: Sequence[str], item: object) -> Any
 
 
 def fill(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
-    """Write one column into its field, a view of all the records."""
+    """Writes one column into its field, a view of all the records."""
     if out.ndim > 1:
         fill_lists(out, array, path)
         return
@@ -76,7 +76,7 @@ def fill(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
 
 def fill_numbers(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
     if pa.types.is_string(array.type) or pa.types.is_boolean(array.type) != (out.dtype.kind == "b"):
-        raise wrong_type(array, out.dtype, path)  # Arrow would parse "7", and take True for 1
+        raise wrong_type(array, out.dtype, path)  # Arrow would convert "7" and True to numbers
     native = out.dtype.newbyteorder("=")
     converted = cast(array, pa.from_numpy_dtype(native), path)
     out[...] = converted.to_numpy(zero_copy_only=False)
@@ -150,7 +150,7 @@ def check_lengths(lengths: np.ndarray[Any, Any], width: int, dtype: np.dtype[Any
 
 
 def lengths_and_data(array: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Of a binary column without nulls: the length of each value, and all of them end to end."""
+    """Returns, for a binary column without nulls, the length of each value, and all values end to end."""
     if len(array) == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.uint8)
     _, offsets_buffer, data_buffer = array.buffers()

@@ -1,4 +1,4 @@
-"""What a record is to Arrow and to Spark: one dtype, one schema, or a refusal that names the field.
+"""The schema of a record in Arrow and in Spark. A dtype without one is refused; the error names the field.
 
 ====================  ===================  =======================
 numpy                 Arrow                Spark
@@ -30,10 +30,10 @@ from pyspark.sql.types import StructType
 
 __all__ = ["VALUE", "arrow_schema", "record_dtype", "spark_schema"]
 
-VALUE = "value"  # the one column of items that are no records
+VALUE = "value"  # the column of items that are no records
 WIDER = {"u1": "i2", "u2": "i4", "u4": "i8", "f2": "f4"}  # Spark has no unsigned numbers and no halves
 DECIMAL = pa.decimal128(20, 0)  # holds every u8
-NULLABLE_KINDS = "Mm"  # only these have a value that says "none": NaT
+NULLABLE_KINDS = "Mm"  # only these have a null value: NaT
 
 
 def dtype_of(item: object) -> np.dtype[Any]:
@@ -44,7 +44,7 @@ def dtype_of(item: object) -> np.dtype[Any]:
 
 
 def arrow_schema(item: object, *, strings: str = "string", position_column: str = "position") -> pa.Schema:
-    """The columns of a queue whose items are of this type: its fields, then the position."""
+    """Returns the columns of a queue with items of this type: its fields, then the position."""
     if item is object:
         raise TypeError(
             "a queue of pickled objects has no columns: item=object; give the queue a numpy dtype, or bytes of your own"
@@ -60,12 +60,12 @@ def arrow_schema(item: object, *, strings: str = "string", position_column: str 
             "name the column otherwise with the option positionColumn"
         )
     fields.append(pa.field(position_column, pa.int64(), nullable=False))
-    # Once to Spark and back: what Arrow calls the inside of a list is then what Spark expects it to be called.
+    # Once to Spark and back, so that the inside of a list has the name that Spark expects.
     return to_arrow_schema(spark_schema(pa.schema(fields)), timezone="UTC")
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The same columns as Spark knows them."""
+    """Returns the same columns as a Spark schema."""
     return from_arrow_schema(schema)
 
 
@@ -74,7 +74,7 @@ def fields_of(dtype: np.dtype[Any], prefix: str, strings: str) -> list[pa.Field]
 
 
 def field_of(dtype: np.dtype[Any], path: str, strings: str) -> pa.Field:
-    """One column, or one field of a struct; the path is what an error calls it."""
+    """Returns the type of one column, or of one field of a struct; errors name it by its path."""
     nullable = dtype.subdtype is None and dtype.kind in NULLABLE_KINDS
     return pa.field(path.rpartition(".")[2], type_of(dtype, path, strings), nullable=nullable)
 
@@ -124,7 +124,7 @@ PLAIN: dict[type[types.DataType], str] = {
 
 
 def record_dtype(schema: StructType, known: np.dtype[Any]) -> np.dtype[Any]:
-    """The record that holds such rows. Text needs a length: that of the known record's field of the same name."""
+    """Returns the record dtype for such rows. Text takes the length of the known record's field of the same name."""
     fields: list[tuple[str, Any]] = []
     for field in schema:
         if type(field.dataType) in PLAIN:

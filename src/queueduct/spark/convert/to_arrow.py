@@ -11,14 +11,14 @@ from queueduct.spark.convert.schema import VALUE
 
 __all__ = ["to_batch"]
 
-COARSE_UNITS = {"Y", "M", "W", "D", "h", "m", "s", "ms"}  # whose far ends are beyond what microseconds reach
+COARSE_UNITS = {"Y", "M", "W", "D", "h", "m", "s", "ms"}  # whose range is larger than that of microseconds
 NOT_A_TIME = np.iinfo(np.int64).min
 
 
 def to_batch(items: Any, at: int | np.ndarray[Any, Any], schema: pa.Schema) -> pa.RecordBatch:
-    """The items of the positions from ``at`` on, or of those in ``at``, as a batch with exactly this schema."""
-    places = np.arange(at, at + len(items)) if isinstance(at, int) else np.ascontiguousarray(at)
-    positions = pa.array(places, pa.int64())
+    """Returns items as a batch with exactly this schema. ``at`` is their first position, or all of them."""
+    numbers = np.arange(at, at + len(items)) if isinstance(at, int) else np.ascontiguousarray(at)
+    positions = pa.array(numbers, pa.int64())
     if isinstance(items, list):  # of bytes
         columns = [pa.array(items, pa.binary())]
     else:
@@ -30,12 +30,12 @@ def to_batch(items: Any, at: int | np.ndarray[Any, Any], schema: pa.Schema) -> p
             else:
                 columns = [column(items[name], field.type, name) for name, field in zip(names, fields, strict=True)]
         except BadValue as bad:
-            raise ValueError(f"{bad}, at position {places[bad.row]}; {bad.remedy}") from None
+            raise ValueError(f"{bad}, at position {numbers[bad.row]}; {bad.remedy}") from None
     return pa.RecordBatch.from_arrays([*columns, positions], schema=schema)
 
 
 class BadValue(Exception):
-    """A value that has no counterpart in its column, and the row where it was found."""
+    """A value that its column cannot hold, and its row."""
 
     def __init__(self, problem: str, row: int, remedy: str) -> None:
         super().__init__(problem)
@@ -44,7 +44,7 @@ class BadValue(Exception):
 
 
 def column(values: np.ndarray[Any, Any], target: pa.DataType, path: str) -> pa.Array:
-    """One field of all the records, wherever its values lie in memory, as an Arrow array of the target type."""
+    """Returns one field of all the records, of any memory layout, as an Arrow array of the target type."""
     if values.ndim > 1:
         return list_column(values, target, path)
     if values.dtype.names is not None:
@@ -79,7 +79,7 @@ def list_column(values: np.ndarray[Any, Any], target: pa.DataType, path: str) ->
 
 
 def bytes_column(values: np.ndarray[Any, Any], target: pa.DataType, path: str) -> pa.Array:
-    """As numpy reads them: without the NULs at the end, with those inside."""
+    """Returns texts as numpy reads them: without the NULs at the end."""
     width = values.dtype.itemsize
     if width == 0:
         return pa.array([b""] * len(values), target)
@@ -112,7 +112,7 @@ def text_column(values: np.ndarray[Any, Any], path: str) -> pa.Array:
 
 
 def packed(characters: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any]) -> tuple[pa.Buffer, pa.Buffer]:
-    """Rows of fixed width as Arrow wants them: where each begins, and all of them end to end."""
+    """Returns rows of fixed width as Arrow needs them: where each begins, and all of them end to end."""
     width = characters.shape[1]
     if len(lengths) and lengths.min() == width:
         return offsets_of(lengths), pa.py_buffer(characters)
@@ -126,7 +126,7 @@ def offsets_of(lengths: np.ndarray[Any, Any]) -> pa.Buffer:
 
 
 def check_text(array: pa.Array, path: str) -> None:
-    """A string column holds UTF-8 and nothing else; the culprit is searched for only when there is one."""
+    """Raises unless all values are UTF-8. Searches for the bad row only if there is one."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
@@ -140,7 +140,7 @@ def check_text(array: pa.Array, path: str) -> None:
 
 
 def time_column(values: np.ndarray[Any, Any], target: pa.DataType, path: str) -> pa.Array:
-    """Microseconds, as Spark has them: finer units are rounded down, NaT is null."""
+    """Returns microseconds, Spark's unit: finer units are rounded down, NaT is null."""
     if np.datetime_data(values.dtype)[0] in COARSE_UNITS:
         check_range(values, path)
     micros = np.ascontiguousarray(values.astype(f"{values.dtype.kind}8[us]")).view(np.int64)
@@ -150,7 +150,7 @@ def time_column(values: np.ndarray[Any, Any], target: pa.DataType, path: str) ->
 
 
 def check_range(values: np.ndarray[Any, Any], path: str) -> None:
-    """numpy wraps around without a word; a year of 300,000 must not become one of 1970."""
+    """Raises if a time overflows: numpy wraps around silently."""
     kind = values.dtype.kind
     limit = np.array([2**63 - 1], f"{kind}8[us]").astype(values.dtype)[0]
     is_far = ~np.isnat(values) & (np.abs(values.view(np.int64)) > limit.view(np.int64))

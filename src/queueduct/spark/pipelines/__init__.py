@@ -1,4 +1,4 @@
-"""Jobs that people run: each is a function that starts a query, and a command that sees it through."""
+"""Pipelines: each is a function that starts a query, and a command that runs it to its end."""
 
 from queueduct.spark.pipelines.queries import aggregate, archive
 

@@ -6,7 +6,7 @@ out are batches that it never had: they are gone, and the query knows nothing of
 
 So an archive and its checkpoint name each other by a random id, in a file of each: ``_queueduct_archive`` here, where
 readers of Parquet pass it over, and ``queueduct_archive`` there. The checkpoint's is written first. Killed between
-the two, the next start finds the id in the checkpoint, and an archive that has none, in the very place that the
+the two, the next start finds the id in the checkpoint, and an archive that has none, at the path that the
 checkpoint's file names: it goes on. Each file is made whole, by the first process that makes it: of two queries that
 begin one archive at the same time, one is refused.
 
@@ -30,7 +30,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from queueduct.spark.checkpoint import NONE, Checkpoint, Place, first_lacking, last_batch
+from queueduct.spark.checkpoint import NONE, Checkpoint, HadoopDirectory, first_lacking, last_batch
 from queueduct.spark.read.spool import beside
 
 __all__ = ["NotThisArchive", "claim"]
@@ -40,19 +40,19 @@ IN_LAKE, IN_CHECKPOINT = "_queueduct_archive", "queueduct_archive"
 
 
 class NotThisArchive(ValueError):
-    """The directory is another checkpoint's archive; what Spark would leave out there would be lost."""
+    """The directory is another checkpoint's archive: Spark would leave out batches there, and lose them."""
 
 
 def claim(spark: SparkSession, to: str | Path, checkpoint: str | Path) -> None:
-    """Make sure that this checkpoint may fill this directory, and note that it does."""
-    lake, state = Place(spark, to), Checkpoint(spark, checkpoint)
-    theirs, mine = mark_of(lake, IN_LAKE), mark_of(state.place, IN_CHECKPOINT)
+    """Raises unless this checkpoint may fill this directory. Notes in both that it does."""
+    lake, state = HadoopDirectory(spark, to), Checkpoint(spark, checkpoint)
+    theirs, mine = mark_of(lake, IN_LAKE), mark_of(state.directory, IN_CHECKPOINT)
     written = last_batch(lake.names(METADATA))
     is_others = mine is not None and (theirs is None or mine["id"] != theirs["id"])
     refuse = Refusal(lake, state, written, is_others=is_others)
     if theirs is not None and (mine is None or mine["id"] != theirs["id"]):
         made_with = theirs["checkpoint"]
-        which = "one that is no longer there" if made_with == state.place.name else made_with
+        which = "one that is no longer there" if made_with == state.directory.name else made_with
         raise refuse.because(f"its checkpoint is {which}")
     if state.planned not in (state.done, state.done + 1):
         plans = f"it has planned {told(state.planned)}, and has done {told(state.done)}"
@@ -69,14 +69,14 @@ def claim(spark: SparkSession, to: str | Path, checkpoint: str | Path) -> None:
     if state.planned == written == NONE and (others := data_in(lake)):
         raise refuse.because(f"it has files that no archive has written, {others[0]} among them, and would hide them")
     fresh = {"id": secrets.token_hex(16), "archive": lake.name}
-    made = json.loads(state.place.write_first(IN_CHECKPOINT, json.dumps(fresh)))
-    noted = {"id": made["id"], "checkpoint": state.place.name}
+    made = json.loads(state.directory.write_first(IN_CHECKPOINT, json.dumps(fresh)))
+    noted = {"id": made["id"], "checkpoint": state.directory.name}
     if json.loads(lake.write_first(IN_LAKE, json.dumps(noted)))["id"] != made["id"]:
         raise refuse.because("another query has just begun it")
 
 
-def mark_of(place: Place, name: str) -> dict[str, Any] | None:
-    text = place.text(name)
+def mark_of(directory: HadoopDirectory, name: str) -> dict[str, Any] | None:
+    text = directory.text(name)
     if text is None:
         return None
     with contextlib.suppress(ValueError):
@@ -84,12 +84,12 @@ def mark_of(place: Place, name: str) -> dict[str, Any] | None:
         if isinstance(found, dict) and "id" in found:
             return found
     raise NotThisArchive(
-        f"{place.name}/{name} must say which archive and which checkpoint belong together, and is damaged; if they do, "
-        f"remove {IN_LAKE} in the archive and {IN_CHECKPOINT} in the checkpoint: their batches are compared again"
+        f"{directory.name}/{name} must say which archive and which checkpoint belong together, and is damaged; if they "
+        f"do, remove {IN_LAKE} in the archive and {IN_CHECKPOINT} in the checkpoint: their batches are compared again"
     )
 
 
-def check_name(lake: Place, begun: str) -> None:
+def check_name(lake: HadoopDirectory, begun: str) -> None:
     """Spark's log has whole paths, and of what it lists Spark reads only the files below the path it is asked for."""
     if lake.name != begun:
         raise NotThisArchive(
@@ -99,8 +99,8 @@ def check_name(lake: Place, begun: str) -> None:
         )
 
 
-def data_in(lake: Place) -> list[str]:
-    """What a reader of Parquet finds there."""
+def data_in(lake: HadoopDirectory) -> list[str]:
+    """Returns the files that a reader of Parquet finds there."""
     return sorted(name for name in lake.names() if name[0] not in "._" and (name.endswith(".parquet") or "=" in name))
 
 
@@ -109,12 +109,12 @@ def told(batch: int) -> str:
 
 
 class Refusal:
-    """What is wrong, and what to do instead."""
+    """The message: what is wrong, and what to do instead."""
 
-    def __init__(self, lake: Place, state: Checkpoint, written: int, *, is_others: bool) -> None:
+    def __init__(self, lake: HadoopDirectory, state: Checkpoint, written: int, *, is_others: bool) -> None:
         """``is_others``: the checkpoint is that of another archive."""
         self.lake = lake.name
-        self.checkpoint = state.place.name
+        self.checkpoint = state.directory.name
         self.is_others = is_others
         self.is_by_lake = not is_others and written != NONE
         self.position = state.position_after(written) if self.is_by_lake else state.position()
@@ -122,7 +122,7 @@ class Refusal:
         self.spool = spool if spool.is_dir() else None
 
     def going_on(self) -> str:
-        """How nothing comes twice, and nothing is left behind."""
+        """Returns the remedy that neither repeats nor loses an item."""
         same = "if the queue was not created anew since"
         if self.spool is not None:
             return (

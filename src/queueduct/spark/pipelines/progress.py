@@ -1,4 +1,4 @@
-"""What running queries say of themselves, batch by batch."""
+"""The progress of running queries, batch by batch."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Batch:
     seconds: float
     start: int
     stop: int
-    """Positions: from the first, up to and without the second."""
+    """The positions of the batch: from the first, up to and without the second."""
     reader: str
     done_at: float
-    """By the clock of the day, in seconds."""
+    """In seconds of the wall clock."""
 
 
 class Progress(StreamingQueryListener):
-    """Every batch of every query since it was made, in order. Spark calls from a thread of its own."""
+    """Records every batch of every query, in order. Spark calls it from its own thread."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.of_queries: dict[str, list[Batch]] = {}
@@ -46,11 +46,11 @@ class Progress(StreamingQueryListener):
         spark.streams.addListener(self)
 
     def batches(self, query: StreamingQuery) -> list[Batch]:
-        """Those of one query that had rows."""
+        """Returns the batches of one query that had rows."""
         return self.of_queries.get(str(query.id), [])
 
     def began(self, query: StreamingQuery) -> int | None:
-        """Where a query begins that has not done a batch yet; None before it knows."""
+        """Returns where a query begins that has not done a batch yet; None before that is known."""
         for progress in query.recentProgress:
             for source in progress.sources:
                 fields = fields_of(source.latestOffset)
@@ -59,7 +59,7 @@ class Progress(StreamingQueryListener):
         return None
 
     def settled(self, query: StreamingQuery) -> list[Batch]:
-        """The same for a query that has ended, with what its last reports say, whether they have come or not."""
+        """Returns the batches of a query that has ended, with those whose reports have not come."""
         for progress in query.recentProgress:
             self.take(progress)
         return self.batches(query)
@@ -74,7 +74,7 @@ class Progress(StreamingQueryListener):
         self.take(event.progress)
 
     def take(self, progress: StreamingQueryProgress) -> None:
-        """A report may come twice, and late."""
+        """Adds a batch. A report may come twice, and late."""
         batches = self.of_queries.setdefault(str(progress.id), [])
         if not progress.numInputRows or not progress.sources:
             return
@@ -100,12 +100,12 @@ class Progress(StreamingQueryListener):
 
 
 def has_ended(query: StreamingQuery, seconds: float) -> bool:
-    """Wait so long for the query's end; raises what has ended it, if that was an error."""
+    """Waits that long for the query's end. Raises the error that has ended it."""
     return bool(query.awaitTermination(seconds))  # type: ignore[arg-type]  # it takes fractions, and says int
 
 
 def fields_of(offset: str | None) -> dict[str, Any]:
-    """Of an offset of our source. Others', and what stands before the first ("None"), have none, nor need be JSON."""
+    """Returns the position of an offset of our source. Others have none, need not be JSON, and may be "None"."""
     try:
         fields = json.loads(offset or "null")
     except ValueError:

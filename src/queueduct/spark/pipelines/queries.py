@@ -39,10 +39,10 @@ def archive(
 ) -> StreamingQuery:
     """Start a query that writes the queue's items to Parquet files in the directory ``to``, each exactly once.
 
-    What a queue forgets when it gives it, all but an EventQueue, goes through a spool beside the checkpoint.
-    The checkpoint, by default ``_checkpoint`` in that directory, is what a restart goes on from: one for each archive,
-    and an archive that was begun with another one is refused, since Spark's file sink would lose batches in it.
-    With ``available_now`` the query ends when it has written what was there; else it goes on until it is stopped.
+    Items of any queue but an EventQueue go through a spool beside the checkpoint, since a get removes them.
+    A restart goes on from the checkpoint, by default ``_checkpoint`` in that directory. Each archive needs its own: one
+    that was begun with another checkpoint is refused, since Spark's file sink would lose batches in it.
+    With ``available_now`` the query ends when it has written the items of its start; else it runs until it is stopped.
     ``interval``, as in "10 seconds", makes fewer and larger files. ``options`` are those of the source.
     """
     where = checkpoint or Path(to, "_checkpoint")
@@ -79,7 +79,7 @@ def aggregate(
 
     ``window`` and ``watermark`` are durations such as "1s" or "500ms"; ``aggregates`` are SQL, as in
     "max(px) as high"; ``time`` is the event time, by default the record's only field of type M8. A window is put when
-    an item has come that is ``watermark`` later than its end; items that come later still are left out.
+    an item has come that is ``watermark`` later than its end; items of the window that come after that are left out.
     The records are {start, the fields of ``by``, the aggregates}; a queue that is not there is created for them.
     """
     directory = str(options["directory"]) if options and "directory" in options else None
@@ -96,7 +96,7 @@ def aggregate(
 def windowed(
     rows: DataFrame, time: str, window: str, watermark: str, by: Sequence[str], aggregates: Sequence[str]
 ) -> DataFrame:
-    """One row for each window and group."""
+    """Returns one row for each window and group."""
     if not aggregates:
         raise ValueError("there must be something to compute: aggregates is empty; give one, as in 'max(px)'")
     grouped = rows.withWatermark(time, watermark).groupBy(functions.window(time, window).alias("window"), *by)
@@ -105,14 +105,14 @@ def windowed(
 
 
 def named(text: str) -> Column:
-    """An aggregate as a column whose name can be a field's: ``max(px)`` is max_px."""
+    """Returns an aggregate as a column with a name that a field can have: ``max(px)`` is max_px."""
     if re.search(r"\sas\s+\w+\s*$", text, re.IGNORECASE):
         return functions.expr(text)
     return functions.expr(text).alias(re.sub(r"\W+", "_", text).strip("_").lower())
 
 
 def duration(text: str) -> str:
-    """What Spark calls it: "1s" is "1 seconds"; what is in Spark's words already stays."""
+    """Returns Spark's words for a duration: "1s" is "1 seconds". Others stay."""
     found = re.fullmatch(r"\s*(\d+)\s*([a-z]+)\s*", text)
     if found and found[2] in UNITS:
         return f"{found[1]} {UNITS[found[2]]}"
@@ -130,7 +130,7 @@ def record_of(address: Address) -> np.dtype[Any]:
 
 
 def event_time(item: np.dtype[Any], chosen: str | None) -> str:
-    """The field that says when something happened."""
+    """Returns the field of the event time."""
     times = [name for name in item.names or () if item[name].kind == "M" and item[name].subdtype is None]
     if chosen is None and len(times) == 1:
         return times[0]
@@ -144,7 +144,7 @@ def event_time(item: np.dtype[Any], chosen: str | None) -> str:
 def read_stream(
     spark: SparkSession, queue: str, checkpoint: str | Path, options: Mapping[str, str | int] | None
 ) -> DataFrame:
-    """The queue's items. A spool, if the queue needs one, lies beside the checkpoint."""
+    """Returns the queue's items as a stream. A spool, if the queue needs one, is beside the checkpoint."""
     given = {**beside(checkpoint), "checkpointLocation": str(checkpoint), **(options or {}), "queue": queue}
     return spark.readStream.format("queueduct").options(**given).load()
 

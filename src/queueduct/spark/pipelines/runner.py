@@ -1,4 +1,4 @@
-"""See a query through: show how it goes, end it when its queue has ended or on Ctrl-C, and sum up."""
+"""Runs a query to its end: shows its progress, ends it with its queue or on Ctrl-C, and sums up."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SAY_SECONDS = 5.0  # between lines where there is no terminal
 
 
 class QueryFailed(QueueductError):
-    """A query has ended with an error; the message is its cause, without the stack of Spark around it."""
+    """A query has ended with an error; the message is the cause, without Spark's stack."""
 
 
 @dataclass
@@ -57,21 +57,21 @@ class Summary:
     seconds: float
     rows_per_second: float
     position: int
-    """Up to here everything is done."""
+    """The position up to which everything is done."""
     lag: int
-    """Items that are not done, those that were put since among them."""
+    """Items that are not done, with those put since the start."""
     left: int
-    """Of those that were there at the start, how many are not done; told of a query that does what is there."""
+    """Items of the start that are not done, for a query that processes only those."""
     passed_over: int
-    """Items that are taken for done, and that Spark has not read: its sink took their batches for older ones."""
+    """Items that count as done although Spark has not read them: its sink took their batches for older ones."""
     reader: str
     ended: str
-    """Why: the queue was shut down, everything was done, or it was stopped."""
+    """Why it ended: the queue was shut down, everything was done, or it was stopped."""
 
 
 @contextlib.contextmanager
 def started_spark(master: str, console: Console, **settings: str) -> Iterator[SparkSession]:
-    """A session, with a spinner while it starts."""
+    """Starts a session, with a spinner."""
     with console.status("starting Spark: about ten seconds"):
         spark = in_a_thread(lambda: session(master, **settings))
         # In Java a session is active in the thread that made it, and sources are looked up in that one.
@@ -94,7 +94,7 @@ def run(
     checkpoint: str | Path | None = None,
     available_now: bool = False,
 ) -> Summary:
-    """Start the query and stay until its end. With its checkpoint it is known how far it was before."""
+    """Starts the query and waits for its end. Its checkpoint says how far it was before."""
     progress = Progress(spark)
     with address.open() as queue:
         backlog = backlog_of(queue, address, spool_dir)
@@ -117,12 +117,12 @@ def run(
 
 
 class Reached(NamedTuple):
-    """What a checkpoint says, if there is one."""
+    """How far a query was at its start, by its checkpoint."""
 
     done: int | None = None
-    """Up to where everything is done."""
+    """The position up to which everything is done."""
     planned: int | None = None
-    """Up to where batches are planned, the one among them that Spark does again."""
+    """The position up to which batches are planned, with the one that Spark repeats."""
     began: int | None = None
     """Where the query began."""
 
@@ -133,21 +133,21 @@ class Reached(NamedTuple):
 
 
 class There(NamedTuple):
-    """What there was to do at the start."""
+    """The items that there were at the start."""
 
     end: int | None
-    """Of a queue that is read in place."""
+    """For a log, which is read by position."""
     items: int
     before: Reached
 
     def left(self, view: View) -> int:
-        """How much of it is not done. Of a queue that gives items away, others may have taken some."""
+        """Returns how many of them are not done. Other consumers may have got some, unless the queue is a log."""
         if self.end is None:
             return min(view.lag, max(0, self.items - view.rows))
         return self.items if view.done is None else max(0, self.end - view.done)
 
     def passed_over(self, view: View) -> int:
-        """Positions that are behind the query, and nothing was read there.
+        """Returns how many positions the query has passed without reading them.
 
         A batch that was planned before may have been written before, too, and then it is not read again.
         """
@@ -158,20 +158,20 @@ class There(NamedTuple):
 
 
 class View(NamedTuple):
-    """A query, its queue, and what is known of both."""
+    """A query, its queue, and the state of both."""
 
     query: StreamingQuery
     queue: Any
     progress: Progress
     backlog: Callable[[int | None], int]
     known: int | None
-    """Up to where everything is done by the checkpoint, as it was read last."""
+    """The position up to which everything is done, by the last reading of the checkpoint."""
     began: int | None = None
     """Where the query once began."""
 
     @property
     def done(self) -> int | None:
-        """Up to where everything is done; of a query that has planned nothing yet, where it begins."""
+        """Returns the position up to which everything is done; for a query without a planned batch, where it begins."""
         known = [place for place in (self.known, self.batches[-1].stop if self.batches else None) if place is not None]
         return max(known) if known else self.progress.began(self.query)
 
@@ -190,14 +190,14 @@ class View(NamedTuple):
     @property
     def is_done(self) -> bool:
         """Returns true if the last batch has been committed and nothing is left."""
-        if self.lag > 0:  # asked first: what is on its way from a queue to its spool is so in an active trigger
+        if self.lag > 0:  # asked first: items move from a queue to its spool only in an active trigger
             return False
         status = self.query.status
         return not status["isDataAvailable"] and not status["isTriggerActive"]
 
 
 def watch(view: View, title: str, console: Console, interrupted: Interrupts) -> str:
-    """Until the query ends, the queue has ended, or Ctrl-C."""
+    """Waits until the query ends, the queue has ended, or Ctrl-C."""
     began = said = time.monotonic()
     with Live(console=console, refresh_per_second=4, transient=True) as live:
         while not has_ended(view.query, POLL_SECONDS):
@@ -217,7 +217,7 @@ class Interrupts(threading.Event):
     """Set by the first signal."""
 
     number: int | None = None
-    """Of which kind it was."""
+    """The number of that signal."""
 
 
 @contextlib.contextmanager
@@ -233,7 +233,7 @@ def ending_with_all(interrupted: Interrupts) -> Iterator[None]:
 
 @contextlib.contextmanager
 def noted_interrupts(interrupted: Interrupts | None = None) -> Iterator[Interrupts]:
-    """The first Ctrl-C or SIGTERM only sets the event: what runs is ended in order. The next is as before again."""
+    """Makes the first Ctrl-C or SIGTERM only set the event, for an orderly end. The next one acts as before."""
     interrupted = interrupted or Interrupts()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted
@@ -289,7 +289,7 @@ def summed_up(view: View, seconds: float, ended: str, there: There, *, is_to_do_
 
 
 def failing_clearly(work: Callable[[], Result]) -> Result:
-    """Spark's error with the stacks of two languages becomes the line that says why."""
+    """Turns Spark's error, with the stacks of two languages, into the line that says why."""
     try:
         return work()
     except Exception as error:
@@ -299,7 +299,7 @@ def failing_clearly(work: Callable[[], Result]) -> Result:
 
 
 def cause(text: str) -> str:
-    """The line of the last Python error in a message of Spark's, or its first line."""
+    """Returns the line of the last Python error in a message of Spark's, or its first line."""
     before, found, after = text.rpartition("Traceback (most recent call last):")
     if not found:
         return text.partition("\n")[0]

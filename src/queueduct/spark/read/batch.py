@@ -15,9 +15,9 @@ __all__ = ["BatchReader"]
 
 
 class BatchReader(DataSourceReader):
-    """Made and asked for partitions where the plan is made; then pickled, and asked to read by the tasks.
+    """Spark makes it and asks it for partitions in the driver; then pickles it to the tasks, which read.
 
-    It has no pushFilters, and must not get one: Spark keeps what was filtered for later reads of the same frame.
+    It must not have pushFilters: Spark would keep the filtered rows for later reads of the same frame.
     """
 
     def __init__(self, options: SourceOptions, address: Address, schema: pa.Schema) -> None:
@@ -27,12 +27,12 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         with self.address.open() as queue:
-            queue.sync()  # what a batch writes outlives the machine: so must what it has read
+            queue.sync()  # a batch's output outlives a crash of the machine: so must its input
             start, stop = self.range(queue.earliest, queue.durable_end())
         return cut(self.address, start, stop, self.options.partitions)
 
     def range(self, earliest: int, end: int) -> tuple[int, int]:
-        """What was asked for, of what is there."""
+        """Returns the positions that were asked for and exist."""
         options = self.options
         if options.starting_offsets == "latest":
             raise ValueError("a batch read that starts at the latest position reads nothing: startingOffsets='latest'")

@@ -1,4 +1,4 @@
-"""A range of positions cut into one part a task, and a part read as Arrow batches."""
+"""Ranges of positions, one for each task, and how a task reads one as Arrow batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from queueduct.spark.convert.to_arrow import to_batch
 
 __all__ = ["Range", "check_retained", "cut", "read_range"]
 
-LEAST_ROWS = 32_768  # a task costs milliseconds: fewer rows than this are not worth another
+LEAST_ROWS = 32_768  # a task costs milliseconds: fewer rows need no further task
 BATCH_ROWS = 16_384  # records and columns of one batch stay in the cache
 BATCH_BYTES = 4 << 20
 
@@ -32,7 +32,7 @@ class Range(InputPartition):
 
 
 def check_retained(address: Address, start: int, stop: int, earliest: int, *, may_skip: bool) -> int:
-    """Where to start: at ``start``, or at the earliest position, if ``start`` was freed and may be skipped."""
+    """Returns ``start``, or the earliest position, if ``start`` was freed and may be skipped."""
     if start >= earliest or start >= stop:
         return start
     if may_skip:
@@ -47,7 +47,7 @@ def check_retained(address: Address, start: int, stop: int, earliest: int, *, ma
 
 
 def cut(address: Address, start: int, stop: int, partitions: int | None) -> list[Range]:
-    """About equal parts: as many as were asked for, or as there are cores and rows for."""
+    """Returns about equal parts: as many as asked for, or as there are cores and enough rows for."""
     rows = stop - start
     if rows <= 0:
         return []
@@ -61,9 +61,9 @@ def cut(address: Address, start: int, stop: int, partitions: int | None) -> list
 def read_range(
     part: InputPartition, schema: pa.Schema, *, may_skip: bool, unpack: Callable[[Any], tuple[Any, Any]] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The items of a Range in order. Items that were freed meanwhile are an error, unless they may be skipped.
+    """Yields the items of a Range in order. Freed items raise DataLost, unless they may be skipped.
 
-    ``unpack`` makes items and positions of what was read; by default they are those of the Range.
+    ``unpack`` converts what was read to items and positions; by default the positions are those of the Range.
     """
     if not isinstance(part, Range):  # Spark's own, when there were no ranges
         return

@@ -1,4 +1,4 @@
-"""A spool: what a query has taken from a queue that forgets what it gives, kept until Spark is done with it.
+"""A spool: the items that a query has got from a queue that is no log, kept until Spark is done with them.
 
 ::
 
@@ -12,7 +12,7 @@ been killed before it released them: those items come again, at the same positio
 the items, so an item that may come again is always still there to be compared with.
 
 Other queries drain the same queue into spools of their own, and get what a killed one held. So every spool of a queue
-is noted in a directory beside the queue, and a drainer that gets a redelivered item looks into all of them.
+is noted in a directory beside the queue, and a drainer that gets a redelivered item checks all of them.
 
 The reader of the drainer has the queue's id in its name, and is held by one process at a time: a spool belongs to one
 queue and is filled by one query.
@@ -46,12 +46,12 @@ DEFAULT_MAX_BYTES = 1 << 30
 
 
 def spool_item(item: object) -> Any:
-    """What the spool of a queue with such items carries: the item and its position in the queue."""
+    """Returns the item type of the spool of a queue with such items: the item and its position in the queue."""
     return np.dtype([(POSITION, "<i8"), (ITEM, item)]) if isinstance(item, np.dtype) else bytes
 
 
 def packed(items: Any, positions: np.ndarray[Any, Any], item: Any) -> Any:
-    """Items of a queue as items of its spool."""
+    """Returns items of a queue as items of its spool."""
     if item is bytes:
         places = positions.astype("<i8").tobytes()
         starts = range(0, len(places), POSITION_BYTES)
@@ -63,7 +63,7 @@ def packed(items: Any, positions: np.ndarray[Any, Any], item: Any) -> Any:
 
 
 def unpacked(items: Any) -> tuple[Any, np.ndarray[Any, Any]]:
-    """Items of a spool as those of its queue, and their positions there."""
+    """Returns items of a spool as those of its queue, and their positions there."""
     if isinstance(items, list):
         places = b"".join(data[:POSITION_BYTES] for data in items)
         return [data[POSITION_BYTES:] for data in items], np.frombuffer(places, "<i8")
@@ -71,7 +71,7 @@ def unpacked(items: Any) -> tuple[Any, np.ndarray[Any, Any]]:
 
 
 def spool_directory(chosen: str | None, address: Address) -> Path:
-    """The one that was chosen, or one that follows from the queue alone: a query that starts again must find it."""
+    """Returns the chosen directory, or one computed from the queue alone, so that a restarted query finds it."""
     if chosen:
         return Path(chosen).absolute()
     base = Path("/var/tmp", f"queueduct-spool-{os.geteuid()}")  # which outlives a reboot
@@ -80,13 +80,13 @@ def spool_directory(chosen: str | None, address: Address) -> Path:
 
 
 def beside(checkpoint: str | Path) -> dict[str, str]:
-    """The option that puts a spool beside a checkpoint, if that is a directory of this host."""
+    """Returns the option that puts a spool beside a checkpoint, if that is a directory of this host."""
     path = str(checkpoint).removeprefix("file:")
     return {} if "://" in path else {"spoolDir": f"{path.rstrip('/')}.spool"}
 
 
 def backlog_of(queue: Any, address: Address, spool_dir: str | None) -> Callable[[int | None], int]:
-    """How many items a query has not done, told up to where everything is."""
+    """Returns how many items a query has not done, given the position up to which everything is."""
     if kind_of(queue).is_log:
         return lambda done: max(0, int(queue.end) - (int(queue.earliest) if done is None else done))
     exact = address.exactly(queue)
@@ -113,7 +113,7 @@ class Spool:
 
     @classmethod
     def open(cls, address: Address, directory: Path, item: object, max_bytes: int | None) -> Spool:
-        """The one that is there, if it is this queue's, or a new one."""
+        """Opens the existing spool, if it is this queue's, or creates one."""
         make_private(directory, "spoolDir")
         spool = cls.find(address, directory)
         if spool is None:
@@ -134,7 +134,7 @@ class Spool:
 
     @classmethod
     def find(cls, address: Address, directory: Path) -> Spool | None:
-        """The one that is there, if it is this queue's."""
+        """Opens the existing spool, if it is this queue's."""
         try:
             log = EventQueue.open(file_name(address), directory=directory, allow_pickle=False)
         except (QueueNotFound, NotADirectoryError):
@@ -157,11 +157,11 @@ class Spool:
         return DRAINER + str(self.queue.segment)
 
     def behind(self) -> int:
-        """How many items the query has not done yet."""
+        """Returns how many items the query has not done yet."""
         return next((reader.lag for reader in self.log.readers() if reader.name == READER), int(self.log.end))
 
     def unsettled(self) -> np.ndarray[Any, Any]:
-        """Positions of the queue whose items were appended, and perhaps not released before the drainer died."""
+        """Returns the positions of items that were appended, and perhaps not released before the drainer died."""
         start = next((reader.committed for reader in self.log.readers() if reader.name == self.drainer), 0)
         end = self.log.end
         if start >= end:
@@ -169,7 +169,7 @@ class Spool:
         return unpacked(self.log.read(start, end))[1]
 
     def note(self) -> None:
-        """Tell the other spools of the queue of this one, before anything is in it."""
+        """Notes this spool for the queue's other spools, before it has any items."""
         forget_gone_queues(Path(str(self.queue.directory)))
         folder = notes_of(self.queue)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -181,7 +181,7 @@ class Spool:
             replace_text(note, text)
 
     def others(self) -> Iterator[Spool]:
-        """The other spools of the queue, as far as they are still there."""
+        """Returns the other spools of the queue that still exist."""
         for note in notes_of(self.queue).glob(f"*{NOTE}"):
             directory = Path(note.read_text())
             other = None if directory == self.directory else Spool.find(self.queue, directory)
@@ -197,12 +197,12 @@ def file_name(address: Address) -> str:
 
 
 def notes_of(address: Address) -> Path:
-    """Where the spools of a queue are noted: beside it, under a name that no queue can have."""
+    """Returns the directory in which a queue's spools are noted: beside it, with a name that no queue can have."""
     return Path(str(address.directory), f"{NOTES}{address.segment}")
 
 
 def forget_gone_queues(directory: Path) -> None:
-    """Remove the notes of queues that were unlinked."""
+    """Removes the notes of queues that were unlinked."""
     for folder in directory.glob(f"{NOTES}*"):
         with contextlib.suppress(FileNotFoundError):  # not yet there, or removed by another
             name = (folder / QUEUE).read_text()

@@ -1,7 +1,7 @@
-"""The stream of a queue whose gets take items away: it drains them into a spool, and reads the spool as a log.
+"""The stream of a queue whose gets remove items: it drains them into a spool, and reads the spool as a log.
 
 An offset's position is one of the spool, and it has the spool's id as well. Asked for the latest offset, the reader
-first drains what there is, as far as the batch may take it: so what an offset names is in the spool, and synced.
+first drains the queue, as far as the batch may take items: so all items up to an offset are in the spool, and synced.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["SpooledStreamReader"]
 
 
 class SpoolSubscription(LogSubscription):
-    """A query's hold on its spool, and on the queue that it drains into it."""
+    """A query's subscription to its spool, and the queue that it drains into it."""
 
     def __init__(self, address: Address, options: SourceOptions) -> None:
         self.source: Any = address.open()
@@ -38,7 +38,7 @@ class SpoolSubscription(LogSubscription):
         self.log_address = self.spool.address
         self.spool.note()
         try:
-            self.durable = self.subscribe(READER, "earliest")  # first: what is drained must not go unread
+            self.durable = self.subscribe(READER, "earliest")  # first: drained items must be read
             self.drainer = Drainer(self.source, self.spool, self.subscribe(self.spool.drainer, "earliest"))
         except ReaderInUse as error:
             raise ReaderInUse(
@@ -55,11 +55,11 @@ class SpoolSubscription(LogSubscription):
         return int(self.end + self.source.qsize())
 
     def drain(self, stop: int | None) -> None:
-        """Drain up to position ``stop`` of the spool: what no batch may take yet is left to other consumers."""
+        """Drains up to position ``stop`` of the spool. Leaves items that no batch may take yet to other consumers."""
         self.drainer.drain(max(int(self.source.qsize()), LEASE_ROWS) if stop is None else stop - self.end)
 
     def report(self) -> dict[str, int]:
-        """What waits in the queue is to come, and what it has lost is said."""
+        """Returns, for the query's progress, the end with the items that still wait in the queue, and the lost ones."""
         kind = kind_of(self.source)
         return {"position": int(self.end + self.source.qsize()), "lost": kind.count_lost(self.source)}
 
@@ -74,7 +74,7 @@ class SpoolSubscription(LogSubscription):
         return earliest
 
     def leave(self) -> None:
-        """The readers are the spool's, and what they hold is nowhere else any more: they stay."""
+        """Keeps the spool's readers: their items are nowhere else any more."""
 
     def close(self) -> None:
         self.drainer.reader.close()
@@ -83,7 +83,7 @@ class SpoolSubscription(LogSubscription):
 
 
 class SpooledStreamReader(StreamReader):
-    """As the stream of a log, whose log is the spool."""
+    """The stream reader of a log, where the log is the spool."""
 
     is_available_now = False
 
@@ -91,7 +91,7 @@ class SpooledStreamReader(StreamReader):
         return SpoolSubscription(self.address, self.options)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Later: no item is taken before the first offset has shown that the checkpoint is this spool's."""
+        """Does nothing yet: no item is taken before the first offset has shown that the checkpoint is this spool's."""
         self.is_available_now = True
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
@@ -99,7 +99,7 @@ class SpooledStreamReader(StreamReader):
         if self.is_available_now and self.target is None:
             self.target = self.subscription.target
         latest = start
-        for _ in range(2):  # the first may find the spool full, and frees what lies before the start
+        for _ in range(2):  # the first may find the spool full, and frees the items before the start
             cast(SpoolSubscription, self.subscription).drain(self.furthest(position, limit))
             latest = super().latestOffset(start, limit)
             if latest["position"] != start["position"]:

@@ -1,8 +1,8 @@
-"""The stream reader: micro-batches by position, under a durable reader that frees what Spark has committed.
+"""The stream reader: micro-batches by position, under a durable reader that frees the items of committed batches.
 
 An offset is {position, queue, reader, began, epoch}: the next position to read, the queue's id, the name of the
 durable reader, where and under which token the query began, and how often the log was cut after a crash of the machine.
-Offsets are all the state there is, and Spark's checkpoint keeps them:
+Offsets are the only state, and Spark's checkpoint keeps them:
 
  - a replayed batch has the same two positions, and the queue gives the same items for them until they are committed;
  - the id tells the checkpoint of another queue, or of one that was created anew;
@@ -15,7 +15,7 @@ when it replays that batch, and "latest" has moved by then. The end of the batch
 
 Spark asks for the latest offset from a start only when the batch that ends there is in its log of commits, and calls
 ``commit`` for it only when it plans the next one, for which there must be something new. With a full queue there
-would never be: so when there is nothing new, the question itself already frees what lies before the start.
+would never be: so when there is nothing new, the question itself already frees the items before the start.
 
 Spark calls all this in one long-lived process for each query; only ``read`` runs elsewhere, in the tasks.
 """
@@ -46,7 +46,7 @@ Offset = dict[str, Any]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Holds nothing until it is asked for an offset: it is pickled to the tasks before that."""
+    """The stream reader. It holds nothing before its first offset, since Spark pickles it to the tasks."""
 
     def __init__(self, options: SourceOptions, address: Address, schema: pa.Schema) -> None:
         self.options = options
@@ -108,7 +108,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.latest
 
     def furthest(self, position: int, limit: ReadLimit) -> int | None:
-        """How far a batch from this position may go; None if there is no limit."""
+        """Returns how far a batch from this position may go; None if there is no limit."""
         allowed = [] if self.target is None else [self.target]
         if isinstance(limit, ReadMaxRows):
             allowed.append(position + limit.max_rows)
@@ -142,7 +142,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._subscription = None
 
     def position(self, offset: Offset) -> int:
-        """An offset's position, if it is one of this queue."""
+        """Returns an offset's position, if it belongs to this queue."""
         if offset["queue"] != self.address.segment:
             raise ValueError(
                 f"the checkpoint belongs to another queue than {self.address.name!r}, or to one that was created anew "

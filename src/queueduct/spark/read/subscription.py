@@ -15,8 +15,8 @@ have released the first batch meanwhile, a restart raises DataLost. A driver tha
 will be restarted, and needs its items. Its reader stays; if no restart takes it within an hour, the next query of the
 queue removes it. The reader's name has the time, and the position at which it stands as long as nothing is committed.
 
-A batch is known to be committed when Spark asks for what comes after it. A query that is stopped between the two looks
-into its checkpoint, if the source was told where that is; otherwise it counts as one that has not committed.
+A batch is known to be committed when Spark asks for what comes after it. A query that is stopped between the two reads
+its checkpoint, if the source was told where that is; otherwise it counts as one that has not committed.
 
 A reader that the user has named, and that existed before, is the user's: it always stays.
 
@@ -51,7 +51,7 @@ BUSY_SECONDS = 10.0  # that the process of a killed query may take to end and le
 CHECK_SECONDS = 1.0
 RESTART_SECONDS = 3600.0  # that a query which was killed in its first batch has to be started again
 CROWDED_SECONDS = 60.0  # the same when all lines for readers are taken
-DRIVER_EXIT_SECONDS = 2.0  # that a killed driver may take to be gone after its connections
+DRIVER_EXIT_SECONDS = 2.0  # how long a killed driver may outlive its connections
 TOKEN = re.compile(r"spark-(?P<born>[0-9a-f]{8})[0-9a-f]{6}-(?P<at>\d+)")
 RUNNER = "pyspark.sql.streaming.python_streaming_source_runner"  # the process of a stream reader
 
@@ -62,7 +62,7 @@ class LogSubscription:
     def __init__(self, address: Address, options: SourceOptions, queue: EventQueue | None = None) -> None:
         self.address = address
         self.log_address = address
-        """Where tasks read."""
+        """The address at which tasks read."""
         self.options = options
         self.queue: EventQueue = address.open() if queue is None else queue
         self.token = f"{int(time.time()):08x}{secrets.token_hex(3)}"
@@ -72,28 +72,28 @@ class LogSubscription:
         """True if a query has made the durable reader for itself."""
         self.has_committed = False
         self.planned: int | None = None
-        """Where the last batch ends that was planned."""
+        """Where the last planned batch ends."""
         self.checked = time.monotonic()
 
     @property
     def end(self) -> int:
-        """The end of what a checkpoint may name: it outlives a crash of the machine, so its items must, too."""
+        """Returns the end for offsets: a checkpoint outlives a crash of the machine, so its items must, too."""
         return self.queue.durable_end()
 
     @property
     def target(self) -> int:
-        """The end of what is there now."""
+        """Returns the current end."""
         return self.all_written()
 
     def all_written(self) -> int:
-        """Sync the queue, if it is on a disk, and return its end."""
+        """Syncs the queue, if it is on a disk, and returns its end."""
         end = self.queue.end
         if self.queue.durable_end() < end:  # it was asked a moment ago
             self.queue.sync()
         return end
 
     def check_epoch(self, position: int, epoch: int) -> int:
-        """The position, if it still stands for the same item; else the cut before it, if items may be skipped."""
+        """Returns the position, if it is still the same item's; else the cut before it, if items may be skipped."""
         if epoch > self.queue.epoch:
             raise ValueError(
                 f"the checkpoint is ahead of the queue {self.address.name!r}: it is of epoch {epoch}, the queue of "
@@ -114,11 +114,11 @@ class LogSubscription:
         )
 
     def report(self) -> dict[str, int]:
-        """For the query's progress: where the queue ends."""
+        """Returns where the queue ends, for the query's progress."""
         return {"position": self.queue.end}
 
     def begin(self) -> tuple[int, str, str]:
-        """Where a query without a checkpoint starts, its reader's name and its token; nothing is freed from here on."""
+        """Returns where a query without a checkpoint starts, its reader's name and its token. Holds those items."""
         name, starting = self.options.reader, self.options.starting_offsets
         self.all_written()
         if name is not None and starting is None and self.has_reader(name):
@@ -141,7 +141,7 @@ class LogSubscription:
         return check_retained(self.address, starting, end, earliest, may_skip=not self.options.fail_on_data_loss)
 
     def hold(self, reader: str, token: str, position: int) -> int:
-        """Attach the durable reader. Returns the earliest position that can still be read."""
+        """Attaches the durable reader. Returns the earliest position that can still be read."""
         if self.durable is None:
             was_there = self.has_reader(reader)
             if token == self.token and self.options.starting_offsets is not None:
@@ -161,7 +161,7 @@ class LogSubscription:
             self.queue.unsubscribe(reader)
 
     def settle(self, reader: str, token: str, position: int) -> None:
-        """Release everything before the position."""
+        """Releases everything before the position."""
         if self.durable is None and token == self.token:
             return  # no batch has been planned yet
         self.hold(reader, token, position)
@@ -184,7 +184,7 @@ class LogSubscription:
             if token is None or name == but or known.is_attached or known.committed != int(token["at"]):
                 continue
             if time.time() - int(token["born"], 16) > seconds:
-                with contextlib.suppress(QueueductError, ValueError):  # its query came back, or it is gone
+                with contextlib.suppress(QueueductError, ValueError):  # its query was restarted, or the reader is gone
                     self.queue.unsubscribe(name)
                     found = True
         return found
@@ -214,19 +214,19 @@ class LogSubscription:
                 time.sleep(0.1)
 
     def rows_of_bytes(self, size: int) -> int:
-        """About how many items have that many bytes together; at least one."""
+        """Returns about how many items have that many bytes together; at least one."""
         item = self.queue.item
         length = getattr(item, "itemsize", 0) or self.mean_length()
         return max(1, int(size // max(1, length)))
 
     def mean_length(self) -> float:
-        """Of the items that were put last."""
+        """Returns the mean length of the items that were put last."""
         end = self.queue.end
         sample = self.queue.read(max(self.queue.earliest, end - 100), end)
         return sum(map(len, sample)) / max(1, len(sample))
 
     def check_still_there(self) -> None:
-        """While nothing comes: raise if the name leads to another queue now, for then no producer finds this one."""
+        """Called while no items come. Raises if the name is another queue's now: no producer would find this one."""
         if time.monotonic() - self.checked > CHECK_SECONDS:
             self.address.open().close()
             self.checked = time.monotonic()
@@ -237,16 +237,16 @@ class LogSubscription:
                 held.close()
 
     def leave(self) -> None:
-        """The query has failed or was stopped: a reader that no restart will need goes too."""
+        """Called when the query has failed or was stopped. Removes a reader that no restart will need."""
         name = self.durable.name if self.durable is not None and self.is_removable else None
         if name is None or self.has_committed:
             return
         if has_commits(self.options.checkpoint_location):
             if self.planned is not None and self.planned > self.durable.committed:
-                self.durable.commit(self.planned)  # where it began it would be taken for one that never committed
+                self.durable.commit(self.planned)  # at its begin it would count as one that never committed
             return
         self.durable.close()
-        with contextlib.suppress(QueueductError, ValueError):  # a restart was quicker, and holds it
+        with contextlib.suppress(QueueductError, ValueError):  # a restart holds it already
             self.queue.unsubscribe(name)
 
 
@@ -257,7 +257,7 @@ def has_commits(checkpoint: str | None) -> bool:
 
 
 def when_the_query_ends(leave: Callable[[], None]) -> None:
-    """Have this called when Spark ends the process of a stream reader. Does nothing in other processes.
+    """Registers a call for when Spark ends the process of a stream reader. Does nothing in other processes.
 
     Spark closes the connection and sends SIGTERM. A process that sees the first before the second ends by itself.
     """
@@ -276,7 +276,7 @@ def when_the_query_ends(leave: Callable[[], None]) -> None:
 
 
 def leave_unless_killed(leave: Callable[[], None], driver: int) -> None:
-    """The connection is closed, by a driver that lives on, or because the driver was killed and will be restarted."""
+    """Called after the connection was closed. Leaves if the driver lives on: a killed one will be restarted."""
     deadline = time.monotonic() + DRIVER_EXIT_SECONDS
     while os.getppid() == driver and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -286,6 +286,6 @@ def leave_unless_killed(leave: Callable[[], None], driver: int) -> None:
 
 
 def quiet_when_closed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Spark reports errors itself, and a connection that Spark has closed is no error."""
+    """Prints no traceback for a connection that Spark has closed."""
     if not isinstance(error, BrokenPipeError | ConnectionResetError | EOFError):
         sys.__excepthook__(kind, error, trace)

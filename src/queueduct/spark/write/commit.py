@@ -1,4 +1,4 @@
-"""Put staged rows into a queue: each file once, as fast as consumers make room, and until a timeout if they do not."""
+"""Puts staged rows into a queue: each file once, as fast as consumers make room, or until a timeout."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class Putter:
         self.parent = os.getppid()
 
     def put_once(self, items: Any, producer: str, sequence: int) -> None:
-        """Idempotent, where the kind can: a sequence of this producer that is in already is not put again."""
+        """Puts idempotently, if the kind can: a sequence of this producer that is in already is not put again."""
         if not self.kind.puts_once:
             self.put(items)
             return
         self.retry_while_progressing(lambda seconds: self.queue.put_once(items, producer, sequence, timeout=seconds))
 
     def last_sequence(self, producer: str) -> int:
-        """The last one that this producer has begun; -1 if there is none, or if the kind keeps none."""
+        """Returns the last sequence that this producer has begun; -1 if there is none, or the kind keeps none."""
         known = self.queue.producers() if self.kind.puts_once else ()
         return next((int(one.sequence) for one in known if one.name == producer), -1)
 
     def put(self, items: Any) -> None:
-        """Once, for a write that is not repeated."""
+        """Puts once, for a write that is not repeated."""
         done = 0
 
         def put_some(seconds: float) -> None:
@@ -50,7 +50,7 @@ class Putter:
         self.retry_while_progressing(put_some)
 
     def retry_while_progressing(self, put: Callable[[float], object]) -> None:
-        """Call ``put`` until it succeeds. Raises Full when no item was put by any producer for ``timeout`` seconds."""
+        """Calls ``put`` until it succeeds. Raises Full if no producer has put an item for ``timeout`` seconds."""
         started = moved = time.monotonic()
         seen = self.progress()
         while True:
@@ -79,5 +79,5 @@ class Putter:
                 raise RuntimeError("the driver has died; the batch is put by the one that comes after it")
 
     def progress(self) -> int:
-        """Rises with every put, and a full queue takes a put only when a consumer makes room."""
+        """Returns a count that rises with every put, so also when a consumer has made room in a full queue."""
         return self.kind.count_put(self.queue)

@@ -9,8 +9,8 @@
             <batch>.done              how many rows the last batch had that was put
         batch-….done                  an unnamed write that is over: what a task still writes is removed
 
-A batch that Spark repeats after a crash may come in another order, or in other partitions. What was begun must be
-ended with the very same rows, so a ``.files`` that is found is carried out, and the repetition's own files are not.
+A batch that Spark repeats after a crash may come in another order, or in other partitions. A commit that was begun must
+end with the same rows: so if there is a ``.files``, its files are put, and not those of the repetition.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BYTES_SCHEMA = pa.schema([pa.field("value", pa.binary(), nullable=False)])
 
 
 def staging_root(chosen: str | None, queue: str, segment: str) -> Path:
-    """Where all writes to this queue are staged; private to this user."""
+    """Returns the directory in which all writes to this queue are staged, private to this user."""
     base = Path(chosen) if chosen else Path(tempfile.gettempdir(), f"queueduct-staging-{os.geteuid()}")
     root = make_private(base, "stagingDir") / f"{queue}-{segment[:12]}"
     root.mkdir(mode=0o700, exist_ok=True)
@@ -51,7 +51,7 @@ class Folder:
     path: Path
 
     def write(self, batch: int, partition: int, parts: Iterable[Any]) -> tuple[str, int]:
-        """Write one attempt's rows; its file's name, and how many rows it has."""
+        """Writes one attempt's rows. Returns its file's name, and how many rows it has."""
         self.path.mkdir(mode=0o700, exist_ok=True)
         name = f"{batch}-{partition}-{secrets.token_hex(8)}.rows"
         path = self.path / name
@@ -65,7 +65,7 @@ class Folder:
         return name, rows
 
     def begin(self, batch: int, names: list[str]) -> list[str]:
-        """The files to put for this batch, in this order: those that were begun with, or else these."""
+        """Returns the files to put for this batch, in order: those of a commit that was begun, else these."""
         record = self.path / f"{batch}.files"
         if record.exists():
             begun: list[str] = json.loads(record.read_text())
@@ -75,14 +75,14 @@ class Folder:
         return names
 
     def finish(self, batch: int) -> None:
-        """Forget this batch and all before it, and what late tasks have left of them."""
+        """Removes the files of this batch and of all before it, also those of late tasks."""
         (self.path / f"{batch}.files").unlink(missing_ok=True)  # first: with its files gone it would mislead
         for path in self.path.iterdir():
             if path.suffix != ".done" and int(path.name.split("-")[0].split(".")[0]) <= batch:
                 path.unlink(missing_ok=True)
 
     def note_done(self, batch: int, rows: int) -> None:
-        """Before the files go: what of this batch comes again is known by its number and by how many rows it has."""
+        """Notes the batch before its files are removed: a repetition is known by its number and its number of rows."""
         replace_text(self.done_note(batch), str(rows))
         for older in self.path.glob("*.done"):
             if int(older.stem) < batch:
@@ -92,7 +92,7 @@ class Folder:
         return self.path / f"{batch}.done"
 
     def rows_done(self, batch: int) -> int | None:
-        """Of a batch that was put; None if that is no longer known."""
+        """Returns the number of rows of a batch that was put; None if that is no longer known."""
         try:
             return int(self.done_note(batch).read_text())
         except FileNotFoundError:
@@ -103,7 +103,7 @@ class Folder:
             (self.path / name).unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """An unnamed write is over, whichever way."""
+        """Ends an unnamed write, whether it succeeded or not."""
         self.path.with_suffix(".done").touch()
         shutil.rmtree(self.path, ignore_errors=True)
 
@@ -141,13 +141,13 @@ def read_rows(path: Path, item: object) -> Any:
 
 
 def unnamed_folder(root: Path) -> Folder:
-    """For a write that is not repeated: named after the driver, so that it can go when the driver has gone."""
+    """Returns a name for a write that is not repeated: it names the driver, so that it can be removed after that."""
     pid = driver()
     return Folder(root / f"batch-{pid}-{started(pid)}-{secrets.token_hex(6)}")
 
 
 def clean_up(root: Path) -> None:
-    """Remove what unnamed writes have left: those that are over, and those whose driver is dead."""
+    """Removes the files of unnamed writes that are over, or whose driver is dead."""
     for path in root.glob("batch-*"):
         _, pid, start, _ = path.name.split("-")
         is_dead = started(int(pid)) != start
@@ -160,7 +160,7 @@ def clean_up(root: Path) -> None:
 
 
 def driver() -> int:
-    """The Java process above this one."""
+    """Returns the Java process above this one."""
     pid = os.getpid()
     while pid > 1:
         after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
@@ -171,7 +171,7 @@ def driver() -> int:
 
 
 def started(pid: int) -> str:
-    """When a process started, in ticks since boot; nothing if there is none."""
+    """Returns when a process started, in ticks since boot; nothing if there is none."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):

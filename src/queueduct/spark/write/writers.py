@@ -23,12 +23,12 @@ from queueduct.spark.write.staging import Folder, clean_up, read_rows, staging_r
 
 __all__ = ["BatchWriter", "Plan", "StreamWriter"]
 
-LAST = (1 << BATCH_SHIFT) - 1  # the sequence that says: this batch is complete, however many partitions it had
+LAST = (1 << BATCH_SHIFT) - 1  # the sequence that marks a batch as complete
 
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """What a task tells the commit: where its rows are, and whose."""
+    """The message of a task to the commit: where its rows are, and whose."""
 
     folder: str
     file: str
@@ -63,7 +63,7 @@ class Plan:
         return Staged(str(folder.path), name, rows, partition, producer)
 
     def put(self, folder: Folder, batch: int, messages: Sequence[Staged], *, is_stream: bool = False) -> None:
-        """All files of the batch; those of a named producer so that no row of it is ever put twice."""
+        """Puts all files of the batch. No row of a named producer is ever put twice."""
         names = [message.file for message in sorted(messages, key=lambda message: message.partition)]
         producer, rows = messages[0].producer, 0
         with self.address.open() as queue:
@@ -86,7 +86,7 @@ class Plan:
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Exactly once: the producer is the query, whose id is in its checkpoint."""
+    """Writes exactly once: the producer is the query, whose id is in its checkpoint."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -103,14 +103,14 @@ class StreamWriter(DataSourceStreamArrowWriter):
             self.plan.put(Folder(Path(staged[0].folder)), batchId, staged, is_stream=True)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Files that a commit has begun with stay: the batch comes again, and is ended with them."""
+        """Keeps the files of a commit that was begun: the batch is repeated, and ends with them."""
         for message in messages:
             if isinstance(message, Staged) and not Path(message.folder, f"{batchId}.files").exists():
                 Folder(Path(message.folder)).discard([message.file])
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Once, if it ends well. With a producer and a sequence of the caller's it can be repeated until it does."""
+    """Writes once, if it succeeds. With the caller's producer and sequence it can be repeated until it does."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -135,10 +135,10 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 def check_same_batch(queue: str, last: int, batch: int, rows: int, folder: Folder) -> None:
-    """A batch that is in is left out, which is right only if it is the same one.
+    """Raises if a batch with the number of one that was put is another batch: it would be left out.
 
-    Spark repeats the last batch alone, with the same rows. A checkpoint that was put back from a copy numbers other
-    rows the same.
+    Spark repeats only the last batch, with the same rows. A checkpoint that was restored from a copy gives other rows
+    the same number.
     """
     remedy = (
         "go on with the newest checkpoint, or start with a new one from where that batch ended: option startingOffsets"

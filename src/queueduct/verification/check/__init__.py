@@ -1,4 +1,4 @@
-"""Prove a history correct: could a correct queue have produced it? Exact conditions, in n log n.
+"""The check of a history: could a correct queue have produced it? Exact conditions, in n log n.
 
 A history that fits in memory is checked by this process, with numpy and pyarrow. A longer one is checked on Spark, by
 the same functions: Spark only carries rows to the task that judges them.
@@ -82,5 +82,5 @@ def opened(history: History, spark: SparkSession | None, width: int) -> Iterator
 
 
 def needs_spark(history: History, width: int = WIDTH) -> bool:
-    """Is it longer than one bucket of a put and a get at every position?"""
+    """Returns true if the history is longer than one bucket with a put and a get at every position."""
     return history.operations > 2 * width

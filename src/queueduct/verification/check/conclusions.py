@@ -1,4 +1,4 @@
-"""What a verdict proves, and what it does not, in sentences."""
+"""Sentences on what a verdict proves and what it does not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def proved(
 def disproved(
     history: History, counts: Counts, by_ticket: bool, by_time: bool, settlement: Settlement | None
 ) -> list[str]:
-    """Of a history that failed nothing is proved; what was not even checked is still worth a word."""
+    """For a history that failed: nothing is proved, but the sentences name what was not checked."""
     by = "the order of the tickets, against the times" if by_ticket else "the order of the times"
     sentences = [f"checked, and found wrong: {by}"]
     held = proved(history, counts, by_ticket, by_time, settlement)

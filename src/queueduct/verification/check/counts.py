@@ -1,4 +1,4 @@
-"""What one scan counts: every bucket's extremes, and everything by which a row contradicts itself."""
+"""The counts of one scan: the extremes of every bucket, and the rows that contradict themselves."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Counts", "count"]
 
 @dataclass
 class Counts:
-    """What the first pass saw."""
+    """The counts of the first pass."""
 
     operations: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
     without_ticket: dict[int, int] = field(default_factory=dict)
-    """Rows a code."""
+    """The number of rows of each code."""
     of_code: dict[int, int] = field(default_factory=dict)
     killed_with_nothing: int = 0
     torn: int = 0
@@ -30,14 +30,14 @@ class Counts:
     least_ticket: int = 0
     greatest_ticket: int = -1
     last_empty: dict[int, int] = field(default_factory=dict)
-    """The latest invocation of an empty answer, a reader; START if it got none, and -1 for all where none is named."""
+    """For each reader the latest invocation of an empty answer; START if it got none. Reader -1 if none is named."""
     first_answer: dict[int, int] = field(default_factory=dict)
-    """The soonest return of a get, a reader."""
+    """For each reader the soonest return of a get."""
     summaries: list[Summary] = field(default_factory=list)
 
 
 def count(groups: Iterable[dict[str, Any]], history: History) -> Counts:
-    """From the groups of every part: see ``Part.groups``."""
+    """Makes the counts from the groups of every part: see ``Part.groups``."""
     counts = Counts()
     for group in groups:
         add_group(group, counts)

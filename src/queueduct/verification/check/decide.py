@@ -1,4 +1,4 @@
-"""From a record to its verdict: which checks it gets, in which order."""
+"""The verdict on a record: which checks it gets, in which order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from queueduct.verification.history.format import FARTHEST, LIMITED, History, Hi
 __all__ = ["decide"]
 
 LISTED = 100
-LOOKED_UP = 100_000
+LOOKUP_LIMIT = 100_000
 MOST_KILLED = 5_000_000
 MOST_BARE_BUCKETS = 1000
 
@@ -83,7 +83,7 @@ def decide(history: History, table: Table, width: int, progress: Say) -> Verdict
 
 
 def has_tickets(counts: Counts) -> bool:
-    """Every put and get that returned, or, where there is none, some answer."""
+    """Returns true if every put and get that returned has a ticket; without any, if some answer has one."""
     if counts.without_ticket.get(Code.PUT, 0) or counts.without_ticket.get(Code.GET, 0):
         return False
     codes = (Code.PUT, Code.GET, Code.EMPTY, Code.FULL, Code.WEAK_EMPTY, Code.WEAK_FULL)
@@ -91,7 +91,7 @@ def has_tickets(counts: Counts) -> bool:
 
 
 def impossible(history: History, counts: Counts, table: Table) -> list[Finding]:
-    """What one row alone shows."""
+    """Returns the findings that one row alone shows."""
     full = counts.outcomes.get("put full", 0) if history.kind == "unbounded" else 0
     found: list[Finding] = []
     for rule, why, what, number in (
@@ -142,12 +142,12 @@ def judge_tickets(history: History, counts: Counts, table: Table, width: int) ->
 
 
 def lookup(table: Table, wanted: Wanted) -> list[Row]:
-    """The rows that have one of the wanted values in one of the columns."""
-    return table.each(partial(Part.lookup, wanted=wanted, most=LOOKED_UP))
+    """Returns the rows that have one of the wanted values in one of the columns."""
+    return table.each(partial(Part.lookup, wanted=wanted, most=LOOKUP_LIMIT))
 
 
 def far_away(extent: Extent) -> Finding:
-    """One operation is far from all others: no positions are listed then."""
+    """Returns the finding of an operation whose position is too far from all others to list those between."""
     for end, rule, why, witness in (
         (extent.put_end, "ticket", NEVER_PUT, dict(KNOWN_AS["put"], ticket=extent.put_end - 1)),
         (extent.get_end, "ticket", NEVER_PUT, dict(KNOWN_AS["get"], ticket=extent.get_end - 1)),
@@ -159,7 +159,7 @@ def far_away(extent: Extent) -> Finding:
 
 
 def all_killed(counts: Counts, table: Table) -> list[dict[str, Any]]:
-    """As many as there were kills: they are matched one by one."""
+    """Returns the rows of killed and redelivered operations. Raises if they are too many to match one by one."""
     number = sum(counts.of_code.get(code, 0) for code in (Code.KILLED_PUT, Code.KILLED_GET, Code.REDELIVERED))
     if number > MOST_KILLED:
         raise HistoryError(

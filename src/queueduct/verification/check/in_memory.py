@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 
 from queueduct.verification.check.part import Part
-from queueduct.verification.check.table import Carried, Found, Piece, Pieces
+from queueduct.verification.check.table import Carried, Piece, Pieces, Result
 from queueduct.verification.history.format import History
 from queueduct.verification.history.reader import read_parts
 
@@ -22,10 +22,10 @@ class InMemoryTable(Pieces[Piece]):
     def __init__(self, pieces: list[Piece]) -> None:
         self.pieces = pieces
 
-    def each(self, work: Callable[[Piece], Iterable[Found]]) -> list[Found]:
+    def each(self, work: Callable[[Piece], Iterable[Result]]) -> list[Result]:
         return [found for piece in self.pieces for found in work(piece)]
 
-    def mapped(self, work: Callable[[Piece], Iterable[Found]]) -> InMemoryTable[Found]:
+    def mapped(self, work: Callable[[Piece], Iterable[Result]]) -> InMemoryTable[Result]:
         return InMemoryTable(self.each(work))
 
     def carried(

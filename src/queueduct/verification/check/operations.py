@@ -32,13 +32,13 @@ __all__ = [
 Longs = NDArray[np.int64]
 
 NEVER = 2**63 - 1
-"""When an operation returns that never did."""
+"""The return time of an operation that never returned."""
 START = -(2**63)
-"""Before everything."""
+"""A time before all others."""
 
 
 class Code:
-    """What an operation did; up to WEAK_FULL those that the conditions on positions are about."""
+    """The kind and outcome of an operation. The conditions on positions apply to those up to WEAK_FULL."""
 
     PUT, GET, EMPTY, FULL, WEAK_EMPTY, WEAK_FULL, KILLED_PUT, KILLED_GET, REDELIVERED = range(9)
     EMPTIES, FULLS = (EMPTY, WEAK_EMPTY), (FULL, WEAK_FULL)
@@ -55,35 +55,35 @@ LISTED = 100  # violations of one sentence that a bucket lists; the rest are cou
 
 
 class Finding(NamedTuple):
-    """One violation: the operation that cannot be, and the one that contradicts it."""
+    """A violation: the wrong operation, and the one that contradicts it."""
 
     rule: str
     why: str
     subject: dict[str, Any]
     other: dict[str, Any] | None
     number: int = 1
-    """How many of this rule and sentence the row stands for: more than 1 in the row after the last listed one."""
+    """How many findings of this rule and sentence it counts: more than 1 only after the last listed one."""
 
 
 class Columns:
-    """Arrays of one length, one a field of a dataclass: what is at one place in each of them belongs together."""
+    """A table of arrays of one length, one for each field of a dataclass."""
 
     def __len__(self) -> int:
         return len(next(iter(vars(self).values())))
 
     def where(self, chosen: Any) -> Self:
-        """Those rows; a mask, a slice or places."""
+        """Returns the chosen rows: a mask, a slice or indices."""
         return type(self)(*(column[chosen] for column in vars(self).values()))
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """One below the other."""
+        """Returns the rows of all parts, in order."""
         if len(parts) == 1:
             return parts[0]
         return cls(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
 
     def sliced(self, keys: NDArray[Any]) -> Iterator[tuple[int, Self]]:
-        """The rows of each key, in the order that they have here."""
+        """Yields the rows of each key, in the order that they have here."""
         if not len(keys):
             return
         if keys.min() == keys.max():
@@ -95,17 +95,17 @@ class Columns:
 
 
 def grouped(keys: NDArray[Any]) -> tuple[Longs, Longs]:
-    """Rows in the order of their keys, equal ones as they are here; and where in that order each key begins."""
+    """Returns the rows in a stable order of their keys, and where in that order each key begins."""
     least = keys.min(initial=0)
     if keys.max(initial=0) - least < 1 << 16:
-        keys = (keys - least).astype(np.uint16)  # which numpy sorts in linear time
+        keys = (keys - least).astype(np.uint16)  # numpy sorts uint16 in linear time
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     return order, np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
 
 
 def numbered(*keys: NDArray[Any]) -> Longs:
-    """One number for each combination that there is of so many keys."""
+    """Returns a number for each combination of keys."""
     found = np.zeros(len(keys[0]), np.int64)
     span = 1
     for key in keys:
@@ -127,21 +127,21 @@ class Rows(Columns):
 
     code: NDArray[np.int8]
     ticket: Longs
-    """START where it is null."""
+    """START for null."""
     value: Longs
     invoke: Longs
     ret: Longs
-    """NEVER where it is null."""
+    """NEVER for null."""
     worker: Longs
     reader: Longs
-    """-1 where it is null."""
+    """-1 for null."""
 
     @classmethod
     def none(cls) -> Rows:
         return cls(np.empty(0, np.int8), *(np.empty(0, np.int64) for _ in range(6)))
 
     def witness(self, row: int) -> dict[str, Any]:
-        """One row for a person."""
+        """Returns one row, for a message."""
         code = int(self.code[row])
         found: dict[str, Any] = {
             "op": "put" if code in (Code.PUT, Code.FULL, Code.WEAK_FULL) else "get",
@@ -171,10 +171,10 @@ KNOWN_AS: dict[str, dict[str, Any]] = {
 def sought(
     what: str, which: str, key: Any, *, since: int | None = None, until: int | None = None, reader: int = -1
 ) -> dict[str, Any]:
-    """A witness that may be in another bucket, to be looked up at the end: known by one column, most often a time.
+    """Returns a witness that may be in another bucket, to be looked up at the end by one column, usually a time.
 
-    Several rows may have the same time, those of a batch always do: so what it is, its position and its reader are
-    asked as well. Nothing waits for the invocation of a weak answer.
+    Several rows may have the same time, and those of a batch always do. So its kind, its position and its reader are
+    part of it, too. Nothing waits for the invocation of a weak answer.
     """
     found = dict(KNOWN_AS[what], **{which: int(key)})
     if what in ("empty", "full") and which != "return_ns":
@@ -184,14 +184,14 @@ def sought(
 
 
 class Findings:
-    """A list that goes on counting when it has listed enough of one sentence."""
+    """A list of findings that only counts further ones of a sentence when it has enough."""
 
     def __init__(self) -> None:
         self.listed: list[Finding] = []
         self.counts: dict[tuple[str, str], int] = {}
 
     def room_for(self, rule: str, why: str, found: int) -> int:
-        """Count so many, and say how many of them to list."""
+        """Counts ``number`` findings, and returns how many of them to list."""
         before = self.counts.get((rule, why), 0)
         self.counts[rule, why] = before + found
         return max(0, min(found, LISTED - before))
@@ -201,7 +201,7 @@ class Findings:
             self.listed.append(Finding(rule, why, subject, other))
 
     def rows(self) -> list[Finding]:
-        """The listed ones, and one for each sentence that has more than were listed."""
+        """Returns the listed findings, and one for each sentence that has more."""
         listed: dict[tuple[str, str], int] = {}
         for finding in self.listed:
             listed[finding[:2]] = listed.get(finding[:2], 0) + 1

@@ -30,17 +30,17 @@ CODES = np.array(
     ],
     np.int8,
 )
-"""Of each outcome: neither redelivered nor weak, weak, redelivered, both."""
+"""The code of each outcome: neither redelivered nor weak, weak, redelivered, both."""
 LONGS = {"worker": START, "value": START, "ticket": START, "invoke_ns": START, "return_ns": NEVER, "reader": -1}
-"""And what stands where they are null."""
+"""What stands for null in these columns."""
 
 
 @dataclass(frozen=True)
 class Part(Columns):
-    """The columns of the record. Flags that are null are false, and tickets count from the first."""
+    """The columns of the record. A null flag is false, and tickets count from the first."""
 
     outcome: NDArray[np.int8]
-    """Its place in OUTCOMES."""
+    """Its index in OUTCOMES."""
     redelivered: Flags
     weak: Flags
     torn: Flags
@@ -50,7 +50,7 @@ class Part(Columns):
     invoke_ns: Longs
     return_ns: Longs
     reader: Longs
-    """Of a log; else null."""
+    """In a log; else null."""
     has_value: Flags
 
     @classmethod
@@ -94,7 +94,7 @@ class Part(Columns):
                 raise HistoryError(words.format(rows))
 
     def has(self, column: str) -> Flags:
-        """Where it is not null."""
+        """Returns where the column is not null."""
         found: Flags = self.has_value if column == "value" else getattr(self, column) != LONGS[column]
         return found
 
@@ -144,11 +144,11 @@ class Part(Columns):
         return self.listed(chosen, most)
 
     def listed(self, chosen: Flags, most: int | None = None) -> list[Row]:
-        """As in the record."""
+        """Returns the rows as in the record."""
         found = self.where(np.flatnonzero(chosen)[:most])
         columns: dict[str, list[Any]] = {}
         for number, name in enumerate(("op", "outcome")):
-            columns[name] = [OUTCOMES[place].split()[number] for place in found.outcome]
+            columns[name] = [OUTCOMES[index].split()[number] for index in found.outcome]
         for name in LONGS:
             pairs = zip(getattr(found, name).tolist(), found.has(name).tolist(), strict=True)
             columns[name] = [number if is_there else None for number, is_there in pairs]
@@ -172,7 +172,7 @@ class Part(Columns):
 
 
 def apart_from_null(column: pa.Array, null: int) -> Longs:
-    """A number that is taken for null is moved by one: none is right in its column."""
+    """Moves a number that stands for null by one: neither is right in its column."""
     found = numbers(column, null)
     is_meant = (found == null) & is_valid(column)
     return np.where(is_meant, null + 1 if null == START else null - 1, found) if is_meant.any() else found
@@ -183,8 +183,8 @@ def outcomes_of(batch: pa.RecordBatch) -> NDArray[np.int8]:
     words = [(*column.dictionary.to_pylist(), None) for column in (op, outcome)]
     names = [f"{first} {second}" for first in words[0] for second in words[1]]
     known = np.array([OUTCOMES.index(name) if name in OUTCOMES else -1 for name in names], np.int8)
-    places = [numbers(column.indices, len(column.dictionary)) for column in (op, outcome)]
-    name = places[0] * len(words[1]) + places[1]
+    indices = [numbers(column.indices, len(column.dictionary)) for column in (op, outcome)]
+    name = indices[0] * len(words[1]) + indices[1]
     found: NDArray[np.int8] = known[name]
     if len(unknown := name[found < 0]):
         number, what = int((unknown == unknown[0]).sum()), names[unknown[0]]

@@ -1,4 +1,4 @@
-"""What the check asks of a history, wherever its rows are: work on each piece, and rows carried together."""
+"""The interface to a history in memory or on Spark: work on each piece, and rows carried to a common task."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from typing import Any, Generic, TypeVar
 
 from queueduct.verification.check.part import Part
 
-__all__ = ["Carried", "Found", "Piece", "Pieces", "Table", "packed"]
+__all__ = ["Carried", "Piece", "Pieces", "Result", "Table", "packed"]
 
 Piece = TypeVar("Piece")
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 Carried = TypeVar("Carried")
 
 
 class Pieces(ABC, Generic[Piece]):
-    """Work is a function of a module, or a partial of one: another process may have to do it."""
+    """Pieces of a history. Work is a function of a module, or a partial of one: another process may run it."""
 
     @abstractmethod
-    def each(self, work: Callable[[Piece], Iterable[Found]]) -> list[Found]:
-        """What the work finds in every piece, in the order of the pieces."""
+    def each(self, work: Callable[[Piece], Iterable[Result]]) -> list[Result]:
+        """Returns the results of every piece, in the order of the pieces."""
 
     @abstractmethod
-    def mapped(self, work: Callable[[Piece], Iterable[Found]]) -> Pieces[Found]:
-        """What it makes of every piece, as pieces."""
+    def mapped(self, work: Callable[[Piece], Iterable[Result]]) -> Pieces[Result]:
+        """Returns the results of every piece, as pieces."""
 
     @abstractmethod
     def carried(
         self, split: Callable[[Piece], Iterable[tuple[int, Carried]]], tasks: int
     ) -> Pieces[tuple[int, list[Carried]]]:
-        """One piece a task, and in it what was split off for the task, in the order of the pieces."""
+        """Returns one piece for each task, of the parts that were split off for it, in the order of the pieces."""
 
     @abstractmethod
     def kept(self) -> AbstractContextManager[Pieces[Piece]]:
-        """The same, made once."""
+        """Returns the same pieces, computed once."""
 
 
 Table = Pieces[Part]
-"""A history."""
+"""The rows of a history."""
 
 
 def packed(sizes: dict[Any, int], most: int) -> dict[Any, int]:
-    """Each key's bucket: so many keys together, in their order, as have at most so many rows, or one."""
+    """Returns each key's bucket: consecutive keys with at most ``most`` rows together, or a single key."""
     found: dict[Any, int] = {}
     bucket = filled = 0
     for key in sorted(sizes):

@@ -1,4 +1,4 @@
-"""Was every value put once? Each goes to the task of its hash, where few are, and those are sorted."""
+"""Whether every value was put once. Values go to the task of their hash, which sorts its few values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["hash_of", "repeated", "values_by_hash"]
 
 
 def hash_of(values: Longs, hashes: int) -> Longs:
-    """From 0 on, whatever pattern the values have."""
+    """Returns hashes from 0 on, which are even for any pattern of values."""
     spread = values.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return ((spread >> np.uint64(32)) % np.uint64(hashes)).astype(np.int64)
 
 
 def values_by_hash(values: Longs, hashes: int) -> Iterator[tuple[int, Longs]]:
-    """No value more than twice, however often it is there."""
+    """Returns the values, each at most twice."""
     ordered = np.sort(values)
     ordered = ordered[np.append(np.ones(min(2, len(values)), bool), ordered[2:] != ordered[:-2])]
     hashed = hash_of(ordered, hashes)
@@ -27,7 +27,7 @@ def values_by_hash(values: Longs, hashes: int) -> Iterator[tuple[int, Longs]]:
 
 
 def repeated(values: Longs) -> list[int]:
-    """The least that is there twice, if one is."""
+    """Returns the least value that is there twice, or None."""
     ordered = np.sort(values)
     found: list[int] = ordered[1:][ordered[1:] == ordered[:-1]][:1].tolist()
     return found

@@ -1,4 +1,4 @@
-"""What a check says."""
+"""The verdict of a check."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Verdict", "Violation", "witness_line"]
 
 @dataclass(frozen=True)
 class Violation:
-    """One thing that no correct queue does, with the operations that show it."""
+    """A violation: something that no correct queue does, with the operations that show it."""
 
     rule: str
     why: str
@@ -23,18 +23,18 @@ class Violation:
 
 @dataclass
 class Verdict:
-    """Is this history one that a correct queue could have produced?"""
+    """Whether a correct queue could have produced the history."""
 
     kind: str
     operations: int
     proved: list[str]
-    """What a pass proves, and what it does not, as sentences; of a fail, what was checked and what was not."""
+    """Sentences: what a pass proves and what it does not; after a failure, what was checked and what was not."""
     violations: list[Violation]
     """The first ones of each kind; ``counts`` has them all."""
     counts: dict[str, int] = field(default_factory=dict)
-    """Violations a rule."""
+    """The number of violations of each rule."""
     outcomes: dict[str, int] = field(default_factory=dict)
-    """Operations an outcome: "put ok", "get empty", …"""
+    """The number of operations of each outcome: "put ok", "get empty", …"""
     check: str = ""
     """tickets, broadcast or order."""
     seconds: float = 0.0
@@ -50,7 +50,7 @@ class Verdict:
 
 
 def witness_line(witness: dict[str, Any]) -> str:
-    """A row of the record as a person reads it: its worker, what it did, when it was invoked and how long it took."""
+    """Returns a row of the record as text: its worker, its operation, when it was invoked and how long it took."""
     known = {name: value for name, value in witness.items() if value is not None}
     worker = f"worker {known['worker']}: " if "worker" in known else ""
     words = [str(known[name]) for name in ("op", "outcome") if name in known]

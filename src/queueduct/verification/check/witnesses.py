@@ -1,4 +1,4 @@
-"""From what the buckets found to violations with both witnesses: those of other buckets are looked up."""
+"""Violations with both witnesses, from the findings of the buckets. Witnesses in other buckets are looked up."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Lookup(Protocol):
     """Finds rows of the record."""
 
     def __call__(self, wanted: Wanted) -> list[Row]:
-        """Those that have one of the wanted values in one of the columns."""
+        """Returns the rows that have one of the wanted values in one of the columns."""
         ...
 
 
 def explained(findings: Sequence[Finding], lookup: Lookup) -> tuple[list[Violation], dict[str, int]]:
-    """The violations in the order of time, and how many there are of each rule."""
+    """Returns the violations in the order of time, and how many there are of each rule."""
     for finding in findings:
         if finding.why == TWO_PUTS and finding.other and finding.subject["value"] == finding.other["value"]:
             raise not_unique(finding.subject["value"], [finding.subject, finding.other])
@@ -50,7 +50,7 @@ def explained(findings: Sequence[Finding], lookup: Lookup) -> tuple[list[Violati
 
 
 def shortened(findings: Sequence[Finding]) -> list[Finding]:
-    """So many of each sentence as one bucket lists; the others are counted."""
+    """Keeps as many findings of each sentence as one bucket lists, and counts the others."""
     listed = Findings()
     more: list[Finding] = []
     for finding in findings:
@@ -62,7 +62,7 @@ def shortened(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def sought_in(witness: Row | None) -> str | None:
-    """The column by which a witness must be looked up; none if it is whole, or nothing is known of it."""
+    """Returns the column by which a witness must be looked up; None if it is complete, or nothing is known of it."""
     if not witness or "worker" in witness:
         return None
     columns = ("value", "invoke_ns", "return_ns", "ticket")
@@ -79,7 +79,7 @@ class Known:
                 found.setdefault(row[column], []).append(row)
 
     def complete(self, witness: Row, beside: Row | None) -> Row | None:
-        """The row of the record that is meant; not the one ``beside`` which it stands."""
+        """Returns the row of the record that is meant, which is not ``beside``."""
         column = sought_in(witness)
         if column is None:
             return witness
@@ -101,14 +101,14 @@ def is_meant(row: Row, witness: Row) -> bool:
 
 
 def witnesses_of(finding: Finding, known: Known) -> tuple[Row, ...]:
-    """Rows of the record; what is not in it cannot be shown."""
+    """Returns the rows of the record, without those that are not in it."""
     subject = known.complete(finding.subject, None)
     other = known.complete(finding.other, subject) if finding.other else None
     return tuple(row for row in (subject, other) if row) or (finding.subject,)
 
 
 def named_findings(findings: Sequence[Finding], lookup: Lookup) -> list[Finding]:
-    """What the buckets could only call a mismatch gets its rule: was the value put, or got, anywhere else?"""
+    """Gives each mismatch of a bucket its rule: was the value put, or got, at another position?"""
     unnamed = [finding for finding in findings if finding.rule in ("mismatch", "unput")]
     if not unnamed:
         return list(findings)
@@ -124,14 +124,14 @@ def named_findings(findings: Sequence[Finding], lookup: Lookup) -> list[Finding]
 
 
 def counted_from(most: int, findings: list[Finding]) -> list[Finding]:
-    """So many with all that is known of them, and one that counts the others."""
+    """Returns the first findings in full, and one that counts the others."""
     listed = [finding for finding in findings if finding.subject]
     number = sum(finding.number for finding in findings) - len(listed[:most])
     return listed[:most] + ([Finding("mismatch", "", {}, None, number)] if number else [])
 
 
 def names_of(finding: Finding, rows: list[Row]) -> list[Finding]:
-    """``rows`` are those of its value."""
+    """``rows`` are the rows with its value."""
     got, put = finding.subject, finding.other
     if not got:
         return [finding._replace(rule="ticket", why="a get gave another item than was put at its position")]
@@ -141,7 +141,7 @@ def names_of(finding: Finding, rows: list[Row]) -> list[Finding]:
     if len(puts) > 1:
         raise not_unique(got["value"], puts)
     if not puts and put is not None:
-        return [Finding("torn", "a get gave something that nobody put, at a position that was put", got, put)]
+        return [Finding("torn", "a get returned an item that was never put, at a position that was put", got, put)]
     if not puts:
         return [Finding("fresh", "an item was got that was never put", got, None)]
     twins = [row for row in gets if row["ticket"] != got["ticket"] or row["worker"] != got["worker"]]

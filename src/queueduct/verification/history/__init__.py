@@ -1,4 +1,4 @@
-"""What a run records, and how a record is read."""
+"""Histories: the records of runs, written and read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = {
 
 
 def needs_pyarrow() -> None:
-    """Before anything is run: a history can be neither written nor read without it."""
+    """Raises if pyarrow is missing. Called before a run: no history is written or read without it."""
     try:
         import pyarrow.parquet  # noqa: F401 - only whether it is there
     except ImportError as error:

@@ -1,4 +1,4 @@
-# What the recording of histories uses of native/, declared for Cython.
+# The declarations of native/verification that the recording of histories uses.
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 

@@ -7,7 +7,7 @@ cdef class RowFile:
     """The rows of one worker, in a file of its own that grows with them."""
     cdef HistoryWriter* rows
     cdef uint64_t* memory
-    cdef uint64_t size               # bytes of the file that have been taken from the disk
+    cdef uint64_t size               # bytes of the file that are allocated on the disk
     cdef int descriptor
     cdef object path
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Rows of operations in a worker's own file: written while it works, read when it has ended, however it has."""
+"""Rows of operations in a worker's own file: written while it works, read when it has ended or was killed."""
 
 cimport cython
 from libc.errno cimport EINTR, errno as last_error
@@ -25,7 +25,7 @@ cdef extern from "<sys/mman.h>" nogil:
     int madvise(void*, size_t, int)
 
 cdef enum:
-    PAGE_BYTES = 65536               # the largest page of a kernel: what is advised begins with one
+    PAGE_BYTES = 65536               # the largest page of a kernel: madvise needs whole pages
     POPULATE_WRITE = 23              # MADV_POPULATE_WRITE, since Linux 5.14
 
 cdef uint64_t RESERVED = <uint64_t>1 << 36    # of address space
@@ -47,7 +47,7 @@ MOST_TICKETS = no_ticket
 cdef class RowFile:
 
     def __cinit__(self, path, uint32_t worker, int reader=-1, uint64_t expected=0, uint64_t tick_step=1):
-        """``expected`` bytes are made ready at once: then no operation waits for them."""
+        """Allocates ``expected`` bytes at once, so that no operation waits for them."""
         self.descriptor = -1
         self.path = os.fspath(path)
         self.descriptor = posix_open(os.fsencode(self.path), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -70,7 +70,7 @@ cdef class RowFile:
             close(self.descriptor)
 
     cdef int grow(self) except -1:
-        """Room for more rows, of memory that is there: a full disk is an error, not the end of the process."""
+        """Allocates room for more rows, so that a full disk raises an error instead of SIGBUS."""
         cdef uint64_t before = self.size
         self.take_from_disk(min(self.size, LONGEST_STEP))
         self.make_ready(before)
@@ -78,13 +78,13 @@ cdef class RowFile:
         return 0
 
     cdef int make_ready(self, uint64_t start) except -1:
-        """Pages from there on. Written first, they come in larger pieces than a fault would fetch: a third of the time."""
+        """Allocates pages from there on, in larger pieces than page faults would: that takes a third of the time."""
         cdef const char* zeros = ZEROS
         cdef uint64_t at = start
         with nogil:
             while at < self.size and pwrite(self.descriptor, zeros, min(ZEROED_AT_ONCE, self.size - at), at) > 0:
-                at += ZEROED_AT_ONCE  # what a short write leaves out is zero as well
-            madvise(<char*>self.memory + start, self.size - start, POPULATE_WRITE)  # where it is known
+                at += ZEROED_AT_ONCE  # a short write leaves zeros, too
+            madvise(<char*>self.memory + start, self.size - start, POPULATE_WRITE)  # on kernels that have it
         return 0
 
     def take_from_disk(self, uint64_t step):
@@ -97,19 +97,20 @@ cdef class RowFile:
                 error = posix_fallocate(self.descriptor, self.size, step)
         if error != 0:
             raise OSError(
-                error, f"no room for the rows of the history: {os.strerror(error)}; free some, or ask for fewer operations",
+                error,
+                f"no room for the rows of the history: {os.strerror(error)}; free some, or ask for fewer operations",
                 self.path,
             )
         self.size += step
 
 
 def has_cycles():
-    """Returns true if this machine has a cycle counter that we can read."""
+    """Returns true if this process can read the machine's cycle counter."""
     return has_cycle_counter
 
 
 def read_clocks():
-    """The cycle counter and CLOCK_MONOTONIC at one moment: (ticks, ns)."""
+    """Returns the cycle counter and CLOCK_MONOTONIC at one moment: (ticks, ns)."""
     cdef uint64_t before, ticks, after, best_ticks = 0, best_ns = 0
     cdef uint64_t narrowest = ~<uint64_t>0
     for _ in range(200):
@@ -148,7 +149,7 @@ cdef class RowReader:
         del self.rows
 
     def read(self, uint64_t limit):
-        """Up to ``limit`` operations: (op, outcome, flags, value, ticket, invoke, returned), or None."""
+        """Returns up to ``limit`` operations as (op, outcome, flags, value, ticket, invoke, returned), or None."""
         cdef HistoryColumns columns
         cdef uint64_t read
         small = [numpy.empty(limit, dtype=numpy.uint8) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""The record of a run: a directory with manifest.json and Parquet files. What cannot be checked is refused by name."""
+"""The record of a run: a directory with manifest.json and Parquet files. An error names what cannot be checked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["COLUMNS", "KINDS", "DataFile", "History", "HistoryError", "read_hist
 KINDS = (*REGISTERED, "unbounded")
 LIMITED = tuple(kind.name for kind in REGISTERED.values() if kind.has_capacity)
 FARTHEST = 1 << 62
-"""Positions and capacities stay below it, and times this near to 0: sums of two are whole numbers of 64 bits then."""
+"""Positions and capacities stay below it, and times this near to 0: then a sum of two fits 64 bits."""
 
 OPTIONAL = {"torn": "bool"}
 NULLABLE = ("value", "ticket", "return_ns", "reader", "redelivered", "weak", "torn")
@@ -36,7 +36,7 @@ class HistoryError(ValueError):
 
 @dataclass(frozen=True)
 class DataFile:
-    """One that has rows."""
+    """A file that has rows."""
 
     path: str
     row_groups: int
@@ -46,7 +46,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class History:
-    """A record that is whole, as far as its manifest and the ends of its files tell."""
+    """A record that is complete, as far as its manifest and the footers of its files tell."""
 
     directory: Path
     kind: str
@@ -179,7 +179,7 @@ def check_run(
 
 
 def check_extent(path: Path, metadata: Any) -> None:
-    """The footer may be whole where the data is not."""
+    """Checks the data: the footer may be complete where the data is not."""
     size = path.stat().st_size
     numbers = product(range(metadata.num_row_groups), range(metadata.num_columns))
     for chunk in (metadata.row_group(group).column(column) for group, column in numbers):
@@ -189,7 +189,7 @@ def check_extent(path: Path, metadata: Any) -> None:
 
 
 def check_schema(path: Path, schema: pa.Schema, rows: int) -> frozenset[str]:
-    """The columns must be there, of their types. Returns those that have no type, since they have no values."""
+    """Raises unless all columns are there, with their types. Returns those without a type: they have no values."""
     untyped = set()
     for name, wanted in (COLUMNS | OPTIONAL).items():
         number = schema.names.count(name)
@@ -209,7 +209,7 @@ def check_schema(path: Path, schema: pa.Schema, rows: int) -> frozenset[str]:
 
 
 def fits(kind: pa.DataType, wanted: str) -> bool:
-    """Floats too: pandas makes them of whole numbers and nulls. Whether they are whole is seen when they are read."""
+    """Accepts floats too: pandas makes them of whole numbers and nulls. The reader checks that they are whole."""
     if wanted == "string":
         inner = kind.value_type if pa.types.is_dictionary(kind) else kind
         return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner) or pa.types.is_string_view(inner))

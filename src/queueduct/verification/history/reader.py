@@ -15,7 +15,7 @@ from queueduct.verification.history.format import COLUMNS, OPTIONAL, DataFile, H
 __all__ = ["SCHEMA", "is_valid", "numbers", "read_parts"]
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
-"""Of the columns of text: few words, many times."""
+"""The type of text columns: few words, many times."""
 SCHEMA = pa.schema(
     [(name, NAMES if kind == "string" else pa.type_for_alias(kind)) for name, kind in (COLUMNS | OPTIONAL).items()]
 )
@@ -23,7 +23,7 @@ ROWS_A_PART = 1 << 17
 
 
 def read_parts(file: DataFile, row_groups: Iterable[int] | None = None) -> Iterator[pa.RecordBatch]:
-    """Of these row groups; of all if none are named."""
+    """Reads these row groups, or all if none are named."""
     wanted = [name for name in SCHEMA.names if name not in file.untyped]
     texts = [name for name in wanted if SCHEMA.field(name).type == NAMES]
     try:
@@ -57,7 +57,7 @@ def typed(column: pa.Array, name: str, path: str) -> pa.Array:
 
 
 def whole(column: pa.Array, name: str, path: str) -> pa.Array:
-    """Floats that are whole numbers, up to where the next whole number is no float; NaN is null."""
+    """Converts floats that are whole numbers, as far as floats are exact; NaN is null."""
     found = numbers(column, np.nan).astype(np.float64)
     is_null = np.isnan(found)
     most = 2.0 ** (24 if pa.types.is_float32(column.type) else 53)
@@ -72,7 +72,7 @@ def whole(column: pa.Array, name: str, path: str) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(column), [validity, values])
 
 
-# pyarrow's own conversions to numpy import pandas, if it is installed: a second of a short check.
+# pyarrow's own conversions to numpy import pandas, if it is installed: that takes a second.
 
 
 def numbers(column: pa.Array, null: Any) -> NDArray[Any]:

@@ -52,12 +52,12 @@ PENDING = OUTCOMES.index("pending")
 
 
 class Clock(NamedTuple):
-    """What the times in a worker's rows are ticks of."""
+    """The clock of the times in a worker's rows."""
 
     is_counter: bool
-    """The processor's counter; else nanoseconds of CLOCK_MONOTONIC."""
+    """True for the processor's counter, false for nanoseconds of CLOCK_MONOTONIC."""
     tick_step: int
-    """So many ticks are at least a nanosecond."""
+    """How many ticks are at least a nanosecond."""
 
     @property
     def name(self) -> str:
@@ -65,7 +65,7 @@ class Clock(NamedTuple):
 
 
 def ticking() -> Clock:
-    """The cheapest clock of this host that all its processors agree on."""
+    """Returns the cheapest clock of this host that all its processors agree on."""
     source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     try:
         is_counter = has_cycles() and source.read_text().strip() == "tsc"
@@ -119,11 +119,11 @@ class UnfinishedHistory:
         files = sorted(self.rows.glob("worker-*.rows"))
         converter = Converter(self.folder, timing, len(files), told)
         with ThreadPoolExecutor(THREADS) as pool:
-            # a list: an error must come up
+            # a list, so that an error is raised
             return sum(list(pool.map(converter.convert, files)))
 
     def finish(self, manifest: dict[str, Any]) -> None:
-        """The rows go, the manifest comes, and the directory gets its name."""
+        """Removes the rows, writes the manifest, and gives the directory its name."""
         shutil.rmtree(self.rows)
         unnamed = self.folder / "manifest.json.tmp"
         with unnamed.open("w") as file:
@@ -135,7 +135,7 @@ class UnfinishedHistory:
         self.folder.rename(self.target)
 
     def abandon(self) -> None:
-        """Nothing of it stays."""
+        """Removes all files of the run."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -152,7 +152,7 @@ def versions() -> dict[str, str]:
 
 @dataclass
 class Converter:
-    """Rows to Parquet, one file a worker."""
+    """Writes rows to Parquet, one file for each worker."""
 
     folder: Path
     timing: Timing
@@ -202,7 +202,7 @@ class Converter:
             "value": pa.array(value.view(np.int64), mask=value == UNKNOWN),
             "ticket": pa.array(ticket.view(np.int64), mask=ticket == UNKNOWN),
             "invoke_ns": pa.array(self.timing.ns(invoke)),
-            # over without a time: its worker was killed before it read the clock, so by the end of the run
+            # ended without a time: its worker was killed before it read the clock, so the end of the run counts
             "return_ns": pa.array(
                 self.timing.ns(np.where(returned == OVER, self.timing.end, returned)), mask=outcome == PENDING
             ),
@@ -213,7 +213,7 @@ class Converter:
         return pa.table(arrays, schema=schema())
 
     def numbers_for(self, count: int) -> NDArray[np.int32]:
-        """A worker for each operation that never returned though its own worker lived on, and did others."""
+        """Returns a worker number for each operation that never returned although its worker went on with others."""
         with self.lock:
             first = self.next_worker
             self.next_worker += count

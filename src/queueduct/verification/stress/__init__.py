@@ -1,1 +1,1 @@
-"""Runs that use a queue as hard as they can."""
+"""Stress runs: workers use a queue as hard as they can."""

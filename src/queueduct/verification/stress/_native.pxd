@@ -1,4 +1,4 @@
-# What a stress run uses of native/ and of _worker.hpp, declared for Cython.
+# The declarations of native/verification and _worker.hpp that a stress run uses.
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -59,4 +59,6 @@ cdef extern from "verification/stress/_worker.hpp" namespace "queueduct" nogil:
         Turn put_some()
         Turn get_some()
 
-    AnyWorker* make_worker[Queue](const Queue&, RowClock, HistoryWriter*, const StressPlan&, StressBoard&, StressLine&) except +
+    AnyWorker* make_worker[Queue](
+        const Queue&, RowClock, HistoryWriter*, const StressPlan&, StressBoard&, StressLine&
+    ) except +

@@ -1,4 +1,4 @@
-// A worker of a stress run whatever its queue and its clock: what _worker.pyx holds.
+// A worker of a stress run with any queue and any clock, for _worker.pyx.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,9 @@ template <class Queue, class Record>
 class WorkerOn final : public AnyWorker {
  public:
   WorkerOn(const Queue& queue, const Record& record, const StressPlan& plan, StressBoard& board, StressLine& line)
-      : queue_(queue), items_(plan.batch * plan.item_bytes), worker_(queue_, record, plan, items_.data(), board, line) {}
+      : queue_(queue),
+        items_(plan.batch * plan.item_bytes),
+        worker_(queue_, record, plan, items_.data(), board, line) {}
   Turn put_some() noexcept override { return worker_.put_some(); }
   Turn get_some() noexcept override { return worker_.get_some(); }
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Workers of a stress run: drive a queue's native part, turn by turn. The loop is in native/."""
+"""Workers of a stress run. Their loop, which calls a queue's native part, is in native/verification."""
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
@@ -36,7 +36,7 @@ NO_CLOCK, MONOTONIC, CYCLES = 0, 1, 2
 
 @cython.final
 cdef class Board:
-    """What the parent tells its workers, and they tell it: a file that all of them map."""
+    """The words by which the parent and its workers communicate, in a file that all of them map."""
     cdef char* memory
     cdef uint64_t size
     cdef readonly int workers
@@ -79,31 +79,31 @@ cdef class Board:
         self.head().signal.store(value)
 
     def ready(self, int worker):
-        """A worker is about to begin."""
+        """Marks a worker as about to begin."""
         self.line(worker).is_ready.store(1)
 
     def is_ready(self, int worker):
         return self.line(worker).is_ready.load() != 0
 
     def progress(self, int worker):
-        """(items put or got, operations, torn items, ns of the processor)"""
+        """Returns (items put or got, operations, torn items, ns of processor time)."""
         cdef StressLine* line = self.line(worker)
         return line.items.load(), line.operations.load(), line.torn.load(), line.cpu_ns.load()
 
     def ended(self, int worker):
-        """When its work was done, in ns of the monotonic clock; 0 if it was killed before."""
+        """Returns when its work was done, in ns of the monotonic clock; 0 if it was killed before."""
         return self.line(worker).ended_ns.load()
 
 
 cdef int64_t processor_ns() noexcept nogil:
-    """What this thread has had of the processor."""
+    """Returns this thread's processor time."""
     cdef timespec now
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now)
     return <int64_t>now.tv_sec * 1000000000 + now.tv_nsec
 
 
 def work(Queue queue, str kind, object plan, Board board, int number, RowFile rows, int clock, Reader reader):
-    """Put or get until the plan is done, the queue has ended or the board says stop. Returns how it ended."""
+    """Puts or gets until the plan is done, the queue has ended or the board says stop. Returns how it ended."""
     cdef StressPlan native = plan.__dict__
     cdef AnyWorker* worker
     cdef SegmentBackend backend = <SegmentBackend?>held(queue)
@@ -134,7 +134,7 @@ cdef AnyWorker* make(
     SegmentBackend backend, str kind, const StressPlan& plan, Board board, int number, RowFile rows, int clock,
     Reader reader,
 ) except NULL:
-    """A worker on a queue of that kind. A new kind has a branch here and a driver in native/."""
+    """Makes a worker for a queue of that kind. A new kind needs a branch here and a driver in native/verification."""
     cdef HistoryWriter* writer = NULL
     cdef ReaderLine* reader_line = NULL
     cdef Cursor* cursor = NULL

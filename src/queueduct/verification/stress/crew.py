@@ -35,18 +35,18 @@ class Plan:
     tries: int
     group: int
     reads: bool
-    """It is a reader, and sees everything."""
+    """True for a reader of a log, which sees every item."""
     expected_bytes: int = 0
-    """Of its rows."""
+    """The bytes of its rows to allocate at the start."""
     first_value: int = 0
     parent: int = 0
     core: int | None = None
-    """The one that it works on, if it may not choose."""
+    """The processor that it must run on, if one is set."""
 
 
 @dataclass(frozen=True)
 class Post:
-    """Where a worker works."""
+    """What a worker is given."""
 
     queue: Any
     kind: str
@@ -67,7 +67,7 @@ class Worker:
 
 
 class Crew:
-    """All that work, or have worked, on one queue."""
+    """All workers of one queue, also ended ones."""
 
     def __init__(self, queue: Any, kind: str, threads: bool, folder: Path, rows: Path | None, clock: Clock) -> None:
         self.post = Post(queue, kind, folder, rows, clock)
@@ -76,10 +76,10 @@ class Crew:
         self.workers: list[Worker] = []
         self.errors: dict[int, str] = {}
         self.is_ending = False
-        """A worker that has not begun by now need not: Ctrl-C has reached it before it could ignore it."""
+        """True if the run is ending: a worker that has not begun then need not, since Ctrl-C may have reached it."""
         if not threads:
             self.context = multiprocessing.get_context("forkserver")
-            # what a worker needs is imported once: a new one is there in the time of a fork
+            # modules are imported once: a new worker needs only a fork
             self.context.set_forkserver_preload(["__main__", "queueduct.verification.stress.crew"])
 
     def __enter__(self) -> Crew:
@@ -127,7 +127,7 @@ class Crew:
         return sum(self.board.progress(worker.number)[0] for worker in self.workers)
 
     def totals(self) -> tuple[int, int, int, int, int]:
-        """Items put, items got, operations, torn items, ns of processors."""
+        """Returns items put, items got, operations, torn items, ns of processor time."""
         put = got = operations = torn = cpu_ns = 0
         for worker in self.workers:
             items, done, bad, taken = self.board.progress(worker.number)
@@ -139,12 +139,12 @@ class Crew:
         return put, got, operations, torn, cpu_ns
 
     def ended(self) -> float:
-        """When the last one's work was done, by time.monotonic(): what a process does afterwards is its own."""
+        """Returns when the last worker's work was done, by time.monotonic(), without the end of its process."""
         ended = max(self.board.ended(worker.number) for worker in self.workers)
         return ended / 1e9 if ended else time.monotonic()
 
     def check(self) -> None:
-        """Raises what a worker has failed with."""
+        """Raises the error of a worker that has failed."""
         for worker in self.workers:
             if worker.is_alive() or worker.was_killed or (self.is_ending and not self.board.is_ready(worker.number)):
                 continue
@@ -167,7 +167,7 @@ def error_note(folder: Path, number: int) -> Path:
 
 
 def run_process(post: Post, plan: Plan, number: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's word counts
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent decides when to stop
     try:
         take_part(post, replace(plan, parent=os.getppid()), number, Board(post.folder / "board", BOARD_LINES))
     except Exception as error:

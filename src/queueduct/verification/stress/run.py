@@ -29,7 +29,7 @@ from queueduct.verification.stress.crew import BOARD_LINES, Crew, Plan
 __all__ = ["MIX", "Options", "Result", "StressFailed", "cost", "run"]
 
 MIX = {"put": 3, "try_put": 1, "get": 3, "try_get": 1}
-LOOK_SECONDS = 0.02
+POLL_SECONDS = 0.02
 STUCK_SECONDS = 60.0
 BATCH_LIMIT = 1 << 16
 OPS_LIMIT = 1 << 37  # a row has so much room for a ticket
@@ -39,7 +39,7 @@ ROUNDS = 15  # of a run with and one without a history
 
 
 class StressFailed(QueueductError):
-    """A worker failed, or nothing moved any more."""
+    """A worker failed, or no operation ended any more."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Options:
     producers: int = 4
     consumers: int = 4
     ops: int = 1_000_000
-    """Puts and gets that succeed, in all."""
+    """The number of successful puts and gets."""
     capacity: int | None = None
     item_bytes: int = 64
     batch: int = 64
-    """Items of a call, at most; each has a random number of them."""
+    """The most items of a call; each call has a random number of them."""
     mix: tuple[tuple[str, int], ...] = tuple(MIX.items())
     """Weights of put and try_put, get and try_get."""
     kill: float = 0.0
@@ -88,12 +88,12 @@ class Options:
 
     @property
     def items(self) -> int:
-        """To be put, so that with their gets there are that many operations."""
+        """Items to put, so that with their gets there are that many operations."""
         gets = self.consumers if KINDS[self.kind].is_log else 1
         return -(-self.ops // (1 + gets))
 
     def weights(self, puts: bool) -> tuple[int, int]:
-        """Of waiting, and of only trying."""
+        """The weights of calls that wait, and of those that only try."""
         weights = dict(self.mix)
         waits, tries = ("put", "try_put") if puts else ("get", "try_get")
         return weights.get(waits, 0), weights.get(tries, 0)
@@ -109,18 +109,18 @@ class Result:
     torn: int
     killed: int
     left: int | None
-    """Items that are still in the queue; None where that says nothing."""
+    """Items that are still in the queue; None if the kind has no such number."""
     seconds: float
     operations_per_second: float
     cpu_ns_per_operation: float
-    """Of the processors that the workers had: on a machine that others use, it says more than seconds."""
+    """The workers' processor time: on a shared machine it says more than wall time."""
     interrupted: bool
     history: str | None = None
     rows: int = 0
 
 
 def run(options: Options, console: Console) -> Result:
-    """Make a queue, run it, write its history."""
+    """Creates a queue, runs it, and writes its history."""
     options.check()
     name = new_name()
     if options.history is None:
@@ -139,9 +139,9 @@ def run(options: Options, console: Console) -> Result:
 
 
 def cost(options: Options, console: Console, rounds: int = ROUNDS) -> dict[str, Any]:
-    """What recording costs: the same run with and without it, in turns. Ratios of neighbours, and their medians.
+    """Returns what recording costs: ratios of neighbouring runs with and without it, and their medians.
 
-    All workers share one core. On several, they are in each other's way now more and now less, by far more than this.
+    All workers share one core. On several cores their contention varies far more than this cost.
     """
     options.check()
     core = min(os.sched_getaffinity(0))
@@ -170,7 +170,7 @@ def cost(options: Options, console: Console, rounds: int = ROUNDS) -> dict[str, 
 
 
 def run_unkept(options: Options, console: Console, core: int, records: bool) -> Result:
-    """On one core; if it records, as always, but the rows are not kept."""
+    """Runs on one core. A run that records does all the work, but keeps no rows."""
     with tempfile.TemporaryDirectory(prefix="queueduct-stress-") as folder:
         if not records:
             return Run(options, new_name(), Path(folder), None, console, core).result()
@@ -230,13 +230,13 @@ class Run:
         crew.board.signal = RUN
         with self.progress() as progress:
             bar = progress.add_task(f"stress {self.options.kind}", total=self.options.ops)
-            look = Watch(crew, lambda items: progress.update(bar, completed=items)).look
-            self.see_through(began, look)
+            watch = Watch(crew, lambda items: progress.update(bar, completed=items))
+            self.see_through(began, watch)
             if self.options.drain:
                 queue.shutdown()
             else:
                 crew.board.signal = STOP
-            self.wait_for_consumers(look)
+            self.wait_for_consumers(watch)
         seconds = crew.ended() - began
         self.timing.stop()
         put, got, operations, torn, cpu_ns = crew.totals()
@@ -258,7 +258,7 @@ class Run:
     def plan(self, puts: bool, items: int) -> Plan:
         waits, tries = self.options.weights(puts)
         batch, group = self.options.batch, 1
-        if not self.kind.has_batches:  # then a call with several items is as many claims
+        if not self.kind.has_batches:  # a call with several items makes one claim for each
             batch, group = group, batch
         return Plan(
             puts=puts,
@@ -274,9 +274,9 @@ class Run:
         )
 
     def with_room(self, plan: Plan) -> Plan:
-        """For a few more rows than are likely; with a limit, so that the start does not take long.
+        """Reserves room for a few more rows than are likely, up to a limit that keeps the start short.
 
-        Not for workers that replace killed ones: they are many, and live as short.
+        Workers that replace killed ones get none: they are many, and live shortly.
         """
         if self.unfinished is None:
             return plan
@@ -286,13 +286,13 @@ class Run:
         calls = 2 * items // (plan.batch + 1)
         words = calls + 2 * calls // (plan.group + 1)
         if not plan.puts:
-            # and of the items, some consumers get more than others
+            # some consumers get more items than others
             words = 2 * (words + min(RUNS_A_CALL * calls, items))
         workers = self.options.producers + self.options.consumers
         return replace(plan, expected_bytes=min(8 * words * 5 // 4, READY_BYTES // workers))
 
-    def see_through(self, began: float, look: Callable[[], None]) -> None:
-        """Until all is put: killing and replacing, if asked for."""
+    def see_through(self, began: float, watch: Watch) -> None:
+        """Waits until all is put. Kills and replaces workers, if asked for."""
         crew, kill = self.crew, self.options.kill
         next_kill = began + self.random.expovariate(kill) if kill else float("inf")
         while at_work := crew.at_work(puts=True):
@@ -302,20 +302,20 @@ class Run:
                 next_kill = float("inf")
             if time.monotonic() >= next_kill and len(crew.workers) < BOARD_LINES and self.kill_one():
                 next_kill += self.random.expovariate(kill)
-            look()
-            at_work[0].runner.join(LOOK_SECONDS)
+            watch.check()
+            at_work[0].runner.join(POLL_SECONDS)
         crew.check()
 
-    def wait_for_consumers(self, look: Callable[[], None]) -> None:
+    def wait_for_consumers(self, watch: Watch) -> None:
         while at_work := self.crew.at_work(puts=False):
             if self.interrupts > 1:
                 raise KeyboardInterrupt
-            look()
-            at_work[0].runner.join(LOOK_SECONDS)
+            watch.check()
+            at_work[0].runner.join(POLL_SECONDS)
         self.crew.check()
 
     def kill_one(self) -> bool:
-        """By SIGKILL, wherever it is; another goes on in its place. Returns false if too many are still starting."""
+        """Kills a worker by SIGKILL and starts another one. Returns false if too many are still starting."""
         crew = self.crew
         at_work = [worker for worker in crew.workers if worker.is_alive() and crew.board.is_ready(worker.number)]
         if 2 * len(at_work) <= self.options.producers + self.options.consumers:
@@ -361,7 +361,7 @@ class Run:
 
     @contextlib.contextmanager
     def noted_interrupts(self) -> Iterator[None]:
-        """The first Ctrl-C ends the run early, and its history is complete; a second one gives it up."""
+        """The first Ctrl-C ends the run early, with a complete history; a second one aborts it."""
 
         def note(number: int, frame: object) -> None:
             self.interrupts += 1
@@ -381,14 +381,14 @@ class Run:
 
 @dataclass
 class Watch:
-    """Tells how far the crew has come, and when nothing moves any more."""
+    """Reports how far the crew has come. Raises StressFailed if no operation ends any more."""
 
     crew: Crew
     tell: Callable[[int], None]
     items: int = -1
     since: float = 0.0
 
-    def look(self) -> None:
+    def check(self) -> None:
         self.crew.check()
         items, now = self.crew.items(), time.monotonic()
         self.tell(items)
@@ -401,7 +401,7 @@ class Watch:
 
 
 def item_of(item_bytes: int) -> np.dtype[Any]:
-    """A record of that size: its value, and words that follow from it."""
+    """Returns a record of that size: its value, and words computed from it."""
     if item_bytes < 8 or item_bytes % 8 != 0 or item_bytes > 1 << 20:
         raise ValueError(f"an item must have 8 bytes or a multiple of them, at most 1 MiB: item_bytes={item_bytes}")
     if item_bytes == 8:

@@ -68,9 +68,9 @@ inline void put_down(pid_t pid) noexcept {
   waitpid(pid, nullptr, 0);
 }
 
-// Run `body` in a child that dies with its parent; what it throws ends it with 1.
-template <class Backend>
-[[nodiscard]] pid_t start(Backend body) {
+// Run `work` in a child that dies with its parent; what it throws ends it with 1.
+template <class Work>
+[[nodiscard]] pid_t start(Work work) {
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid != 0) return pid;
@@ -78,7 +78,7 @@ template <class Backend>
   if (getppid() != parent) _exit(1);
   alarm(alarm_seconds);
   try {
-    body();
+    work();
   } catch (...) {
     _exit(1);
   }

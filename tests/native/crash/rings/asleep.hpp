@@ -80,13 +80,13 @@ class Asleep {
   }
 
  private:
-  template <class Backend>
-  void survive(Backend body, std::uint8_t me) {
+  template <class Work>
+  void survive(Work work, std::uint8_t me) {
     Attachment attached(stage_.segment());
     Probe& probe = stage_.history().probes[probe_limit - 2 - (me - 200)];
     join(attached, probe);
     Context context{attached, stage_.history(), probe, me};
-    body(context);
+    work(context);
   }
 
   [[nodiscard]] BoundedControl& control() const noexcept { return stage_.segment().control(); }

@@ -212,11 +212,11 @@ class SlotsPlay {
   [[nodiscard]] const char* judge_soak() const { return history_->judge(); }
 
  private:
-  template <class Backend>
-  void with_notes(Backend body) {
+  template <class Work>
+  void with_notes(Work work) {
     SlotsSurvivors survivors(segment_, *history_);
     arm(history_->probes[survivor_probe]);
-    body(survivors);
+    work(survivors);
     disarm();
   }
 

@@ -32,9 +32,9 @@ def opened_on_spark(spark: SparkSession, history: History) -> Iterator[SparkTabl
 
 
 def cause_of(text: str) -> tuple[str, str]:
-    """The class and the words of the last error of Python's in a message with the stacks of two languages.
+    """Returns the class and the text of the last Python error in a message with the stacks of two languages.
 
-    Else no class, and the last cause of Java's, or the first line.
+    Without one it returns no class, and the last cause of Java's, or the first line.
     """
     _, found, stack = text.rpartition("Traceback (most recent call last):")
     line = next((line for line in stack.splitlines() if line and not line.startswith(" ")), "") if found else ""

@@ -15,7 +15,7 @@ from pyspark import RDD, StorageLevel
 from pyspark.sql import SparkSession
 
 from queueduct.verification.check.part import Part
-from queueduct.verification.check.table import Carried, Found, Piece, Pieces
+from queueduct.verification.check.table import Carried, Piece, Pieces, Result
 from queueduct.verification.history.format import DataFile, History
 from queueduct.verification.history.reader import read_parts
 
@@ -23,7 +23,7 @@ __all__ = ["SparkTable", "read_by_parts"]
 
 
 def read_by_parts(spark: SparkSession, history: History) -> SparkTable[Part]:
-    """A task a row group; each work on the table reads the files again."""
+    """One task for each row group. Each work on the table reads the files again."""
     groups = [(file, group) for file in history.files for group in range(file.row_groups)]
 
     def parts(group: tuple[DataFile, int]) -> Iterator[Part]:
@@ -36,10 +36,10 @@ class SparkTable(Pieces[Piece]):
     def __init__(self, pieces: RDD[Piece]) -> None:
         self.pieces = pieces
 
-    def each(self, work: Callable[[Piece], Iterable[Found]]) -> list[Found]:
+    def each(self, work: Callable[[Piece], Iterable[Result]]) -> list[Result]:
         return self.pieces.flatMap(work).collect()
 
-    def mapped(self, work: Callable[[Piece], Iterable[Found]]) -> SparkTable[Found]:
+    def mapped(self, work: Callable[[Piece], Iterable[Result]]) -> SparkTable[Result]:
         return SparkTable(self.pieces.flatMap(work))
 
     def carried(

@@ -25,7 +25,7 @@ VALUES_A_TASK = 1 << 22
 def judge_positions(
     table: Table, is_log: bool, extent: Extent, boundaries: dict[int, Boundary], summaries: Sequence[Summary]
 ) -> Judgement:
-    """Every bucket that has a boundary; and on the way, is any value put twice?"""
+    """Judges every bucket that has a boundary. Finds values that were put twice in the same pass."""
     sizes = dict.fromkeys(boundaries, 0)
     for each in summaries:
         for bucket in {each.bucket, each.shifted} & sizes.keys():
@@ -45,7 +45,7 @@ def judge_positions(
 
 
 def is_crowded(summaries: Sequence[Summary], width: int) -> bool:
-    """Has a bucket more answers than positions? Then a participant asked in vain, all the time."""
+    """Returns true if a bucket has more answers than positions, as when a participant polls all the time."""
     answers: dict[int, int] = {}
     for each in summaries:
         if each.code not in (Code.PUT, Code.GET):
@@ -56,7 +56,7 @@ def is_crowded(summaries: Sequence[Summary], width: int) -> bool:
 def to_tasks(
     part: Part, extent: Extent, tasks: dict[int, int], hashes: int, is_crowded: bool
 ) -> Iterator[tuple[int, tuple[int, Rows] | Longs]]:
-    """To each bucket the rows that it needs, its own and those that are shifted into it; and values by their hash."""
+    """Carries to each bucket its own rows and those that are shifted into it, and values to the task of their hash."""
     rows = part.rows
     for hashed, values in values_by_hash(rows.value[np.isin(rows.code, Code.PUTS)], hashes):
         yield max(tasks.values(), default=-1) + 1 + hashed, values
@@ -77,7 +77,7 @@ def to_tasks(
 
 
 def without_middle_answers(rows: Rows) -> Rows:
-    """Of all answers at a position only the one that was invoked last and the one that returned first can be wrong."""
+    """Keeps of all answers at a position the last invoked and the first returned: only these can be wrong."""
     is_answer = ~np.isin(rows.code, (Code.PUT, Code.GET))
     answers = rows.where(is_answer)
     if not len(answers):
@@ -93,7 +93,7 @@ def without_middle_answers(rows: Rows) -> Rows:
 def judge_task(
     carried: tuple[int, list[Any]], is_log: bool, extent: Extent, boundaries: dict[int, Boundary]
 ) -> Iterator[Judgement]:
-    """What was carried to one task: values of one hash, or the rows of some buckets."""
+    """Judges the rows of one task: values of one hash, or the rows of some buckets."""
     _, parts = carried
     if parts and isinstance(parts[0], np.ndarray):
         yield Judgement([], [], [], tuple(repeated(np.concatenate(parts))))
@@ -106,6 +106,6 @@ def judge_task(
 
 
 def judge_bucket(rows: Rows, is_log: bool, bucket: int, boundary: Boundary, extent: Extent) -> Judgement:
-    """What is wrong at the bucket's positions, given what the boundary says of the others."""
+    """Returns the findings at the bucket's positions, given the boundary of the others."""
     judge = log.judge if is_log else queue.judge
     return judge(rows, bucket, boundary, extent)

@@ -1,4 +1,4 @@
-"""What each bucket of positions must know of all the others: one small row a bucket, scanned on the driver.
+"""Boundaries: what each bucket of positions needs from all the others. The driver scans one small row a bucket.
 
 A put, a get and an empty answer belong to the bucket of their ticket. Where the queue is bounded by C, a get and a full
 answer matter a second time, C positions later: the get at k makes room for the put at k + C. There they are *shifted*,
@@ -30,19 +30,19 @@ class Summary(NamedTuple):
     first: int
     last: int
     invoke: int
-    """The latest."""
+    """The latest invocation."""
     ret: int
-    """The soonest."""
+    """The soonest return."""
 
 
 @dataclass(frozen=True)
 class Extent:
-    """What holds for the whole history."""
+    """The extent of the whole history."""
 
     capacity: int | None
-    """None: no limit."""
+    """None if there is no limit."""
     width: int
-    """Positions in a bucket."""
+    """The number of positions in a bucket."""
     overwrites: bool
     put_end: int = 0
     """One more than the last ticket of a put that returned."""
@@ -56,7 +56,7 @@ class Extent:
     full_end: int = 0
     """The greatest ticket of a full answer."""
     killed_puts: tuple[int, ...] = ()
-    """Of an overwriting queue: when each was invoked, in order."""
+    """In an overwriting queue: the invocations of killed puts, in order."""
     readers: tuple[int, ...] = ()
     reader_starts: dict[int, int] = field(default_factory=dict)
     reader_ends: dict[int, int] = field(default_factory=dict)
@@ -86,19 +86,19 @@ class Extent:
 
 
 Key = tuple[int, bool, int]
-"""A code, whether shifted, and a reader, or -1 for all of them."""
+"""A code, whether it is shifted, and a reader, or -1 for all of them."""
 
 
 @dataclass
 class Boundary:
-    """What a bucket must know of all others."""
+    """What a bucket needs from all others."""
 
     before: dict[Key, int]
-    """The latest invocation before it."""
+    """The latest invocation before the bucket."""
     after: dict[Key, int] = field(default_factory=dict)
-    """The soonest return after it."""
+    """The soonest return after the bucket."""
     last_empty: int = -1
-    """The last position before it that has an empty answer."""
+    """The last position before the bucket that has an empty answer."""
 
     def latest(self, code: int, *, shifted: bool = False, reader: int = -1) -> int:
         return self.before.get((code, shifted, reader), START)
@@ -115,9 +115,9 @@ def extent_of(
     killed_reads: Iterable[tuple[int, int]] = (),
     killed_puts: Iterable[int] = (),
 ) -> Extent:
-    """``killed_reads``: the reader and the ticket of those that were killed; they tell where a reader was.
+    """``killed_reads`` has the reader and the ticket of each killed get; they tell where a reader was.
 
-    ``killed_puts``: their invocations, in order.
+    ``killed_puts`` has the invocations of killed puts, in order.
     """
 
     def last(*codes: int) -> int:
@@ -151,7 +151,7 @@ def extent_of(
 
 
 def boundaries_of(summaries: Sequence[Summary], buckets: Sequence[int]) -> dict[int, Boundary]:
-    """One sweep up for what came before, one down for what comes after."""
+    """Computes one sweep up for the buckets before, and one down for those after."""
     there: dict[int, list[tuple[Summary, set[Key]]]] = {bucket: [] for bucket in buckets}
     for each in summaries:
         for bucket, shifted in ((each.bucket, False), (each.shifted, True)):
@@ -175,13 +175,13 @@ def boundaries_of(summaries: Sequence[Summary], buckets: Sequence[int]) -> dict[
 
 
 def bounds(bucket: int, extent: Extent) -> tuple[int, int]:
-    """Its positions: from the first, up to and without the second."""
+    """Returns the bucket's positions: from the first, up to and without the second."""
     low = bucket * extent.width
     end = extent.puts_needed + 1 + (extent.capacity or 0)  # where the last get is shifted to
     return low, max(low, min(low + extent.width, end))
 
 
 def own(rows: Rows, code: int, low: int, high: int) -> tuple[Rows, Longs]:
-    """Of one code at those positions, and the positions as places in a dense array."""
+    """Returns the rows of one code at those positions, and the positions as indices of a dense array."""
     found = rows.where((rows.code == code) & (rows.ticket >= low) & (rows.ticket < high))
     return found, found.ticket - low

@@ -1,4 +1,4 @@
-"""A bucket of positions, with its prefix maxima and suffix minima: what its conditions are made of."""
+"""A bucket of positions, with the prefix maxima and suffix minima of its conditions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from queueduct.verification.check.positions.boundaries import Boundary, Extent, 
 from queueduct.verification.check.positions.extremes import (
     PrefixMax,
     SuffixMin,
+    first_of,
     invokes,
     latest_of,
-    place,
     returns,
     soonest_of,
 )
@@ -32,19 +32,19 @@ class Gap(NamedTuple):
     """A position without an operation that must have been there."""
 
     side: str
-    """put or get."""
+    """"put" or "get"."""
     position: int
     deadline: int
-    """Whatever fills it was invoked by then."""
+    """An operation that fills the gap was invoked by then."""
     value: int | None
-    """Of the other operation at that position, if that one is there."""
+    """The value of the other operation at that position, if there is one."""
     witness: dict[str, Any] | None
     """That other operation."""
     reader: int = -1
     overwritten_by: int = START
-    """Of the last C positions of an overwriting queue: a killed put that overwrote it was invoked by then."""
+    """In the last C positions of an overwriting queue: a killed put that overwrote it was invoked by then."""
     passed: int = NEVER
-    """The soonest return of what shows that it must have been there; NEVER if another bucket knows."""
+    """The soonest return of an operation that shows the gap; NEVER if that is in another bucket."""
 
     @classmethod
     def of(
@@ -61,17 +61,17 @@ class Gap(NamedTuple):
 
 
 class First(NamedTuple):
-    """The first answer of a bucket, through which something must precede something else: a deadline for gaps."""
+    """The first answer of a bucket. Operations before it must precede those after it: a deadline for gaps."""
 
     answer: str
-    """empty or full."""
+    """"empty" or "full"."""
     position: int
     deadline: int
     reader: int = -1
 
 
 class Judgement(NamedTuple):
-    """Of one bucket, or of many."""
+    """The judgement on one bucket, or on many."""
 
     findings: list[Finding]
     gaps: list[Gap]
@@ -85,22 +85,22 @@ class Side:
 
     def __init__(self, rows: Rows, keys: Longs, span: int) -> None:
         self.rows = rows
-        self.at, self.doubled = place(keys, span)
+        self.at, self.doubled = first_of(keys, span)
         self.is_there = self.at >= 0
         self.invoke = invokes(rows.invoke, self.at)
         self.ret = returns(rows.ret, self.at)
 
     def twins(self, low: int) -> Iterator[tuple[int, int]]:
-        """Each row whose position another one has before it, and that other one."""
+        """Yields each row whose position an earlier row has, too, and that earlier row."""
         for row in self.doubled.tolist():
             yield row, int(self.at[self.rows.ticket[row] - low])
 
-    def witness_at(self, place: int) -> dict[str, Any] | None:
-        return self.rows.witness(int(self.at[place])) if self.is_there[place] else None
+    def witness_at(self, index: int) -> dict[str, Any] | None:
+        return self.rows.witness(int(self.at[index])) if self.is_there[index] else None
 
 
 class Answers:
-    """The empty, or the full, answers of a bucket, any number a position; weak ones may stand beside."""
+    """The empty, or the full, answers of a bucket: any number at a position, weak ones apart."""
 
     def __init__(self, rows: Rows, keys: Longs, span: int, weak: Rows, weak_keys: Longs) -> None:
         self.rows, self.weak, self.weak_keys = rows, weak, weak_keys
@@ -114,37 +114,37 @@ class Answers:
 
 
 class Contrary(NamedTuple):
-    """The operation that contradicts, at each position: known by a time, and looked up at the end."""
+    """The contradicting operation at each position, known by a time. It is looked up at the end."""
 
     what: str
-    """put, get, empty, full, or as ``sought`` says."""
+    """"put", "get", "empty", "full", or as in ``sought``."""
     which: str
     """The column of the record that has the time."""
     times: Longs
     since: int | None = None
-    """It stands at or behind so many positions from here."""
+    """Its position is at least this many after the current one."""
     until: int | None = None
-    """It stands at or before so many positions from here."""
+    """Its position is at most this many after the current one."""
     reader: int = -1
 
-    def at(self, place: int, position: int) -> dict[str, Any]:
+    def at(self, index: int, position: int) -> dict[str, Any]:
         since = None if self.since is None else position + self.since
         until = None if self.until is None else position + self.until
-        return sought(self.what, self.which, self.times[place], since=since, until=until, reader=self.reader)
+        return sought(self.what, self.which, self.times[index], since=since, until=until, reader=self.reader)
 
 
 def invoked(what: str, times: Longs, until: int, reader: int = -1) -> Contrary:
-    """By the time of its invocation, up to that position, counted from here."""
+    """Known by the time of its invocation, up to position ``until`` from the current one."""
     return Contrary(what, "invoke_ns", times, until=until, reader=reader)
 
 
 def returned(what: str, times: Longs, since: int, reader: int = -1) -> Contrary:
-    """By the time of its return, from that position on, counted from here."""
+    """Known by the time of its return, from position ``since`` from the current one on."""
     return Contrary(what, "return_ns", times, since=since, reader=reader)
 
 
 class Bucket:
-    """What a queue and a log have in common: a put at each position, and how a violation is reported."""
+    """The common part of a queue's and a log's bucket: a put at each position, and how violations are reported."""
 
     def __init__(self, rows: Rows, bucket: int, boundary: Boundary, extent: Extent) -> None:
         self.low, self.high = bounds(bucket, extent)
@@ -162,33 +162,33 @@ class Bucket:
         low, high = self.low - shift, self.high - shift
         return Answers(*own(rows, code, low, high), self.span, *own(rows, weak, low, high))
 
-    def report(self, rule: str, why: str, rows: Rows, chosen: Longs, places: Longs, other: Contrary) -> None:
-        """One finding for each chosen row: the row, and the operation that contradicts it at its place."""
+    def report(self, rule: str, why: str, rows: Rows, chosen: Longs, indices: Longs, other: Contrary) -> None:
+        """Adds a finding for each chosen row: the row, and the operation that contradicts it at its index."""
         for number in range(self.findings.room_for(rule, why, len(chosen))):
-            place, subject = int(places[number]), rows.witness(int(chosen[number]))
-            self.findings.listed.append(Finding(rule, why, subject, other.at(place, self.low + place)))
+            index, subject = int(indices[number]), rows.witness(int(chosen[number]))
+            self.findings.listed.append(Finding(rule, why, subject, other.at(index, self.low + index)))
 
     def report_at(self, rule: str, why: str, is_bad: Flags, rows: Rows, at: Longs, other: Contrary) -> None:
-        """The row at each bad position."""
-        places = np.flatnonzero(is_bad)
-        self.report(rule, why, rows, at[places], places, other)
+        """Reports the row at each bad position."""
+        indices = np.flatnonzero(is_bad)
+        self.report(rule, why, rows, at[indices], indices, other)
 
     def report_weak(self, rule: str, why: str, is_bad: Flags, answers: Answers, other: Contrary) -> None:
         rows = np.flatnonzero(is_bad)
         self.report(rule, why, answers.weak, rows, answers.weak_keys[rows], other)
 
     def too_soon(self, rule: str, why: str, side: Side, other: Contrary) -> None:
-        """Those that returned before an operation was invoked that must precede them."""
+        """Reports operations that returned before an operation was invoked that must precede them."""
         self.report_at(rule, why, side.is_there & (side.ret < other.times), side.rows, side.at, other)
 
     def answered_too_soon(self, rule: str, why: str, answers: Answers, other: Contrary) -> None:
-        """The same of answers, weak or not."""
+        """The same for answers, weak or not."""
         is_bad = answers.is_there & (answers.ret < other.times)
         self.report_at(rule, why, is_bad, answers.rows, answers.soonest, other)
         self.report_weak(rule, why, answers.weak.ret < other.times[answers.weak_keys], answers, other)
 
     def weak_too_late(self, rule: str, why: str, answers: Answers, other: Contrary) -> None:
-        """Weak answers that were invoked after the operation at their position had returned."""
+        """Reports weak answers that were invoked after the operation at their position had returned."""
         self.report_weak(rule, why, answers.weak.invoke > other.times[answers.weak_keys], answers, other)
 
     def judge_puts(self) -> None:
@@ -199,7 +199,7 @@ class Bucket:
         self.too_soon("order", why, puts, invoked("put", self.put_invokes.through, 0))
 
     def judge_identities(self, gets: Side, got_twice: str, one_position: str) -> None:
-        """Each position has one get, of the value that was put there. What else it is, is found out at the end."""
+        """Reports positions with two gets, or a get of another value. Which rule that breaks is decided at the end."""
         puts, findings = self.puts, self.findings
         for row, twin in gets.twins(self.low):
             is_repeated = gets.rows.value[row] == gets.rows.value[twin]
@@ -234,7 +234,7 @@ class QueueBucket(Bucket):
             self.shift(rows, boundary, extent.capacity)
 
     def shift(self, rows: Rows, boundary: Boundary, capacity: int) -> None:
-        """Gets and full answers where they make room: C positions later."""
+        """Gets and full answers at the positions that they make room for, C later."""
         self.room = self.side(rows, Code.GET, capacity)
         self.fulls = self.answers_of(rows, *Code.FULLS, capacity)
         empties = self.answers_of(rows, *Code.EMPTIES, capacity)
@@ -248,7 +248,7 @@ class QueueBucket(Bucket):
         self.last_empty = PrefixMax(positions, boundary.last_empty)
 
     def followers_of_empties(self) -> Longs:
-        """At a position: the soonest return of what must follow a get before an empty answer there."""
+        """At each position the soonest return of operations that must follow a get before an empty answer there."""
         if self.extent.capacity is None:
             return self.put_returns.onwards
         return np.minimum(self.put_returns.onwards, self.shifted_full_returns.after)

@@ -1,4 +1,4 @@
-"""Prefix maxima and suffix minima over positions, with what comes in from other buckets."""
+"""Prefix maxima and suffix minima over positions, with the values of other buckets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from queueduct.verification.check.operations import NEVER, START, Longs
 
-__all__ = ["PrefixMax", "SuffixMin", "latest_of", "place", "soonest_of"]
+__all__ = ["PrefixMax", "SuffixMin", "first_of", "latest_of", "soonest_of"]
 
 
 class PrefixMax:
@@ -21,9 +21,9 @@ class PrefixMax:
         through[1:] = times
         np.maximum.accumulate(through, out=through)
         self.through = through[1:]
-        """At a position: over all that are not after it."""
+        """At each position, over all up to it."""
         self.before = through[:-1]
-        """At a position: over all that are before it."""
+        """At each position, over all before it."""
 
 
 class SuffixMin:
@@ -35,13 +35,13 @@ class SuffixMin:
         onwards[:-1] = times
         onwards[::-1] = np.minimum.accumulate(onwards[::-1])
         self.onwards = onwards[:-1]
-        """At a position: over all that are not before it."""
+        """At each position, over all from it on."""
         self.after = onwards[1:]
-        """At a position: over all that are after it."""
+        """At each position, over all after it."""
 
 
-def place(keys: Longs, span: int) -> tuple[Longs, Longs]:
-    """At each position its first row, or -1; and the rows that come after a first one."""
+def first_of(keys: Longs, span: int) -> tuple[Longs, Longs]:
+    """Returns at each position its first row, or -1; and the rows that are not the first of their position."""
     at = np.full(span, -1, np.int64)
     rows = np.arange(len(keys))
     at[keys[::-1]] = rows[::-1]
@@ -49,12 +49,12 @@ def place(keys: Longs, span: int) -> tuple[Longs, Longs]:
 
 
 def latest_of(keys: Longs, times: Longs, span: int) -> Longs:
-    """At each position the row with the greatest time, or -1."""
+    """Returns at each position the row with the greatest time, or -1."""
     return last_of_group(keys, np.lexsort((times, keys)), span)
 
 
 def soonest_of(keys: Longs, times: Longs, span: int) -> Longs:
-    """At each position the row with the least time, or -1."""
+    """Returns at each position the row with the least time, or -1."""
     return last_of_group(keys, np.lexsort((-times, keys)), span)
 
 
@@ -68,7 +68,7 @@ def last_of_group(keys: Longs, order: NDArray[Any], span: int) -> Longs:
 
 
 def at_or(times: Longs, at: Longs, otherwise: int) -> Longs:
-    """The times of the rows at each position."""
+    """Returns the times of the rows at each position."""
     if not len(times):
         return np.full(len(at), otherwise, np.int64)
     return np.where(at >= 0, times[at], otherwise)

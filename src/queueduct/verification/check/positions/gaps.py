@@ -1,6 +1,6 @@
 """The gaps of one bucket: positions of a queue where an operation must have been, and none is known.
 
-Each comes with its deadline, and with the soonest return of what shows that the queue was past it.
+Each has its deadline, and the soonest return of an operation that shows that the queue was past it.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def put_gaps(bucket: QueueBucket, positions: Longs) -> list[Gap]:
     passed = np.where(positions < max(extent.put_end, extent.get_end), behind, passed)
     is_gap = ~bucket.puts.is_there & (positions < extent.puts_needed)
     found = []
-    for place in np.flatnonzero(is_gap)[:MOST_GAPS]:
-        witness = bucket.gets.witness_at(int(place))
-        found.append(Gap.of("put", positions[place], deadlines[place], passed[place], witness))
+    for index in np.flatnonzero(is_gap)[:MOST_GAPS]:
+        witness = bucket.gets.witness_at(int(index))
+        found.append(Gap.of("put", positions[index], deadlines[index], passed[index], witness))
     return found
 
 
@@ -57,24 +57,24 @@ def get_gaps(bucket: QueueBucket, is_gap: NDArray[np.bool_], positions: Longs) -
     passed = np.where(positions < bucket.extent.empty_end, bucket.empty_returns.after, passed)
     passed = np.where(positions < bucket.extent.get_end, bucket.get_returns.after, passed)
     return [
-        Gap.of("get", positions[place], deadlines[place], passed[place], bucket.puts.witness_at(int(place)))
-        for place in np.flatnonzero(is_gap)[:MOST_GAPS]
+        Gap.of("get", positions[index], deadlines[index], passed[index], bucket.puts.witness_at(int(index)))
+        for index in np.flatnonzero(is_gap)[:MOST_GAPS]
     ]
 
 
 def crowded_gaps(bucket: QueueBucket, positions: Longs) -> list[Gap]:
-    """Seen C positions later, at the put that the get made room for."""
+    """Returns gaps of gets, seen C positions later, at the put that the get made room for."""
     extent, used_again = bucket.extent, bucket.put_returns.onwards
     is_gap = ~bucket.room.is_there & (positions >= 0) & (positions < extent.gets_needed)
     passed = np.where(positions >= max(extent.get_end, extent.empty_end, extent.full_end), used_again, NEVER)
     return [
-        Gap.of("get", positions[place], used_again[place], passed[place])
-        for place in np.flatnonzero(is_gap)[:MOST_GAPS]
+        Gap.of("get", positions[index], used_again[index], passed[index])
+        for index in np.flatnonzero(is_gap)[:MOST_GAPS]
     ]
 
 
 def overwritten_gaps(bucket: QueueBucket, positions: Longs) -> list[Gap]:
-    """Items that were passed over, and perhaps not overwritten. Seen at the position of the put that would have."""
+    """Returns items that no get took, and perhaps no put overwrote. Seen at the position of the overwriting put."""
     extent = bucket.extent
     assert extent.capacity is not None
     lost = positions - extent.capacity
@@ -89,15 +89,15 @@ def overwritten_gaps(bucket: QueueBucket, positions: Longs) -> list[Gap]:
     deadlines = soonest(deadlines, bucket.shifted_full_returns.after)
     passed = np.where(lost < extent.get_end, bucket.room_returns.after, empty)
     return [
-        Gap.of("get", lost[place], deadlines[place], passed[place])._replace(overwritten_by=int(by[place]))
-        for place in np.flatnonzero(is_gap)[:MOST_GAPS]
+        Gap.of("get", lost[index], deadlines[index], passed[index])._replace(overwritten_by=int(by[index]))
+        for index in np.flatnonzero(is_gap)[:MOST_GAPS]
     ]
 
 
 def is_killed_between(after: Longs, until: Longs, extent: Extent) -> NDArray[np.bool_]:
-    """Was a put that was killed invoked in that time? Then it may have come too late to overwrite the item there.
+    """Returns true if a killed put was invoked in that time: then it may have come too late to overwrite the item.
 
-    A put at an earlier position may be meant, but its deadline is not later than the one here.
+    It may belong to an earlier position, but the deadline there is not later than the one here.
     """
     killed = np.append(np.array(extent.killed_puts, np.int64), NEVER)
     following = killed[np.searchsorted(killed[:-1], after, side="right")]
@@ -106,7 +106,7 @@ def is_killed_between(after: Longs, until: Longs, extent: Extent) -> NDArray[np.
 
 
 def kept_gaps(bucket: QueueBucket, positions: Longs) -> list[Gap]:
-    """Seen at their own position: what an empty answer says that nothing overwrote, and the last C positions.
+    """Returns gaps seen at their own position: items before an empty answer, and the last C positions.
 
     Only a killed put can have overwritten one of those.
     """
@@ -125,17 +125,17 @@ def kept_gaps(bucket: QueueBucket, positions: Longs) -> list[Gap]:
 def firsts_of(bucket: QueueBucket) -> list[First]:
     found = []
     if bucket.empties.is_there.any():
-        place = int(np.argmax(bucket.empties.is_there))
-        found.append(First("empty", bucket.low + place, int(bucket.followers_of_empties()[place])))
+        index = int(np.argmax(bucket.empties.is_there))
+        found.append(First("empty", bucket.low + index, int(bucket.followers_of_empties()[index])))
     if bucket.extent.capacity is not None and bucket.fulls.is_there.any():
-        place = int(np.argmax(bucket.fulls.is_there))
-        deadline = min(bucket.room_returns.onwards[place], bucket.shifted_weak_returns.after[place])
-        found.append(First("full", bucket.low + place, int(deadline)))
+        index = int(np.argmax(bucket.fulls.is_there))
+        deadline = min(bucket.room_returns.onwards[index], bucket.shifted_weak_returns.after[index])
+        found.append(First("full", bucket.low + index, int(deadline)))
     return found
 
 
 def soonest(first: Longs, *more: Longs) -> Longs:
-    """At each position."""
+    """Returns the deadline at each position."""
     for times in more:
         first = np.minimum(first, times)
     return first

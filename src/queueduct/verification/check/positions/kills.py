@@ -1,4 +1,4 @@
-"""Which killed operation explains which gap: settled when every bucket has spoken.
+"""Which killed operation explains which gap: decided when all buckets are judged.
 
 A killed put that took a position without publishing it leaves a tombstone: no consumer gets it, and none must. A killed
 get may have taken an item that is in no other row. A gap's deadline never falls with its position, so the earliest
@@ -30,7 +30,7 @@ from queueduct.verification.check.witnesses import Lookup
 __all__ = ["KilledOperation", "KilledOperations", "Settlement", "of_unmatched", "settle", "with_witnesses"]
 
 KilledOperation = dict[str, Any]
-"""A row as in the record: of a killed operation, or of a redelivered item."""
+"""A row of the record: a killed operation, or a redelivered item."""
 
 
 def reader_of(row: KilledOperation) -> int:
@@ -44,7 +44,7 @@ def known(row: KilledOperation) -> bool:
 
 @dataclass
 class KilledOperations:
-    """The rows that the buckets do not see."""
+    """The rows that no bucket has."""
 
     puts: list[KilledOperation] = field(default_factory=list)
     gets: list[KilledOperation] = field(default_factory=list)
@@ -66,15 +66,15 @@ class KilledOperations:
         return bool(self.puts or self.gets or self.redelivered)
 
     def reads(self) -> list[tuple[int, int]]:
-        """Reader and ticket, where both are known."""
+        """Returns the reader and the ticket of killed gets that have both."""
         return [(reader_of(row), int(row["ticket"])) for row in self.gets if known(row)]
 
     def put_invokes(self) -> list[int]:
-        """In order."""
+        """Returns the invocations, in order."""
         return [int(row["invoke_ns"]) for row in self.puts]
 
     def of_reader(self, reader: int) -> KilledOperations:
-        """The gets of one reader; -1 where readers have no numbers."""
+        """Returns the gets of one reader; -1 if readers have no numbers."""
         mine = [[row for row in rows if reader_of(row) == reader] for rows in (self.gets, self.redelivered)]
         return KilledOperations(self.puts, *mine)
 
@@ -119,7 +119,7 @@ def settle(gaps: Sequence[Gap], firsts: Sequence[First], killed: KilledOperation
 
 
 def with_deadlines(gaps: Sequence[Gap], firsts: Sequence[First]) -> list[Gap]:
-    """One a side, position and reader, with the soonest of its deadlines, in order of their positions."""
+    """Returns one gap for each side, position and reader, with its soonest deadline, in the order of positions."""
     merged: dict[tuple[str, int, int], Gap] = {}
     for gap in gaps:
         key = (gap.side, gap.reader, gap.position)
@@ -144,7 +144,7 @@ def with_deadlines(gaps: Sequence[Gap], firsts: Sequence[First]) -> list[Gap]:
 
 
 def never_got(gaps: Sequence[Gap], killed: Sequence[KilledOperation], findings: Findings) -> list[KilledOperation]:
-    """The killed puts whose item was never got; the others are judged."""
+    """Returns the killed puts whose item was never got, and judges the others."""
     by_value = {row["value"]: row for row in killed}
     for gap in gaps:
         if gap.witness is None:
@@ -184,7 +184,7 @@ def fill_get_gaps(gaps: list[Gap], killed: KilledOperations, extent: Extent, set
 
 
 def unclaimed(gaps: list[Gap], killed: KilledOperations, settlement: Settlement) -> list[Gap]:
-    """Those whose item neither came again nor is that of a killed get, invoked in time."""
+    """Returns the gaps whose item was neither redelivered nor taken by a killed get that was invoked in time."""
     again: dict[Any, list[KilledOperation]] = {}
     for row in killed.redelivered:
         again.setdefault(row["value"], []).append(row)
@@ -207,7 +207,7 @@ def claims(row: KilledOperation | None, gap: Gap) -> bool:
 
 
 def check_redelivered(put: KilledOperation | None, rows: list[KilledOperation], findings: Findings) -> None:
-    """Of one item: committed at most once, not before it was put, and where it was put."""
+    """Checks one redelivered item: committed at most once, not before its put, and at the position of its put."""
     committed = [row for row in rows if row["outcome"] == "ok"]
     for row in committed[1:]:
         findings.add("repeat", "a redelivered item was committed twice", row, committed[0])
@@ -221,7 +221,7 @@ def check_redelivered(put: KilledOperation | None, rows: list[KilledOperation], 
 
 
 def match(gaps: list[Gap], killed: list[KilledOperation], report: Callable[[Gap], None]) -> None:
-    """To each gap an operation, one with its ticket first; reports gaps for which none is left."""
+    """Gives each gap a killed operation, one with its ticket first. Reports gaps for which none is left."""
     by_ticket = {row["ticket"]: row for row in reversed(killed) if row["ticket"] is not None}
     others = iter([row for row in killed if row["ticket"] is None])
     candidate = next(others, None)
@@ -256,14 +256,14 @@ def report_unexplained(gap: Gap, extent: Extent, findings: Findings) -> None:
 
 
 def put_of(gap: Gap) -> dict[str, Any]:
-    """Of a get that is missing. A killed put may not know its position."""
+    """Returns the put of a missing get. A killed put may not know its position."""
     if gap.witness:
         return gap.witness
     return sought("put", "ticket", gap.position) if gap.value is None else {"op": "put", "value": gap.value}
 
 
 def with_witnesses(gaps: Sequence[Gap], lookup: Lookup) -> list[Gap]:
-    """Gaps of an overwriting queue are seen at another position than the item's: its put is looked up."""
+    """Looks up the puts of an overwriting queue's gaps, which are seen at another position than the item's."""
     known = {(gap.side, gap.position, gap.reader) for gap in gaps if gap.witness}
     blank = {gap.position for gap in gaps if gap.side == "get" and not gap.witness}
     blank -= {position for side, position, _ in known if side == "get"}
@@ -279,7 +279,7 @@ def with_witnesses(gaps: Sequence[Gap], lookup: Lookup) -> list[Gap]:
 
 
 def of_unmatched(settlement: Settlement, lookup: Lookup) -> list[Finding]:
-    """Redelivered rows whose item is no gap: got by another consumer too, or behind the last get, or never put."""
+    """Reports redelivered items without a gap: also got by another consumer, or after the last get, or never put."""
     findings = Findings()
     keys = {(int(row["value"]), reader_of(row)) for row in settlement.unmatched}
     rows = lookup({"value": {value for value, _ in keys}}) if keys else []

@@ -23,12 +23,12 @@ __all__ = ["judge"]
 
 
 def judge(rows: Rows, bucket: int, boundary: Boundary, extent: Extent) -> Judgement:
-    """What is wrong at the bucket's positions, given what the boundary says of the others."""
+    """Returns the findings at the bucket's positions, given the boundary of the others."""
     return Conditions(rows, bucket, boundary, extent).judgement()
 
 
 class Reader:
-    """What one reader did in a bucket."""
+    """The operations of one reader in a bucket."""
 
     def __init__(self, number: int, rows: Rows, bucket: Bucket, boundary: Boundary) -> None:
         mine = rows.where(rows.reader == number)
@@ -52,7 +52,7 @@ class Conditions(Bucket):
         self.items = SuffixMin(behind, boundary.soonest(Code.PUT, Code.GET))
         self.answers = SuffixMin(answered, boundary.soonest(*Code.EMPTIES))
         self.behind = np.minimum(self.items.onwards, self.answers.after)
-        """At a position: the soonest return of all that must follow an empty answer there."""
+        """At each position the soonest return of the operations that must follow an empty answer there."""
 
     def judgement(self) -> Judgement:
         self.judge_puts()
@@ -97,25 +97,25 @@ class Conditions(Bucket):
         is_given = positions < max(self.extent.put_end, self.extent.get_end)
         passed = np.where(is_given, self.items.after, self.answers.after)
         found = []
-        for place_ in np.flatnonzero(is_gap)[:MOST_GAPS]:
-            witness = self.read_at(int(place_))
-            self.compare_readers(int(place_), witness)
-            found.append(Gap.of("put", positions[place_], self.behind[place_], passed[place_], witness))
+        for index in np.flatnonzero(is_gap)[:MOST_GAPS]:
+            witness = self.read_at(int(index))
+            self.compare_readers(int(index), witness)
+            found.append(Gap.of("put", positions[index], self.behind[index], passed[index], witness))
         for reader in self.readers:
             found += self.gaps_of(reader, positions)
         return found
 
-    def read_at(self, place_: int) -> dict[str, Any] | None:
-        """By the reader that had it first."""
-        first = min(self.readers, key=lambda reader: reader.gets.ret[place_], default=None)
-        if first is None or first.gets.at[place_] < 0:
+    def read_at(self, index: int) -> dict[str, Any] | None:
+        """Returns the get of the reader that got the item first."""
+        first = min(self.readers, key=lambda reader: reader.gets.ret[index], default=None)
+        if first is None or first.gets.at[index] < 0:
             return None
-        return first.gets.rows.witness(int(first.gets.at[place_]))
+        return first.gets.rows.witness(int(first.gets.at[index]))
 
-    def compare_readers(self, place_: int, witness: dict[str, Any] | None) -> None:
-        """Where no put is known, all readers of the position must have got the same."""
+    def compare_readers(self, index: int, witness: dict[str, Any] | None) -> None:
+        """Checks, at a position without a known put, that all readers got the same item."""
         for reader in self.readers:
-            row = int(reader.gets.at[place_])
+            row = int(reader.gets.at[index])
             if witness and row >= 0 and reader.gets.rows.value[row] != witness["value"]:
                 self.findings.add("ticket", "two readers got different items", reader.gets.rows.witness(row), witness)
 
@@ -126,16 +126,16 @@ class Conditions(Bucket):
         is_gap = ~reader.gets.is_there & (positions >= self.extent.reader_starts[reader.number])
         is_gap &= positions < self.extent.reader_ends[reader.number]
         found = []
-        for place_ in np.flatnonzero(is_gap)[:MOST_GAPS]:
-            witness = self.puts.witness_at(int(place_))
-            position, deadline = positions[place_], deadlines[place_]
-            found.append(Gap.of("get", position, deadline, passed[place_], witness, reader.number))
+        for index in np.flatnonzero(is_gap)[:MOST_GAPS]:
+            witness = self.puts.witness_at(int(index))
+            position, deadline = positions[index], deadlines[index]
+            found.append(Gap.of("get", position, deadline, passed[index], witness, reader.number))
         return found
 
     def firsts(self) -> list[First]:
         found = []
         for reader in self.readers:
             if reader.empties.is_there.any():
-                place_ = int(np.argmax(reader.empties.is_there))
-                found.append(First("empty", self.low + place_, int(self.behind[place_]), reader.number))
+                index = int(np.argmax(reader.empties.is_there))
+                found.append(First("empty", self.low + index, int(self.behind[index]), reader.number))
         return found

@@ -21,16 +21,16 @@ __all__ = ["Unexplained", "unexplained_of"]
 
 
 class Way(NamedTuple):
-    """How the gaps so far were explained. Less is better, of everything."""
+    """One way to explain the gaps so far. Of each field, less is better."""
 
     latest: int = START
-    """The invocation of the latest killed put so far."""
+    """The invocation of the latest killed put that was used."""
     puts: int = 0
-    """Killed puts without a position that are used up."""
+    """How many killed puts without a position are used."""
     gets: int = 0
-    """Killed gets without a position that are used up."""
+    """How many killed gets without a position are used."""
     is_short: bool = False
-    """A position behind the last known put has no put."""
+    """True if a position after the last known put has no put."""
 
     def is_beaten_by(self, other: Way) -> bool:
         return all(mine >= its for mine, its in zip(self, other, strict=True))
@@ -40,11 +40,11 @@ class Unexplained(NamedTuple):
     puts: list[Gap]
     gets: list[Gap]
     taken: int
-    """Items that went with killed gets of which nothing else is known."""
+    """How many items went with killed gets of which nothing else is known."""
 
 
 class Killed:
-    """Those of one side, in the order of their invocations: by the position that they name, and without any."""
+    """Killed operations of one side in the order of their invocations: by their position, and without one."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.named: dict[int, int] = {}
@@ -95,7 +95,7 @@ class Sweep:
         self.found = Unexplained([], [], 0)
 
     def ordered(self, gaps: Sequence[Gap]) -> list[Gap]:
-        """A get's stands behind the put that would have overwritten its item; the puts that may be wanted are there."""
+        """A missing get comes after the put that would have overwritten its item, so that this put is decided first."""
         first = self.extent.puts_needed
         last = max((self.decided_at(gap) for gap in gaps), default=START)
         most = len(self.puts.named) + len(self.puts.others)
@@ -116,7 +116,7 @@ class Sweep:
         self.ways = ways or self.ways
 
     def extend(self, gap: Gap) -> None:
-        """Behind the last known position: a way that has a killed put uses it, for nothing else wants that."""
+        """After the last known position a way uses its killed put, if it has one: no later gap needs it."""
         short = [way._replace(is_short=True) for way in self.ways if way.is_short or not any(self.filled(way, gap))]
         longer = [each for way in self.ways if not way.is_short for each in self.filled(way, gap)]
         self.ways = best([*short, *longer])

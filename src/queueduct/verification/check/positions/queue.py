@@ -27,7 +27,7 @@ __all__ = ["judge"]
 
 
 def judge(rows: Rows, bucket: int, boundary: Boundary, extent: Extent) -> Judgement:
-    """What is wrong at the bucket's positions, given what the boundary says of the others."""
+    """Returns the findings at the bucket's positions, given the boundary of the others."""
     return Conditions(rows, bucket, boundary, extent).judgement()
 
 
@@ -87,7 +87,7 @@ class Conditions(QueueBucket):
         self.too_soon("full", "a put returned before a full answer that left no room for it", self.puts, full)
 
     def judge_fulls(self, capacity: int) -> None:
-        """At the position behind the last item that the queue held then."""
+        """Judged at the position after the last item that the queue held then."""
         fulls, put, empty = self.fulls, self.put_invokes, self.empty_invokes
         room = invoked("get", self.room_invokes.before, -1 - capacity)
         full = invoked("full", self.shifted_full_invokes.before, -1 - capacity)

@@ -1,4 +1,4 @@
-"""What the report draws: how many operations when, how long they took, how full the queue was."""
+"""The data of the report: the rate of operations, how long they took, how full the queue was."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def first_of_each_rule(violations: Sequence[Violation]) -> list[Violation]:
 
 
 def extent_of(part: Part) -> list[tuple[int, int]]:
-    """From the first invocation to the last end."""
+    """Returns the times of the first invocation and the last return."""
     invoke, ret = part.invoke_ns, np.where(part.has("return_ns"), part.return_ns, START)
     return [(int(invoke.min()), int(max(ret.max(), invoke.max())))] if len(part) else []
 
 
 def counted(part: Part, start: int, length: int) -> Iterator[tuple[str, Longs, Took]]:
-    """Of each outcome: how many operations returned in each bin, and how long they took."""
+    """Returns for each outcome how many operations returned in each bin, and how long they took."""
     took = part.return_ns - part.invoke_ns
     for number, name in enumerate(OUTCOMES):
         chosen = (part.outcome == number) & part.has("return_ns")
@@ -87,7 +87,7 @@ def counted(part: Part, start: int, length: int) -> Iterator[tuple[str, Longs, T
 
 
 class Took(NamedTuple):
-    """How long operations took, rounded down to eleven binary digits, and how many took so long."""
+    """A histogram of durations, rounded down to eleven binary digits."""
 
     times: Longs
     numbers: Longs
@@ -99,8 +99,8 @@ class Took(NamedTuple):
         return cls(*np.unique((times >> shift) << shift, return_counts=True), int(times.max()))
 
     def __add__(self, other: Took) -> Took:  # type: ignore[override]
-        times, places = np.unique(np.append(self.times, other.times), return_inverse=True)
-        numbers = np.bincount(places, np.append(self.numbers, other.numbers)).astype(np.int64)
+        times, indices = np.unique(np.append(self.times, other.times), return_inverse=True)
+        numbers = np.bincount(indices, np.append(self.numbers, other.numbers)).astype(np.int64)
         return Took(times, numbers, max(self.longest, other.longest))
 
     def quantiles(self) -> list[int]:
@@ -111,7 +111,7 @@ class Took(NamedTuple):
 
 
 def scene_of(table: Table, violation: Violation) -> Scene:
-    """Everything that overlaps the time of the witnesses, as far as there is room for it."""
+    """Returns the operations that overlap the time of the witnesses, as far as there is room."""
     known = [witness for witness in violation.witnesses if witness.get("invoke_ns") is not None]
     begin = min(int(witness["invoke_ns"]) for witness in known)
     end = max(int(witness.get("return_ns") or witness["invoke_ns"]) for witness in known)

@@ -24,7 +24,7 @@ SHOWN = 20
 
 
 def page(history: History, verdict: Verdict, figures: Figures) -> str:
-    """Complete: nothing is fetched from anywhere."""
+    """Returns a complete page, which loads nothing."""
     seconds = figures.bin_ns * len(figures.occupancy) / 1e9
     a_second = 1e9 / figures.bin_ns
     throughput = {name: counts * a_second for name, counts in figures.ended.items()}

@@ -51,13 +51,13 @@ def bars(title: str, latencies: dict[str, list[int]], names: Sequence[str]) -> s
         parts.append(level(float(scaled(decade, 0, decades, bottom, TOP)), duration(10**decade)))
     wide = (WIDTH - LEFT - RIGHT) / max(1, len(names))
     bar = wide * 0.86 / max(1, len(latencies))
-    for place, name in enumerate(names):
-        parts.append(text(LEFT + wide * (place + 0.5), HEIGHT - 14, name, GREY, anchor="middle"))
+    for index, name in enumerate(names):
+        parts.append(text(LEFT + wide * (index + 0.5), HEIGHT - 14, name, GREY, anchor="middle"))
         for number, values in enumerate(latencies.values()):
-            x = LEFT + wide * (place + 0.07) + bar * number
-            y = float(scaled(np.log10(max(1, values[place])), 0, decades, bottom, TOP))
+            x = LEFT + wide * (index + 0.07) + bar * number
+            y = float(scaled(np.log10(max(1, values[index])), 0, decades, bottom, TOP))
             parts.append(box(x, y, max(1.0, bar - 2), bottom - y, colour_of(number)))
-            parts.append(text(x + bar / 2 - 1, y - 3, duration(values[place]), GREY, anchor="middle", size=SMALL))
+            parts.append(text(x + bar / 2 - 1, y - 3, duration(values[index]), GREY, anchor="middle", size=SMALL))
     return svg(title, HEIGHT, parts)
 
 
@@ -82,7 +82,7 @@ def timeline(scene: Scene) -> str:
 
 
 def stretch(scene: Scene, row: Row, y: float, colour: str) -> str:
-    """From when to when an operation was under way; an arrow where it was before or after what is shown."""
+    """Returns the bar of an operation, with an arrow if it began before or ended after the plot."""
     begin, until = int(row["invoke_ns"]), row.get("return_ns")
     end = scene.end_ns + 1 if until is None else int(until)
     shown = np.clip([begin, end], scene.begin_ns, scene.end_ns)
@@ -117,7 +117,7 @@ def heading(title: str) -> str:
 
 
 def legend(names: Sequence[str] | dict[str, Any]) -> str:
-    """At the right, above the plot; one series needs none."""
+    """Returns the legend, at the right above the plot. One series needs none."""
     if len(names) < 2:
         return ""
     first = WIDTH - RIGHT - LEGEND * len(names)
@@ -133,7 +133,7 @@ def level(y: float, words: str) -> str:
 
 
 def time_axis(height: float, ns: float, left: float) -> str:
-    """From the beginning of what is shown."""
+    """Returns a time as text, from the beginning of the plot."""
     bottom = height - BOTTOM
     marks = [f'<path d="M{left} {bottom:.1f}H{WIDTH - RIGHT}" stroke="#999"/>']
     for mark in round_marks(0, ns, MARKS):
@@ -166,7 +166,7 @@ def svg(title: str, height: float, parts: Sequence[str]) -> str:
 
 
 def scaled(values: Any, low: float, high: float, begin: float, end: float) -> Any:
-    """From values to pixels."""
+    """Converts values to pixels."""
     return begin + (np.asarray(values, float) - low) / max(high - low, 1e-12) * (end - begin)
 
 

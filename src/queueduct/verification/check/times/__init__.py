@@ -78,19 +78,19 @@ def timeline_of(table: Table, pairs: Pieces[Paired], history: History, counts: C
 
 
 def first_read(piece: Paired) -> list[tuple[int, int]]:
-    """When a put returned whose item the reader has got: it had subscribed by then."""
+    """Returns when a put returned whose item the reader has got: it had subscribed by then."""
     return [(piece.reader, int(piece.pairs.put_return[~piece.pairs.is_left].min(initial=NEVER)))]
 
 
 def killed_with_nothing(part: Part) -> Iterator[tuple[int, Longs]]:
-    """The invocations of killed gets of which nothing else is known, a reader."""
+    """Returns for each reader the invocations of killed gets of which nothing else is known."""
     rows = part.rows.where((part.rows.code == Code.KILLED_GET) & ~part.has_value)
     for reader, mine in rows.sliced(rows.reader):
         yield reader, mine.invoke
 
 
 class Judged(NamedTuple):
-    """One bucket of time, of one reader."""
+    """Judges one bucket of time, of one reader."""
 
     reader: int
     bucket: int
@@ -144,7 +144,7 @@ def judge_bucket(
 
 
 def settled(judged: Sequence[Judged]) -> list[Finding]:
-    """The findings, with the answers that began in an earlier bucket: was there a moment since that nothing covers?"""
+    """Returns all findings. Decides on answers that began in an earlier bucket: did nothing cover a moment since?"""
     found: list[Finding] = []
     for each in judged:
         before = [other for other in judged if other.reader == each.reader and other.bucket < each.bucket]

@@ -24,11 +24,11 @@ class FullJudgement(NamedTuple):
     last_full: int
     """The last moment in the bucket at which an item left a queue that may have been full; START if there is none."""
     open_answers: list[tuple[int, int]]
-    """Invocation and return of those that began before the bucket, and that nothing in it excuses."""
+    """Invocation and return of answers that began before the bucket, and that nothing in it excuses."""
 
 
 def judge_full_answers(moments: Moments, low: int, before: int, capacity: int) -> FullJudgement:
-    """Of the bucket that begins at ``low``, when there are already so many as ``before``."""
+    """Judges the bucket that begins at ``low`` with ``before`` items."""
     held, gone = np.sort(moments.at(At.HELD).time), np.sort(moments.at(At.GONE).time)
     answers = moments.at(At.FULL)
 

@@ -22,16 +22,16 @@ __all__ = ["Bin", "Bins", "Timeline", "bins_of", "boundaries_of", "moments_of", 
 
 @dataclass(frozen=True)
 class Timeline:
-    """What decides which pairs the order is about."""
+    """What decides which pairs the order check uses."""
 
     kind: str
     capacity: int | None
     with_full: bool
-    """Is there a full answer to be judged by how many items there were?"""
+    """True if a full answer must be judged by the number of items."""
     starts: dict[int, int] = field(default_factory=dict)
-    """Of a log: by when each reader had certainly subscribed."""
+    """In a log: by when each reader had certainly subscribed."""
     unseen: dict[int, tuple[Longs, Longs]] = field(default_factory=dict)
-    """Items that killed gets may have taken, a reader: their values, in order, and when those gets were invoked."""
+    """For each reader the items that killed gets may have taken: values, in order, and the gets' invocations."""
 
     def in_order(self, piece: Paired) -> Pairs:
         """The pairs that the order is about.
@@ -48,14 +48,14 @@ class Timeline:
             kept = kept.where(~kept.is_left | (kept.put_invoke > self.starts[piece.reader]))
         if piece.reader in self.unseen:
             values, invokes = self.unseen[piece.reader]
-            places = np.minimum(np.searchsorted(values, kept.value), len(values) - 1)
-            is_unseen = values[places] == kept.value
-            kept.get_invoke[is_unseen] = invokes[places[is_unseen]]
+            indices = np.minimum(np.searchsorted(values, kept.value), len(values) - 1)
+            is_unseen = values[indices] == kept.value
+            kept.get_invoke[is_unseen] = invokes[indices[is_unseen]]
         return kept
 
 
 def unseen_of(piece: Paired, timeline: Timeline, most: dict[int, int]) -> Iterator[tuple[int, Longs, Longs]]:
-    """The items that were put first of those that are left, so many a reader: when their puts returned, and values."""
+    """Returns for each reader the first items without a get: when their puts returned, and their values."""
     kept = timeline.in_order(piece)
     left = kept.where(kept.is_left)
     order = np.lexsort((left.value, left.put_return))[: most.get(piece.reader, 0)]
@@ -63,7 +63,7 @@ def unseen_of(piece: Paired, timeline: Timeline, most: dict[int, int]) -> Iterat
 
 
 def moments_of(piece: Paired, timeline: Timeline) -> Iterator[tuple[int, Moments]]:
-    """Of each pair and each answer."""
+    """Returns the moments of each pair and each answer."""
     kept = timeline.in_order(piece)
     queued = kept.where(kept.put_return < NEVER)
     empties = piece.answers.where(piece.answers.code == Code.EMPTY)
@@ -89,7 +89,7 @@ def moments_of(piece: Paired, timeline: Timeline) -> Iterator[tuple[int, Moments
 
 
 class Bins(NamedTuple):
-    """Of equal length, from the first invocation on."""
+    """Bins of equal length, from the first invocation on."""
 
     first: int
     length: int
@@ -106,11 +106,11 @@ class Bin(NamedTuple):
     sort: int
     rows: int
     soonest: tuple[int, int]
-    """The least ``other``, and whose it is."""
+    """The least ``other``, and its value."""
     latest: tuple[int, int]
-    """The greatest, of an interval that has not ended when it begins."""
+    """The greatest ``other`` of an interval that is not empty, and its value."""
     intervals: int
-    """Of those at AT_QUEUED: how many are got later."""
+    """Of those at AT_QUEUED, how many are got later."""
 
 
 def bins_of(piece: tuple[int, Moments], bins: Bins) -> Iterator[Bin]:
@@ -143,7 +143,7 @@ def bins_of(piece: tuple[int, Moments], bins: Bins) -> Iterator[Bin]:
 def boundaries_of(
     bins: Sequence[Bin], buckets: dict[int, int], last_empty: dict[int, int]
 ) -> dict[tuple[int, int], TimeBoundary]:
-    """For each reader and bucket."""
+    """Returns the boundary of each reader and bucket."""
     found: dict[tuple[int, int], TimeBoundary] = {}
     number = max(buckets.values(), default=0) + 1
     for reader in last_empty:

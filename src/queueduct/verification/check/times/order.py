@@ -44,7 +44,7 @@ class At:
 
 @dataclass(frozen=True)
 class Moments(Columns):
-    """In any order."""
+    """Moments, in any order."""
 
     sort: NDArray[np.int8]
     time: Longs
@@ -64,24 +64,24 @@ class Moments(Columns):
 
 @dataclass(frozen=True)
 class TimeBoundary:
-    """From the other buckets."""
+    """What a bucket needs from the others."""
 
     soonest_got: int = NEVER
-    """Least get_return of all puts that were invoked after this bucket."""
+    """The least get_return of all puts that were invoked after this bucket."""
     soonest_value: int = 0
-    """Whose it is."""
+    """The value of that item."""
     latest_taken: int = START
-    """Greatest get_invoke of all intervals that began before this bucket."""
+    """The greatest get_invoke of all intervals that began before this bucket."""
     latest_value: int = 0
-    """Whose it is."""
+    """The value of that item."""
     inside: int = 0
     """Intervals that began before this bucket, less those that ended before it."""
     last_empty: int = START
-    """The latest invocation of an empty answer, anywhere."""
+    """The latest invocation of an empty answer in any bucket."""
     reader: int = -1
-    """Whose gets these are, in a log."""
+    """In a log: the reader of these gets."""
     held: int = 0
-    """Items that had begun to come before this bucket, less those that were gone before it."""
+    """Items whose puts were invoked before this bucket, less those whose gets returned before it."""
 
 
 class Answer(NamedTuple):
@@ -90,7 +90,7 @@ class Answer(NamedTuple):
     invoke: int
     ret: int
     value: int
-    """Of an item that was in the queue when it returned."""
+    """The value of an item that was in the queue when it returned."""
 
 
 class OrderJudgement(NamedTuple):
@@ -101,7 +101,7 @@ class OrderJudgement(NamedTuple):
 
 
 def judge_order(moments: Moments, low: int, boundary: TimeBoundary, capacity: int | None) -> OrderJudgement:
-    """What is wrong in the bucket of time that begins at ``low``."""
+    """Returns the findings in the bucket of time that begins at ``low``."""
     findings = Findings()
     judge_overtaking(moments, boundary, findings)
     last_break, answers = judge_answers(moments, low, boundary, findings)
@@ -138,9 +138,9 @@ def judge_overtaking(moments: Moments, boundary: TimeBoundary, findings: Finding
 
 
 def last_new(is_new: Any, values: Longs, before: int) -> Longs:
-    """At each place the value of the last new one that is not behind it."""
-    places = np.maximum.accumulate(np.where(is_new, np.arange(len(values)), -1))
-    return np.where(places >= 0, values[places], before)
+    """Returns at each index the value of the last new one up to it."""
+    indices = np.maximum.accumulate(np.where(is_new, np.arange(len(values)), -1))
+    return np.where(indices >= 0, values[indices], before)
 
 
 def false_empty(answer: Answer, reader: int) -> Finding:
@@ -176,7 +176,7 @@ def judge_answers(moments: Moments, low: int, boundary: TimeBoundary, findings: 
 
 
 def intervals_of(moments: Moments) -> Moments:
-    """Each from when an item was in the queue for certain to when its get was invoked, in order of their beginnings."""
+    """Returns intervals, ordered by start: from an item's put_return to its get_invoke."""
     queued = moments.at(At.QUEUED)
     return queued.where(queued.time < queued.other).in_time()
 

@@ -1,4 +1,4 @@
-"""The put and the get of every value, side by side, and what a value alone shows."""
+"""The put and the get of every value in one row, and the findings that a value alone shows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Sides(Columns):
 
 @dataclass(frozen=True)
 class Pairs(Columns):
-    """One row a value, in their order. Times that never came are NEVER."""
+    """One row for each value, in their order. A missing time is NEVER."""
 
     value: Longs
     puts: Longs
@@ -49,12 +49,12 @@ class Pairs(Columns):
 
     @property
     def is_left(self) -> Flags:
-        """Never got, as far as the record says."""
+        """True if the record has no get of it."""
         return np.asarray((self.gets == 0) & (self.killed_gets == 0))
 
 
 class Paired(NamedTuple):
-    """What is told of some values: in a log by one reader, else by all consumers, which are reader -1."""
+    """Operations on some values: in a log of one reader, else of all consumers, as reader -1."""
 
     reader: int
     pairs: Pairs
@@ -63,7 +63,7 @@ class Paired(NamedTuple):
 
 
 def by_value(part: Part, tasks: int) -> Iterator[tuple[int, Sides]]:
-    """Everything of one value to one task."""
+    """Carries all operations of a value to one task."""
     rows = part.rows
     sides = Sides(rows.code, rows.value, rows.invoke, rows.ret, rows.reader, part.redelivered)
     is_answer = np.isin(rows.code, (Code.EMPTY, Code.FULL))
@@ -85,7 +85,7 @@ def paired(carried: tuple[int, list[Sides]], readers: tuple[int, ...]) -> Iterat
 
 
 def pairs_of(items: Sides) -> Pairs:
-    """In the order of their values."""
+    """Returns the pairs in the order of their values."""
     if not len(items):
         return Pairs(*(np.empty(0, np.int64) for _ in range(11)))
     begins = np.flatnonzero(np.append(True, items.value[1:] != items.value[:-1]))
@@ -116,12 +116,12 @@ def pairs_of(items: Sides) -> Pairs:
 
 class Bad(NamedTuple):
     put_twice: int | None
-    """The least value that is."""
+    """The least value that was put twice."""
     findings: Findings
 
 
 def bad_pairs(piece: Paired) -> list[Bad]:
-    """What a value alone shows: put twice, got and never put, got before it was put, got twice."""
+    """Returns what a value alone shows: put twice, got and never put, got before it was put, got twice."""
     pairs, findings = piece.pairs, Findings()
 
     def got(row: Any, which: str, times: Longs) -> dict[str, Any]:
