@@ -30,7 +30,8 @@ $(VENV)/.tools: pyproject.toml tools/setup.py
 $(VENV)/.package: $(VENV)/.tools $(PACKAGE_SOURCES)
 	@echo "building queueduct"
 	@# without make's flags: they name descriptors that ninja does not get
-	@MAKEFLAGS= $(BIN)/pip install --quiet --no-build-isolation --no-deps --force-reinstall -Cbuild-dir=$(BUILD)/python .
+	@MAKEFLAGS= $(BIN)/pip install --quiet --no-build-isolation --no-deps --force-reinstall \
+	  --config-settings=build-dir=$(BUILD)/python .
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.package
