@@ -9,6 +9,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 BUILD  := build
+PIP_ARGS ?=
 PROVE_OPS ?= 100M
 PROVE_KINDS ?= bounded growing overwriting slots events
 
@@ -31,7 +32,7 @@ $(VENV)/.package: $(VENV)/.tools $(PACKAGE_SOURCES)
 	@echo "building queueduct"
 	@# without make's flags: they name descriptors that ninja does not get
 	@MAKEFLAGS= $(BIN)/pip install --quiet --no-build-isolation --no-deps --force-reinstall \
-	  --config-settings=build-dir=$(BUILD)/python .
+	  --config-settings=build-dir=$(BUILD)/python $(PIP_ARGS) .
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.package

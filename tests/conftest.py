@@ -24,6 +24,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     # A shell starts what runs in its background with SIGINT ignored, and children would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A Java that lives for seconds spends half its time on compiling well what it hardly runs.
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

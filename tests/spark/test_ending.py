@@ -135,7 +135,7 @@ def test_a_query_at_work_that_cannot_end_in_order_ends_with_one_line(command, tm
     """Its Java has ended by the same signal, or somebody does not want to wait."""
     lake = tmp_path / "lake"
     archive = command("archive", "ticks", "--to", str(lake), "--max-rows", "1", "--json")
-    until(lambda: (lake / "_checkpoint" / "commits" / "1").exists(), "the second batch", 120)
+    until(lambda: (lake / "_checkpoint" / "commits" / "1").exists(), "the second batch", 240)
     archive.press(number, times=times)
     archive.check_ended(number, name)
 
