@@ -24,6 +24,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     # A shell starts what runs in its background with SIGINT ignored, and children would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Thousands of children import numpy: a third of such a start goes to threads for algebra, which none of them does.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # A Java that lives for seconds spends half its time on compiling well what it hardly runs.
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 

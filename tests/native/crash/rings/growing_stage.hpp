@@ -87,7 +87,7 @@ class StageOf<GrowingPlay> {
   // Where a scene comes past, in order; nothing: it does not come to its end.
   [[nodiscard]] std::vector<const char*> record(const Scene& scene) {
     std::vector<const char*> points;
-    if (!prepare(scene)) return points;
+    if (prepare(scene) != Ended::exited) return points;
     const pid_t pid = start([&] {
       User user(segment_, account_);
       arm(account_, Fire::never, 0);
@@ -103,8 +103,8 @@ class StageOf<GrowingPlay> {
   template <class KilledAt>
   [[nodiscard]] Result run(const std::vector<Victim>& victims, KilledAt killed_at) {
     Result result;
-    if (!prepare(*victims[0].scene)) {
-      result.fail("the scene cannot be prepared");
+    if (const Ended prepared = prepare(*victims[0].scene); prepared != Ended::exited) {
+      result.fail(prepared == Ended::hung ? "slow" : "the scene cannot be prepared");
       return result;
     }
     said_[0] = 0;
@@ -137,14 +137,14 @@ class StageOf<GrowingPlay> {
   }
 
  private:
-  [[nodiscard]] bool prepare(const Scene& scene) {
+  [[nodiscard]] Ended prepare(const Scene& scene) {
     segment_.reset();
     account_.reset();
     const pid_t pid = start([&] {
       User user(segment_, account_);
       scene.prepare(user, segment_);
     });
-    return finish(pid) == Ended::exited;
+    return finish(pid);
   }
 
   void act(const Victim& victim, bool joins_before) {
