@@ -15,7 +15,7 @@ from tests.edges.kinds import KINDS, item, number_of
 from tests.support.deadline import PATIENCE_SECONDS
 
 IDLE_SECONDS = 0.4
-SPENT_LIMIT = 0.05  # of processor time meanwhile: who tries again and again has used all of it
+SPENT_LIMIT = 0.05  # of processor time meanwhile: a task that tries again and again has used all of it
 
 NAMED = {name: lambda kind=kind: kind.create("q") for name, kind in KINDS.items()}
 UNNAMED = {
@@ -40,11 +40,15 @@ def consumer_of(name, q):
 
 async def spent_while(task):
     """Of processor time, while the task waits."""
-    await asyncio.sleep(0.05)  # it may spin for a moment before it sleeps
-    before = time.process_time()
-    await asyncio.sleep(IDLE_SECONDS)
-    assert not task.done()
-    return time.process_time() - before
+    spent = SPENT_LIMIT
+    for _ in range(3):  # a busy machine disturbs one of them; a task that tries again and again, all
+        if spent >= SPENT_LIMIT:
+            await asyncio.sleep(0.05)  # it may spin for a moment before it sleeps
+            before = time.process_time()
+            await asyncio.sleep(IDLE_SECONDS)
+            assert not task.done()
+            spent = time.process_time() - before
+    return spent
 
 
 def run(coroutine):
