@@ -220,27 +220,31 @@ def test_of_creators_that_race_one_wins(exist_ok):
         assert made[-1].get() == b"1"
 
 
+WITHOUT_UNNAMED_FILES = """
+import errno, os
+real_open = os.open
+def without_unnamed_files(path, flags, *rest, **more):
+    if flags & os.O_TMPFILE == os.O_TMPFILE:
+        raise OSError(errno.EOPNOTSUPP, "not here")
+    return real_open(path, flags, *rest, **more)
+os.open = without_unnamed_files
+"""
+
+
 @pytest.mark.parametrize("files_have_names", [False, True], ids=["unnamed files", "named files"])
 def test_nobody_ever_sees_a_half_written_segment(children, files_have_names, tmp_path):
     """One process creates and unlinks, 300 times or more; this one opens what it finds, which is always whole."""
     child = children.start(
-        """
-import errno, os, sys, queueduct
-if sys.argv[1] == "True":
-    real_open = os.open
-    def without_unnamed_files(path, flags, *rest, **more):
-        if flags & os.O_TMPFILE == os.O_TMPFILE:
-            raise OSError(errno.EOPNOTSUPP, "not here")
-        return real_open(path, flags, *rest, **more)
-    os.open = without_unnamed_files
+        (WITHOUT_UNNAMED_FILES if files_have_names else "")
+        + """
+import os, sys, queueduct
 made = 0
-while made < 300 or not os.path.exists(sys.argv[2]):
+while made < 300 or not os.path.exists(sys.argv[1]):
     with queueduct.BoundedQueue.create("q", 4096) as q:
         q.unlink()
     made += 1
 print("done", flush=True)
 """,
-        files_have_names,
         tmp_path / "enough",
     )
     opened = 0
@@ -259,18 +263,15 @@ print("done", flush=True)
 
 
 def test_a_creator_killed_between_its_two_names_leaves_a_whole_queue(children, queue_dir):
-    """On a file system without unnamed files. Whoever opens the queue removes the name that was left over."""
-    child = children.start("""
-import errno, os, signal, queueduct
-real_open = os.open
-def without_unnamed_files(path, flags, *rest, **more):
-    if flags & os.O_TMPFILE == os.O_TMPFILE:
-        raise OSError(errno.EOPNOTSUPP, "not here")
-    return real_open(path, flags, *rest, **more)
-os.open = without_unnamed_files
+    """On a file system without unnamed files. The opener removes the name that was left over."""
+    child = children.start(
+        WITHOUT_UNNAMED_FILES
+        + """
+import os, signal, queueduct
 os.unlink = lambda path: os.kill(os.getpid(), signal.SIGKILL)
 queueduct.BoundedQueue.create("q", 4)
-""")
+"""
+    )
     assert child.wait() == -signal.SIGKILL
     left = sorted(os.listdir(queue_dir))
     assert len(left) == 2

@@ -1,7 +1,7 @@
 // A kernel with larger pages: preloaded, it answers as one of PAGE bytes a page does (arm64 has 16 and 64 kB).
 //   it says so             sysconf, getpagesize, getauxval
 //   it begins with a page  mmap, which also refuses other addresses and offsets
-//   it takes whole pages   munmap and madvise refuse to begin elsewhere, and take a length that ends within one for all of
+//   it takes whole pages   munmap and madvise refuse to begin elsewhere; a length that ends within one means all of
 //                          it; fallocate gives whole pages, and a hole frees whole ones and zeroes the rest
 // The C library's own calls are not seen: its stacks and heaps lie where they like.
 #define _GNU_SOURCE

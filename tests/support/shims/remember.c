@@ -1,4 +1,4 @@
-// A disk that remembers: preloaded, it copies the first REMEMBER_BYTES of a file to REMEMBER after each fdatasync of it.
+// A disk that remembers: preloaded, it copies a file's first REMEMBER_BYTES to REMEMBER after each fdatasync of it.
 // That is what the disk has of them for certain.
 #define _GNU_SOURCE
 #include <dlfcn.h>
