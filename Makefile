@@ -64,7 +64,7 @@ check: $(VENV)/.package $(VENV)/.spark ## lint and the quick tests, in about a m
 	@tools/check.sh
 
 test: ## all tests
-	@$(MAKE) --no-print-directory -j 2 lint native sanitizers
+	@$(MAKE) --no-print-directory -j 2 lint native
 	@tools/tests.sh
 
 pythons: ## the quick tests on every other Python 3.11+ that is installed

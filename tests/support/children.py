@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import os
 import signal
 import subprocess
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -18,6 +20,8 @@ import pytest
 from tests.support.deadline import PATIENCE_SECONDS, until
 
 ROOT = Path(__file__).parents[2]
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
@@ -49,11 +53,17 @@ class Children:
         return out
 
     def fork(self, work: Callable[[], object]) -> int:
-        """Run work in a forked child of this very process; it exits with 0, or with 1 after an exception."""
+        """Run work in a forked child of this very process; it exits with 0, or with 1 after an exception.
+
+        If the tests are killed, the child is killed too: work may be an endless loop.
+        """
+        is_main = threading.current_thread() is threading.main_thread()  # the kernel means the thread that forked
         pid = fork()
         if pid == 0:
             status = 1
             try:
+                if is_main:
+                    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
                 work()
                 status = 0
             except BaseException:
