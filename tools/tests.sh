@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All tests but lint and the plain native ones, in streams beside each other, since each spends much of its time
 # waiting. Spark's are the most urgent: it gives a Python worker ten seconds to start, whatever the machine does
-# meanwhile. The sanitizers, and then the quick tests on the newest Python, get what is left of the processors.
+# meanwhile. In the background the sanitizers are built and run, and then the quick tests on the newest Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build
@@ -27,7 +27,7 @@ trap stop_all EXIT
 start spark 0 "${pytest[@]}" tests/spark
 start waiting 5 "${pytest[@]}" "${waiting[@]}"
 start campaigns 6 "${pytest[@]}" "${campaigns[@]}"
-start background 12 bash -c "tools/native.sh address && tools/native.sh thread && tools/pythons.sh $newest"
+start background 5 bash -c "tools/native.sh address && tools/native.sh thread && tools/pythons.sh $newest"
 echo "meanwhile, each in its build/tests-NAME.log: ${names[*]}"
 
 failed=0

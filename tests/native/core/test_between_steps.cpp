@@ -128,5 +128,3 @@ TEST(a_message_that_was_published_before_its_writer_died_is_overwritten_and_not_
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

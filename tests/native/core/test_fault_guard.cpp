@@ -137,5 +137,3 @@ TEST(threads_that_watch_at_once_have_lines_of_their_own) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

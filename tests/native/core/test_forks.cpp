@@ -149,5 +149,3 @@ TEST(a_child_forked_beside_the_end_of_threads_can_join) {
 // A child exits while threads of its parent had ended and were not joined yet: ThreadSanitizer takes that for a leak.
 extern "C" const char* __tsan_default_options() { return "report_thread_leaks=0"; }
 #endif
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

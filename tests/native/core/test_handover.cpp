@@ -101,5 +101,3 @@ TEST(nobody_gets_what_is_gone_and_what_is_old_goes) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -107,5 +107,3 @@ TEST(positions_and_events_stand_in_lines_of_their_own) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

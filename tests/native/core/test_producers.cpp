@@ -196,5 +196,3 @@ TEST(many_who_make_the_same_names_make_each_once) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -7,8 +7,6 @@
 
 namespace queueduct::testing {
 
-constexpr std::int64_t second = 1'000'000'000;
-
 struct Word {
   std::atomic<std::uint64_t> word{0};
   RobustLock lock{&word};
@@ -149,5 +147,3 @@ TEST(a_machine_that_crashed_with_the_lock_held_is_rolled_back_before_anything_is
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

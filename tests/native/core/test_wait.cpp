@@ -12,8 +12,6 @@
 
 namespace queueduct::testing {
 
-constexpr std::int64_t second = 1'000'000'000;
-
 TEST(a_notify_without_sleepers_leaves_the_word_alone) {
   std::atomic<std::uint32_t> word{8};
   Event(&word).notify();
@@ -174,5 +172,3 @@ TEST(no_sleep_is_longer_than_the_park_limit) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

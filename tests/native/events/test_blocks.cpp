@@ -137,5 +137,3 @@ TEST(within_a_process_memory_needs_no_file) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -233,5 +233,3 @@ TEST(a_reader_follows_through_a_full_directory) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -259,5 +259,3 @@ TEST(after_a_shutdown_nothing_goes_in_and_readers_end) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -154,5 +154,3 @@ TEST(a_roll_back_does_not_trust_lines_that_never_reached_the_disk) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

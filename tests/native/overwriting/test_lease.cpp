@@ -1,6 +1,5 @@
 // Leases on an overwriting queue by single steps: what is held no put can take, and what is left comes again.
-#include "support/check.hpp"
-#include "support/overwriting_segment.hpp"
+#include "support/overwriting_fates.hpp"
 
 namespace queueduct::testing {
 
@@ -23,12 +22,6 @@ struct Held {
     return words[0] == words[1] ? words[0] : OverwritingAttachment::torn;
   }
 };
-
-static void check_sum(OverwritingAttachment& attached, int line) {
-  const OverwritingRing::Fates fates = attached.ring().fates();
-  const std::uint64_t all = fates.delivered + fates.overwritten + fates.torn + fates.lost_with_consumer;
-  check_equal(all + attached.ring().state().length, fates.puts, __FILE__, line, "what became of all puts");
-}
 
 static std::uint64_t count_leased(OverwritingAttachment& attached) {
   std::int64_t positions[limit];
@@ -256,5 +249,3 @@ TEST(positions_rise_and_are_never_given_twice_though_strangers_put_and_get) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -1,16 +1,9 @@
 // The overwriting queue without Python: what goes when it is full, whose lock is whose, and what the dead leave.
 #include <thread>
 
-#include "support/check.hpp"
-#include "support/overwriting_segment.hpp"
+#include "support/overwriting_fates.hpp"
 
 namespace queueduct::testing {
-
-static void check_sum(OverwritingAttachment& attached, int line) {
-  const OverwritingRing::Fates fates = attached.ring().fates();
-  const std::uint64_t all = fates.delivered + fates.overwritten + fates.torn + fates.lost_with_consumer;
-  check_equal(all + attached.ring().state().length, fates.puts, __FILE__, line, "what became of all puts");
-}
 
 TEST(a_full_queue_loses_its_oldest_and_keeps_the_order_of_the_rest) {
   OverwritingSegment segment({.capacity = 5, .words = 2});
@@ -329,5 +322,3 @@ TEST(a_put_wakes_a_getter_that_sleeps) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

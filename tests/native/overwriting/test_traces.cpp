@@ -195,5 +195,3 @@ TEST(trace_6_dequeue_from_shifted) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

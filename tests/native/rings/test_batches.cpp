@@ -171,5 +171,3 @@ TEST(a_batch_larger_than_the_ring_is_taken_up_to_the_ring) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

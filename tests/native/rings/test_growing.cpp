@@ -380,5 +380,3 @@ TEST(an_immediate_shutdown_ends_gets) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

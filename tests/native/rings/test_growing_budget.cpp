@@ -154,5 +154,3 @@ TEST(a_put_that_waits_for_memory_notices_what_was_freed_while_it_looked) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

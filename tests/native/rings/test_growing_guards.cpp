@@ -202,5 +202,3 @@ TEST(the_budget_is_never_exceeded_and_no_page_is_left_by_a_late_read) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -213,5 +213,3 @@ TEST(who_comes_late_to_a_shut_queue_opens_no_level_in_which_something_is_held) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -173,5 +173,3 @@ TEST(a_reference_leaves_nothing_in_its_slot) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -245,5 +245,3 @@ TEST(the_end_of_a_lease_wakes_who_waits_for_it) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -275,5 +275,3 @@ TEST(a_newcomer_is_not_kept_out_by_somebody_who_only_looks_at_the_dead) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

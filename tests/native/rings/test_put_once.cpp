@@ -322,5 +322,3 @@ TEST(nonsense_in_a_producers_line_is_corrupt_and_not_waited_for) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -267,5 +267,3 @@ TEST(a_recovery_works_beyond_40_bits_of_positions) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

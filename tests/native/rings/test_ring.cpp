@@ -213,5 +213,3 @@ TEST(hints_for_waiters_agree_with_the_ring) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

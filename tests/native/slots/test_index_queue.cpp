@@ -162,5 +162,3 @@ TEST(words_that_nobody_of_us_wrote_end_in_corrupt_and_not_in_a_loop) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -84,5 +84,3 @@ TEST(after_the_end_of_gets_nothing_is_leased) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -236,5 +236,3 @@ TEST(producers_that_die_again_and_again_beside_each_other_put_each_item_once) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

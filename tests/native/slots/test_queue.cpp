@@ -325,5 +325,3 @@ TEST(a_length_beyond_the_slot_is_not_believed) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }

@@ -4,6 +4,7 @@
 // run_tests() runs those whose name contains argv[1], or all.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <sstream>
@@ -11,6 +12,8 @@
 #include <vector>
 
 namespace queueduct::testing {
+
+inline constexpr std::int64_t second = 1'000'000'000;  // in ns
 
 struct Test {
   const char* name;

@@ -370,5 +370,3 @@ TEST(what_a_dead_consumer_had_is_got_as_redelivered) {
 }
 
 }  // namespace queueduct::testing
-
-int main(int argc, char** argv) { return queueduct::testing::run_tests(argc, argv); }
