@@ -26,7 +26,7 @@ stop_all() {
 trap stop_all EXIT
 start spark 0 "${pytest[@]}" tests/spark
 start waiting 5 "${pytest[@]}" "${waiting[@]}"
-start campaigns 6 "${pytest[@]}" "${campaigns[@]}"
+start campaigns 3 "${pytest[@]}" "${campaigns[@]}"
 start background 5 bash -c "tools/native.sh address && tools/native.sh thread && tools/pythons.sh $newest"
 echo "meanwhile, each in its build/tests-NAME.log: ${names[*]}"
 

@@ -11,11 +11,15 @@ PATIENCE_SECONDS = 30.0  # far more than anything here needs: a busy machine mus
 
 
 def until(condition: Callable[[], object], what: str = "the condition", seconds: float = PATIENCE_SECONDS) -> None:
-    """Poll until the condition holds; fail when it does not within the time."""
-    end = time.monotonic() + seconds
+    """Poll until the condition holds; fail when it does not within the time.
+
+    The longer it has waited, the less often it asks: a condition may read all of /proc.
+    """
+    start = time.monotonic()
     while not condition():
-        assert time.monotonic() < end, f"{what} did not come true within {seconds} s"
-        time.sleep(0.001)
+        waited = time.monotonic() - start
+        assert waited < seconds, f"{what} did not come true within {seconds} s"
+        time.sleep(min(max(waited / 20, 0.001), 0.1))
 
 
 def is_parked(thread: threading.Thread) -> bool:

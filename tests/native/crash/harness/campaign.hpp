@@ -21,7 +21,7 @@ struct Options {
   std::string filter;
   std::uint64_t seed = 1;
   std::uint32_t failure_limit = 20;  // after so many it stops: they are printed, and waiting for more helps nobody
-  std::uint32_t workers = 2;
+  std::uint32_t workers = 4;
 
   // A filter that begins with a unit's name, or the reverse, needs only that unit; any other is a text in a name.
   [[nodiscard]] bool may_match(const std::string& unit, const std::vector<std::string>& groups) const {

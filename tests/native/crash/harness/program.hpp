@@ -1,15 +1,19 @@
 // A crash campaign as a program: kill at every step, and see whether everything is in order afterwards.
 //
-//   <program> [--long] [--filter TEXT] [--list] [--seed N] [--json] [--sabotage NAME]
+//   <program> [--long] [--filter TEXT] [--list] [--seed N] [--workers N] [--json] [--sabotage NAME]
 //
 // --long      all pairs, all occupancies, more sizes (minutes); else a selection (a minute at most)
 // --filter    only cases whose name contains TEXT: a failed case is played again by its name
 // --list      the cases' names only
 // --seed      for what is drawn: who closes a case, the random scripts, the soak
+// --workers   so many cases at a time: most of a case is waiting
 // --json      the totals as one JSON object
 // --sabotage  break the queue's users in the named way: then failures are what should happen
 #pragma once
 
+#include <malloc.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -29,7 +33,8 @@ struct Program {
   void (*choose)(int way);
 
   [[nodiscard]] int usage() const {
-    std::fprintf(stderr, "usage: %s [--long] [--filter TEXT] [--list] [--seed N] [--json] [--sabotage NAME]\n", name);
+    std::fprintf(stderr, "usage: %s [--long] [--filter TEXT] [--list] [--seed N] [--workers N] [--json] [--sabotage NAME]\n",
+                 name);
     std::fprintf(stderr, "sabotages:");
     for (const NamedSabotage& each : sabotages) std::fprintf(stderr, " %s", each.name);
     std::fprintf(stderr, "\n");
@@ -50,6 +55,8 @@ struct Program {
         options.filter = argv[++i];
       } else if (word == "--seed" && value != nullptr) {
         options.seed = std::strtoull(argv[++i], nullptr, 10);
+      } else if (word == "--workers" && value != nullptr) {
+        options.workers = static_cast<std::uint32_t>(std::clamp(std::atoi(argv[++i]), 1, 64));
       } else if (word == "--sabotage" && value != nullptr) {
         ++i;
         if (!sabotage(value)) return false;
@@ -152,6 +159,7 @@ template <class Play, class Shifts>
 [[nodiscard]] int run_program(const Program& program, int argc, char** argv, Shifts shifts) {
   Options options;
   if (!program.parse(argc, argv, options)) return program.usage();
+  mallopt(M_MXFAST, 0);  // no fast bins: each child would consolidate them, and so copy most pages of its heap
   expect_children();
   Totals& totals = *Totals::create();
   Report report(program.name, options, totals);

@@ -81,11 +81,11 @@ class OverwritingGroups : public GroupsOf<OverwritingGroups, OverwritingPlay> {
 
   void add_pair(const char* group, const OverwritingScene& scene, const std::vector<OverwritingStep>& before,
                 OverwritingOp first, OverwritingOp second) {
-    add_two(group, scene, before, first, Fire::kill, second, 24, {5});
+    add_two(group, scene, before, first, Fire::kill, second, 24, {9});
   }
 
   void add_contending(const OverwritingScene& scene, OverwritingOp first, OverwritingOp second) {
-    add_two("contending", scene, {}, first, Fire::stop, second, 24, {5});
+    add_two("contending", scene, {}, first, Fire::stop, second, 24, {9});
   }
 };
 

@@ -69,7 +69,7 @@ static void add_units(std::vector<GrowingUnit>& units, const Options& options, c
           play(worker, unit, {{&scene, Fire::kill, step}, {&heal, Fire::kill, second}});
       });
   add("join", [=, &scene](GrowingWorker& worker, const std::string& unit, std::uint32_t step, const char*) {
-    for (std::uint32_t second = is_long ? 1 : 1 + step % 6; second <= 12; second += is_long ? 1 : 6)
+    for (std::uint32_t second = is_long ? 1 : 1 + step % 12; second <= 12; second += is_long ? 1 : 12)
       play(worker, unit, {{&scene, Fire::kill, step}, {&joining, Fire::kill, second}});
   });
   add("single", [&scene](GrowingWorker& worker, const std::string& unit, std::uint32_t step, const char*) {

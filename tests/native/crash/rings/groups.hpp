@@ -123,7 +123,7 @@ class RingGroups : public GroupsOf<RingGroups, BoundedPlay> {
       if (occupancy != "wrap" && (!is_long || (occupancy != "one" && occupancy != "full"))) continue;
       for (const Op first : seconds) {
         for (const Op second : seconds) {
-          add_two("contending", scene, {}, first, Fire::stop, second);
+          add_two("contending", scene, {}, first, Fire::stop, second, 1, {2});
           add_overtaken(scene, first, second);
         }
         add_recovering(scene, first);
@@ -137,7 +137,7 @@ class RingGroups : public GroupsOf<RingGroups, BoundedPlay> {
   }
 
   void add_pair(const char* group, const Scene& scene, Op first, const std::vector<Op>& seconds) {
-    for (const Op second : seconds) add_two(group, scene, {}, first, Fire::kill, second);
+    for (const Op second : seconds) add_two(group, scene, {}, first, Fire::kill, second, 1, {2});
   }
 
   // The first one's death leaves something to recover: somebody is stopped at it, and meanwhile another dies.

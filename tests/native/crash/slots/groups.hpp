@@ -46,13 +46,13 @@ class SlotsGroups : public GroupsOf<SlotsGroups, SlotsPlay> {
       }
       for (const SlotsOp first : every_slots_op) {
         for (const SlotsOp second : seconds()) {
-          add_two("pair", scene, {}, first, Fire::kill, second, 4, {8});
-          add_two("contending", scene, {}, first, Fire::stop, second, 4, {8});
+          add_two("pair", scene, {}, first, Fire::kill, second, 4, {12});
+          add_two("contending", scene, {}, first, Fire::stop, second, 4, {12});
         }
         // whoever comes third gets the line of one who was there before the second, and not the second's
         for (const SlotsOp second : {SlotsOp::recover, SlotsOp::wait_get, SlotsOp::wait_put})
           add_two("inherit", scene, {{SlotsOp::join, Fire::stop, {"slots.joined", 1}}}, first, Fire::kill, second, 4,
-                  {8});
+                  {12});
       }
     }
     return std::move(units_);
