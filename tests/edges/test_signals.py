@@ -225,7 +225,7 @@ def test_a_blocked_get_is_interrupted_at_once_and_has_taken_nothing(kind, form, 
         consumer = consumer_of(q)
         for _ in range(3):
             began = time.monotonic()
-            with soon_struck(), pytest.raises(Struck):
+            with pytest.raises(Struck), soon_struck():
                 BLOCKING[call](consumer)
             assert time.monotonic() - began < 5
         assert q.qsize() == 0
@@ -255,11 +255,11 @@ def test_a_blocked_put_is_interrupted_at_once_and_what_is_in_is_whole(kind, form
         q.put_many(items(form, capacity))
         more = items(form, capacity + 3)[capacity:]
         for _ in range(3):
-            with soon_struck(), pytest.raises(Struck):
+            with pytest.raises(Struck), soon_struck():
                 PUTS[call](q, more)
         assert numbers(form, list(itertools.islice(each_of(q), 2))) == [0, 1]
         if call == "put_once":  # goes on where it was interrupted
-            with soon_struck(), pytest.raises(Struck):
+            with pytest.raises(Struck), soon_struck():
                 PUTS[call](q, more)
             q.get()
             assert PUTS[call](q, more) == 1
@@ -347,7 +347,7 @@ def struck_at_count(session, name, value):
 def test_slots_that_nobody_leased_stay_as_they_are():
     """An interrupted lease of an empty queue has nothing to give back."""
     with SlotQueue.create("q", capacity=4) as q:
-        with soon_struck(), pytest.raises(Struck):
+        with pytest.raises(Struck), soon_struck():
             q.lease(3, timeout=30)
         assert q.try_get() is None
         assert q.stats().free == 4
