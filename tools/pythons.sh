@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # The quick tests of the bindings on every other supported Python that is installed here, at the same time. What does
 # not depend on the Python is left out: native campaigns, models, segments as files, disks, runs of many processes,
-# benchmarks, Spark.   pythons.sh [build] [VERSION ...]      build: nothing is tested yet; no version: all of them
+# benchmarks, Spark.   pythons.sh [only PATH] [VERSION ...]      no version: all of them
 set -euo pipefail
 cd "$(dirname "$0")/.."
-only_build=false
-if [ "${1:-}" = build ]; then
-  only_build=true
-  shift
+tests=tests
+if [ "${1:-}" = only ]; then
+  tests=$2
+  shift 2
 fi
 versions=("$@")
 [ ${#versions[@]} -gt 0 ] || versions=(3.11 3.12 3.13)
@@ -19,20 +19,10 @@ left_out=(crash spark verification fuzz models test_benchmarks.py
   contract/test_put_once_restarts.py events/test_processes.py rings/test_no_room.py
   slots/test_capacity_between_processes.py slots/test_processes.py)
 
-build_for() {  # with -O0, which builds in a third of the time: no speed is measured here
+test_on() {  # built with -O0, in a third of the time: no speed is measured here
   make --no-print-directory VENV=".venv-$1" BUILD="build/$1" PYTHON="$2" \
     PIP_ARGS=--config-settings=setup-args=-Doptimization=0 ".venv-$1/.package"
-}
-test_on() {  # what every kind promises, and the rest, beside each other: both wait much
-  build_for "$1" "$2"
-  local pytest=(".venv-$1/bin/python" -m pytest -q -m 'not slow' -p no:cacheprovider)
-  pytest+=("${left_out[@]/#/--ignore-glob=tests/}")
-  local failed=0
-  "${pytest[@]}" tests/contract > "build/python-$1-contract.log" 2>&1 &
-  "${pytest[@]}" --ignore=tests/contract tests || failed=1
-  wait $! || failed=1
-  tail -n 60 "build/python-$1-contract.log"
-  return $failed
+  ".venv-$1/bin/python" -m pytest -q -m 'not slow' -p no:cacheprovider "${left_out[@]/#/--ignore-glob=tests/}" "$tests"
 }
 
 ours=$(.venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -41,10 +31,6 @@ runs=()
 for version in "${versions[@]}"; do
   [ "$version" = "$ours" ] && continue
   python=$(tools/find_python.sh "$version") || { echo "python$version is not installed here: not tested"; continue; }
-  if $only_build; then
-    build_for "$version" "$python"
-    continue
-  fi
   echo "the quick tests on Python $version: build/python-$version.log"
   test_on "$version" "$python" > "build/python-$version.log" 2>&1 &
   runs+=("$version:$!")
@@ -52,11 +38,11 @@ done
 failed=0
 for run in "${runs[@]}"; do
   if wait "${run#*:}"; then
-    echo "Python ${run%%:*}: $(grep -hE '^[0-9]+ passed' "build/python-${run%%:*}.log" | paste -sd ';')"
+    echo "Python ${run%%:*}: $(tail -n 1 "build/python-${run%%:*}.log")"
   else
     failed=1
     echo "Python ${run%%:*} failed:"
-    tail -n 120 "build/python-${run%%:*}.log"
+    tail -n 60 "build/python-${run%%:*}.log"
   fi
 done
 exit $failed
