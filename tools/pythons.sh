@@ -19,7 +19,7 @@ left_out=(crash spark verification fuzz models test_benchmarks.py
   contract/test_put_once_restarts.py events/test_processes.py rings/test_no_room.py
   slots/test_capacity_between_processes.py slots/test_processes.py)
 
-test_on() {  # built with -O0, in a third of the time: no speed is measured here
+test_on() {  # built with -O0, which is quicker: no speed is measured here
   make --no-print-directory VENV=".venv-$1" BUILD="build/$1" PYTHON="$2" \
     PIP_ARGS=--config-settings=setup-args=-Doptimization=0 ".venv-$1/.package"
   ".venv-$1/bin/python" -m pytest -q -m 'not slow' -p no:cacheprovider "${left_out[@]/#/--ignore-glob=tests/}" "$tests"

@@ -33,8 +33,8 @@ struct Program {
   void (*choose)(int way);
 
   [[nodiscard]] int usage() const {
-    std::fprintf(stderr, "usage: %s [--long] [--filter TEXT] [--list] [--seed N] [--workers N] [--json] [--sabotage NAME]\n",
-                 name);
+    std::fprintf(stderr, "usage: %s [--long] [--filter TEXT] [--list] [--seed N] [--workers N] [--json] ", name);
+    std::fprintf(stderr, "[--sabotage NAME]\n");
     std::fprintf(stderr, "sabotages:");
     for (const NamedSabotage& each : sabotages) std::fprintf(stderr, " %s", each.name);
     std::fprintf(stderr, "\n");
