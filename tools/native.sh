@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Build the native tests in one flavour and run them.
 #   tools/native.sh plain | address | thread    unit tests and stress, under that sanitizer
-#   tools/native.sh crash                       the long crash campaigns
+#   tools/native.sh crash                       the long crash campaigns; other pairs of deaths with CRASH_SEED=2 and 3
 #   tools/native.sh bench                       build the native benchmarks
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -30,12 +30,9 @@ case $flavour in
   bench) ;;
   crash)
     "$build/tests/native/wakeups" --rounds=1000000
-    "$build/tests/native/crash_bounded" --long
-    "$build/tests/native/crash_put_once" --long
-    "$build/tests/native/crash_events" --long
-    "$build/tests/native/crash_overwriting" --long
-    "$build/tests/native/crash_slots" --long
-    "$build/tests/native/crash_growing" --long
-    "$build/tests/native/crash_slots_put_once" --long ;;
+    for name in bounded put_once events overwriting slots growing slots_put_once; do
+      echo "crash_$name --long --seed ${CRASH_SEED:-1}"
+      "$build/tests/native/crash_$name" --long --seed "${CRASH_SEED:-1}"
+    done ;;
   *) meson test -C "$build" --no-rebuild --print-errorlogs --num-processes 2 ;;
 esac

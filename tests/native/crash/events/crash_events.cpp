@@ -25,11 +25,11 @@ static std::vector<Shift<EventsPlay>> shifts(const Options& options) {
   for (const EventsScene& scene : events_scenes())
     if (scene.occupancy.items == 0) alone.push_back({scene.shape, events_alone});
   // the longest first, so that the workers end together
-  std::vector<EventsUnit> units =
-      soak_units<EventsPlay>(options, alone, EventsGroups::names(), options.is_long ? 400 : 8);
-  std::vector<EventsUnit> others = EventsGroups(options).units();
-  units.insert(units.end(), others.begin(), others.end());
-  return {{units, options.workers}};
+  const auto pass_units = [alone](EventsTurns& turns) {
+    pass_soak(turns, alone, EventsGroups::names(), turns.options().is_long ? 400 : 8);
+    EventsGroups(turns).pass_units();
+  };
+  return {{pass_units, options.workers}};
 }
 
 }  // namespace queueduct::crash

@@ -118,42 +118,71 @@ class WorkerOf {
   std::map<std::string, std::unique_ptr<Stage>> stages_;
 };
 
+// A worker's turns: of the units of work, which every worker passes in the same order, it plays those that are its own.
+// A unit is made when it is passed, and not kept: each process of each case would copy the memory of them all.
 template <class Play>
-struct UnitOf {
-  std::string name;  // what the names of its cases begin with
-  std::function<void(WorkerOf<Play>&)> body;
+class TurnsOf {
+ public:
+  TurnsOf(WorkerOf<Play>& worker, Totals& totals) : worker_(worker), totals_(totals) { next_turn(); }
+
+  [[nodiscard]] const Options& options() const noexcept { return worker_.options(); }
+
+  // `name` is what the names of its cases begin with, `groups` are all that there are.
+  template <class Body>
+  void pass(const std::string& name, const std::vector<std::string>& groups, const Body& body) {
+    if (!options().may_match(name, groups) || passed_++ != mine_ || worker_.is_enough()) return;
+    body(worker_);
+    next_turn();
+  }
+
+ private:
+  void next_turn() noexcept { mine_ = totals_.next_unit.fetch_add(1); }
+
+  WorkerOf<Play>& worker_;
+  Totals& totals_;
+  std::uint32_t passed_ = 0;
+  std::uint32_t mine_ = 0;
 };
 
-// Play the units with so many workers; each line that one has to say goes to `hear`. False: out of time.
+// Workers that play the units which `pass_units` passes to their turns.
+template <class Play>
+struct Shift {
+  std::function<void(TurnsOf<Play>&)> pass_units;
+  std::uint32_t workers;
+};
+
+// Each line that a worker has to say goes to `hear`. False: no case has ended for `limit_ns`.
 template <class Play, class Hear>
-[[nodiscard]] bool play_units(const std::vector<UnitOf<Play>>& units, const Options& options, Totals& totals,
-                              std::uint32_t workers, std::int64_t limit_ns, Hear hear) {
+[[nodiscard]] bool play_shift(const Shift<Play>& shift, const Options& options, Totals& totals, std::int64_t limit_ns,
+                              Hear hear) {
   int report[2];
   if (pipe(report) != 0) throw std::runtime_error("no pipe");
   totals.next_unit.store(0);
   std::vector<pid_t> pids;
-  for (std::uint32_t i = 0; i < workers; ++i)
+  for (std::uint32_t i = 0; i < shift.workers; ++i)
     pids.push_back(start([&] {
       alarm(0);  // a worker's time is watched below
       close(report[0]);
       expect_children();
       WorkerOf<Play> worker(options, totals, report[1]);
-      for (;;) {
-        const std::uint32_t next = totals.next_unit.fetch_add(1);
-        if (next >= units.size() || worker.is_enough()) return;
-        units[next].body(worker);
-      }
+      TurnsOf<Play> turns(worker, totals);
+      shift.pass_units(turns);
     }));
   close(report[1]);
   std::string text;
-  const std::int64_t end = monotonic_ns() + limit_ns;
+  std::uint64_t known_cases = 0;
+  std::int64_t end = 0;
   bool is_in_time = true;
   for (;;) {
     pollfd waiting{report[0], POLLIN, 0};
-    const std::int64_t left = end - monotonic_ns();
-    is_in_time = left > 0;
+    const std::int64_t now = monotonic_ns();
+    if (const std::uint64_t cases = totals.cases.load(); cases != known_cases || end == 0) {
+      known_cases = cases;
+      end = now + limit_ns;
+    }
+    is_in_time = now < end;
     if (!is_in_time) break;
-    const int ready = poll(&waiting, 1, static_cast<int>(left < 500 * millisecond ? left / millisecond + 1 : 500));
+    const int ready = poll(&waiting, 1, 500);
     char bytes[4096];
     const ssize_t got = ready > 0 ? read(report[0], bytes, sizeof bytes) : -1;
     if (ready > 0 && got <= 0) break;  // every worker has closed its end

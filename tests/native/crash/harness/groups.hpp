@@ -12,7 +12,7 @@ template <class Derived, class Play>
 class GroupsOf {
  protected:
   using Worker = WorkerOf<Play>;
-  using Unit = UnitOf<Play>;
+  using Turns = TurnsOf<Play>;
   using Stage = StageOf<Play>;
   using Scene = typename Play::Scene;
   using Op = typename Play::Op;
@@ -25,11 +25,12 @@ class GroupsOf {
     std::size_t in_long = 1;
   };
 
-  explicit GroupsOf(const Options& options) : options_(options) {}
+  explicit GroupsOf(Turns& turns) : options_(turns.options()), turns_(turns) {}
 
-  void add(std::string name, std::function<void(Worker&)> body) {
+  template <class Body>
+  void add(const std::string& name, const Body& body) {
     ++added_;
-    if (options_.may_match(name, Derived::names())) units_.push_back({std::move(name), std::move(body)});
+    turns_.pass(name, Derived::names(), body);
   }
 
   [[nodiscard]] static std::size_t many(const Worker& worker, OneOf one_of) {
@@ -160,7 +161,7 @@ class GroupsOf {
   }
 
   const Options& options_;
-  std::vector<Unit> units_;
+  Turns& turns_;
   std::size_t added_ = 0;  // those that the filter leaves out as well
 };
 

@@ -2,10 +2,11 @@
 //
 //   <program> [--long] [--filter TEXT] [--list] [--seed N] [--workers N] [--json] [--sabotage NAME]
 //
-// --long      all pairs, all occupancies, more sizes (minutes); else a selection (a minute at most)
+// --long      all single deaths, all occupancies, more sizes, and of the pairs so many that it takes some minutes on two
+//             cores, others with each seed; else a selection (a minute at most)
 // --filter    only cases whose name contains TEXT: a failed case is played again by its name
 // --list      the cases' names only
-// --seed      for what is drawn: who closes a case, the random scripts, the soak
+// --seed      for what is drawn: which pairs are played, who closes a case, the random scripts, the soak
 // --workers   so many cases at a time: most of a case is waiting
 // --json      the totals as one JSON object
 // --sabotage  break the queue's users in the named way: then failures are what should happen
@@ -147,13 +148,6 @@ class Report {
   std::vector<std::string> failed_;
 };
 
-// Units that are played together, by so many workers.
-template <class Play>
-struct Shift {
-  std::vector<UnitOf<Play>> units;
-  std::uint32_t workers;
-};
-
 // `shifts(options)` says what there is to play.
 template <class Play, class Shifts>
 [[nodiscard]] int run_program(const Program& program, int argc, char** argv, Shifts shifts) {
@@ -164,11 +158,10 @@ template <class Play, class Shifts>
   Totals& totals = *Totals::create();
   Report report(program.name, options, totals);
   const auto hear = [&](const std::string& line) { report.hear(line); };
-  const std::int64_t limit = (options.is_long ? 3'000'000 : 500'000) * millisecond;
   const std::vector<Shift<Play>> all = shifts(options);
   for (const Shift<Play>& shift : all)
-    if (!play_units<Play>(shift.units, options, totals, shift.workers, limit, hear))
-      report.fail("a worker did not end in time");
+    if (!play_shift(shift, options, totals, 300'000 * millisecond, hear))
+      report.fail("no case has ended for five minutes");
   return report.finish();
 }
 

@@ -105,22 +105,16 @@ class SoakOf {
 
 // So many rounds over these scenes, each with a seed of its own.
 template <class Play>
-[[nodiscard]] std::vector<UnitOf<Play>> soak_units(const Options& options,
-                                                   const std::vector<typename Play::Scene>& scenes,
-                                                   const std::vector<std::string>& groups, std::uint32_t rounds) {
-  std::vector<UnitOf<Play>> units;
+void pass_soak(TurnsOf<Play>& turns, const std::vector<typename Play::Scene>& scenes,
+               const std::vector<std::string>& groups, std::uint32_t rounds) {
+  const std::uint64_t drawn = turns.options().seed;
   for (std::uint32_t i = 0; i < rounds; ++i) {
-    const typename Play::Scene scene = scenes[i % scenes.size()];
-    const std::string name = "soak/" + scene.name() + "/" + std::to_string(options.seed) + "-" + std::to_string(i);
-    if (!options.may_match(name, groups)) continue;
-    units.push_back({name, [=](WorkerOf<Play>& worker) {
-                       worker.run(name, [&] {
-                         const std::uint64_t seed = worker.options().seed * 7919 + i;
-                         return SoakOf<Play>(worker.stage(scene.shape), scene, seed, 100).run();
-                       });
-                     }});
+    const typename Play::Scene& scene = scenes[i % scenes.size()];
+    const std::string name = "soak/" + scene.name() + "/" + std::to_string(drawn) + "-" + std::to_string(i);
+    turns.pass(name, groups, [&](WorkerOf<Play>& worker) {
+      worker.run(name, [&] { return SoakOf<Play>(worker.stage(scene.shape), scene, drawn * 7919 + i, 100).run(); });
+    });
   }
-  return units;
 }
 
 }  // namespace queueduct::crash

@@ -16,11 +16,11 @@ static const Program program = {"crash_overwriting",
                                 choose};
 
 static std::vector<Shift<OverwritingPlay>> shifts(const Options& options) {
-  std::vector<OverwritingUnit> units = soak_units<OverwritingPlay>(
-      options, overwriting_scenes(), OverwritingGroups::names(), options.is_long ? 200 : 8);
-  std::vector<OverwritingUnit> others = OverwritingGroups(options).units();
-  units.insert(units.end(), others.begin(), others.end());
-  return {{units, options.workers}};
+  const auto pass_units = [](OverwritingTurns& turns) {
+    pass_soak(turns, overwriting_scenes(), OverwritingGroups::names(), turns.options().is_long ? 200 : 8);
+    OverwritingGroups(turns).pass_units();
+  };
+  return {{pass_units, options.workers}};
 }
 
 }  // namespace queueduct::crash

@@ -13,7 +13,7 @@
 namespace queueduct::crash {
 
 using OverwritingWorker = WorkerOf<OverwritingPlay>;
-using OverwritingUnit = UnitOf<OverwritingPlay>;
+using OverwritingTurns = TurnsOf<OverwritingPlay>;
 using OverwritingCase = StageOf<OverwritingPlay>::Case;
 
 inline const std::vector<OverwritingOp> every_overwriting_op = {
@@ -33,9 +33,9 @@ inline const std::vector<OverwritingOp> every_overwriting_op = {
 
 class OverwritingGroups : public GroupsOf<OverwritingGroups, OverwritingPlay> {
  public:
-  explicit OverwritingGroups(const Options& options) : GroupsOf(options) {}
+  explicit OverwritingGroups(OverwritingTurns& turns) : GroupsOf(turns) {}
 
-  [[nodiscard]] std::vector<OverwritingUnit> units() {
+  void pass_units() {
     for (const OverwritingScene& scene : overwriting_scenes()) {
       for (const OverwritingOp op : every_overwriting_op) {
         add_each("single", scene, op, Fire::kill);
@@ -58,7 +58,6 @@ class OverwritingGroups : public GroupsOf<OverwritingGroups, OverwritingPlay> {
       add_contending(scene, OverwritingOp::lease, OverwritingOp::put_many);  // which laps it
       add_contending(scene, OverwritingOp::lease, OverwritingOp::lease_back);
     }
-    return std::move(units_);
   }
 
   static const std::vector<std::string>& names() {
@@ -81,11 +80,11 @@ class OverwritingGroups : public GroupsOf<OverwritingGroups, OverwritingPlay> {
 
   void add_pair(const char* group, const OverwritingScene& scene, const std::vector<OverwritingStep>& before,
                 OverwritingOp first, OverwritingOp second) {
-    add_two(group, scene, before, first, Fire::kill, second, 24, {9});
+    add_two(group, scene, before, first, Fire::kill, second, 24, {9, 3});
   }
 
   void add_contending(const OverwritingScene& scene, OverwritingOp first, OverwritingOp second) {
-    add_two("contending", scene, {}, first, Fire::stop, second, 24, {9});
+    add_two("contending", scene, {}, first, Fire::stop, second, 24, {9, 3});
   }
 };
 

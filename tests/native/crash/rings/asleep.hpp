@@ -134,25 +134,23 @@ class Asleep {
   pid_t producer_ = 0;
 };
 
-[[nodiscard]] inline std::vector<Unit> asleep_units(const Options& options) {
-  std::vector<Unit> units;
+inline void pass_asleep(Turns& turns) {
+  const Options& options = turns.options();
   for (const Shape& shape : shapes(options.is_long)) {
     for (const Scene& scene : scenes(shape)) {
       if (!options.is_long && std::string(scene.occupancy.name) != "wrap" && scene.occupancy.slots != 0) continue;
       for (const Op op : data_ops) {
         const std::string name = "asleep/" + scene.name() + "/" + name_of(op);
-        if (!options.may_match(name, RingGroups::names())) continue;
-        units.push_back({name, [=](Worker& worker) {
-                           for (const Point& point : worker.record(scene, {}, op)) {
-                             const Step victim{op, Fire::stop, point};
-                             worker.run("asleep/" + scene.name() + "/" + victim.name() + "/kill",
-                                        [&] { return Asleep(worker.stage(scene.shape), scene).run(victim); });
-                           }
-                         }});
+        turns.pass(name, RingGroups::names(), [&](Worker& worker) {
+          for (const Point& point : worker.record(scene, {}, op)) {
+            const Step victim{op, Fire::stop, point};
+            worker.run("asleep/" + scene.name() + "/" + victim.name() + "/kill",
+                       [&] { return Asleep(worker.stage(scene.shape), scene).run(victim); });
+          }
+        });
       }
     }
   }
-  return units;
 }
 
 }  // namespace queueduct::crash

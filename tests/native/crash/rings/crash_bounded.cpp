@@ -21,10 +21,11 @@ static std::vector<Shift<BoundedPlay>> shifts(const Options& options) {
   std::vector<Scene> empty;
   for (const Shape& shape : shapes(true)) empty.push_back({shape, {"empty", 0, 0}});
   // the longest first, so that the workers end together
-  std::vector<Unit> units = soak_units<BoundedPlay>(options, empty, RingGroups::names(), options.is_long ? 400 : 20);
-  std::vector<Unit> others = RingGroups(options).units();
-  units.insert(units.end(), others.begin(), others.end());
-  return {{units, options.workers}, {asleep_units(options), 12}};  // the last mostly sleep: many at a time
+  const auto pass_units = [empty](Turns& turns) {
+    pass_soak(turns, empty, RingGroups::names(), turns.options().is_long ? 400 : 20);
+    RingGroups(turns).pass_units();
+  };
+  return {{pass_units, options.workers}, {pass_asleep, 12}};  // the last mostly sleep: many at a time
 }
 
 }  // namespace queueduct::crash

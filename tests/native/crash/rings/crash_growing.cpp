@@ -13,7 +13,7 @@
 namespace queueduct::crash {
 
 using GrowingWorker = WorkerOf<GrowingPlay>;
-using GrowingUnit = UnitOf<GrowingPlay>;
+using GrowingTurns = TurnsOf<GrowingPlay>;
 
 static const Program program = {"crash_growing",
                                 {{"silent", static_cast<int>(Sabotage::silent)},
@@ -35,12 +35,12 @@ static void play(GrowingWorker& worker, const std::string& unit, const std::vect
 
 // Each step of the scene in turn, with the failpoint that it is.
 template <class Use>
-static GrowingUnit unit_of(const std::string& name, const Scene& scene, Use use) {
-  return {name, [=, &scene](GrowingWorker& worker) {
-            const std::vector<const char*> points = worker.stage(shape).record(scene);
-            if (points.empty()) worker.run(name, [] { return Result{.problem = "the scene itself fails"}; });
-            for (std::uint32_t step = 1; step <= points.size(); ++step) use(worker, name, step, points[step - 1]);
-          }};
+static void pass_unit(GrowingTurns& turns, const std::string& name, const Scene& scene, Use use) {
+  turns.pass(name, groups, [&](GrowingWorker& worker) {
+    const std::vector<const char*> points = worker.stage(shape).record(scene);
+    if (points.empty()) worker.run(name, [] { return Result{.problem = "the scene itself fails"}; });
+    for (std::uint32_t step = 1; step <= points.size(); ++step) use(worker, name, step, points[step - 1]);
+  });
 }
 
 // At which steps the helper dies: in the short form at some that differ from case to case, and at all when the one
@@ -56,12 +56,9 @@ static std::vector<std::uint32_t> seconds(bool is_long, std::uint32_t first, con
   return all;
 }
 
-static void add_units(std::vector<GrowingUnit>& units, const Options& options, const Scene& scene) {
-  const bool is_long = options.is_long;
-  const auto add = [&](const std::string& group, auto use) {
-    const std::string name = group + "/" + scene.name;
-    if (options.may_match(name, groups)) units.push_back(unit_of(name, scene, use));
-  };
+static void pass_units(GrowingTurns& turns, const Scene& scene) {
+  const bool is_long = turns.options().is_long;
+  const auto add = [&](const std::string& group, auto use) { pass_unit(turns, group + "/" + scene.name, scene, use); };
   const Scene& heal = scenes().back();
   add("pair",
       [=, &scene, &heal](GrowingWorker& worker, const std::string& unit, std::uint32_t step, const char* point) {
@@ -86,9 +83,10 @@ static void add_units(std::vector<GrowingUnit>& units, const Options& options, c
 }
 
 static std::vector<Shift<GrowingPlay>> shifts(const Options& options) {
-  std::vector<GrowingUnit> units;
-  for (const Scene& scene : scenes()) add_units(units, options, scene);
-  return {{units, options.workers}};
+  const auto pass_all = [](GrowingTurns& turns) {
+    for (const Scene& scene : scenes()) pass_units(turns, scene);
+  };
+  return {{pass_all, options.workers}};
 }
 
 }  // namespace queueduct::crash

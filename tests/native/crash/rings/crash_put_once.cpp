@@ -19,7 +19,7 @@ static const Program program = {"crash_once",
                                 choose};
 
 static std::vector<Shift<BoundedPlay>> shifts(const Options& options) {
-  return {{PutOnceGroups(options).units(), options.workers}};
+  return {{[](Turns& turns) { PutOnceGroups(turns).pass_units(); }, options.workers}};
 }
 
 }  // namespace queueduct::crash

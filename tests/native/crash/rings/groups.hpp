@@ -20,7 +20,7 @@
 namespace queueduct::crash {
 
 using Worker = WorkerOf<BoundedPlay>;
-using Unit = UnitOf<BoundedPlay>;
+using Turns = TurnsOf<BoundedPlay>;
 
 inline const std::vector<Op> every_op = {Op::put_one,  Op::put_long,  Op::put_many, Op::get,          Op::get_many,
                                          Op::wait_put, Op::wait_get,  Op::make_room, Op::shutdown,
@@ -53,9 +53,9 @@ inline const std::vector<Op> lease_ops = {Op::lease, Op::lease_back};
 
 class RingGroups : public GroupsOf<RingGroups, BoundedPlay> {
  public:
-  explicit RingGroups(const Options& options) : GroupsOf(options) {}
+  explicit RingGroups(Turns& turns) : GroupsOf(turns) {}
 
-  [[nodiscard]] std::vector<Unit> units() {
+  void pass_units() {
     for (const Shape& shape : shapes(options_.is_long)) {
       for (const Scene& scene : scenes(shape)) {
         for (const Op op : every_op) {
@@ -71,7 +71,6 @@ class RingGroups : public GroupsOf<RingGroups, BoundedPlay> {
     for (const Shape& shape : shapes(options_.is_long))
       if (shape.capacity != 4) add_meetings(shape);  // 2 and 8 are the narrow and the wide ring: enough of them
     add_drawn("random", options_.is_long ? 200 : 10, 100);
-    return std::move(units_);
   }
 
   static const std::vector<std::string>& names() {

@@ -21,9 +21,9 @@ namespace queueduct::crash {
 
 class PutOnceGroups : public GroupsOf<PutOnceGroups, BoundedPlay> {
  public:
-  explicit PutOnceGroups(const Options& options) : GroupsOf(options) {}
+  explicit PutOnceGroups(Turns& turns) : GroupsOf(turns) {}
 
-  [[nodiscard]] std::vector<Unit> units() {
+  void pass_units() {
     for (Shape shape : shapes(options_.is_long)) {
       shape.producers = 3;
       for (const Scene& scene : scenes(shape)) {
@@ -44,7 +44,6 @@ class PutOnceGroups : public GroupsOf<PutOnceGroups, BoundedPlay> {
       }
     }
     add_drawn("drawn", options_.is_long ? 200 : 4, 50);
-    return std::move(units_);
   }
 
  private:

@@ -19,10 +19,11 @@ static std::vector<Shift<SlotsPlay>> shifts(const Options& options) {
   for (const SlotsScene& scene : slots_scenes())
     if (scene.items == scene.shape.count) full.push_back(scene);
   // the longest first, so that the workers end together
-  std::vector<SlotsUnit> units = soak_units<SlotsPlay>(options, full, SlotsGroups::names(), options.is_long ? 400 : 9);
-  std::vector<SlotsUnit> others = SlotsGroups(options).units();
-  units.insert(units.end(), others.begin(), others.end());
-  return {{units, options.workers}};
+  const auto pass_units = [full](SlotsTurns& turns) {
+    pass_soak(turns, full, SlotsGroups::names(), turns.options().is_long ? 400 : 9);
+    SlotsGroups(turns).pass_units();
+  };
+  return {{pass_units, options.workers}};
 }
 
 }  // namespace queueduct::crash

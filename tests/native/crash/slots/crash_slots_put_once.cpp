@@ -19,7 +19,7 @@ static const Program program = {"crash_slots_once",
                                 choose};
 
 static std::vector<Shift<SlotsPlay>> shifts(const Options& options) {
-  return {{SlotsPutOnceGroups(options).units(), options.workers}};
+  return {{[](SlotsTurns& turns) { SlotsPutOnceGroups(turns).pass_units(); }, options.workers}};
 }
 
 }  // namespace queueduct::crash

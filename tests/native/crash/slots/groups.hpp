@@ -13,7 +13,7 @@
 namespace queueduct::crash {
 
 using SlotsWorker = WorkerOf<SlotsPlay>;
-using SlotsUnit = UnitOf<SlotsPlay>;
+using SlotsTurns = TurnsOf<SlotsPlay>;
 using SlotsCase = StageOf<SlotsPlay>::Case;
 
 inline const std::vector<SlotsOp> every_slots_op = {
@@ -36,9 +36,9 @@ inline const std::vector<SlotsOp> every_slots_op = {
 
 class SlotsGroups : public GroupsOf<SlotsGroups, SlotsPlay> {
  public:
-  explicit SlotsGroups(const Options& options) : GroupsOf(options) {}
+  explicit SlotsGroups(SlotsTurns& turns) : GroupsOf(turns) {}
 
-  [[nodiscard]] std::vector<SlotsUnit> units() {
+  void pass_units() {
     for (const SlotsScene& scene : slots_scenes()) {
       for (const SlotsOp op : every_slots_op) {
         add_each("single", scene, op, Fire::kill);
@@ -46,16 +46,15 @@ class SlotsGroups : public GroupsOf<SlotsGroups, SlotsPlay> {
       }
       for (const SlotsOp first : every_slots_op) {
         for (const SlotsOp second : seconds()) {
-          add_two("pair", scene, {}, first, Fire::kill, second, 4, {12});
-          add_two("contending", scene, {}, first, Fire::stop, second, 4, {12});
+          add_two("pair", scene, {}, first, Fire::kill, second, 4, {12, 2});
+          add_two("contending", scene, {}, first, Fire::stop, second, 4, {12, 2});
         }
         // whoever comes third gets the line of one who was there before the second, and not the second's
         for (const SlotsOp second : {SlotsOp::recover, SlotsOp::wait_get, SlotsOp::wait_put})
           add_two("inherit", scene, {{SlotsOp::join, Fire::stop, {"slots.joined", 1}}}, first, Fire::kill, second, 4,
-                  {12});
+                  {12, 2});
       }
     }
-    return std::move(units_);
   }
 
   static const std::vector<std::string>& names() {

@@ -18,9 +18,9 @@ namespace queueduct::crash {
 
 class SlotsPutOnceGroups : public GroupsOf<SlotsPutOnceGroups, SlotsPlay> {
  public:
-  explicit SlotsPutOnceGroups(const Options& options) : GroupsOf(options) {}
+  explicit SlotsPutOnceGroups(SlotsTurns& turns) : GroupsOf(turns) {}
 
-  [[nodiscard]] std::vector<SlotsUnit> units() {
+  void pass_units() {
     for (const SlotsScene& scene : scenes()) {
       for (const SlotsOp op : {SlotsOp::put_once, SlotsOp::forget}) {
         add_each("alone", scene, op, Fire::kill);
@@ -36,7 +36,6 @@ class SlotsPutOnceGroups : public GroupsOf<SlotsPutOnceGroups, SlotsPlay> {
       add_replaced(scene);
     }
     add_drawn("drawn", options_.is_long ? 200 : 3, 100);
-    return std::move(units_);
   }
 
  private:
