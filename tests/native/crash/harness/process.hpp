@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
 
 #include "segment/event.hpp"
 
@@ -15,7 +17,7 @@ namespace queueduct::crash {
 
 inline constexpr std::int64_t millisecond = 1'000'000;
 inline constexpr std::int64_t process_limit_ns = 4'000 * millisecond;  // no operation takes a hundredth of it
-inline constexpr unsigned alarm_seconds = 30;                          // should a worker lose sight of a child
+inline constexpr unsigned alarm_seconds = 60;                          // should a worker lose sight of a child
 
 enum class Ended : std::uint8_t { exited, killed, stopped, failed, hung };
 
@@ -33,13 +35,34 @@ inline Ended ended(int status) noexcept {
   return WEXITSTATUS(status) == 0 ? Ended::exited : Ended::failed;
 }
 
+// Returns true if the process has run for less than a tenth of the limit, and is neither asleep nor stopped: the machine
+// did not let it run. Who waits for something is asleep, and who turns round and round has run.
+inline bool is_starved(pid_t pid, std::int64_t limit_ns) noexcept {
+  char text[512] = {};
+  std::snprintf(text, sizeof text, "/proc/%d/stat", static_cast<int>(pid));
+  std::FILE* const file = std::fopen(text, "r");
+  if (file == nullptr) return false;
+  const std::size_t got = std::fread(text, 1, sizeof text - 1, file);
+  std::fclose(file);
+  text[got] = 0;
+  const char* const rest = std::strrchr(text, ')');  // behind the name
+  char state = 0;
+  unsigned long user = 0;
+  unsigned long system = 0;
+  if (rest == nullptr ||
+      std::sscanf(rest + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu %lu", &state, &user, &system) != 3)
+    return false;
+  const auto ran_ns = static_cast<std::int64_t>(user + system) * (1'000 * millisecond / sysconf(_SC_CLK_TCK));
+  return (state == 'R' || state == 'D') && ran_ns < limit_ns / 10;
+}
+
 // Until `pid` (-1: any child) stops or ends. The pid of who it was goes to `who`.
 inline Ended wait_for(pid_t pid, std::int64_t limit_ns = process_limit_ns, pid_t* who = nullptr) noexcept {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
-  const std::int64_t end = monotonic_ns() + limit_ns;
-  for (;;) {
+  std::int64_t end = monotonic_ns() + limit_ns;
+  for (int more = 10;;) {
     int status = 0;
     const pid_t found = waitpid(pid, &status, WNOHANG | WUNTRACED);
     if (found > 0) {
@@ -47,6 +70,10 @@ inline Ended wait_for(pid_t pid, std::int64_t limit_ns = process_limit_ns, pid_t
       return ended(status);
     }
     const std::int64_t left = end - monotonic_ns();
+    if (found >= 0 && left <= 0 && pid > 0 && more-- > 0 && is_starved(pid, limit_ns)) {
+      end += limit_ns;
+      continue;
+    }
     if (found < 0 || left <= 0) return Ended::hung;
     const std::int64_t nap = left < 50 * millisecond ? left : 50 * millisecond;  // another child's signal may be ours
     const timespec limit{.tv_sec = 0, .tv_nsec = nap};
