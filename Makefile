@@ -87,7 +87,7 @@ crash: $(VENV)/.package $(VENV)/.spark ## the long crash campaigns and model sea
 	@tools/native.sh crash
 	@$(BIN)/python -m models --all --long
 	@$(BIN)/python -m pytest tests --ignore=tests/fuzz --ignore=tests/models --ignore=tests/spark --long
-	@$(BIN)/python -m pytest tests/spark -m long --long
+	@$(BIN)/python -m pytest tests/spark --long
 
 prove: $(VENV)/.package $(VENV)/.spark ## stress and check every kind of queue, more than an hour; PROVE_OPS=1M for the short form
 	@tools/prove.sh $(PROVE_OPS) $(PROVE_KINDS)

@@ -18,7 +18,7 @@ from tests.support.children import Children
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="run the campaigns in their long form")
+    parser.addoption("--long", action="store_true", help="run the campaigns in their long form, and nothing else")
 
 
 def pytest_configure() -> None:
@@ -39,6 +39,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip(reason="takes minutes: it runs with --long"))
+        return
+    others = [item for item in items if not has_long_form(item)]
+    items[:] = [item for item in items if has_long_form(item)]
+    config.hook.pytest_deselected(items=others)
+
+
+def has_long_form(item: pytest.Item) -> bool:
+    """Is it there in the long form only, or does it do more in that?"""
+    return item.get_closest_marker("long") is not None or "is_long" in getattr(item, "fixturenames", ())
 
 
 def pytest_collection_finish() -> None:

@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 
 import queueduct
+from queueduct.spark.read.subscription import has_commits
 from tests.spark.rows import TICK, check_each_once, check_none_twice_and_losses_counted, parquet_numbers, queue_numbers
 from tests.support.children import environment
 
@@ -137,6 +138,14 @@ class Campaign:
                 return
             time.sleep(0.05)
 
+    def wait_until_committed(self, seconds: float = 240) -> None:
+        """Until both queries have committed a batch. Before that, one that fails gives up its reader of a log, and the
+        other query may free what its restart would ask for."""
+        deadline = time.monotonic() + seconds
+        while not all(has_commits(str(self.folder / f"{sink}-checkpoint")) for sink in ("parquet", "queue")):
+            assert time.monotonic() < deadline, "the queries have not committed anything"
+            time.sleep(0.05)
+
     def finish(self, queue: queueduct.Queue, seconds: float = 400) -> None:
         deadline = time.monotonic() + seconds
         for number, process in self.producers.items():
@@ -222,6 +231,8 @@ def run_campaign(
         try:
             for victim in plan:
                 campaign.wait_until_at_work()
+                if victim in ("worker", "reader"):  # they take their query with them
+                    campaign.wait_until_committed()
                 time.sleep(campaign.rng.uniform(*pause))
                 campaign.kill(victim)
             campaign.finish(ticks)
