@@ -43,6 +43,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     others = [item for item in items if not has_long_form(item)]
     items[:] = [item for item in items if has_long_form(item)]
     config.hook.pytest_deselected(items=others)
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(1800))
 
 
 def has_long_form(item: pytest.Item) -> bool:
