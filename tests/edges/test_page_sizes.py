@@ -29,6 +29,9 @@ COUNTING = [
     "test_memory_follows_what_is_in_it",
     "test_max_bytes_is_never_exceeded",
     "test_eight_workers_through_eight_sizes",
+    "gives_its_memory_back",
+    "test_a_sub_queue_in_which_something_is_held_is_not_given_back",
+    "test_what_a_killed_holder_had_in_every_sub_queue_goes_to_the_next",
 ]
 
 pages = pytest.mark.parametrize("page", [16384, 65536])
