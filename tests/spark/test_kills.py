@@ -224,15 +224,23 @@ def sink_of(kind: str) -> Iterator[Callable[[], np.ndarray]]:
 
 
 def run_campaign(
-    kind: str, sink: str, folder: Path, seed: str, plan: list[str], rows: int, pause: tuple[float, float]
+    kind: str,
+    sink: str,
+    folder: Path,
+    seed: str,
+    plan: list[str],
+    rows: int,
+    pause: tuple[float, float],
+    *,
+    after_commits: bool = False,
 ) -> Campaign:
     with MAKERS[kind](rows) as ticks, sink_of(sink) as numbers_put:
         campaign = Campaign(folder, seed, rows)
         try:
             for victim in plan:
-                campaign.wait_until_at_work()
-                if victim in ("worker", "reader"):  # they take their query with them
+                if after_commits and victim in ("worker", "reader"):  # they take their query with them
                     campaign.wait_until_committed()
+                campaign.wait_until_at_work()
                 time.sleep(campaign.rng.uniform(*pause))
                 campaign.kill(victim)
             campaign.finish(ticks)
@@ -289,7 +297,8 @@ def test_each_record_arrives_once_over_many_random_kills(kind, sink, tmp_path, s
     rng = random.Random(seed)
     plan = ["driver", "driver", *rng.choices(["worker", "reader", "producer"], [4, 3, 3], k=10)]
     rng.shuffle(plan)
-    campaign = run_campaign(kind, sink, tmp_path, f"long {seed}", plan, rows=400_000, pause=(0.0, 2.0))
+    name = f"long {seed}"
+    campaign = run_campaign(kind, sink, tmp_path, name, plan, rows=400_000, pause=(0.0, 2.0), after_commits=True)
     with capsys.disabled():
         print(f"\n  kills: {campaign.kills}")
     assert sum(campaign.kills.values()) >= 10
