@@ -35,8 +35,8 @@ inline Ended ended(int status) noexcept {
   return WEXITSTATUS(status) == 0 ? Ended::exited : Ended::failed;
 }
 
-// Returns true if the process has run for less than a tenth of the limit, and is neither asleep nor stopped: the machine
-// did not let it run. Who waits for something is asleep, and who turns round and round has run.
+// Returns true if the process is ready to run, and has run for less than a tenth of the limit: the machine did not let
+// it run. A process that waits is asleep, and one that spins has run.
 inline bool is_starved(pid_t pid, std::int64_t limit_ns) noexcept {
   char text[512] = {};
   std::snprintf(text, sizeof text, "/proc/%d/stat", static_cast<int>(pid));

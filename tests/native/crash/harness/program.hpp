@@ -2,8 +2,8 @@
 //
 //   <program> [--long] [--filter TEXT] [--list] [--seed N] [--workers N] [--json] [--sabotage NAME]
 //
-// --long      all single deaths, all occupancies, more sizes, and of the pairs so many that it takes some minutes on two
-//             cores, others with each seed; else a selection (a minute at most)
+// --long      all single deaths, all occupancies, more sizes, and a share of the pairs of deaths, another with each
+//             seed (minutes on two cores); else a selection (a minute at most)
 // --filter    only cases whose name contains TEXT: a failed case is played again by its name
 // --list      the cases' names only
 // --seed      for what is drawn: which pairs are played, who closes a case, the random scripts, the soak
