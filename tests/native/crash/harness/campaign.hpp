@@ -151,7 +151,7 @@ struct Shift {
   std::uint32_t workers;
 };
 
-// Each line that a worker has to say goes to `hear`. False: no case has ended for `limit_ns`.
+// Each line that a worker has to say goes to `hear`. False: no worker has begun a case or a unit for `limit_ns`.
 template <class Play, class Hear>
 [[nodiscard]] bool play_shift(const Shift<Play>& shift, const Options& options, Totals& totals, std::int64_t limit_ns,
                               Hear hear) {
@@ -170,14 +170,16 @@ template <class Play, class Hear>
     }));
   close(report[1]);
   std::string text;
-  std::uint64_t known_cases = 0;
+  std::uint64_t known_progress = 0;
   std::int64_t end = 0;
   bool is_in_time = true;
   for (;;) {
     pollfd waiting{report[0], POLLIN, 0};
     const std::int64_t now = monotonic_ns();
-    if (const std::uint64_t cases = totals.cases.load(); cases != known_cases || end == 0) {
-      known_cases = cases;
+    // units, too: with a filter, many have no case to play
+    const std::uint64_t progress = totals.cases.load() + totals.next_unit.load();
+    if (progress != known_progress || end == 0) {
+      known_progress = progress;
       end = now + limit_ns;
     }
     is_in_time = now < end;

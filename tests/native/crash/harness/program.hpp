@@ -161,7 +161,7 @@ template <class Play, class Shifts>
   const std::vector<Shift<Play>> all = shifts(options);
   for (const Shift<Play>& shift : all)
     if (!play_shift(shift, options, totals, 300'000 * millisecond, hear))
-      report.fail("no case has ended for five minutes");
+      report.fail("no worker has begun anything for five minutes");
   return report.finish();
 }
 
