@@ -51,6 +51,16 @@ except ValueError:
     pass
 else:
     raise SystemExit("an offset within a page was taken")
+
+# The same pages a second time, and what lies behind them: a length within a page means the reserved rest, too.
+libc.mremap.restype = ctypes.c_void_p
+for _ in range(40):
+    again = libc.mremap(ctypes.c_void_p(at), ctypes.c_size_t(0), ctypes.c_size_t(4096), 1)
+    assert again % page == 0 and ctypes.string_at(again, 4) == bytes(4)
+    with open("/proc/self/maps") as maps:
+        begins = [int(line.split("-")[0], 16) for line in maps]
+    assert not [begin for begin in begins if again + 4096 < begin < again + page]
+    assert libc.munmap(ctypes.c_void_p(again), ctypes.c_size_t(4096)) == 0
 print("fine")
 """
 

@@ -1,6 +1,6 @@
 // A kernel with larger pages: preloaded, it answers as one of PAGE bytes a page does (arm64 has 16 and 64 kB).
 //   it says so             sysconf, getpagesize, getauxval
-//   it begins with a page  mmap, which also refuses other addresses and offsets
+//   it begins with a page  mmap, which also refuses other addresses and offsets; mremap, which always moves
 //   it takes whole pages   munmap and madvise refuse to begin elsewhere; a length that ends within one means all of
 //                          it; fallocate gives whole pages, and a hole frees whole ones and zeroes the rest
 // The C library's own calls are not seen: its stacks and heaps lie where they like.
@@ -47,22 +47,24 @@ static int next_munmap(void* at, size_t bytes) {
   return next(at, bytes);
 }
 
-void* mmap(void* at, size_t bytes, int protection, int flags, int fd, off_t offset) {
+static void* next_mmap(void* at, size_t bytes, int protection, int flags, int fd, off_t offset) {
   NEXT("mmap", void*, void*, size_t, int, int, int, off_t);
-  if ((uint64_t)offset % page_bytes() != 0 || ((flags & MAP_FIXED) && (uintptr_t)at % page_bytes() != 0)) {
-    errno = EINVAL;
-    return MAP_FAILED;
-  }
-  if ((flags & (MAP_FIXED | MAP_STACK | MAP_GROWSDOWN)) || bytes == 0)
-    return next(at, bytes, protection, flags, fd, offset);
-  // What is left of its last page stays reserved, so that nothing else lies there.
-  char* const wide = next(0, up(bytes) + page_bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (wide == MAP_FAILED) return MAP_FAILED;
+  return next(at, bytes, protection, flags, fd, offset);
+}
+
+// Whole pages for so many bytes. What is left of the last one stays reserved, so that nothing else lies there.
+static char* reserved(size_t bytes) {
+  const size_t wide_bytes = up(bytes) + page_bytes();
+  char* const wide = next_mmap(0, wide_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (wide == MAP_FAILED) return wide;
   char* const begin = (char*)up((uintptr_t)wide);
   char* const end = begin + up(bytes);
   if (begin > wide) next_munmap(wide, (size_t)(begin - wide));
-  if (wide + up(bytes) + page_bytes() > end) next_munmap(end, (size_t)(wide + up(bytes) + page_bytes() - end));
-  void* const mapped = next(begin, bytes, protection, flags | MAP_FIXED, fd, offset);
+  if (wide + wide_bytes > end) next_munmap(end, (size_t)(wide + wide_bytes - end));
+  return begin;
+}
+// What lies in a reservation now; if that failed, the reservation goes.
+static void* kept(char* begin, size_t bytes, void* mapped) {
   if (mapped == MAP_FAILED) {
     const int error = errno;
     next_munmap(begin, up(bytes));
@@ -70,8 +72,34 @@ void* mmap(void* at, size_t bytes, int protection, int flags, int fd, off_t offs
   }
   return mapped;
 }
+
+void* mmap(void* at, size_t bytes, int protection, int flags, int fd, off_t offset) {
+  if ((uint64_t)offset % page_bytes() != 0 || ((flags & MAP_FIXED) && (uintptr_t)at % page_bytes() != 0)) {
+    errno = EINVAL;
+    return MAP_FAILED;
+  }
+  if ((flags & (MAP_FIXED | MAP_STACK | MAP_GROWSDOWN)) || bytes == 0)
+    return next_mmap(at, bytes, protection, flags, fd, offset);
+  char* const begin = reserved(bytes);
+  if (begin == MAP_FAILED) return MAP_FAILED;
+  return kept(begin, bytes, next_mmap(begin, bytes, protection, flags | MAP_FIXED, fd, offset));
+}
 void* mmap64(void* at, size_t bytes, int protection, int flags, int fd, off_t offset) {
   return mmap(at, bytes, protection, flags, fd, offset);
+}
+
+void* mremap(void* at, size_t bytes, size_t wanted, int flags, ...) {
+  NEXT("mremap", void*, void*, size_t, size_t, int, ...);
+  if ((uintptr_t)at % page_bytes() != 0 || flags != MREMAP_MAYMOVE || wanted == 0) {
+    errno = EINVAL;
+    return MAP_FAILED;
+  }
+  char* const begin = reserved(wanted);
+  if (begin == MAP_FAILED) return MAP_FAILED;
+  void* const mapped = kept(begin, wanted, next(at, bytes, wanted, MREMAP_MAYMOVE | MREMAP_FIXED, begin));
+  const uint64_t moved = (bytes + 4095) / 4096 * 4096;
+  if (mapped != MAP_FAILED && up(bytes) > moved) next_munmap((char*)at + moved, up(bytes) - moved);
+  return mapped;
 }
 
 int munmap(void* at, size_t bytes) {
