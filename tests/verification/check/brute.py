@@ -2,6 +2,9 @@
 
 An operation may take its turn when no other that is left has returned before it was invoked. Killed ones may never take
 it. The state of the queue after any set of turns is remembered, so that no state is tried twice.
+
+Without tickets two things are known beforehand. A killed put that put nothing leaves no trace. A killed get that names
+an item has seen it in the queue: if no other get returned it, nothing but such a get takes it away.
 """
 
 from __future__ import annotations
@@ -37,27 +40,25 @@ class Queue(NamedTuple):
         return self.head + len(self.items)
 
 
-def is_linearizable(history: list[Op], kind: str, capacity: int | None, leaves_tombstones: bool = True) -> bool:
+def is_linearizable(history: list[Op], kind: str, capacity: int | None, has_tickets: bool = True) -> bool:
     readers = sorted({op.reader for op in history if op.reader is not None})
     starts = tuple(
         min((op.ticket for op in history if op.reader == reader and op.ticket is not None), default=0)
         for reader in readers
     )
-    search = Search(history, kind, capacity, readers, leaves_tombstones)
+    search = Search(history, kind, capacity, readers, has_tickets)
     return search.goes_on(0, Queue(0, (), starts))
-
-
-def fits(op: Op, position: int, item: int | None) -> bool:
-    """May the get take this item from this position?"""
-    return item is not TOMBSTONE and op.ticket in (None, position) and op.value in (None, item)
 
 
 class Search:
     def __init__(
-        self, history: list[Op], kind: str, capacity: int | None, readers: list[int], leaves_tombstones: bool
+        self, history: list[Op], kind: str, capacity: int | None, readers: list[int], has_tickets: bool
     ) -> None:
         self.history, self.kind, self.capacity = history, kind, capacity
-        self.readers, self.leaves_tombstones = readers, leaves_tombstones
+        self.readers, self.has_tickets = readers, has_tickets
+        gets = [op for op in history if op.op == "get" and op.value is not None]
+        named = {(op.reader, op.value) for op in gets if op.outcome == "pending"}
+        self.only_named = set() if has_tickets else named - {(op.reader, op.value) for op in gets if op.outcome == "ok"}
         self.done = sum(1 << n for n, op in enumerate(history) if op.outcome != "pending")
         self.seen: set[tuple[int, Queue]] = set()
 
@@ -94,11 +95,11 @@ class Search:
             if is_full and op.ticket in (None, queue.head):
                 yield queue
         elif op.ticket in (None, queue.tail):
-            if is_full and self.kind != "overwriting":
+            if is_full and (self.kind != "overwriting" or (None, queue.items[0]) in self.only_named):
                 return
             kept = queue._replace(head=queue.head + 1, items=queue.items[1:]) if is_full else queue
             yield kept._replace(items=(*kept.items, op.value))
-            if op.outcome == "pending" and self.leaves_tombstones:
+            if op.outcome == "pending" and self.has_tickets:
                 yield kept._replace(items=(*kept.items, TOMBSTONE))
 
     def get(self, op: Op, queue: Queue) -> Iterator[Queue]:
@@ -108,7 +109,7 @@ class Search:
         elif op.outcome == "empty":
             if not queue.items and op.ticket in (None, queue.head):
                 yield queue
-        elif queue.items and fits(op, queue.head, queue.items[0]):
+        elif queue.items and self.fits(op, queue.head, queue.items[0]):
             yield queue._replace(head=queue.head + 1, items=queue.items[1:])
 
     def read(self, op: Op, queue: Queue) -> Iterator[Queue]:
@@ -120,8 +121,14 @@ class Search:
         elif op.outcome == "empty":
             if place == queue.tail and op.ticket in (None, place):
                 yield queue
-        elif place < queue.tail and fits(op, place, queue.items[place]):
+        elif place < queue.tail and self.fits(op, place, queue.items[place]):
             yield self.moved(queue, number)
+
+    def fits(self, op: Op, position: int, item: int | None) -> bool:
+        """May the get take this item from this position?"""
+        if item is TOMBSTONE or op.ticket not in (None, position):
+            return False
+        return op.value == item or (op.value is None and (op.reader, item) not in self.only_named)
 
     def skipped(self, queue: Queue) -> Iterator[Queue]:
         """Tombstones are passed over by nobody in particular, at any time."""

@@ -47,6 +47,6 @@ def test_there_is_no_false_alarm(kind, with_kills):
         history, capacity = random_history(random.Random(seed), kind, with_tickets=False, with_kills=with_kills)
         history = [op for op in history if op.outcome != "pending" or op.op == "put" or with_kills]
         wrong = "full" in counts(records(history), kind, capacity)
-        assert not (wrong and is_linearizable(history, kind, capacity, leaves_tombstones=False)), history
+        assert not (wrong and is_linearizable(history, kind, capacity, has_tickets=False)), history
         found += wrong
     assert found
