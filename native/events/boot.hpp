@@ -4,7 +4,7 @@
 //              boot_id     the kernel's own name of the boot; not a replacement that a container was given
 //              booted_ns   when it began: the real-time clock less the uptime. Only a step of that clock changes it
 //              uptime_ns   how long it had lasted when a process last noted it. Within a boot it only rises
-//            cuts          0 ──► 1 ──► 2 …     the epoch. Cut n removed everything from cut_positions[n % 256] on
+//            cuts          0 --> 1 --> 2 …     the epoch. Cut n removed everything from cut_positions[n % 256] on
 // Roles      a process that opens a log on a disk, before it reads anything else.
 // Invariants V1  another boot is concluded from two witnesses, never from one, and never from an unknown one.
 //            V2  the log is cut only under the exclusive settling lock, while no line of it is held: so no living

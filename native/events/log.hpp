@@ -1,6 +1,6 @@
 // Events queue: a log of chunks. Every reader sees every item; a chunk is freed when all readers have passed it.
 //
-// Shape      positions:   start ┄┄► … ──────────────────────────► end            (both only rise)
+// Shape      positions:   start ..> … --------------------------> end            (both only rise)
 //            chunks:      [ head ][      ][            ][  open  |      ]
 //                           N        N         2N           2N       …
 //            readers:            ▲ place          ▲ place

@@ -9,7 +9,7 @@
 //            Positions run through all rings: a ring that closes at p is followed by one that opens at p + 1.
 //            Zeroed memory is an empty ring: in the first lap of an opening, 0 is the generation of a free slot.
 // Roles      any number of producers and consumers, threads or processes. Each may have to make any of the moves.
-// Invariants G1  read level ≤ written level: they are one word, moved by compare-and-swap from the one that was judged.
+// Invariants G1  read level <= written level: they are one word, moved by compare-and-swap from the one judged.
 //            G2  a ring is closed by compare-and-swap of its push position from the value that was judged full, or
 //                empty: nothing is pushed after it, and a participant that sees a closed ring sees where it ends.
 //            G3  the closed word alone says what follows: the next level, or level 0 if it says shrinking, opened at

@@ -1,10 +1,10 @@
 // Upkeep of a growing queue: which levels have memory, and which memory is reclaimed.
 //
-// Shape      a level's memory:   none ── plan ──► reserved ── prepare, in extents ──► whole
+// Shape      a level's memory:   none -- plan --> reserved -- prepare, in extents --> whole
 //                                 ▲ ▲                │ (used, closed, drained)            │
-//                                 │ └── withdraw ◄───┘ never used                         │
-//                                 └────────── reset: reclaimed in steps, zeroed ◄─────────┘
-//                                                     └── memory that the system does not take back stays reserved
+//                                 │ └-- withdraw <---┘ never used                         │
+//                                 └---------- reset: reclaimed in steps, zeroed <---------┘
+//                                                     └-- memory that the system does not take back stays reserved
 //            Level 0 keeps its memory, and is zeroed by hand.
 // Roles      a producer near the end of the prepared slots, or a participant that has drained a level; one at a time,
 //            under a lock whose next owner finishes a dead owner's work (robust_lock.hpp).

@@ -1,8 +1,8 @@
 // Read guards of a growing queue: a participant announces the levels that it reads, so they are not reclaimed.
 //
-// Shape      read       announce the level range ─► is it still that one? ─► read slots of its rings ─► drop
-//            reclaim    the level has left the range ─► a fence on all processors ─► does a live line guard an older
-//                       range?   no ─► reclaim;   yes ─► later
+// Shape      read       announce the level range -> is it still that one? -> read slots of its rings -> drop
+//            reclaim    the level has left the range -> a fence on all processors -> does a live line guard an older
+//                       range?   no -> reclaim;   yes -> later
 //            A late read of a reclaimed level would make the kernel give a page of zeros for it: memory beyond what is
 //            reserved, or a SIGBUS if there is none left.
 // Roles      participants read, each with a word in its line; the holder of the upkeep lock reclaims.

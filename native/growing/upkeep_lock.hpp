@@ -1,6 +1,6 @@
 // The upkeep lock, as one process has it: a participant that prepares or reclaims memory, or reads all of it, holds it.
 //
-// Shape      note in the line ─► take the lock ─► redo what a dead owner left ─► … ─► unlock ─► clear the line
+// Shape      note in the line -> take the lock -> redo what a dead owner left -> … -> unlock -> clear the line
 //            a joiner has no line, and holds a number in the file meanwhile
 // Roles      participants enter and leave, with no intent outstanding; joiners, one at a time, use as_joiner().
 // Invariants U1  a line says that its owner is at the lock from before it asks for it until after it has let go (K5).

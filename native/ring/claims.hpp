@@ -1,6 +1,6 @@
 // The claims that the participant lines name in the rings of a queue. Nothing is changed here.
 //
-// Shape      the lines: intents, and claims inherited from earlier owners ─► positions of a ring ─► its generations
+// Shape      the lines: intents, and claims inherited from earlier owners -> positions of a ring -> its generations
 // Roles      any participant or reader asks; recovery.hpp changes slots by the answers.
 // Invariants B1  the positions are read before the lines: the participants that claimed the slots between them have
 //                declared it (L1).

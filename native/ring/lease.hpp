@@ -1,8 +1,8 @@
 // A lease on a queue of rings: items that are claimed and copied, and released only when their holder says so.
 //
-// Shape      claim or redeliver ─► copy ─► … the holder works …─┬─► release all ─► clear the line, let it go
-//                                                           ├─► release some, let the line go as it is
-//                                                           └─► killed
+// Shape      claim or redeliver -> copy -> … the holder works …─┬-> release all -> clear the line, let it go
+//                                                           ├-> release some, let the line go as it is
+//                                                           └-> killed
 //            All items of one lease are in one ring.
 //            A lease has its own line of the participant table, so its holder's threads may use the queue meanwhile.
 // Roles      one holder, one call at a time. The memory for the items is the caller's.

@@ -1,14 +1,14 @@
 // Put, find, take, recover, wake: the protocol of every queue of rings. Bindings and stress runs call exactly this.
 //
-// Shape      put   try ─┬─ done ─► wake a consumer
-//                       └─ full ─► is a recovery due? ─► make room ─┬─ try again
+// Shape      put   try ─┬─ done -> wake a consumer
+//                       └─ full -> is a recovery due? -> make room ─┬─ try again
 //                                                                   └─ the caller waits for room
 //            find  peek ─┬─ an item
-//                        └─ none ─► is a recovery due? ─► recover ─┬─ an item of a dead consumer: redelivered
+//                        └─ none -> is a recovery due? -> recover ─┬─ an item of a dead consumer: redelivered
 //                                                                  ├─ slots became free: peek again
 //                                                                  └─ nothing: the caller waits for items
-//            take  claim ─► copy ─► release ─► upkeep ─► wake a producer, and the next consumer if items are left
-//                  a redelivered item: take over the dead consumer's claim ─► the same
+//            take  claim -> copy -> release -> upkeep -> wake a producer, and the next consumer if items are left
+//                  a redelivered item: take over the dead consumer's claim -> the same
 // Roles      participants, each with its own ledger line. `Queue` brings its rings:
 //              put_into_ring(me, slots, attempt)   calls attempt(ring) with the ring that is written
 //              peek(me, item), ring_of(me, item)   the item at the front, and its ring; nullptr: the queue has moved on

@@ -1,7 +1,7 @@
 // Puts of named producers on a ring: how much of a claim is in when its producer was killed.
 //
 // Shape      a put is claim, copy, publish; a named producer records it in its line (producers.hpp) meanwhile:
-//              intend ─► [ledger: declare ─► claim] ─► confirm ─► copy, publish in order ─► complete
+//              intend -> [ledger: declare -> claim] -> confirm -> copy, publish in order -> complete
 //            kept, one word:  | slots : 22 | position (low bits) : 42 |
 //              the claim, cut short at the first position that a recoverer abandons.
 // Roles      the owner of a line puts and settles; a recoverer that abandons a slot cuts claims short.

@@ -3,7 +3,7 @@
 // Shape      a head line, and a line a producer. All that changes in a call is in one word, progress:
 //              | used : 1 | phase : 2 | which : 1 | total : 30 | done : 30 |      0: a free line
 //                       begin              intend             confirm            complete(k)
-//              idle, done ────► idle, done 0 ────► intended, done ────► claimed, done ────► idle, done + k
+//              idle, done ----> idle, done 0 ----> intended, done ----> claimed, done ----> idle, done + k
 //            `which` names the valid one of the two sequence words.
 // Roles      one participant at a time owns a line and writes it, for the length of a call; any participant reads.
 // Invariants N1  a line is written only by its owner (segment/owner.hpp), except for `kept`, which is the queue's.

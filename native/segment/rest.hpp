@@ -1,7 +1,7 @@
 // What is out of a queue that was shut down and is empty: items on lease, or in a get that is not finished.
 //
-// Shape      shut down and empty ─► is anything out? ─┬─ no ─► it is over
-//                                                     └─ yes ─► sleep on the items' event ─► recover, try again
+// Shape      shut down and empty -> is anything out? ─┬─ no -> it is over
+//                                                     └─ yes -> sleep on the items' event -> recover, try again
 // Roles      consumers wait; a consumer that ends a lease, or gets a dead one's item, wakes them all.
 // Invariants O1  whether an item is out is read from the words that recovery uses, never from a count: a kill leaves
 //                none of them wrong.

@@ -1,10 +1,10 @@
 // Recovery of dead participants' slots: slots become free again, items are redelivered.
 //
 // Shape      one compare-and-swap a slot, from the word that names the dead:
-//              HELD                            ──► STRAY
-//              ARRIVING  in `used`? ──yes──► QUEUED      ──no──► STRAY      (its put never returned)
-//              TAKEN                           ──► ORPHANED
-//              LEAVING   in `free`? ──yes──► FREE        ──no──► STRAY
+//              HELD                            --> STRAY
+//              ARRIVING  in `used`? --yes--> QUEUED      --no--> STRAY      (its put never returned)
+//              TAKEN                           --> ORPHANED
+//              LEAVING   in `free`? --yes--> FREE        --no--> STRAY
 // Roles      any participant, at any time, also several at once; a recoverer needs no line of its own.
 // Invariants V1  a line's slots are recovered under its lock in the participant table: its owner is dead, and it has no
 //                next one. So only other recoverers and claims change a word that names the line.

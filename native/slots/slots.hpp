@@ -1,6 +1,6 @@
 // Slots: memory that is loaned, filled, queued, taken, read and loaned again, without a copy.
 //
-// Shape      free ──hold──► HELD(me) ──publish──► used ──take──► TAKEN(me) ──leave──► free
+// Shape      free --hold--> HELD(me) --publish--> used --take--> TAKEN(me) --leave--> free
 //            `free` and `used` are index queues; each slot has a word with its state and owner:
 //              | generation : 46 | owner's line + 1 : 15 | state : 3 |
 //              FREE             in `free`
