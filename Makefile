@@ -48,10 +48,11 @@ $(VENV)/.spark: $(VENV)/.tools | $(VENV)/.package
 
 setup: $(VENV)/.package ## virtual environment, build tools, the package
 
-lint: $(VENV)/.package $(VENV)/.spark ## ruff and mypy
+lint: $(VENV)/.package $(VENV)/.spark ## ruff, mypy and stubtest
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@tools/stubtest.sh
 
 native: $(VENV)/.tools ## native unit tests
 	@tools/native.sh plain

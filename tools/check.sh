@@ -10,7 +10,7 @@ rooms=(tests/core/test_{items,item_shapes,exact_arrays,bad_segments,unreadable}.
   tests/test_{architecture,cli}.py)
 pytest=(.venv/bin/python -m pytest -q -p no:cacheprovider -m 'not slow')
 
-(.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy) > build/check-lint.log 2>&1 &
+(.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && tools/stubtest.sh) > build/check-lint.log 2>&1 &
 lint=$!
 "${pytest[@]}" "${rooms[@]}" > build/check-rooms.log 2>&1 &
 other=$!

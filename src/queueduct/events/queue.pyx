@@ -32,7 +32,8 @@ cdef uint64_t RUN_UNDER_LOCK = 4096    # references that are read at once under 
 
 
 cdef class EventQueue(Queue, PutOnceMethods):
-    """A log: every reader sees every item. Memory is freed when all readers have read it.
+    """EventQueue(*, max_bytes=268435456, on_full='wait', first_items=4, chunk_bytes=None, readers=64)\n--\n
+    A log: every reader sees every item. Memory is freed when all readers have read it.
 
     ``EventQueue()`` passes references between the threads of this process.
     ``EventQueue.create("ticks", item=dtype)`` lives in shared memory, or on a disk, by name.
@@ -42,7 +43,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
     _geometry = EventsGeometry
     _producer_call = EventsProducerCall
 
-    def __init__(self, *, max_bytes=256 << 20, on_full="wait", first_items=4, chunk_bytes=None, readers=64):
+    def __init__(self, *, max_bytes=268435456, on_full="wait", first_items=4, chunk_bytes=None, readers=64):
         references = ItemType.of(numpy.dtype("u8"))
         sizes = dict(max_bytes=max_bytes, first_items=first_items, chunk_bytes=chunk_bytes, readers=readers)
         geometry = EventsGeometry.of(
@@ -59,7 +60,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
 
     @classmethod
     def create(
-        cls, name, *, item=bytes, max_bytes=256 << 20, on_full="wait", first_items=4, item_bytes=None,
+        cls, name, *, item=None, max_bytes=268435456, on_full="wait", first_items=4, item_bytes=None,
         chunk_bytes=None, readers=64, producers=64, participants=256, sync="interval", sync_interval=1.0,
         directory=None, exist_ok=False,
     ):

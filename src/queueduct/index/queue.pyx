@@ -19,7 +19,8 @@ cdef enum:
 
 
 cdef class IndexQueue:
-    """A queue that holds each of the indices 0 to n-1 at most once; a pop takes the oldest.
+    """IndexQueue(n, *, full=False, first_cycle=0)\n--\n
+    A queue that holds each of the indices 0 to n-1 at most once; a pop takes the oldest.
 
     ``IndexQueue(n)`` is empty, ``IndexQueue(n, full=True)`` holds all of them. A thread that pops an index has
     it until it pushes it again, so a queue can hand out the elements of an array. Pushes and pops never wait for each

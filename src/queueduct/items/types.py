@@ -63,12 +63,12 @@ class ItemType:
 
     @classmethod
     def of(cls, spec: Any) -> ItemType:
-        """Returns the item type of ``bytes``, ``object`` or anything that numpy takes for a dtype."""
-        if spec is bytes:
+        """Returns the item type of ``bytes``, ``object`` or anything that numpy takes for a dtype; None means bytes."""
+        if spec is None or spec is bytes:
             return cls(BYTES, None, b"bytes")
         if spec is object:
             return cls(OBJECT, None, b"object")
-        if spec is None or spec is str or isinstance(spec, (bytes, bytearray)):
+        if spec is str or isinstance(spec, (bytes, bytearray)):
             raise TypeError(f"item must be bytes, object or a numpy dtype: item={spec!r}")
         try:
             dtype = np.dtype(spec)

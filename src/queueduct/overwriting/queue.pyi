@@ -17,7 +17,7 @@ class OverwritingQueue(Queue, LeaseMethods):
         name: str,
         capacity: int = 1024,
         *,
-        item: type[bytes] | type[object] | DTypeLike = ...,
+        item: type[bytes] | type[object] | DTypeLike | None = None,
         message_bytes: int | None = None,
         participants: int = 256,
         directory: Directory = None,
@@ -28,7 +28,7 @@ class OverwritingQueue(Queue, LeaseMethods):
         cls,
         name: str,
         *,
-        item: type[bytes] | type[object] | DTypeLike = ...,
+        item: type[bytes] | type[object] | DTypeLike | None = None,
         participants: int = 256,
         directory: Directory = None,
     ) -> Self: ...

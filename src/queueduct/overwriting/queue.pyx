@@ -35,7 +35,7 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
 
     @classmethod
     def create(
-        cls, name, capacity=1024, *, item=bytes, message_bytes=None, participants=256, directory=None, exist_ok=False
+        cls, name, capacity=1024, *, item=None, message_bytes=None, participants=256, directory=None, exist_ok=False
     ):
         """Create a queue of that name in shared memory.
 
@@ -51,7 +51,7 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
         )
 
     @classmethod
-    def adopt(cls, name, *, item=bytes, participants=256, directory=None):
+    def adopt(cls, name, *, item=None, participants=256, directory=None):
         """Open a file of that name that another program made in the published format, and use it from now on.
 
         queueduct adds its own part after the messages; processes that have the file open go on with it. ``item`` is

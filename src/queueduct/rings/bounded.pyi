@@ -18,7 +18,7 @@ class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
         name: str,
         capacity: int = 1024,
         *,
-        item: type[bytes] | type[object] | DTypeLike = ...,
+        item: type[bytes] | type[object] | DTypeLike | None = None,
         slot_bytes: int | None = None,
         participants: int = 256,
         producers: int = 32,

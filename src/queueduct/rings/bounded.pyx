@@ -17,7 +17,8 @@ from queueduct.stats import BoundedStats
 
 
 cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
-    """A bounded queue of many producers and many consumers: one consumer gets each item.
+    """BoundedQueue(capacity=1024)\n--\n
+    A bounded queue of many producers and many consumers: one consumer gets each item.
 
     ``BoundedQueue(1024)`` passes references between the threads of this process.
     ``BoundedQueue.create("ticks", capacity=65536, item=dtype)`` lives in shared memory, by name:
@@ -35,7 +36,7 @@ cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
 
     @classmethod
     def create(
-        cls, name, capacity=1024, *, item=bytes, slot_bytes=None, participants=256, producers=32, directory=None,
+        cls, name, capacity=1024, *, item=None, slot_bytes=None, participants=256, producers=32, directory=None,
         exist_ok=False,
     ):
         """Create a queue of that name in shared memory.

@@ -17,7 +17,7 @@ class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
         cls,
         name: str,
         *,
-        item: type[bytes] | type[object] | DTypeLike = ...,
+        item: type[bytes] | type[object] | DTypeLike | None = None,
         first_bytes: int = 4096,
         steps: int = 11,
         slot_bytes: int | None = None,

@@ -16,7 +16,8 @@ from queueduct.stats import GrowingStats
 
 
 cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
-    """A queue of many producers and many consumers that grows with its items, and gives memory back.
+    """GrowingQueue()\n--\n
+    A queue of many producers and many consumers that grows with its items, and gives memory back.
 
     ``GrowingQueue()`` passes references between the threads of this process.
     ``GrowingQueue.create("jobs", item=bytes)`` lives in shared memory, by name: it starts at 4 kB, and each
@@ -33,7 +34,7 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
 
     @classmethod
     def create(
-        cls, name, *, item=bytes, first_bytes=4096, steps=11, slot_bytes=None, max_bytes=None, participants=256,
+        cls, name, *, item=None, first_bytes=4096, steps=11, slot_bytes=None, max_bytes=None, participants=256,
         producers=32, directory=None, exist_ok=False
     ):
         """Create a queue of that name in shared memory.

@@ -1,5 +1,5 @@
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, final
 
 from numpy.typing import NDArray
 
@@ -20,12 +20,14 @@ class Slot:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
+@final
 class LoanedSlot(Slot):
     """A slot to fill."""
 
     def publish(self, length: int | None = None) -> None: ...
     def cancel(self) -> None: ...
 
+@final
 class TakenSlot(Slot):
     """An item to read in shared memory."""
 

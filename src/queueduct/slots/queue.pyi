@@ -19,7 +19,7 @@ class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
         name: str,
         capacity: int = 8,
         *,
-        item: type[bytes] | type[object] | DTypeLike = ...,
+        item: type[bytes] | type[object] | DTypeLike | None = None,
         slot_bytes: int | None = None,
         participants: int = 256,
         producers: int = 32,

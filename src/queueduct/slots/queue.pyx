@@ -37,7 +37,7 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
 
     @classmethod
     def create(
-        cls, name, capacity=8, *, item=bytes, slot_bytes=None, participants=256, producers=32, directory=None,
+        cls, name, capacity=8, *, item=None, slot_bytes=None, participants=256, producers=32, directory=None,
         exist_ok=False,
     ):
         """Create a queue of that name in shared memory.

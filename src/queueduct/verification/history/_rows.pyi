@@ -1,5 +1,5 @@
 from os import PathLike
-from typing import Any
+from typing import Any, Self, final
 
 from numpy.typing import NDArray
 
@@ -12,13 +12,15 @@ OVER: int
 MOST_ITEMS: int
 MOST_TICKETS: int
 
+@final
 class RowFile:
-    def __init__(
-        self, path: str | PathLike[str], worker: int, reader: int = -1, expected: int = 0, tick_step: int = 1
-    ) -> None: ...
+    def __new__(
+        cls, path: str | PathLike[str], worker: int, reader: int = -1, expected: int = 0, tick_step: int = 1
+    ) -> Self: ...
 
+@final
 class RowReader:
-    def __init__(self, words: NDArray[Any]) -> None: ...
+    def __new__(cls, words: NDArray[Any]) -> Self: ...
     def read(self, limit: int) -> tuple[NDArray[Any], ...] | None: ...
 
 def has_cycles() -> bool: ...

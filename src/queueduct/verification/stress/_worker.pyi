@@ -1,5 +1,5 @@
 from os import PathLike
-from typing import Any
+from typing import Any, Self, final
 
 from queueduct.core._queue import Queue
 from queueduct.events.reading.reader import Reader
@@ -13,10 +13,11 @@ NO_CLOCK: int
 MONOTONIC: int
 CYCLES: int
 
+@final
 class Board:
     signal: int
     workers: int
-    def __init__(self, path: str | PathLike[str], workers: int, create: bool = False) -> None: ...
+    def __new__(cls, path: str | PathLike[str], workers: int, create: bool = False) -> Self: ...
     def ready(self, worker: int) -> None: ...
     def is_ready(self, worker: int) -> bool: ...
     def progress(self, worker: int) -> tuple[int, int, int, int]: ...

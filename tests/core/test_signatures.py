@@ -1,0 +1,108 @@
+"""help(), inspect.signature() and editors show every public call as the stub has it."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import queueduct
+
+UNMADE = {"OverwritingQueue", "SlotQueue", "Reader", "LoanedSlot", "TakenSlot"}  # a call of the class raises
+
+
+def public_calls() -> Iterator[tuple[str, Any, type | None]]:
+    for name in sorted(queueduct.__all__):
+        found = getattr(queueduct, name)
+        if not inspect.isclass(found):
+            if callable(found):
+                yield name, found, None
+            continue
+        if issubclass(found, Exception):
+            continue
+        if name not in UNMADE:
+            yield name, found, found
+        for attribute in dir(found):
+            if not attribute.startswith("_") and callable(getattr(found, attribute)):
+                yield f"{name}.{attribute}", getattr(found, attribute), found
+
+
+CALLS = {name: (call, owner) for name, call, owner in public_calls()}
+
+
+def source_of(module: str) -> ast.Module:
+    """The stub of a module, or its source if it has none."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and spec.origin is not None
+    path = Path(spec.origin)
+    stub = path.with_name(module.rpartition(".")[2] + ".pyi")
+    return ast.parse((stub if stub.exists() else path).read_text())
+
+
+def declared(name: str, call: Any, owner: type | None) -> ast.FunctionDef | None:
+    """The declaration of a call in the stub of its class, or of the nearest base that has it."""
+    if owner is None:
+        nodes: list[ast.stmt] = source_of(call.__module__).body
+        return next(node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == name)
+    wanted = (name.rpartition(".")[2],) if "." in name else ("__init__", "__new__")
+    for base in owner.__mro__:
+        if not base.__module__.startswith("queueduct"):
+            continue
+        classes = [node for node in source_of(base.__module__).body if isinstance(node, ast.ClassDef)]
+        body = next((node.body for node in classes if node.name == base.__name__), [])
+        for node in body:
+            if isinstance(node, ast.FunctionDef) and node.name in wanted:
+                return node
+    return None
+
+
+def parameters_of(node: ast.FunctionDef) -> list[tuple[str, bool, object]]:
+    """Names, whether they are keyword-only, and defaults: the text of a literal, or "none" without one."""
+    positional = node.args.args
+    defaults = [None] * (len(positional) - len(node.args.defaults)) + list(node.args.defaults)
+    found = [(each.arg, False, value) for each, value in zip(positional, defaults, strict=True)]
+    found += [(each.arg, True, value) for each, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)]
+    if found and found[0][0] in ("self", "cls"):
+        del found[0]
+    return [(name, by_name, "none" if value is None else ast.literal_eval(value)) for name, by_name, value in found]
+
+
+def shown(call: Any) -> list[tuple[str, bool, object]]:
+    listed = [each for each in inspect.signature(call).parameters.values() if each.name != "self"]
+    return [
+        (each.name, each.kind is each.KEYWORD_ONLY, "none" if each.default is each.empty else each.default)
+        for each in listed
+    ]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_public_call_has_the_signature_of_its_stub(name: str) -> None:
+    call, owner = CALLS[name]
+    node = declared(name, call, owner)
+    if node is None:  # a dataclass or a named tuple makes its own
+        assert owner is not None and (hasattr(owner, "__dataclass_fields__") or hasattr(owner, "_fields"))
+        assert inspect.signature(call)
+        return
+    assert shown(call) == parameters_of(node)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_public_call_has_help_without_its_signature_in_the_text(name: str) -> None:
+    call, owner = CALLS[name]
+    text = inspect.getdoc(call)
+    assert text and "--" not in text.splitlines()[:2]
+
+
+def test_the_walk_finds_calls_of_every_class() -> None:
+    assert {"BoundedQueue.put", "EventQueue.create", "Reader.get", "SlotQueue.lease", "TakenSlot.copy"} <= set(CALLS)
+    assert {"open", "unlink", "queues", "Lease.release", "IndexQueue", "BoundedQueue.put_once"} <= set(CALLS)
+
+
+def test_create_without_an_item_type_makes_a_queue_of_bytes() -> None:
+    with queueduct.BoundedQueue.create("plain", item=None) as q:
+        assert q.item is bytes
+        q.unlink()
