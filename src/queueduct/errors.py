@@ -13,7 +13,7 @@
         ├── QueueNotFound           no queue of that name (also a FileNotFoundError)
         ├── QueueClosed             this handle was closed (also a ValueError)
         ├── QueueNotShared          a queue without a name, in a child of its process (also a RuntimeError)
-        ├── QueueReplaced           the name now belongs to another queue than the one that was pickled
+        ├── QueueReplaced           the name now belongs to another queue than the one that is meant
         ├── ProducerInUse           a live participant is putting for this producer
         ├── ReaderInUse             a live process holds the reader of that name
         ├── TooManyParticipants     every line of the participant table is taken

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import queueduct
 
 UNMADE = {"OverwritingQueue", "SlotQueue", "Reader", "LoanedSlot", "TakenSlot"}  # a call of the class raises
@@ -37,7 +38,8 @@ CALLS = {name: (call, owner) for name, call, owner in public_calls()}
 def source_of(module: str) -> ast.Module:
     """The stub of a module, or its source if it has none."""
     spec = importlib.util.find_spec(module)
-    assert spec is not None and spec.origin is not None
+    assert spec is not None
+    assert spec.origin is not None
     path = Path(spec.origin)
     stub = path.with_name(module.rpartition(".")[2] + ".pyi")
     return ast.parse((stub if stub.exists() else path).read_text())
@@ -84,7 +86,8 @@ def test_a_public_call_has_the_signature_of_its_stub(name: str) -> None:
     call, owner = CALLS[name]
     node = declared(name, call, owner)
     if node is None:  # a dataclass or a named tuple makes its own
-        assert owner is not None and (hasattr(owner, "__dataclass_fields__") or hasattr(owner, "_fields"))
+        assert owner is not None
+        assert hasattr(owner, "__dataclass_fields__") or hasattr(owner, "_fields")
         assert inspect.signature(call)
         return
     assert shown(call) == parameters_of(node)
@@ -92,9 +95,10 @@ def test_a_public_call_has_the_signature_of_its_stub(name: str) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_public_call_has_help_without_its_signature_in_the_text(name: str) -> None:
-    call, owner = CALLS[name]
+    call, _owner = CALLS[name]
     text = inspect.getdoc(call)
-    assert text and "--" not in text.splitlines()[:2]
+    assert text
+    assert "--" not in text.splitlines()[:2]
 
 
 def test_the_walk_finds_calls_of_every_class() -> None:

@@ -17,7 +17,7 @@ from queueduct.native._native cimport monotonic_ns, park_limit_ns
 
 from queueduct.errors import CorruptSegment, Empty, Full, QueueClosed, QueueNotShared, ShutDown
 from queueduct.items.types import ItemType
-from queueduct.segments import catalog, creation, segment
+from queueduct.segments import catalog, creation
 
 TIMED_OUT = object()
 FOREVER = 0x7FFFFFFFFFFFFFFF
@@ -179,21 +179,25 @@ cdef class Queue:
     def __cinit__(self, *args, **kwargs):
         self.backend = UNMADE
 
-    # -- create and open --------------------------------------------------------------------------------
-
     @classmethod
-    def _create(cls, name, item, directory, exist_ok, sizes, **options):
+    def _create(cls, name, item, directory, exist_ok, replace, sizes, **options):
         """Creates a queue in shared memory. A size that is None is computed from the other sizes and the item."""
         item_type = ItemType.of(item)
         geometry = cls._geometry.of(item_type, **checked_sizes(sizes), **options)
         geometry.check()
         geometry.check_item(item_type)
-        return creation.create(name, geometry, item_type, cls._attach, directory=directory, exist_ok=exist_ok)
+        return creation.create(
+            name, geometry, item_type, cls._attach, directory=directory, exist_ok=exist_ok, replace=replace
+        )
 
     @classmethod
-    def open(cls, name, *, directory=None, allow_pickle=True):
-        """Open the queue of this kind and name. Without ``allow_pickle`` a queue of pickled objects is refused."""
-        return cls._attach(segment.open_segment(name, directory=directory, kind=cls._geometry.kind), allow_pickle)
+    def open(cls, name, *, directory=None, allow_pickle=True, timeout=None):
+        """Open the queue of this kind and name; wait for it to be created, at most ``timeout`` seconds.
+
+        Without ``allow_pickle`` a queue of pickled objects is refused.
+        """
+        opened = catalog.await_segment(name, directory=directory, kind=cls._geometry.kind, timeout=timeout)
+        return cls._attach(opened, allow_pickle)
 
     @classmethod
     def _attach(cls, opened, allow_pickle=True):
@@ -241,8 +245,6 @@ cdef class Queue:
         self.retired = backend  # keeps its items alive until the child ends
         replace_backend(self, backend, refusing)
         return 0
-
-    # -- put and get ------------------------------------------------------------------------------------
 
     def put(self, item, block=True, timeout=None):
         """Put an item; wait for room if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown."""
@@ -319,8 +321,6 @@ cdef class Queue:
         except ShutDown:
             raise StopIteration from None
 
-    # -- asyncio ----------------------------------------------------------------------------------------
-
     def aput(self, item, timeout=None):
         """``await q.aput(item)``: put without blocking the event loop."""
         return self._bridge().put(item, timeout)
@@ -341,12 +341,9 @@ cdef class Queue:
         return backend.slots_for(item)
 
     def _wait_ready(self, for_items, slots, seconds):
-        """Waits until there may be an item, or ``slots`` free slots, or the time is up. Takes nothing."""
         cdef Backend backend = held(self)
         backend.wait(for_items, slots, computed_deadline(True, seconds))
         backend.check_sound()
-
-    # -- properties -------------------------------------------------------------------------------------
 
     @property
     def name(self):
@@ -402,8 +399,6 @@ cdef class Queue:
             state = "corrupt"
         return f"<queueduct.{type(self).__name__} {backend.label} {state}>"
 
-    # -- shut down and close ----------------------------------------------------------------------------
-
     def shutdown(self, immediate=False):
         """Refuse further puts. Gets go on until the queue is empty, or with ``immediate`` end at once.
 
@@ -425,11 +420,14 @@ cdef class Queue:
         if replace_backend(self, backend, closed_backend(backend.label)):
             backend.wake_everybody()
 
-    def unlink(self):
-        """Remove the queue's name; see queueduct.unlink."""
+    def unlink(self, missing_ok=False):
+        """Remove the queue's name, if it is still this queue's; else raises QueueNotFound or QueueReplaced.
+
+        With ``missing_ok`` a name that is gone is no error. Those who have the queue open can still use it.
+        """
         if self.segment is None:
             raise ValueError("a queue without a name has nothing to unlink")
-        catalog.unlink(self.segment.name, directory=self.directory)
+        catalog.unlink_segment(self.segment, missing_ok=missing_ok)
 
     def __enter__(self):
         return self

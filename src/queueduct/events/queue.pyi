@@ -41,6 +41,7 @@ class EventQueue(Queue, PutOnceMethods):
         sync_interval: float = 1.0,
         directory: Directory = None,
         exist_ok: bool = False,
+        replace: bool = False,
     ) -> Self: ...
     def subscribe(
         self,

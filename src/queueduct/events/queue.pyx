@@ -62,7 +62,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
     def create(
         cls, name, *, item=None, max_bytes=268435456, on_full="wait", first_items=4, item_bytes=None,
         chunk_bytes=None, readers=64, producers=64, participants=256, sync="interval", sync_interval=1.0,
-        directory=None, exist_ok=False,
+        directory=None, exist_ok=False, replace=False,
     ):
         """Create a queue of that name in shared memory, or on a disk.
 
@@ -72,11 +72,12 @@ cdef class EventQueue(Queue, PutOnceMethods):
         next ones twice as many, and so on, up to ``chunk_bytes``; ``item_bytes`` is the size of a typical item if they
         vary. On a disk, ``sync`` says which items outlive a crash of the machine: all (``"always"``), those older than
         ``sync_interval`` seconds (``"interval"``), or those put before the last close or sync (``"never"``).
-        With ``exist_ok`` an existing queue of the same shape is opened instead.
+        With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes the
+        name of an existing one, and those who have the old one open keep it.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
         return cls._create(
-            name, item, directory, exist_ok,
+            name, item, directory, exist_ok, replace,
             dict(
                 max_bytes=max_bytes, first_items=first_items, item_bytes=item_bytes, chunk_bytes=chunk_bytes,
                 readers=readers, producers=producers, participants=participants,

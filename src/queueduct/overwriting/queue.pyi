@@ -22,6 +22,7 @@ class OverwritingQueue(Queue, LeaseMethods):
         participants: int = 256,
         directory: Directory = None,
         exist_ok: bool = False,
+        replace: bool = False,
     ) -> Self: ...
     @classmethod
     def adopt(

@@ -35,18 +35,20 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
 
     @classmethod
     def create(
-        cls, name, capacity=1024, *, item=None, message_bytes=None, participants=256, directory=None, exist_ok=False
+        cls, name, capacity=1024, *, item=None, message_bytes=None, participants=256, directory=None, exist_ok=False,
+        replace=False,
     ):
         """Create a queue of that name in shared memory.
 
         ``capacity`` is how many messages fit, 1 or more. ``item`` is ``bytes`` (each exactly ``message_bytes`` long, a
         multiple of 8, 64 if not given), a numpy dtype, or ``object`` (pickled, at most ``message_bytes``, 256 if not
         given). ``participants`` is how many threads of all processes may use it at once.
-        With ``exist_ok`` an existing queue of the same shape is opened instead.
+        With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes the
+        name of an existing one, and those who have the old one open keep it.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
         return cls._create(
-            name, item, directory, exist_ok,
+            name, item, directory, exist_ok, replace,
             dict(capacity=capacity, message_bytes=message_bytes, participants=participants),
         )
 

@@ -24,5 +24,6 @@ class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
         producers: int = 32,
         directory: Directory = None,
         exist_ok: bool = False,
+        replace: bool = False,
     ) -> Self: ...
     def stats(self) -> BoundedStats: ...

@@ -37,18 +37,19 @@ cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
     @classmethod
     def create(
         cls, name, capacity=1024, *, item=None, slot_bytes=None, participants=256, producers=32, directory=None,
-        exist_ok=False,
+        exist_ok=False, replace=False,
     ):
         """Create a queue of that name in shared memory.
 
         ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` is the number of slots, a power of
         two; a bytes or object item longer than ``slot_bytes`` takes several slots. ``participants`` is how many
         threads of all processes may use it at once, ``producers`` how many producers' names put_once keeps.
-        With ``exist_ok`` an existing queue of the same shape is opened instead.
+        With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes the
+        name of an existing one, and those who have the old one open keep it.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
         return cls._create(
-            name, item, directory, exist_ok,
+            name, item, directory, exist_ok, replace,
             dict(capacity=capacity, slot_bytes=slot_bytes, participants=participants, producers=producers),
         )
 

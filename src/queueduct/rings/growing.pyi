@@ -26,5 +26,6 @@ class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
         producers: int = 32,
         directory: Directory = None,
         exist_ok: bool = False,
+        replace: bool = False,
     ) -> Self: ...
     def stats(self) -> GrowingStats: ...

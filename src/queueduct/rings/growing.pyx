@@ -35,7 +35,7 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
     @classmethod
     def create(
         cls, name, *, item=None, first_bytes=4096, steps=11, slot_bytes=None, max_bytes=None, participants=256,
-        producers=32, directory=None, exist_ok=False
+        producers=32, directory=None, exist_ok=False, replace=False
     ):
         """Create a queue of that name in shared memory.
 
@@ -44,12 +44,13 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
         ``max_bytes`` limits the memory that the whole queue takes: beyond it put waits, or raises Full.
         ``participants`` is how many threads of all processes may use it at once, ``producers`` how many producers'
         names put_once keeps.
-        With ``exist_ok`` an existing queue of the same shape is opened instead.
+        With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes the
+        name of an existing one, and those who have the old one open keep it.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
         """
         if max_bytes is not None and checked_int("max_bytes", max_bytes) < 1:
             raise ValueError(f"max_bytes must be at least 1, or None for no limit: max_bytes={max_bytes}")
-        return cls._create(name, item, directory, exist_ok, dict(
+        return cls._create(name, item, directory, exist_ok, replace, dict(
             first_bytes=first_bytes, steps=steps, slot_bytes=slot_bytes, participants=participants, producers=producers,
             max_bytes=0 if max_bytes is None else max_bytes,
         ))

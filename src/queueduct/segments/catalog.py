@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
-from queueduct.errors import CorruptSegment, QueueNotFound
+from queueduct.errors import CorruptSegment, QueueNotFound, QueueReplaced
 from queueduct.segments.kinds import KINDS
-from queueduct.segments.names import Directory, check_name, directory_of
-from queueduct.segments.segment import open_regular, open_segment, validate
+from queueduct.segments.names import Directory, check_name, directory_of, renaming
+from queueduct.segments.segment import Segment, open_regular, open_segment, validate
 from queueduct.stats import QueueInfo
 
 if TYPE_CHECKING:
@@ -21,12 +23,17 @@ if TYPE_CHECKING:
 
     AnyQueue = BoundedQueue | EventQueue | GrowingQueue | OverwritingQueue | SlotQueue
 
-__all__ = ["open", "queues", "reopen", "unlink"]
+__all__ = ["await_segment", "open", "queues", "reopen", "unlink", "unlink_segment"]
+
+FIRST_PAUSE_SECONDS = 0.0005
+LONGEST_PAUSE_SECONDS = 0.02
 
 
-def open(name: str, *, directory: Directory = None, allow_pickle: bool = True) -> AnyQueue:
-    """Open the queue of that name, whatever its kind."""
-    opened = open_segment(name, directory=directory)
+def open(
+    name: str, *, directory: Directory = None, allow_pickle: bool = True, timeout: float | None = None
+) -> AnyQueue:
+    """Open the queue of that name, whatever its kind; wait for it to be created, at most ``timeout`` seconds."""
+    opened = await_segment(name, directory=directory, timeout=timeout)
     queue: AnyQueue = KINDS[opened.geometry.kind].queue_class._attach(opened, allow_pickle)
     return queue
 
@@ -48,10 +55,68 @@ def queues(*, directory: Directory = None) -> list[QueueInfo]:
     return found
 
 
-def unlink(name: str, *, directory: Directory = None) -> None:
-    """Remove the name. Processes that have the queue open can still use it; its memory is freed with the last one."""
+def unlink(name: str, *, directory: Directory = None, missing_ok: bool = False) -> None:
+    """Remove the name. Processes that have the queue open can still use it; its memory is freed with the last one.
+
+    With ``missing_ok`` a name that is not there is no error.
+    """
     path = directory_of(directory) / check_name(name)
     try:
-        os.unlink(path)
+        with renaming(path.parent):
+            os.unlink(path)
     except FileNotFoundError:
-        raise QueueNotFound(f"there is no queue named {name!r} in {path.parent}") from None
+        if not missing_ok:
+            raise QueueNotFound(f"there is no queue named {name!r} in {path.parent}") from None
+
+
+def unlink_segment(opened: Segment, *, missing_ok: bool = False) -> None:
+    """Removes the name of a segment, and never that of a later queue of the same name."""
+    path = opened.path
+    try:
+        with renaming(path.parent):
+            if not opened.has_name():
+                raise QueueReplaced(
+                    f"the name {opened.name!r} in {path.parent} belongs to another queue than this handle's: its own "
+                    "queue was replaced or recreated; to remove the new one, open it, or use queueduct.unlink(name)"
+                )
+            os.unlink(path)
+    except FileNotFoundError:
+        if not missing_ok:
+            raise QueueNotFound(f"there is no queue named {opened.name!r} in {path.parent}") from None
+
+
+def await_segment(
+    name: str, *, directory: Directory = None, kind: str | None = None, timeout: float | None = None
+) -> Segment:
+    """Opens a segment; looks for it again and again, at most ``timeout`` seconds, if it is not there yet.
+
+    Nothing in the standard library tells of a new file, and the directory may be missing, too: so it polls.
+    """
+    until = time.monotonic() + checked_timeout(timeout)
+    pause = FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            return open_segment(name, directory=directory, kind=kind)
+        except QueueNotFound as error:
+            left = until - time.monotonic()
+            if left <= 0:
+                if not timeout:
+                    raise
+                raise QueueNotFound(f"{error} after {timeout} s; start its creator, or wait longer") from None
+        time.sleep(min(pause, left))
+        pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+
+
+def checked_timeout(timeout: float | None) -> float:
+    """Returns the seconds; 0 for None."""
+    if timeout is None:
+        return 0.0
+    if not (hasattr(type(timeout), "__float__") or hasattr(type(timeout), "__index__")):
+        raise TypeError(f"timeout must be a non-negative number or None: timeout={timeout!r}")
+    try:
+        seconds = float(timeout)
+    except OverflowError:  # a whole number that no float holds
+        seconds = math.inf if timeout > 0 else -math.inf
+    if not seconds >= 0:
+        raise ValueError(f"timeout must be a non-negative number or None: timeout={timeout!r}")
+    return seconds

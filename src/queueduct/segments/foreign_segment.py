@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,15 +14,13 @@ from queueduct.items.types import ItemType
 from queueduct.native import _layout
 from queueduct.segments import segment
 from queueduct.segments.geometry import Geometry, check_between
-from queueduct.segments.names import Directory, check_name, directory_of
+from queueduct.segments.names import Directory, check_name, directory_of, no_fork
 
 __all__ = ["adopt"]
 
 Made = TypeVar("Made")
 
 ADOPT_LIMIT_SECONDS = 30.0
-_no_fork = threading.RLock()
-os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, after_in_child=_no_fork.release)
 
 
 def adopt(
@@ -44,7 +41,7 @@ def adopt(
     end = time.monotonic() + ADOPT_LIMIT_SECONDS
     while True:
         # a forked child would share the lock, and keep it after our death
-        with _no_fork, segment.open_regular(path) as fd:
+        with no_fork, segment.open_regular(path) as fd:
             if try_to_lock(fd):
                 try:
                     geometry = published_geometry(path, fd, shape, participants)

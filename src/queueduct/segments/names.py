@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import stat
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["Directory", "check_name", "directory_of"]
+__all__ = ["Directory", "check_name", "directory_of", "no_fork", "renaming"]
 
 Directory = str | os.PathLike[str] | None
 NAME_LIMIT_BYTES = 255
+
+no_fork = threading.RLock()  # held while a file is locked: a forked child would share the lock, and keep it
+os.register_at_fork(before=no_fork.acquire, after_in_parent=no_fork.release, after_in_child=no_fork.release)
 
 
 def directory_of(given: Directory = None, *, make: bool = False) -> Path:
@@ -63,3 +69,20 @@ def check_name(name: str) -> str:
     if name.startswith("."):
         raise ValueError(f"a queue's name must not start with a dot: name={name!r}")
     return name
+
+
+@contextlib.contextmanager
+def renaming(folder: Path) -> Iterator[None]:
+    """Holds the directory's lock, under which a queue's name is removed or given to another queue.
+
+    So a process may look whose the name is, and then remove it. A new name needs no lock: a link never replaces one.
+    The kernel drops the lock of a process that dies. File systems without such locks go without.
+    """
+    with no_fork:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)

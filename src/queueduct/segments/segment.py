@@ -28,6 +28,7 @@ __all__ = ["Segment", "open_segment", "private_memory"]
 
 POPULATE_LIMIT_BYTES = 256 << 20
 HIDDEN_NAME = ".new-{}"  # of a file that has no other name yet
+REPLACING_NAME = ".replace-{}"  # of a complete segment, just before it replaces another one
 
 
 class Descriptor:
@@ -67,6 +68,8 @@ class Segment:
         self.segment_id = segment_id
         self.offsets = geometry.layout(item)
         self.total_bytes = self.offsets["total_bytes"]
+        status = os.fstat(fd)
+        self.inode = (status.st_dev, status.st_ino)
         try:
             self._lock_fd = opened_anew(fd)
             self._memory = self._map(fd)
@@ -88,6 +91,19 @@ class Segment:
                 "before they are used: raise the limit (ulimit -v), or create the queue with "
                 f"{self.geometry.smaller}",
             ) from error
+
+    def has_name(self) -> bool:
+        """Returns true if its path still leads to this segment. Raises FileNotFoundError if it leads nowhere.
+
+        A file with another id is another queue's, though it may have got the same inode when ours was gone.
+        """
+        status = os.stat(self.path, follow_symlinks=False)
+        if (status.st_dev, status.st_ino) != self.inode or not stat.S_ISREG(status.st_mode):
+            return False
+        offset, size = _layout.FIELDS["segment_id"]
+        with Descriptor(self.path, os.O_RDONLY | os.O_NOFOLLOW) as fd:
+            found = os.pread(fd, size, self.geometry.header_offset + offset)
+        return found == self.segment_id or len(found) < size  # it may have been truncated since
 
     def take_lock_fd(self) -> int:
         """Hands the lock's descriptor to the caller, which closes it."""
