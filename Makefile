@@ -44,6 +44,8 @@ $(VENV)/.bench: $(VENV)/.package
 $(VENV)/.spark: $(VENV)/.tools | $(VENV)/.package
 	@echo "installing Spark: 450 MB, a few minutes the first time"
 	@$(BIN)/python tools/setup.py --extra spark --together $(VENV)
+	@echo "installing what reads Arrow in the tests: DuckDB and polars, 80 MB"
+	@$(BIN)/python tools/setup.py --extra test-arrow --together $(VENV)
 	@touch $@
 
 setup: $(VENV)/.package ## virtual environment, build tools, the package

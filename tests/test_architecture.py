@@ -25,7 +25,7 @@ segment < overwriting < verification
 segment < slots < verification
 """
 PYTHON_ORDER = """
-_version, errors, stats, lease < native < items < segments < core < rings, events, overwriting, slots < index
+_version, errors, stats, lease < native < arrow < items < segments < core < rings, events, overwriting, slots < index
 index < __init__ < spark, verification < demo < cli
 """
 SPARK_ORDER = """
@@ -153,6 +153,8 @@ def test_python_modules_import_only_downwards(module):
         ("pickle", {"items"}),
         ("ast", {"items"}),
         ("click", {"cli"}),
+        ("pyarrow", {"arrow", "spark", "verification", "demo"}),
+        ("torch", {"torch.py"}),
         ("pyspark", {"spark", "demo", "verification"}),
     ],
 )

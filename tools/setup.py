@@ -83,7 +83,7 @@ def install_together(venv: Path, requirements: list[str]) -> None:
     done = subprocess.run([venv / "bin" / "pip", "install", *quiet, *requirements], check=False)
     if done.returncode != 0:
         fail(
-            "pip could not install Spark (its reason stands above)", "check pip's registry and the disk, then try again"
+            "pip could not install these (its reason stands above)", "check pip's registry and the disk, then try again"
         )
 
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import queueduct
-from queueduct.spark.convert.from_arrow import chosen_columns, to_items
+from queueduct.arrow.records import chosen_columns, to_items
 from queueduct.spark.convert.schema import arrow_schema, record_dtype, spark_schema
 from queueduct.spark.convert.to_arrow import to_batch
 from queueduct.spark.datasource import QueueductSource

@@ -311,6 +311,11 @@ cdef class Queue:
             raise Empty
         return found
 
+    def put_arrow(self, data, block=True, timeout=None):
+        """put_many of an Arrow table or stream, or a data frame; if one value does not fit, nothing is put."""
+        from queueduct.arrow.sources import records_from  # here: it imports pyarrow
+        return self.put_many(records_from(data, self.item), block, timeout)
+
     def __iter__(self):
         """Gets items until the queue is shut down and empty."""
         return self

@@ -156,18 +156,27 @@ cdef class EventQueue(Queue, PutOnceMethods):
         stored the positions elsewhere, pass the ``epoch`` of then: it raises DataLost if the log was cut before them.
         """
         cdef EventsBackend backend = open_backend(self)
-        cdef EventsWord end = end_word(backend.map)
-        backend.check_sound()
-        first, last = checked_int("start", start), checked_int("stop", stop)
-        if epoch is not None and 0 <= last < 1 << 52:
-            backend.check_epoch(last, epoch)
-        if not 0 <= first <= last <= end.position():
-            raise ValueError(
-                f"start and stop must be positions up to the end, {end.position()}: start={start}, stop={stop}"
-            )
-        if first < earliest_position(backend.map[0]):
-            raise_lost(backend, first)
+        first, last = checked_range(backend, start, stop, epoch)
         return read_records(backend, first, last) if backend.item_kind == RECORD else read_items(backend, first, last)
+
+    def read_arrow(self, start, stop, *, epoch=None, strings="string"):
+        """Return what ``read`` returns as an Arrow table. With ``strings="binary"`` bytes need not be UTF-8.
+
+        Items of bytes are one column, ``value``. Needs queueduct[arrow].
+        """
+        from queueduct.arrow.tables import read_table  # here: it imports pyarrow
+        first, last = checked_range(open_backend(self), start, stop, epoch)
+        return read_table(self, first, last, strings)
+
+    def __arrow_c_schema__(self):
+        """The columns, for Arrow's consumers."""
+        from queueduct.arrow.streams import schema_capsule  # here, as above
+        return schema_capsule(self.item)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        """All that is kept at this moment, for Arrow's consumers. No reader moves; what is freed meanwhile is DataLost."""
+        from queueduct.arrow.streams import queue_stream  # here, as above
+        return queue_stream(self, requested_schema)
 
     @property
     def end(self):
@@ -303,6 +312,22 @@ cdef int keep_last(EventsBackend backend, uint64_t count) except -1:
     backend.check_sound()
     backend.queue.room().notify_all()
     return 0
+
+
+cdef tuple checked_range(EventsBackend backend, object start, object stop, object epoch):
+    """Returns positions that are kept, as plain ints."""
+    cdef EventsWord end = end_word(backend.map)
+    backend.check_sound()
+    first, last = checked_int("start", start), checked_int("stop", stop)
+    if epoch is not None and 0 <= last < 1 << 52:
+        backend.check_epoch(last, epoch)
+    if not 0 <= first <= last <= end.position():
+        raise ValueError(
+            f"start and stop must be positions up to the end, {end.position()}: start={start}, stop={stop}"
+        )
+    if first < earliest_position(backend.map[0]):
+        raise_lost(backend, first)
+    return first, last
 
 
 cdef int raise_lost(EventsBackend backend, wanted) except -1:

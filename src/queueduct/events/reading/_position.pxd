@@ -2,6 +2,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from queueduct.events._backend cimport EventsBackend
 from queueduct.events._native cimport Cursor, ReadResult, ReaderLine
+from queueduct.native._guard cimport Window
 from queueduct.native._native cimport Flag
 
 
@@ -16,6 +17,7 @@ cdef class ReaderPosition:
     cdef bint is_durable
     cdef Flag is_closed
     cdef bint is_busy             # a thread is in a session
+    cdef Window window            # the mapping of its last view
     cdef object __weakref__
 
     cdef int join(self, object queue, EventsBackend backend, str name, str named_start, uint64_t start) except -1

@@ -3,13 +3,11 @@ from libc.stdint cimport int64_t, uint64_t
 from queueduct.events._backend cimport EventsBackend
 from queueduct.events._native cimport Cursor, ReadResult
 from queueduct.events.reading._position cimport ReaderPosition
-from queueduct.native._guard cimport Window
 
 
 cdef class Reader(ReaderPosition):
     cdef object waiters           # asyncio's, made at its first use
     cdef uint64_t viewer          # the id of its open view; 0 if there is none
-    cdef Window window            # the mapping of its last view
     cdef uint64_t session_end     # the end that iteration has read up to
 
     cdef object unpickled(self, object item)

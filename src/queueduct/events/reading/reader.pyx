@@ -18,6 +18,7 @@ from queueduct.core._queue cimport AT_ONCE, FOREVER, TIMED_OUT, checked_int, com
 import numpy
 
 from queueduct.errors import Empty, ShutDown
+from queueduct.events.reading._columns import ArrowReading
 from queueduct.items.views import ViewSession
 
 
@@ -29,7 +30,7 @@ cdef Reader make_reader(object queue, EventsBackend backend, str name, str named
 
 
 @cython.no_gc_clear  # its end needs the backend; no cycle consists of readers alone
-cdef class Reader(ReaderPosition):
+cdef class Reader(ReaderPosition, ArrowReading):
     """Reads an event queue, for one thread at a time. Made by ``EventQueue.subscribe``."""
     # Every call is a critical section: without a GIL, too, no other thread enters it until it waits.
 

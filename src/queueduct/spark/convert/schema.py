@@ -28,19 +28,12 @@ from pyspark.sql import types
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-__all__ = ["VALUE", "arrow_schema", "record_dtype", "spark_schema"]
+from queueduct.arrow.schema import NULLABLE_KINDS, VALUE, dtype_of
 
-VALUE = "value"  # the column of items that are no records
+__all__ = ["arrow_schema", "record_dtype", "spark_schema"]
+
 WIDER = {"u1": "i2", "u2": "i4", "u4": "i8", "f2": "f4"}  # Spark has no unsigned numbers and no halves
 DECIMAL = pa.decimal128(20, 0)  # holds every u8
-NULLABLE_KINDS = "Mm"  # only these have a null value: NaT
-
-
-def dtype_of(item: object) -> np.dtype[Any]:
-    """A queue's item that is neither bytes nor object: the dtype of its records."""
-    if not isinstance(item, np.dtype):
-        raise TypeError(f"the items must be records, of a numpy dtype: item={item!r}")
-    return item
 
 
 def arrow_schema(item: object, *, strings: str = "string", position_column: str = "position") -> pa.Schema:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from queueduct.spark.convert.schema import dtype_of
+from queueduct.arrow.schema import dtype_of
 from queueduct.spark.private import make_private, replace_text
 
 __all__ = ["Folder", "clean_up", "read_rows", "staging_root", "unnamed_folder"]

@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from queueduct.arrow.records import chosen_columns, to_items
 from queueduct.spark.address import Address
-from queueduct.spark.convert.from_arrow import chosen_columns, to_items
 from queueduct.spark.options import SinkOptions
 from queueduct.spark.write.commit import BATCH_SHIFT, Putter
 from queueduct.spark.write.staging import Folder, clean_up, read_rows, staging_root, unnamed_folder

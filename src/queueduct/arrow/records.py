@@ -1,4 +1,4 @@
-"""Columns to records, for the sink. Refuses values that do not fit their field exactly; the error names the field."""
+"""Columns to records. Refuses values that do not fit their field exactly; the error names the field."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from queueduct.spark.convert.schema import dtype_of
+from queueduct.arrow.schema import dtype_of
 
 __all__ = ["chosen_columns", "to_items"]
 
 NOT_A_TIME = np.iinfo(np.int64).min
-ARROW_UNITS = ("s", "ms", "us", "ns")
 
 
-def chosen_columns(columns: Sequence[str], item: object, position_column: str) -> list[str]:
+def chosen_columns(columns: Sequence[str], item: object, position_column: str | None = None) -> list[str]:
     """Returns the columns of an item, in the order of its fields, without the position in the source queue."""
     if item is object:
-        raise TypeError("rows cannot become pickled objects: item=object; give the queue a numpy dtype, or bytes")
+        raise TypeError("rows cannot become Python objects: item=object; create the queue with a numpy dtype, or bytes")
     names = None if item is bytes else dtype_of(item).names
     if names is None:
         given = [column for column in columns if column != position_column]
         if len(given) != 1:
             raise ValueError(f"items of one value take one column: columns={', '.join(given)}; select one of them")
         return given
+    twice = sorted({column for column in columns if list(columns).count(column) > 1})
+    if twice:
+        raise ValueError(f"each column needs a name of its own: {', '.join(twice)}; rename or drop one of them")
     missing = [name for name in names if name not in columns]
     unknown = [column for column in columns if column not in names and column != position_column]
     if missing or unknown:
@@ -38,7 +40,7 @@ def to_items(batch: pa.RecordBatch, columns: Sequence[str], item: object) -> Any
     """Returns the rows as items of this type: one array of records, or a list of bytes."""
     arrays = [batch.column(batch.schema.get_field_index(name)) for name in columns]
     if item is bytes:
-        return byte_strings(arrays[0], columns[0]).to_pylist()
+        return byte_strings(plain(arrays[0], columns[0]), columns[0]).to_pylist()
     dtype = dtype_of(item)
     records = np.zeros(batch.num_rows, dtype)
     if dtype.names is None:
@@ -51,6 +53,9 @@ def to_items(batch: pa.RecordBatch, columns: Sequence[str], item: object) -> Any
 
 def fill(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
     """Writes one column into its field, a view of all the records."""
+    array = plain(array, path)
+    if len(array) == 0:  # its type says nothing: an empty list of Python's has none
+        return
     if out.ndim > 1:
         fill_lists(out, array, path)
         return
@@ -60,7 +65,7 @@ def fill(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
     if out.dtype.names is not None:
         if not pa.types.is_struct(array.type):
             raise wrong_type(array, out.dtype, path)
-        inner = chosen_columns([field.name for field in array.type], out.dtype, "")
+        inner = chosen_columns([field.name for field in array.type], out.dtype)
         flat = dict(zip([field.name for field in array.type], array.flatten(), strict=True))
         for name in inner:
             fill(out[name], flat[name], f"{path}.{name}")
@@ -74,36 +79,70 @@ def fill(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
         fill_numbers(out, array, path)
 
 
+def plain(array: pa.Array, path: str) -> pa.Array:
+    """Returns the column in the one form of its type that is handled here."""
+    kind = array.type
+    if isinstance(array, pa.ExtensionArray):
+        return plain(array.storage, path)
+    if pa.types.is_dictionary(kind):
+        return plain(array.dictionary, path).take(array.indices)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return cast(array, pa.string(), path)
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind):
+        return cast(array, pa.binary(), path)
+    if pa.types.is_large_list(kind):
+        return cast(array, pa.list_(kind.value_field), path)
+    return array
+
+
 def fill_numbers(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
-    if pa.types.is_string(array.type) or pa.types.is_boolean(array.type) != (out.dtype.kind == "b"):
-        raise wrong_type(array, out.dtype, path)  # Arrow would convert "7" and True to numbers
+    kind = array.type
+    is_boolean = pa.types.is_boolean(kind)
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if is_boolean != (out.dtype.kind == "b") or not (is_boolean or is_number):
+        raise wrong_type(array, out.dtype, path)  # Arrow would convert "7", True and times to numbers
     native = out.dtype.newbyteorder("=")
-    converted = cast(array, pa.from_numpy_dtype(native), path)
-    out[...] = converted.to_numpy(zero_copy_only=False)
+    wanted = pa.from_numpy_dtype(native)
+    converted = (array if array.type == wanted else cast(array, wanted, path)).to_numpy(zero_copy_only=False)
+    if native.kind == "f" and pa.types.is_floating(array.type) and array.type.bit_width > native.itemsize * 8:
+        check_finite(array, converted, path)
+    out[...] = converted
+
+
+def check_finite(array: pa.Array, narrowed: np.ndarray[Any, Any], path: str) -> None:
+    """Raises if a number became infinite. Rounded to the precision of its field it may be."""
+    is_lost = np.isinf(narrowed) & ~np.isinf(array.to_numpy(zero_copy_only=False))
+    if is_lost.any():
+        value = array[int(np.flatnonzero(is_lost)[0])].as_py()
+        raise ValueError(f"column {path!r} has a value beyond {narrowed.dtype}: {value}; give the record a wider field")
 
 
 def fill_times(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
     kind = out.dtype.kind
-    unit, step = np.datetime_data(out.dtype)
-    times = (pa.types.is_duration,) if kind == "m" else (pa.types.is_timestamp, pa.types.is_date32)
+    times = (pa.types.is_duration,) if kind == "m" else (pa.types.is_timestamp, pa.types.is_date)
     if not any(is_one(array.type) for is_one in times):
         raise wrong_type(array, out.dtype, path)
-    arrow_unit = unit if unit in ARROW_UNITS else "us"
-    wanted = pa.duration(arrow_unit) if kind == "m" else pa.timestamp(arrow_unit, tz=getattr(array.type, "tz", None))
-    numbers = cast(array, wanted, path).view(pa.int64())
-    values = numbers.fill_null(NOT_A_TIME).to_numpy().view(f"{kind}8[{arrow_unit}]")
+    if pa.types.is_date32(array.type):
+        values = array.view(pa.int32()).cast(pa.int64()).fill_null(NOT_A_TIME).to_numpy().view("M8[D]")
+    else:
+        unit = "ms" if pa.types.is_date64(array.type) else array.type.unit
+        values = array.view(pa.int64()).fill_null(NOT_A_TIME).to_numpy().view(f"{kind}8[{unit}]")
     fitted = values.astype(out.dtype)
-    if (unit, step) != (arrow_unit, 1) and not np.array_equal(fitted.astype(values.dtype), values, equal_nan=True):
+    # numpy rounds down, and wraps around: either shows on the way back
+    if fitted.dtype != values.dtype and not np.array_equal(fitted.astype(values.dtype), values, equal_nan=True):
         raise ValueError(f"column {path!r} does not fit {out.dtype} exactly; round it first, as with date_trunc")
     out[...] = fitted
 
 
 def fill_lists(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
     refuse_nulls(array, path)
-    if not pa.types.is_list(array.type):
-        raise wrong_type(array, out.dtype, path)
     wanted = out.shape[1]
-    lengths = array.value_lengths().to_numpy()
+    if pa.types.is_fixed_size_list(array.type):
+        lengths = np.array([array.type.list_size])
+    elif pa.types.is_list(array.type):
+        lengths = array.value_lengths().to_numpy()
+    else:
+        raise wrong_type(array, out.dtype, path)
     if (lengths != wanted).any():
         found = int(lengths[lengths != wanted][0])
         raise ValueError(f"column {path!r} must have {wanted} elements in each row: one has {found}; pad or cut it")
