@@ -26,7 +26,7 @@ segment < slots < verification
 """
 PYTHON_ORDER = """
 _version, errors, stats, lease < native < arrow < items < segments < core < rings, events, overwriting, slots < index
-index < __init__ < spark, verification < demo < cli
+index < __init__ < logging, torch, spark, verification < demo < cli
 """
 SPARK_ORDER = """
 convert < java, options, private, ending, checkpoint, address < sessions < read, write < datasource < pipelines

@@ -96,6 +96,20 @@ def test_the_examples_run_again_on_the_queues_they_have_left(page):
         run(PREAMBLE + block)
 
 
+@pytest.mark.parametrize("page", ["arrow", "logging", "torch"])
+def test_the_examples_of_a_page_run_and_run_again(page, tmp_path, monkeypatch):
+    if page == "arrow":
+        for module in ("pyarrow", "duckdb", "polars"):
+            pytest.importorskip(module, reason=f"{module} reads the queues in the tests: make test installs it")
+    monkeypatch.chdir(tmp_path)
+    for block in python_blocks(f"docs/{page}.md") * 2:
+        if "torch" in block:
+            pytest.importorskip("torch", reason="torch is no requirement: install it to run this")
+        shown = run(block).splitlines()
+        promised = re.findall(r"print\(.*\)  # (.*)$", block, re.MULTILINE)
+        assert shown == promised
+
+
 def header_rows(page: str) -> dict[str, int]:
     return {name: int(at) for at, name in re.findall(r"^\| (\d+) \| \d+ \| (\w+) \|", page, re.MULTILINE)}
 

@@ -178,7 +178,7 @@ def test_what_arrow_has_no_column_for_is_refused_by_the_name_of_the_field(kind):
 @pytest.mark.parametrize(("kind", "value"), [("M8[D]", 2**31), ("M8[Y]", 10**7), ("M8[h]", 2**62), ("m8[W]", 2**62)])
 def test_a_time_out_of_reach_is_refused_and_does_not_wrap(kind, value):
     records = np.array([0, value, np.iinfo("i8").min]).view(kind)
-    with pytest.raises(ValueError, match="'value' is beyond what .* reach: .*, at row 1"):
+    with pytest.raises(ValueError, match=r"'value' is beyond what .* reach: .*, at row 1"):
         table_from(records)
 
 
