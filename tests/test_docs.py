@@ -1,5 +1,6 @@
 """What the pages show runs, and what they say of numbers is what the code says."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -103,9 +104,12 @@ def test_the_examples_of_a_page_run_and_run_again(page, tmp_path, monkeypatch):
             pytest.importorskip(module, reason=f"{module} reads the queues in the tests: make test installs it")
     monkeypatch.chdir(tmp_path)
     for block in python_blocks(f"docs/{page}.md") * 2:
-        if "torch" in block:
-            pytest.importorskip("torch", reason="torch is no requirement: install it to run this")
-        shown = run(block).splitlines()
+        if "SlotDataset" in block and importlib.util.find_spec("torch") is None:
+            continue  # it is no requirement
+        Path("example.py").write_text(block)  # where a spawned process finds its functions
+        done = subprocess.run([sys.executable, "example.py"], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        shown = done.stdout.splitlines()
         promised = re.findall(r"print\(.*\)  # (.*)$", block, re.MULTILINE)
         assert shown == promised
 
