@@ -7,6 +7,7 @@ from benchmarks.rows import (
     batches_between_processes,
     broadcast,
     bytes_between_processes,
+    columns,
     family,
     frames_between_processes,
     growing_steady,
@@ -32,6 +33,7 @@ ROWS: tuple[Callable[[Plan], list[Case]], ...] = (
     wake_up.cases,
     round_trip.cases,
     ledger.cases,
+    columns.cases,
     growing_steady.cases,
 )
 

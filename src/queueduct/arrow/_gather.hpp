@@ -23,7 +23,18 @@ struct GatheredField {
 
 template <int width>
 void copy_field(const char* from, int64_t stride, int64_t rows, char* to) {
-    for (int64_t row = 0; row < rows; ++row) std::memcpy(to + row * width, from + row * stride, width);
+    int64_t row = 0;
+    for (; row + 4 <= rows; row += 4) {
+        char four[4 * width];  // in registers
+        std::memcpy(four, from, width);
+        std::memcpy(four + width, from + stride, width);
+        std::memcpy(four + 2 * width, from + 2 * stride, width);
+        std::memcpy(four + 3 * width, from + 3 * stride, width);
+        std::memcpy(to, four, 4 * width);
+        from += 4 * stride;
+        to += 4 * width;
+    }
+    for (; row < rows; ++row, from += stride, to += width) std::memcpy(to, from, width);
 }
 
 inline void copy_field(const char* from, int64_t stride, int64_t width, int64_t rows, char* to) {
