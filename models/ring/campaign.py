@@ -20,6 +20,8 @@ BROKEN: tuple[Case[Configuration], ...] = (
     Case(Configuration(variant="no-live-check", producers=2), CHANGED),
     Case(Configuration(variant="scan-before-positions", producers=2), CHANGED),
     Case(Configuration(variant="no-position-check"), STUCK),
+    Case(Configuration(variant="no-live-check", capacity=1, producers=2), CHANGED),
+    Case(Configuration(variant="tombstone-without-compare", capacity=1, producers=2), CHANGED),
     Case(Configuration(variant="free-under-head", item_slots=(2,), items=2, consumers=2), TORN),
     Case(Configuration(variant="redeliverer-plain-claim", consumers=3), CHANGED),
     Case(
@@ -46,6 +48,9 @@ SOUND_SHORT: tuple[Case[Configuration], ...] = (
     Case(Configuration(items=3, item_slots=(1, 2), consumers=2, kills=2)),
     Case(Configuration(items=2, item_slots=(2,), consumers=2, kills=2)),
     Case(Configuration(capacity=3, items=2, item_slots=(3,), consumers=2)),
+    Case(Configuration(capacity=1, items=3, consumers=2)),
+    Case(Configuration(capacity=1, producers=2, kills=2)),
+    Case(Configuration(capacity=3, items=3, item_slots=(2, 1), consumers=1, kills=2)),
     Case(Configuration(producers=2, item_slots=(2,), kills=2)),
     Case(Configuration(rejoins=1, kills=2)),
     Case(Configuration(rejoins=1, producers=2)),
@@ -55,6 +60,10 @@ SOUND_SHORT: tuple[Case[Configuration], ...] = (
 )
 SOUND_LONG: tuple[Case[Configuration], ...] = (
     Case(Configuration(producers=2, items=2)),
+    Case(Configuration(capacity=1, producers=2, items=2, kills=2)),
+    Case(Configuration(capacity=1, items=3, consumers=2, kills=2)),
+    Case(Configuration(capacity=1, rejoins=1, items=2, kills=2)),
+    Case(Configuration(capacity=3, items=4, item_slots=(2, 1), consumers=2, kills=2)),
     Case(Configuration(items=3, consumers=2, kills=2)),
     Case(Configuration(capacity=4, items=3, item_slots=(2, 1, 3), consumers=2, kills=2)),
     Case(Configuration(producers=2, items=2, item_slots=(2,), kills=2)),

@@ -15,8 +15,7 @@ namespace queueduct {
   ring.generations = reinterpret_cast<std::atomic<std::uint64_t>*>(base + at.generations);
   if (at.lengths != 0) ring.lengths = reinterpret_cast<std::atomic<std::uint32_t>*>(base + at.lengths);
   ring.payload = base + at.payload;
-  ring.capacity = capacity;
-  ring.mask = capacity - 1;
+  ring.set_capacity(capacity);
   ring.slot_bytes = slot_bytes;
   return ring;
 }

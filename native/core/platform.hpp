@@ -34,10 +34,36 @@ inline void cpu_pause() noexcept {
 #endif
 }
 
-// A position counts slots since the queue was created and never falls. Its index is the slot it maps to.
-[[nodiscard]] constexpr std::uint64_t index_of(std::uint64_t position, std::uint64_t mask) noexcept {
-  return position & mask;
-}
+// A position counts slots since the queue was created and never falls. Its index is the slot it maps to: the position
+// modulo the capacity C, which is from 1 to 2^32. A power of two needs a mask only. For another C, with 2^s < C < 2^(s+1),
+// a multiplication replaces the division: m = floor(2^(64+s) / C) + 1, and the quotient is floor(p * m / 2^(64+s)).
+//   It is exact for every p below 2^63. m * C = 2^(64+s) + e with 0 < e <= C, so p * m / 2^(64+s) = p / C + d with
+//   d = p * e / (C * 2^(64+s)). As e <= C < 2^(s+1) and p < 2^63, p * e < 2^(64+s), so 0 <= d < 1 / C: too little to
+//   reach the next whole number, since p / C is at least 1 / C below it.
+//   m fits in 64 bits: C >= 2^s + 1, and s <= 31, so 2^(64+s) / C <= 2^64 - 2^64 / (2^s + 1) < 2^64 - 1.
+// A damaged position has an index within the ring, too: bit 63 is left out.
+struct Modulus {
+  std::uint64_t mask = 0;
+  std::uint64_t multiplier = 0;  // 0: a power of two
+  std::uint64_t divisor = 0;
+  std::uint32_t shift = 0;
+
+  [[nodiscard]] static constexpr Modulus of(std::uint64_t capacity) noexcept {
+    if (std::has_single_bit(capacity)) return {capacity - 1, 0, capacity, 0};
+    const auto shift = static_cast<std::uint32_t>(std::bit_width(capacity)) - 1;
+    const Wide power = Wide{1} << (64 + shift);
+    return {0, static_cast<std::uint64_t>(power / capacity) + 1, capacity, shift};
+  }
+  [[nodiscard]] constexpr std::uint64_t index_of(std::uint64_t position) const noexcept {
+    if (multiplier == 0) [[likely]] return position & mask;
+    const std::uint64_t p = position & ~(std::uint64_t{1} << 63);
+    const auto high = static_cast<std::uint64_t>(Wide{p} * multiplier >> 64);
+    return p - (high >> shift) * divisor;
+  }
+
+ private:
+  __extension__ using Wide = unsigned __int128;
+};
 
 [[nodiscard]] constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) noexcept {
   return (bytes + unit - 1) / unit * unit;

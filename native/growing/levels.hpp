@@ -56,7 +56,10 @@ struct LevelNumbering {
   std::uint64_t range_seen = 0;
   std::uint64_t base = 0;
   std::uint64_t limit = 0;  // positions before it have memory
+  std::uint64_t mask = 0;
 
+  void set_capacity(std::uint64_t capacity) noexcept { mask = capacity - 1; }  // a power of two
+  [[nodiscard]] std::uint64_t index_of(std::uint64_t position) const noexcept { return (position - base) & mask; }
   [[nodiscard]] static constexpr std::uint64_t position_of(std::uint64_t word) noexcept { return word & position_mask; }
   [[nodiscard]] std::uint64_t first_position() const noexcept { return base; }
   [[nodiscard]] bool is_in_zeroed_lap(std::uint64_t position, std::uint64_t capacity) const noexcept {
@@ -148,8 +151,7 @@ class Levels {
     ring.generations = level.generations;
     ring.lengths = level.lengths;
     ring.payload = level.payload;
-    ring.capacity = capacity_of(level, opening.log2());
-    ring.mask = ring.capacity - 1;
+    ring.set_capacity(capacity_of(level, opening.log2()));
     ring.slot_bytes = slot_bytes_;
     const std::uint64_t prepared = level.control->prepared.load(std::memory_order_acquire);
     ring.limit = is_private_ || prepared >= ring.capacity ? ~std::uint64_t{0} : ring.base + prepared;

@@ -390,7 +390,7 @@ class Upkeep {
 
   // Returns true if the last position of a slot, in a ring that ended at `end`, was released. 0: a dead owner's reset.
   [[nodiscard]] static bool is_released(const GrowingRing& ring, std::uint64_t end, std::uint64_t slot) noexcept {
-    const std::uint64_t behind = index_of(end - 1 - ring.base - slot, ring.mask);
+    const std::uint64_t behind = (end - 1 - ring.base - slot) & ring.mask;
     // acquire P2: its reader is done
     const std::uint64_t seen = ring.generations[slot].load(std::memory_order_acquire);
     return seen == 0 || seen == generation::free(end - 1 - behind + ring.capacity);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstring>
+#include <utility>
 
 #include "ring/ring.hpp"
 #include "core/platform.hpp"
@@ -130,8 +131,9 @@ template <class R, class Ledger>
   Span span;
   const Outcome outcome = claim_push(ring, ledger, 1, [](std::uint64_t ready) { return ready; }, span);
   if (outcome != Outcome::done) return outcome;
-  reinterpret_cast<void**>(ring.payload)[ring.index(span.position)] = reference;
-  publish(ring, span);
+  const std::uint64_t index = ring.index(span.position);
+  reinterpret_cast<void**>(ring.payload)[index] = reference;
+  ring.generations[index].store(generation::published(span.position), std::memory_order_release);  // P1
   return Outcome::done;
 }
 
@@ -154,6 +156,12 @@ template <class R, class Ledger>
 [[nodiscard]] bool try_take_references(const R& ring, Ledger ledger, Span span, void** references) noexcept {
   if (!claim_pop(ring, ledger, span)) return false;
   auto** slots = reinterpret_cast<void**>(ring.payload);
+  if (span.slots == 1) [[likely]] {
+    const std::uint64_t index = ring.index(span.position);
+    *references = std::exchange(slots[index], nullptr);
+    ring.generations[index].store(ring.free(span.position + ring.capacity), std::memory_order_release);  // P2
+    return true;
+  }
   for (std::uint64_t i = 0; i < span.slots; ++i) {
     void*& slot = slots[ring.index(span.position + i)];
     references[i] = slot;

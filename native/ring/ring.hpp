@@ -1,22 +1,24 @@
 // A ring of slots, each with a generation that says which operation may use it next.
 //
 // Shape      position:     pop_position ──► … ──► push_position          (both only rise)
-//            generation of the slot of position p, capacity C:
-//              p                 free: p may be pushed here        ┐ a push waits for p,
-//              p+1               published: p may be popped        │ a pop waits for p+1 and leaves p+C
-//              p+C               free for the next lap             ┘
+//            generation of the slot of position p, capacity C, any number from 1 on:
+//              free(p)           p may be pushed here              ┐ a push waits for free(p) and leaves published(p),
+//              published(p)      p may be popped                   │ a pop waits for that and leaves free(p+C)
+//              free(p+C)         free for the next lap             ┘
 //              tombstone(p)      its producer died: consumers skip it
 //              redelivered(p, n) its consumer died: another one delivers it, the n-th to try
+//            No two of them are equal, also of different positions: so a ring of one slot works as any other.
 //            An item of k slots holds k consecutive positions: the head has its length, each other slot its distance
 //            to the head.
 // Roles      any number of producers and consumers, threads or processes.
 // Invariants I1  a position is claimed by exactly one compare-and-swap of push_position, and one of
 //                pop_position; a claim of k positions is one compare-and-swap.
-//            I2  only the producer that claimed p writes the slot, and only while its generation is p; it then
-//                publishes p+1. Only the consumer that claimed p reads it, and only while it is p+1 (or redelivered).
+//            I2  only the producer that claimed p writes the slot, and only while its generation is free(p); it then
+//                publishes it. Only the consumer that claimed p reads it, and only while it is published(p) (or
+//                redelivered).
 //            I3  the slots of one item are published head last and released head first: a published head
 //                means a whole item, a released head means a delivered one.
-//            I4  positions never fall or wrap (63 bits: 292 years at 1 ns an item), so a compare-and-swap
+//            I4  positions never fall or wrap (62 bits: 146 years at 1 ns an item), so a compare-and-swap
 //                that succeeds saw no ABA, and what was read under it was still true.
 //            I5  every claim is declared in the ledger first.
 // Progress   lock-free claims: a failed compare-and-swap means that another one succeeded. A slot in mid-copy delays
@@ -24,9 +26,9 @@
 // Source     D. Vyukov, "Bounded MPMC queue", 1024cores.net, 2010; the ledger is ours (ledger.hpp, recovery.hpp).
 //
 // Memory orders come in pairs:
-//   P1  publish():  release store p+1        with acquire load in pop: the item's bytes
-//   P2  release():  release store p+C        with acquire load in push: our reads of them are over
-//   P3  claim():    acq_rel compare-and-swap with acquire load of the position in recovery: the intent (L1)
+//   P1  publish():  release store published(p) with acquire load in pop: the item's bytes
+//   P2  release():  release store free(p+C)    with acquire load in push: our reads of them are over
+//   P3  claim():    acq_rel compare-and-swap   with acquire load of the position in recovery: the intent (L1)
 #pragma once
 
 #include "ring/ledger.hpp"
@@ -46,17 +48,18 @@ enum class Outcome : std::uint8_t {
 
 namespace generation {
 
-// 0 | position or position+1 : 63      10 | position+1 : 62      11 | times : 14 | position : 48
-inline constexpr std::uint64_t special_bit = std::uint64_t{1} << 63;
+// The two highest bits say what the slot is:
+//   00 free | position : 62      01 published | position : 62
+//   10 tombstone | position : 62      11 redelivered | times : 14 | position : 48
+inline constexpr std::uint64_t published_bits = std::uint64_t{1} << 62;
+inline constexpr std::uint64_t tombstone_bits = std::uint64_t{2} << 62;
 inline constexpr std::uint64_t redelivered_bits = std::uint64_t{3} << 62;
 inline constexpr std::uint64_t redelivered_position_mask = (std::uint64_t{1} << 48) - 1;
 inline constexpr std::uint64_t times_mask = (std::uint64_t{1} << 14) - 1;
 
 [[nodiscard]] constexpr std::uint64_t free(std::uint64_t p) noexcept { return p; }
-[[nodiscard]] constexpr std::uint64_t published(std::uint64_t p) noexcept { return p + 1; }
-[[nodiscard]] constexpr std::uint64_t tombstone(std::uint64_t p) noexcept {
-  return special_bit | ((p + 1) & ~redelivered_bits);
-}
+[[nodiscard]] constexpr std::uint64_t published(std::uint64_t p) noexcept { return p | published_bits; }
+[[nodiscard]] constexpr std::uint64_t tombstone(std::uint64_t p) noexcept { return p | tombstone_bits; }
 // Each redelivery has another value, so that a recoverer's compare-and-swap from an old one fails. The ledger, not this
 // word, names the redeliverer: a line gets new owners, which the word could not tell apart.
 [[nodiscard]] constexpr std::uint64_t redelivered(std::uint64_t p, std::uint64_t times) noexcept {
@@ -84,6 +87,10 @@ inline constexpr std::uint64_t item_bytes_limit = Length::continuation_bit - 1;
 // Positions are counted from the queue's creation; slot i starts free for position i. The numbering of a ring that is
 // opened more than once is in growing/levels.hpp.
 struct FixedNumbering {
+  Modulus modulus;
+
+  void set_capacity(std::uint64_t capacity) noexcept { modulus = Modulus::of(capacity); }
+  [[nodiscard]] std::uint64_t index_of(std::uint64_t position) const noexcept { return modulus.index_of(position); }
   static constexpr std::memory_order position_order = std::memory_order_relaxed;
   [[nodiscard]] static constexpr std::uint64_t position_of(std::uint64_t word) noexcept { return word & ~closed_bit; }
   [[nodiscard]] static constexpr std::uint64_t first_position() noexcept { return 0; }
@@ -103,12 +110,13 @@ struct BasicRing : Numbering {
   std::atomic<std::uint32_t>* lengths = nullptr;  // nullptr: every item is one slot
   std::byte* payload = nullptr;
   std::uint64_t capacity = 0;
-  std::uint64_t mask = 0;
   std::uint64_t slot_bytes = 0;
 
-  [[nodiscard]] std::uint64_t index(std::uint64_t position) const noexcept {
-    return index_of(position - this->first_position(), mask);
+  void set_capacity(std::uint64_t slots) noexcept {
+    capacity = slots;
+    Numbering::set_capacity(slots);
   }
+  [[nodiscard]] std::uint64_t index(std::uint64_t position) const noexcept { return this->index_of(position); }
   // The generation of a slot that is free for this position.
   [[nodiscard]] std::uint64_t free(std::uint64_t position) const noexcept {
     return this->is_in_zeroed_lap(position, capacity) ? 0 : generation::free(position);

@@ -12,7 +12,7 @@ import queueduct
 from queueduct import SlotQueue
 from tests.edges.kinds import KINDS, item, number_of
 from tests.support.deadline import until
-from tests.support.raw import POP, RawSegment, claim_as_the_dead
+from tests.support.raw import POP, PUBLISHED, RawSegment, claim_as_the_dead
 
 JOINS = "import sys, queueduct; from tests.edges.kinds import item; queueduct.open('q').put(item(9)); print('in')"
 
@@ -125,7 +125,7 @@ def test_two_dead_consumers_of_one_line_keep_nobody_out_however_far_apart(apart)
     with RawSegment("q") as raw:  # as a producer leaves it, without the time that takes
         generations = memoryview(raw.memory)[raw.field("generations_offset") :].cast("Q")
         for position in (0, apart):
-            generations[position] = position + 1
+            generations[position] = PUBLISHED | position
         words = np.frombuffer(generations, np.uint64)
         words[1:apart] = np.arange(1, apart, dtype=np.uint64) + np.uint64(1 << 23)
         del words

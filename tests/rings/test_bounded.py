@@ -15,7 +15,7 @@ import queueduct
 from queueduct import BoundedQueue
 from queueduct.native import _layout
 from tests.support.deadline import until_parked
-from tests.support.raw import PUSH, RawSegment, claim_as_the_dead
+from tests.support.raw import POP, PUBLISHED, PUSH, RawSegment, claim_as_the_dead
 
 
 def makers():
@@ -29,21 +29,85 @@ def makers():
 @pytest.mark.parametrize(
     ("capacity", "remedy"),
     [
-        (0, "capacity=0; try 2"),
-        (1, "capacity=1; try 2"),
-        (-1, "capacity=-1; try 2"),
-        (3, "capacity=3; try 4"),
-        (1000, "capacity=1000; try 1024"),
-        ((1 << 31) + 1, f"try {1 << 32}"),
-        (2**63, f"the largest is {1 << 32}"),
-        (2**64 + 2, f"the largest is {1 << 32}"),
+        (0, "at least 1: capacity=0; try 1"),
+        (-1, "at least 1: capacity=-1; try 1"),
+        (-(2**70), f"at least 1: capacity={-(2**70)}; try 1"),
+        (2**32 + 1, f"at most {1 << 32}: capacity={2**32 + 1}; try {1 << 32}"),
+        (2**63, f"at most {1 << 32}: capacity={2**63}; try {1 << 32}"),
+        (2**64 + 2, f"at most {1 << 32}: capacity={2**64 + 2}; try {1 << 32}"),
     ],
 )
-def test_a_capacity_that_is_no_power_of_two_is_refused_with_the_next_one(make, capacity, remedy):
-    with pytest.raises(ValueError, match="capacity must be a power of two, at least 2") as caught:
+def test_a_capacity_below_1_or_above_the_limit_is_refused_with_the_nearest_one(make, capacity, remedy):
+    with pytest.raises(ValueError, match="capacity must be") as caught:
         make(capacity)
     assert remedy in str(caught.value)
     assert queueduct.queues() == []
+
+
+@pytest.mark.parametrize("make", makers())
+@pytest.mark.parametrize("capacity", [1, 2, 3, 5, 7, 10, 100, 1000])
+def test_every_capacity_holds_as_many_items_as_it_says_in_order(make, capacity):
+    with make(capacity) as q:
+        assert q.capacity == capacity
+        for _ in range(5):  # laps that begin at other slots
+            for i in range(capacity):
+                assert q.try_put(b"%d" % i)
+            assert q.full()
+            assert q.try_put(b"too many") is False
+            assert q.qsize() == capacity
+            assert [q.try_get() for _ in range(capacity)] == [b"%d" % i for i in range(capacity)]
+            assert q.try_get() is None
+            q.put(b"shift")
+            assert q.get() == b"shift"
+
+
+@pytest.mark.parametrize("make", makers())
+@pytest.mark.parametrize("capacity", [1, 2, 3, 5, 7])
+def test_a_batch_longer_than_the_queue_goes_through_it_in_pieces(make, capacity):
+    with make(capacity) as q:
+        items = [b"%d" % i for i in range(500)]
+        putting = threading.Thread(target=q.put_many, args=(items,))
+        putting.start()
+        got = []
+        while len(got) < len(items):
+            some = q.get_many(1000, timeout=30)
+            assert 1 <= len(some) <= capacity
+            got += some
+        putting.join()
+        assert got == items
+        assert q.empty()
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 3, 5])
+def test_an_item_as_long_as_the_ring_goes_through_and_a_longer_one_is_refused(capacity):
+    with BoundedQueue.create("q", capacity, slot_bytes=8) as q:
+        for lap in range(3 * capacity):
+            item = bytes([lap]) * (8 * capacity)
+            q.put(item)
+            assert q.full()
+            assert q.try_put(b"x") is False
+            assert q.get() == item
+            q.put(b"shift")
+            assert q.get() == b"shift"
+        limit = f"can never fit into .*the limit is {8 * capacity} bytes .*capacity={capacity}.*larger capacity or slot"
+        for put in (q.put, q.try_put, lambda item: q.put_many([b"a", item])):
+            with pytest.raises(ValueError, match=limit):
+                put(bytes(8 * capacity + 1))
+        assert q.empty()
+
+
+@pytest.mark.parametrize("capacity", [1, 3, 5])
+def test_a_dead_participants_slots_come_back_at_every_capacity(capacity):
+    with BoundedQueue.create("q", capacity, item="<u8") as q:
+        q.put_many(np.arange(capacity, dtype="<u8"))
+        claim_as_the_dead("q", 5, POP, 0, capacity)
+        assert sorted(int(q.get(timeout=30)) for _ in range(capacity)) == list(range(capacity))
+        claim_as_the_dead("q", 5, PUSH, capacity, capacity)
+        for value in range(3 * capacity):
+            q.put(value, timeout=30)
+            assert q.get(timeout=30) == value
+        stats = q.stats()
+        assert (stats.tombstones, stats.redelivered, stats.size) == (capacity, capacity, 0)
 
 
 @pytest.mark.parametrize("make", makers())
@@ -60,10 +124,11 @@ def test_a_capacity_may_be_anything_with_an_index(make):
 
 
 @pytest.mark.parametrize("make", makers())
-def test_two_is_the_smallest_capacity_and_holds_two_items(make):
-    with make(2) as q:
-        assert [q.try_put(b"a"), q.try_put(b"b"), q.try_put(b"c")] == [True, True, False]
-        assert [q.try_get(), q.try_get(), q.try_get()] == [b"a", b"b", None]
+def test_one_is_the_smallest_capacity_and_holds_one_item(make):
+    with make(1) as q:
+        for _ in range(3):
+            assert [q.try_put(b"a"), q.try_put(b"b")] == [True, False]
+            assert [q.try_get(), q.try_get()] == [b"a", None]
 
 
 @pytest.mark.parametrize("field", ["slot_bytes", "participants"])
@@ -81,7 +146,7 @@ def test_sizes_whose_product_is_beyond_any_address_space_are_refused():
         BoundedQueue.create("q", 1 << 32, slot_bytes=1 << 20)
 
 
-@pytest.mark.parametrize("capacity", [2, 16, 1024])
+@pytest.mark.parametrize("capacity", [1, 2, 3, 16, 1000])
 def test_the_generation_of_slot_i_starts_at_i(capacity):
     with BoundedQueue.create("q", capacity), RawSegment("q") as raw:
         assert raw.generations() == list(range(capacity))
@@ -106,19 +171,19 @@ def test_the_header_says_what_the_layout_documents():
         assert raw.field("total_bytes") == len(raw.memory)
 
 
-def test_a_push_at_p_sets_generation_p_plus_1_and_a_pop_p_plus_capacity():
-    capacity = 4
+@pytest.mark.parametrize("capacity", [1, 3, 4])
+def test_a_push_at_p_sets_generation_p_published_and_a_pop_p_plus_capacity(capacity):
     with BoundedQueue.create("q", capacity, item="<u8") as q, RawSegment("q") as raw:
         expected = list(range(capacity))
         for position in range(3 * capacity):
             index = position % capacity
             assert expected[index] == position  # a push needs this
             q.put(position + 100)
-            expected[index] = position + 1
+            expected[index] = PUBLISHED | position
             assert raw.generations() == expected
             assert (raw.push_position, raw.pop_position) == (position + 1, position)
             assert int.from_bytes(raw.slot(index), "little") == position + 100
-            assert q.get() == position + 100  # a pop needs position + 1
+            assert q.get() == position + 100
             expected[index] = position + capacity
             assert raw.generations() == expected
             assert (raw.push_position, raw.pop_position) == (position + 1, position + 1)
@@ -133,7 +198,7 @@ def test_a_slow_readers_slot_is_never_overwritten():
         assert q.try_put(14) is False
         with pytest.raises(queueduct.Full):
             q.put(14, timeout=0.01)
-        assert raw.generations()[0] == 1
+        assert raw.generations()[0] == PUBLISHED
         assert int.from_bytes(raw.slot(0), "little") == 10
         raw.set_generation(0, 4)  # the reader is done
         q.put(14)
@@ -153,7 +218,7 @@ def test_a_slow_writers_slot_is_never_read():
         assert reader.try_get() is None
         with pytest.raises(queueduct.Empty):
             reader.get(timeout=0.3)  # long enough for a look at who is dead
-        raw.set_generation(0, 1)  # the writer is done
+        raw.set_generation(0, PUBLISHED)  # the writer is done
         assert reader.get_many(4).tolist() == [0, 11]
     assert reader.stats().tombstones == 0
     reader.close()
@@ -228,11 +293,10 @@ OPERATIONS = st.lists(
 )
 
 
-@given(operations=OPERATIONS)
+@given(operations=OPERATIONS, capacity=st.sampled_from([1, 3, 7, 8]))
 @settings(max_examples=60, deadline=None)
-def test_positions_rise_and_generations_are_next_to_them(operations):
-    """Whatever is done: push and pop positions only rise, and slot i holds p or p+1 for the p that comes next to it."""
-    capacity = 8
+def test_positions_rise_and_generations_are_next_to_them(operations, capacity):
+    """Whatever is done: push and pop positions only rise, and each slot is free or published for the p next to it."""
     q = BoundedQueue.create("positions", capacity, item="<u8")
     try:
         with RawSegment("positions") as raw:
@@ -252,7 +316,7 @@ def test_positions_rise_and_generations_are_next_to_them(operations):
                 assert 0 <= now[0] - now[1] <= capacity
                 published = range(now[1], now[0])
                 free = range(now[0], now[1] + capacity)
-                expected = {p % capacity: p + 1 for p in published} | {p % capacity: p for p in free}
+                expected = {p % capacity: PUBLISHED | p for p in published} | {p % capacity: p for p in free}
                 assert raw.generations() == [expected[i] for i in range(capacity)]
                 before = now
     finally:
@@ -260,13 +324,14 @@ def test_positions_rise_and_generations_are_next_to_them(operations):
         q.unlink()
 
 
-def test_positions_near_the_end_of_their_range_still_work():
-    """62 bits in: nobody will get there by putting, but the arithmetic holds."""
-    with BoundedQueue.create("q", 4, item="<u8") as q, RawSegment("q") as raw:
-        start = (1 << 61) - 2
+@pytest.mark.parametrize("capacity", [1, 3, 4, 1000])
+def test_positions_near_the_end_of_their_range_still_work(capacity):
+    """62 bits: nobody will get there by putting, but the arithmetic holds."""
+    with BoundedQueue.create("q", capacity, item="<u8") as q, RawSegment("q") as raw:
+        start = (1 << 62) - 2000
         raw.push_position = raw.pop_position = start
-        for position in range(start, start + 4):
-            raw.set_generation(position % 4, position)
+        for position in range(start, start + capacity):
+            raw.set_generation(position % capacity, position)
         for value in range(20):
             q.put(value)
             assert q.get() == value

@@ -12,6 +12,7 @@ from queueduct.native import _layout
 
 LINE_BYTES = 128
 CLOSED_BIT = 1 << 63
+PUBLISHED = 1 << 62  # in a generation
 PUSH, POP = 1, 2
 
 

@@ -41,9 +41,9 @@ cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
     ):
         """Create a queue of that name in shared memory.
 
-        ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` is the number of slots, a power of
-        two; a bytes or object item longer than ``slot_bytes`` takes several slots. ``participants`` is how many
-        threads of all processes may use it at once, ``producers`` how many producers' names put_once keeps.
+        ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` is the number of slots, from 1 on;
+        a bytes or object item longer than ``slot_bytes`` takes several slots. ``participants`` is how many threads of
+        all processes may use it at once, ``producers`` how many producers' names put_once keeps.
         With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes the
         name of an existing one, and those who have the old one open keep it.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from queueduct.items.types import ItemType
 from queueduct.native import _layout
-from queueduct.segments.geometry import Geometry, check_between, check_product, power_of_two_from, write_indices
+from queueduct.segments.geometry import Geometry, check_between, check_product, write_indices
 
 __all__ = ["BoundedGeometry", "GrowingGeometry"]
 
@@ -26,8 +26,13 @@ class BoundedGeometry(Geometry):
 
     def check(self) -> None:
         super().check()
-        if not 2 <= self.capacity <= _layout.CAPACITY_LIMIT or self.capacity & (self.capacity - 1):
-            raise ValueError(f"capacity must be a power of two, at least 2: {capacity_remedy(self.capacity)}")
+        if self.capacity < 1:
+            raise ValueError(f"capacity must be at least 1: capacity={self.capacity}; try 1")
+        if self.capacity > _layout.CAPACITY_LIMIT:
+            raise ValueError(
+                f"capacity must be at most {_layout.CAPACITY_LIMIT}: "
+                f"capacity={self.capacity}; try {_layout.CAPACITY_LIMIT}"
+            )
         check_between("slot_bytes", self.slot_bytes, 1, _layout.SLOT_BYTES_LIMIT)
         check_product("capacity * slot_bytes", self.capacity, self.slot_bytes)
 
@@ -39,15 +44,6 @@ class BoundedGeometry(Geometry):
     def initialise(self, fd: int, item: ItemType) -> None:
         """Writes the generations: slot i is free for position i."""
         write_indices(fd, self.layout(item)["generations_offset"], self.capacity)
-
-
-def capacity_remedy(capacity: int) -> str:
-    """Returns the value, and the nearest valid one."""
-    if capacity < 2:
-        return f"capacity={capacity}; try 2"
-    if capacity > _layout.CAPACITY_LIMIT:
-        return f"capacity={capacity}; the largest is {_layout.CAPACITY_LIMIT}"
-    return f"capacity={capacity}; try {power_of_two_from(capacity)}"
 
 
 @dataclass(frozen=True)

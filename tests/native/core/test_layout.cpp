@@ -1,4 +1,6 @@
 // Facts that another build, or another program, relies on.
+#include <random>
+
 #include "support/check.hpp"
 #include "support/segment.hpp"
 
@@ -22,10 +24,10 @@ static_assert(offsetof(ProducerLine, extent) == 40 && offsetof(ProducerLine, kep
 static_assert(offsetof(ProducerLine, name) == 64);
 static_assert(sizeof(ProducerLine) == 128 && sizeof(ProducersHead) == 128);
 static_assert(closed_bit == 0x8000'0000'0000'0000);
-static_assert(index_of(13, 7) == 5);
+static_assert(Modulus::of(8).index_of(13) == 5 && Modulus::of(1).index_of(13) == 0 && Modulus::of(5).index_of(13) == 3);
 static_assert(lock_byte(0) > static_cast<std::int64_t>(segment_bytes_limit));
 
-static_assert(generation::free(5) == 5 && generation::published(5) == 6);
+static_assert(generation::free(5) == 5 && generation::published(5) == (std::uint64_t{1} << 62 | 5));
 static_assert(generation::times_redelivered(generation::redelivered(5, 16383)) == 16383);
 static_assert(generation::times_redelivered(generation::published(5)) == 0);
 static_assert(generation::redelivered(5, 1) != generation::redelivered(5, 2));
@@ -40,6 +42,7 @@ TEST(a_generation_says_one_thing_only) {
     std::vector<std::uint64_t> words;
     for (std::uint64_t p = base; p < base + 16; ++p) {
       words.push_back(generation::free(p));
+      words.push_back(generation::published(p));
       words.push_back(generation::tombstone(p));
       words.push_back(generation::redelivered(p, 0));
       words.push_back(generation::redelivered(p, 16383));
@@ -49,9 +52,32 @@ TEST(a_generation_says_one_thing_only) {
   }
 }
 
+TEST(an_index_is_the_position_modulo_the_capacity_for_every_capacity) {
+  const std::uint64_t last = (std::uint64_t{1} << 63) - 1;
+  std::mt19937_64 random(7);
+  std::vector<std::uint64_t> capacities;
+  for (std::uint64_t c = 1; c <= 300; ++c) capacities.push_back(c);
+  for (int bit = 8; bit <= 32; ++bit)
+    for (const std::uint64_t c : {(std::uint64_t{1} << bit) - 1, std::uint64_t{1} << bit, (std::uint64_t{1} << bit) + 1})
+      if (c <= capacity_limit) capacities.push_back(c);
+  for (int i = 0; i < 500; ++i) capacities.push_back(random() % capacity_limit + 1);
+  std::uint64_t wrong = 0;
+  for (const std::uint64_t c : capacities) {
+    const Modulus modulus = Modulus::of(c);
+    const auto check = [&](std::uint64_t p) { wrong += modulus.index_of(p) != (p & last) % c; };
+    for (std::uint64_t p = 0; p < 4; ++p) check(p), check(last - p), check(last + 1 + p), check(~p);
+    for (const std::uint64_t laps : {std::uint64_t{1}, std::uint64_t{2}, last / c / 2, last / c - 1, last / c})
+      for (std::uint64_t p = laps * c - 2; p != laps * c + 3; ++p) check(p);
+    for (int bit = 1; bit < 64; ++bit)
+      for (std::uint64_t p = (std::uint64_t{1} << bit) - 2; p != (std::uint64_t{1} << bit) + 3; ++p) check(p);
+    for (int i = 0; i < 200; ++i) check(random() >> random() % 64), check(random() % (last / c + 1) * c - 1);
+  }
+  CHECK_EQUAL(wrong, 0u);
+}
+
 TEST(offsets_lie_in_order_aligned_and_do_not_overlap) {
   for (const bool varying : {false, true}) {
-    for (const std::uint64_t capacity : {2u, 8u, 1u << 10, 1u << 20}) {
+    for (const std::uint64_t capacity : {1u, 2u, 3u, 8u, 1000u, 1u << 10, 1u << 20}) {
       for (const std::uint64_t slot_bytes : {1u, 8u, 100u, 1u << 16}) {
         for (const std::uint32_t participants : {1u, 31u, 256u, participants_limit}) {
           const std::uint32_t producers = participants == 31 ? 0 : participants == 256 ? 32 : producers_limit;

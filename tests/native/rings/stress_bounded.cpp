@@ -31,7 +31,7 @@ static void die_at_work(const Segment& segment, std::uint32_t times, const std::
       Span span;
       Peeked peeked;
       if (i % 2 == 0) {
-        if (claim_slots(doomed, 1 + random() % 3, span) == Outcome::done) break;
+        if (claim_slots(doomed, 1 + random() % std::min<std::uint64_t>(3, segment.shape().capacity), span) == Outcome::done) break;
       } else if (peek(doomed.ring(), doomed.ledger(), peeked) == Outcome::done) {
         if (claim_pop(doomed.ring(), doomed.ledger(), peeked.span)) break;
       }
@@ -84,7 +84,8 @@ static void stress(const Load& load) {
 constexpr Shape narrow{.capacity = 8, .slot_bytes = 16, .participants = 32, .varying = true};
 constexpr Shape wide{.capacity = 256, .slot_bytes = 24, .participants = 32, .varying = true};
 constexpr Shape fixed{.capacity = 64, .slot_bytes = 16, .participants = 32, .varying = false};
-constexpr Shape smallest{.capacity = 2, .slot_bytes = 40, .participants = 32, .varying = false};
+constexpr Shape odd{.capacity = 5, .slot_bytes = 16, .participants = 32, .varying = true};
+constexpr Shape smallest{.capacity = 1, .slot_bytes = 40, .participants = 32, .varying = false};
 
 TEST(one_producer_and_one_consumer_of_bytes) { stress({.shape = wide, .items = 20000}); }
 TEST(one_producer_and_one_consumer_that_wait_for_each_other) { stress({.shape = narrow, .items = 10000}); }
@@ -103,6 +104,12 @@ TEST(many_producers_and_many_consumers_on_the_smallest_ring) {
 }
 TEST(many_producers_and_one_consumer) { stress({.shape = wide, .producers = 6, .consumers = 1, .items = 3000}); }
 TEST(one_producer_and_many_consumers) { stress({.shape = wide, .producers = 1, .consumers = 6, .items = 12000}); }
+TEST(the_living_lose_nothing_while_others_die_on_a_ring_of_five) {
+  stress({.shape = odd, .producers = 2, .consumers = 2, .items = 2000, .deaths = 12});
+}
+TEST(the_living_lose_nothing_while_others_die_on_the_smallest_ring) {
+  stress({.shape = smallest, .producers = 2, .consumers = 2, .items = 1500, .deaths = 12});
+}
 TEST(the_living_lose_nothing_while_others_die_among_bytes) {
   stress({.shape = narrow, .producers = 2, .consumers = 2, .items = 3000, .deaths = 12});
 }

@@ -1,4 +1,5 @@
 // Batches: one compare-and-swap for many slots, every slot checked, since the other side gives them on out of order.
+#include <algorithm>
 #include <array>
 #include <numeric>
 
@@ -47,6 +48,32 @@ TEST(a_batch_of_records_across_the_wrap_is_one_claim) {
     CHECK(in == out);
     CHECK_EQUAL(attached.ring().pop_position->load(), start + 8);
     for (std::uint64_t p = start + 8; p < start + 16; ++p) CHECK_EQUAL(attached.ring().generation_of(p).load(), p);
+  }
+}
+
+TEST(a_batch_longer_than_the_ring_goes_through_it_in_pieces_at_every_capacity) {
+  for (const std::uint64_t capacity : {1u, 2u, 3u, 5u, 7u, 100u}) {
+    Segment segment({.capacity = capacity, .slot_bytes = 8, .participants = 8, .varying = false});
+    segment.reset(capacity - 1);
+    Attachment attached(segment);
+    std::array<std::uint64_t, 256> in{};
+    std::array<std::uint64_t, 256> out{};
+    std::iota(in.begin(), in.end(), 1000);
+    std::uint64_t got = 0;
+    for (std::uint64_t sent = 0; sent < in.size();) {
+      std::uint64_t put = 0;
+      REQUIRE(try_put_records(attached.ring(), attached.ledger(), &in[sent], in.size() - sent, put) == Outcome::done);
+      CHECK_EQUAL(put, std::min(capacity, in.size() - sent));
+      sent += put;
+      Peeked peeked;
+      REQUIRE(peek(attached.ring(), attached.ledger(), peeked) == Outcome::done);
+      widen_records(attached.ring(), 1000, peeked);
+      CHECK_EQUAL(peeked.span.slots, put);
+      REQUIRE(claim_pop(attached.ring(), attached.ledger(), peeked.span));
+      finish_pop(attached.ring(), attached.ledger(), peeked, &out[got]);
+      got += peeked.span.slots;
+    }
+    CHECK(in == out);
   }
 }
 

@@ -26,21 +26,21 @@ TEST(a_new_local_ring_holds_the_generations_0_to_n_in_its_raw_bytes) {
   }
 }
 
-TEST(a_push_needs_its_position_and_leaves_it_plus_one) {
+TEST(a_push_needs_a_slot_free_for_its_position_and_leaves_it_published) {
   Segment segment({});
   Attachment attached(segment);
   const Ring& ring = attached.ring();
   for (std::uint64_t position = 0; position < 8; ++position) {
     CHECK_EQUAL(ring.generation_of(position).load(), position);
     CHECK_EQUAL(put_number(attached, position), Outcome::done);
-    CHECK_EQUAL(ring.generation_of(position).load(), position + 1);
+    CHECK_EQUAL(ring.generation_of(position).load(), std::uint64_t{1} << 62 | position);
   }
   ring.generation_of(8).store(7);  // anything but 8: not its turn
   CHECK(put_number(attached, 8) != Outcome::done);
   CHECK_EQUAL(ring.push_position->load(), 8u);
 }
 
-TEST(a_pop_needs_its_position_plus_one_and_leaves_its_position_plus_the_capacity) {
+TEST(a_pop_needs_a_published_slot_and_leaves_it_free_for_its_position_plus_the_capacity) {
   Segment segment({});
   Attachment attached(segment);
   const Ring& ring = attached.ring();
@@ -89,23 +89,64 @@ TEST(a_slow_writers_slot_is_never_read) {
 }
 
 TEST(a_full_ring_says_full_and_an_empty_one_empty_at_every_position_of_the_lap) {
-  for (std::uint64_t start = 0; start < 17; ++start) {
-    Segment segment({});
-    segment.reset(start);
-    Attachment attached(segment);
-    std::uint64_t number = 0;
-    CHECK_EQUAL(get_number(attached, number), Outcome::empty);
-    for (std::uint64_t i = 0; i < 8; ++i) CHECK_EQUAL(put_number(attached, i), Outcome::done);
-    CHECK_EQUAL(put_number(attached, 8), Outcome::full);
-    for (std::uint64_t i = 0; i < 8; ++i) {
-      CHECK_EQUAL(get_number(attached, number), Outcome::done);
-      CHECK_EQUAL(number, i);
+  for (const std::uint64_t capacity : {1u, 2u, 3u, 5u, 7u, 8u}) {
+    for (const std::uint64_t lap : {std::uint64_t{0}, std::uint64_t{1} << 40, (std::uint64_t{1} << 62) - 64}) {
+      for (std::uint64_t start = lap; start < lap + 2 * capacity + 1; ++start) {
+        Segment segment({.capacity = capacity});
+        segment.reset(start);
+        Attachment attached(segment);
+        std::uint64_t number = 0;
+        CHECK_EQUAL(get_number(attached, number), Outcome::empty);
+        for (std::uint64_t i = 0; i < capacity; ++i) CHECK_EQUAL(put_number(attached, i), Outcome::done);
+        CHECK_EQUAL(put_number(attached, 8), Outcome::full);
+        for (std::uint64_t i = 0; i < capacity; ++i) {
+          CHECK_EQUAL(get_number(attached, number), Outcome::done);
+          CHECK_EQUAL(number, i);
+        }
+        CHECK_EQUAL(get_number(attached, number), Outcome::empty);
+      }
     }
-    CHECK_EQUAL(get_number(attached, number), Outcome::empty);
   }
 }
 
-TEST(the_smallest_ring_has_two_slots_and_keeps_order) {
+TEST(the_smallest_ring_has_one_slot_and_is_full_or_empty) {
+  Segment segment({.capacity = 1});
+  Attachment attached(segment);
+  Attachment other(segment);
+  std::uint64_t number = 0;
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    CHECK_EQUAL(get_number(other, number), Outcome::empty);
+    CHECK_EQUAL(put_number(attached, i), Outcome::done);
+    CHECK_EQUAL(put_number(other, 99), Outcome::full);
+    CHECK_EQUAL(count_items(attached.ring(), true), 1u);
+    CHECK_EQUAL(get_number(other, number), Outcome::done);
+    CHECK_EQUAL(number, i);
+  }
+}
+
+TEST(the_only_slot_is_not_overwritten_while_it_is_read_nor_read_while_it_is_written) {
+  Segment segment({.capacity = 1});
+  Attachment slow(segment);
+  Attachment quick(segment);
+  std::uint64_t number = 0;
+  Span span;
+  REQUIRE(claim_one(slow, span) == Outcome::done);
+  CHECK_EQUAL(get_number(quick, number), Outcome::busy);
+  CHECK_EQUAL(put_number(quick, 7), Outcome::full);
+  write_claimed(slow, span, 3);
+  publish(slow.ring(), span);
+  slow.ledger().clear();
+  Peeked peeked;
+  REQUIRE(peek(slow.ring(), slow.ledger(), peeked) == Outcome::done);
+  REQUIRE(claim_pop(slow.ring(), slow.ledger(), peeked.span));
+  CHECK_EQUAL(get_number(quick, number), Outcome::empty);
+  CHECK_EQUAL(put_number(quick, 7), Outcome::full);
+  CHECK_EQUAL(read_claimed(slow, peeked), 3u);
+  release_copied(slow.ring(), slow.ledger(), peeked.span);
+  CHECK_EQUAL(put_number(quick, 7), Outcome::done);
+}
+
+TEST(a_ring_of_two_slots_keeps_order) {
   Segment segment({.capacity = 2});
   Attachment attached(segment);
   std::uint64_t number = 0;
@@ -184,6 +225,7 @@ TEST(words_that_contradict_each_other_are_corrupt_and_nothing_hangs) {
   };
   CHECK_EQUAL(outcome_of(set(3, 12345), true), Outcome::corrupt);
   CHECK_EQUAL(outcome_of(set(3, 4), true), Outcome::corrupt);
+  CHECK_EQUAL(outcome_of(set(3, generation::published(3)), true), Outcome::corrupt);
   CHECK_EQUAL(outcome_of(set(0, 12345), false), Outcome::corrupt);
   CHECK_EQUAL(outcome_of(set(0, generation::redelivered(0, 3)), false), Outcome::corrupt);
   CHECK_EQUAL(outcome_of(set(0, ~std::uint64_t{0}), false), Outcome::corrupt);

@@ -39,7 +39,7 @@ class Segment {
     control().push_position.store(start, std::memory_order_relaxed);
     control().pop_position.store(start, std::memory_order_relaxed);
     for (std::uint64_t p = start; p != start + shape_.capacity; ++p)
-      generations()[p & (shape_.capacity - 1)].store(p, std::memory_order_release);
+      generations()[p % shape_.capacity].store(p, std::memory_order_release);
   }
 
   // The ring as nobody's: for preparing and looking, not for taking part.
@@ -50,8 +50,7 @@ class Segment {
     ring.generations = generations();
     ring.lengths = lengths();
     ring.payload = base_ + at_.payload;
-    ring.capacity = shape_.capacity;
-    ring.mask = shape_.capacity - 1;
+    ring.set_capacity(shape_.capacity);
     ring.slot_bytes = shape_.slot_bytes;
     return ring;
   }

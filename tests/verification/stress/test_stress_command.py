@@ -74,7 +74,7 @@ def test_the_cost_of_recording_is_measured_in_turns():
         (("bounded", "--no-history", "--mix", "steal=1"), "'steal=1' is no weight"),
         (("bounded", "--no-history", "--mix", "put=0,try_put=0"), "mix must give put or try_put a positive weight"),
         (("bounded", "--no-history", "--item-bytes", "12"), "a multiple of them"),
-        (("bounded", "--no-history", "--capacity", "1000"), "capacity must be a power of two"),
+        (("bounded", "--no-history", "--capacity", "8G"), "capacity must be at most 4294967296"),
     ],
 )
 def test_a_bad_option_is_one_clear_line(arguments, message):

@@ -31,9 +31,13 @@ inline const std::vector<Op> lease_ops = {Op::lease, Op::lease_back};
 
 [[nodiscard]] inline std::vector<Shape> shapes(bool is_long) {
   std::vector<Shape> shapes = {{.capacity = 8}, {.capacity = 8, .varying = false}};
+  shapes.push_back({.capacity = 1});
+  shapes.push_back({.capacity = 3});
   if (is_long) {
     shapes.push_back({.capacity = 2});
     shapes.push_back({.capacity = 4});
+    shapes.push_back({.capacity = 5});
+    shapes.push_back({.capacity = 1, .varying = false});
   }
   return shapes;
 }
@@ -69,7 +73,7 @@ class RingGroups : public GroupsOf<RingGroups, BoundedPlay> {
       }
     }
     for (const Shape& shape : shapes(options_.is_long))
-      if (shape.capacity != 4) add_meetings(shape);  // 2 and 8 are the narrow and the wide ring: enough of them
+      if (meets(shape)) add_meetings(shape);
     add_drawn("random", options_.is_long ? 200 : 10, 100);
   }
 
@@ -82,6 +86,11 @@ class RingGroups : public GroupsOf<RingGroups, BoundedPlay> {
 
  private:
   friend GroupsOf;
+
+  // 1 is the narrowest ring, 3 a narrow one of no power of two, 8 a wide one: enough of them.
+  [[nodiscard]] bool meets(const Shape& shape) const noexcept {
+    return shape.capacity == 8 || (options_.is_long && shape.capacity <= 3);
+  }
 
   // In a narrow table survivors that were attached all the time would leave no line to the dead.
   [[nodiscard]] static Closing closing(const Options& options, std::size_t turn, const Case& played) {

@@ -52,6 +52,7 @@ struct Occupancy {
 };
 
 [[nodiscard]] inline std::vector<Occupancy> occupancies(std::uint64_t capacity) {
+  if (capacity == 1) return {{"empty", 0, 0}, {"full", 0, 1}, {"wrap", 1, 1}};
   return {{"empty", 0, 0},           {"one", 0, 1},
           {"but_one", 0, capacity - 1}, {"full", 0, capacity},
           {"wrap", capacity - 1, capacity / 2}, {"wrap_empty", capacity - 1, 0}};
@@ -69,13 +70,14 @@ struct Scene {
     return name + "/" + occupancy.name;
   }
   [[nodiscard]] std::uint64_t long_slots() const noexcept {
-    return !shape.varying ? 1 : shape.capacity < 4 ? 2 : 3;
+    return !shape.varying ? 1 : shape.capacity < 4 ? std::min<std::uint64_t>(2, shape.capacity) : 3;
   }
   [[nodiscard]] std::uint16_t short_length() const noexcept {
     return static_cast<std::uint16_t>(shape.varying ? shape.slot_bytes - 3 : shape.slot_bytes);
   }
   [[nodiscard]] std::uint16_t long_length() const noexcept {
-    return shape.varying ? static_cast<std::uint16_t>((long_slots() - 1) * shape.slot_bytes + 5) : short_length();
+    if (long_slots() == 1) return short_length();
+    return static_cast<std::uint16_t>((long_slots() - 1) * shape.slot_bytes + 5);
   }
 };
 
