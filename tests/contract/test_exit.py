@@ -64,6 +64,36 @@ until(lambda: counts[0] > 1000)
 """
 
 
+SEARCHING = """
+import sys, threading
+from tests.support.cases import CASES
+from tests.support.deadline import until
+case = CASES[sys.argv[1]]
+full, empty = case.make(2, "full"), case.make(2, "empty")
+behind = case.consumer(full)
+case.fill(full)
+readers = [case.consumer(empty) for _ in range(2)]
+counts = [0] * 4
+def again(i, call):
+    while True:
+        call()
+        counts[i] += 1
+calls = [readers[0].try_get, readers[1].try_get] + [lambda: full.try_put(case.item(3))] * 2
+for i, call in enumerate(calls):
+    threading.Thread(target=again, args=(i, call), daemon=True).start()
+until(lambda: min(counts) > 100)
+"""
+
+
+@pytest.mark.parametrize("name", PLAIN_NAMED)
+def test_daemon_threads_that_look_for_the_dead_do_not_disturb_the_end(children, name):
+    """A call that finds nothing now and then asks who has died, without the GIL, and then wants it back."""
+    for _ in range(4):
+        children.run(SEARCHING, name)
+        queueduct.unlink("full")
+        queueduct.unlink("empty")
+
+
 @pytest.mark.parametrize("name", [name for name in CASES if "objects" in name])
 def test_daemon_threads_in_full_swing_do_not_disturb_the_end(children, name):
     for _ in range(2):

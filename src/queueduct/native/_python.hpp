@@ -3,6 +3,7 @@
 
 #include <Python.h>
 #include <numpy/arrayobject.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <new>
@@ -35,12 +36,23 @@ class Flag {
 };
 inline bool lower(Flag& flag) noexcept { return flag.lower(); }
 
+// Takes the GIL again. While the interpreter ends, Python up to 3.13 ends a daemon thread that asks for the GIL by
+// pthread_exit, which unwinds its stack; a noexcept function there would end the process. So the unwinding stops here,
+// and the thread sleeps until the process has ended, without the GIL: from 3.14 on Python itself does the same.
+inline void take_gil_again(PyThreadState* state) {
+  try {
+    PyEval_RestoreThread(state);
+  } catch (...) {
+    for (;;) pause();
+  }
+}
+
 // Runs a step that may take long without the GIL, whether or not the caller holds it.
 inline void run_without_gil(void (*step)(void*), void* argument) {
   if (!PyGILState_Check()) return step(argument);
   PyThreadState* const state = PyEval_SaveThread();
   step(argument);
-  PyEval_RestoreThread(state);
+  take_gil_again(state);
 }
 
 // Within a process the GIL, where there is one, serialises every put, get and announcement.
