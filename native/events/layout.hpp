@@ -126,8 +126,9 @@ struct ReaderLine {
   char name[reader_name_bytes];       // of a durable reader
   std::atomic<std::uint32_t> epoch;   // `cuts` when a process last held the line
   std::atomic<std::uint64_t> beyond;  // where the reader was when a cut moved it back, until it is told; 0: no cut did
+  alignas(line_bytes) Counters counters;  // of its gets and waits; a line of its own, since every get writes it
 };
-static_assert(sizeof(ReaderLine) == line_bytes && offsetof(ReaderLine, beyond) == 120);
+static_assert(sizeof(ReaderLine) == 2 * line_bytes && offsetof(ReaderLine, beyond) == 120);
 
 // A block's word: | in use : 1 | pages that have memory : 31 |
 inline constexpr std::uint32_t block_in_use = 1u << 31;

@@ -139,6 +139,20 @@ class EventsQueue {
     std::uint32_t line;
     if (find_line(line)) note(line, outside);
   }
+  // The same after a put.
+  void leave_after_put(std::uint64_t items, std::uint64_t bytes) noexcept {
+    lock_.unlock();
+    std::uint32_t line;
+    if (!find_line(line)) return;
+    count_put(participant_table_.lines()[line].counters, items, bytes);
+    note(line, outside);
+  }
+  // The sum of all participants and readers.
+  [[nodiscard]] Counted counted() noexcept {
+    Counted sum = queueduct::counted(participant_table_);
+    for (std::uint32_t i = 0; i < log_.readers().used(); ++i) sum.add(log_.readers().line(i).counters);
+    return sum;
+  }
   [[nodiscard]] bool is_within(std::uint32_t line) const noexcept { return lock_.is_held_by(line); }
 
   // Under the lock. Returns true if a dead reader now needs less of the log. Costs a system call a reader, so unless

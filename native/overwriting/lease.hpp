@@ -92,6 +92,7 @@ class OverwritingLease {
   // Releases the first `count`; let_go() gives the rest back. keeps H3
   void release(const LeasedMessage* leased, std::uint64_t count) noexcept {
     for (std::uint64_t i = 0; i < count; ++i) queue_->leased_messages().release_cell(leased[i].cell);
+    queueduct::count(queue_->counters(line_).items_got, count);
     if (count != 0) queue_->cell_freed().notify_all();
   }
 

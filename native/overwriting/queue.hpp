@@ -31,6 +31,11 @@ class OverwritingShared {
   [[nodiscard]] Event copied() const noexcept { return Event(&control_->copied.word); }
   [[nodiscard]] Event cell_freed() const noexcept { return Event(&control_->cell_freed.word); }
 
+  // Of the line's owner.
+  [[nodiscard]] Counters& counters(std::uint32_t line) const noexcept {
+    return participant_table_.lines()[line].counters;
+  }
+
   [[nodiscard]] bool find_line(std::uint32_t& line) const noexcept {
     const std::uint32_t mine = participant_table_.mine_plus_one();
     line = mine - 1;
@@ -123,6 +128,7 @@ class OverwritingShared {
       tell(Saw::taken, claimed.position);
       ring_.copy_out(claimed, to, bytes);
       const bool is_mine = ring_.finish_get(line, claimed);
+      count(counters(line).items_got, is_mine);
       rest(line);
       room().notify();
       if (is_mine) return claim;
@@ -215,6 +221,7 @@ class OverwritingShared {
       tell(Saw::put, claimed.position);
       ring_.copy_in(claimed, data, bytes);
       ring_.publish(claimed);
+      count(counters(line).items_put, 1);
     }
     rest(line);
     return claim;
@@ -243,6 +250,7 @@ class OverwritingShared {
     if (leased_messages_.take_over(line, &orphan, 1) == 0) return false;
     std::memcpy(to, leased_messages_.data(orphan.cell), bytes);
     leased_messages_.release_cell(orphan.cell);
+    count(counters(line).items_got, 1);
     cell_freed().notify_all();
     wake_the_rest();
     return true;

@@ -59,6 +59,7 @@ template <class R, class Ledger>
   QUEUEDUCT_FAILPOINT("push.copied");
   if (ring.lengths != nullptr) write_lengths(ring, span, bytes);
   publish(ring, span);
+  ledger.count_put(1, bytes);
   ledger.clear();
   return Outcome::done;
 }
@@ -91,6 +92,7 @@ template <class R, class Ledger>
     return outcome;
   }
   std::uint64_t position = span.position;
+  std::uint64_t bytes = 0;
   for (std::uint64_t i = 0; i < put; ++i) {
     const Span item{position, ring.slots_for(items[i].bytes)};
     copy_in(ring, position, items[i].data, items[i].bytes);
@@ -98,7 +100,9 @@ template <class R, class Ledger>
     write_lengths(ring, item, items[i].bytes);
     publish(ring, item);
     position += item.slots;
+    bytes += items[i].bytes;
   }
+  ledger.count_put(put, bytes);
   ledger.clear();
   return Outcome::done;
 }
@@ -113,6 +117,7 @@ template <class R, class Ledger>
   copy_in(ring, span.position, data, span.slots * ring.slot_bytes);
   QUEUEDUCT_FAILPOINT("push.copied");
   publish_each(ring, span);
+  ledger.count_put(span.slots, span.slots * ring.slot_bytes);
   ledger.clear();
   return Outcome::done;
 }

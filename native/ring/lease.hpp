@@ -179,6 +179,9 @@ class BasicLease final : public RingLease {
       const Span last = items[count - 1].span;
       queueduct::release(ring_, {items[0].span.position, last.position + last.slots - items[0].span.position});
     }
+    std::uint64_t bytes = 0;
+    for (std::uint64_t i = 0; i < count; ++i) bytes += items[i].bytes;
+    ledger_.count_got(count, bytes);
     QUEUEDUCT_FAILPOINT("lease.released");
   }
 

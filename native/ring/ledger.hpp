@@ -17,7 +17,7 @@
 #pragma once
 
 #include "core/failpoint.hpp"
-#include "segment/layout.hpp"
+#include "segment/counters.hpp"
 
 namespace queueduct {
 
@@ -101,6 +101,18 @@ class Participant {
     return false;
   }
 
+  // After the slots are published, or released for good.
+  void count_put(std::uint64_t items, std::uint64_t bytes) noexcept {
+    queueduct::count_put(line_->counters, items, bytes);
+  }
+  void count_got(std::uint64_t items, std::uint64_t bytes) noexcept {
+    queueduct::count_got(line_->counters, items, bytes);
+  }
+  // After a sleep.
+  void count_wait(bool for_items, bool is_first, std::int64_t began_ns) noexcept {
+    queueduct::count_wait(line_->counters, for_items, is_first, began_ns);
+  }
+
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
 
  private:
@@ -111,6 +123,7 @@ class Participant {
 // Within one process: a crash leaves no participant that could recover.
 struct NoLedger {
   static void clear() noexcept {}
+  static void count_put(std::uint64_t, std::uint64_t) noexcept {}
   [[nodiscard]] static bool claim(std::atomic<std::uint64_t>& word, Side, std::uint64_t position,
                                   std::uint64_t count) noexcept {
     return word.compare_exchange_strong(position, position + count, std::memory_order_acq_rel,
@@ -123,6 +136,7 @@ struct NoLedger {
 // finalizer that gets from this queue.
 struct Serialized {
   static void clear() noexcept {}
+  static void count_put(std::uint64_t, std::uint64_t) noexcept {}
   [[nodiscard]] static bool claim(std::atomic<std::uint64_t>& word, Side, std::uint64_t position,
                                   std::uint64_t count) noexcept {
     if (word.load(std::memory_order_relaxed) != position) [[unlikely]] return false;

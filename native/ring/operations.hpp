@@ -144,6 +144,7 @@ class RingOperations : public RingHandle {
     }
     copied();
     release_copied(*ring, me, item.span);
+    me.count_got(ring->lengths == nullptr ? item.span.slots : count, item.bytes);  // all records have one target
     self().after_get(*ring);
     after_get(item.has_waited);
     return true;
@@ -179,6 +180,7 @@ class RingOperations : public RingHandle {
   void release_redelivered(Participant me, const RecoveryScan& found) noexcept {
     QUEUEDUCT_FAILPOINT("recover.copied");
     self().with_full_guard(me, [&] { Recovery::release_redelivered(found.ring, me, found.peeked.span); });
+    me.count_got(1, found.peeked.bytes);
     self().after_release(found.ring);
     wake_the_rest();
     after_get(true);

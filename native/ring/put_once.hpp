@@ -94,6 +94,7 @@ class OnceLedger {
     complete(*line_, Extent::unpack(line_->extent.load(std::memory_order_relaxed)).items);
     shared_.clear();
   }
+  void count_put(std::uint64_t items, std::uint64_t bytes) noexcept { shared_.count_put(items, bytes); }
 
  private:
   Participant shared_;

@@ -84,6 +84,19 @@ struct BoundedControl {
 static_assert(sizeof(BoundedControl) == 5 * line_bytes);
 static_assert(offsetof(BoundedControl, pop_position) == line_bytes);
 
+// What the owner of a line has counted, and its earlier owners: see segment/counters.hpp.
+struct Counters {
+  std::atomic<std::uint64_t> items_put;
+  std::atomic<std::uint64_t> bytes_put;  // of an overwriting queue 0: all its messages have one size
+  std::atomic<std::uint64_t> items_got;
+  std::atomic<std::uint64_t> bytes_got;  // as bytes_put
+  std::atomic<std::uint64_t> waits_for_room;
+  std::atomic<std::uint64_t> waits_for_items;
+  std::atomic<std::uint64_t> waited_ns;
+  std::atomic<std::uint64_t> last_use_ns;  // CLOCK_REALTIME: when the owner joined, or last woke from a wait
+};
+static_assert(sizeof(Counters) == 64);
+
 // A participant is a thread with a handle. Pid, thread and boot_id are for people; the kernel knows whether it lives,
 // by an OFD lock on byte `lock_byte(line)` of the segment file.
 struct ParticipantLine {
@@ -97,8 +110,9 @@ struct ParticipantLine {
   // of a growing queue: the levels it reads, see growing/read_guard.hpp; 0: none. Of an overwriting one: calls, see
   // overwriting/lock.hpp
   std::atomic<std::uint64_t> guarded;
+  Counters counters;
 };
-static_assert(sizeof(ParticipantLine) == line_bytes);
+static_assert(sizeof(ParticipantLine) == line_bytes && offsetof(ParticipantLine, counters) == 64);
 
 // Locks that a segment's processes can hold: one a participant, then one a reader (events/layout.hpp).
 inline constexpr std::uint32_t lock_numbers = participants_limit + (1u << 12);

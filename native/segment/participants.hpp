@@ -27,6 +27,7 @@
 #include <new>
 
 #include "core/thread_slots.hpp"
+#include "segment/counters.hpp"
 #include "segment/lock_file.hpp"
 
 namespace queueduct {
@@ -349,9 +350,9 @@ class ParticipantTable {
     line.pid.store(static_cast<std::uint32_t>(getpid()), std::memory_order_relaxed);
     line.thread.store(static_cast<std::uint32_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
     line.start_ticks.store(identity_.start_ticks, std::memory_order_relaxed);
-    line.boot_id[0].store(identity_.boot_id[0], std::memory_order_relaxed);
-    line.boot_id[1].store(identity_.boot_id[1], std::memory_order_relaxed);
+    for (int i : {0, 1}) line.boot_id[i].store(identity_.boot_id[i], std::memory_order_relaxed);
     line.guarded.store(0, std::memory_order_relaxed);  // its last owner may have died with a read guard
+    line.counters.last_use_ns.store(realtime_ns(), std::memory_order_relaxed);
   }
 
   void raise_used(std::uint32_t least) noexcept {

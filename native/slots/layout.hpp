@@ -40,6 +40,8 @@ struct SlotsControl {
   alignas(line_bytes) std::atomic<std::uint64_t> evicted;  // items pushed out by put(overwrite=True) and set_capacity
   std::atomic<std::uint64_t> recovered;    // slots of the dead that had no item
   std::atomic<std::uint64_t> redelivered;  // items of the dead, and those that were put back
+  // counted by threads without a line: a slot may be ended by another thread than its owner
+  std::atomic<std::uint64_t> items_put, bytes_put, items_got, bytes_got;
 };
 static_assert(sizeof(SlotsControl) == 8 * line_bytes);
 

@@ -62,6 +62,13 @@ namespace queueduct {
   return count != 0 ? SlotOutcome::done : outcome;
 }
 
+// The bytes of the first `count` items.
+[[nodiscard]] inline std::uint64_t bytes_of(const Lease* leases, std::uint64_t count) noexcept {
+  std::uint64_t bytes = 0;
+  for (std::uint64_t i = 0; i < count; ++i) bytes += leases[i].bytes;
+  return bytes;
+}
+
 // Releases the first `released` for good; the others are redelivered. Returns false if the words contradict each other.
 // keeps E3
 [[nodiscard]] inline bool end_lease(Slots& slots, Lease* leases, std::uint64_t count, std::uint64_t released) noexcept {

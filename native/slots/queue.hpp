@@ -56,6 +56,33 @@ class SlotsQueue {
     return joined;
   }
 
+  // After a publish, or a release for good, by the thread whose name the slot had (its line plus one).
+  void count_put(std::uint32_t me, std::uint64_t bytes) noexcept {
+    queueduct::count_put(participant_table_.lines()[me - 1].counters, 1, bytes);
+  }
+  void count_got(std::uint32_t me, std::uint64_t bytes, std::uint64_t items = 1) noexcept {
+    queueduct::count_got(participant_table_.lines()[me - 1].counters, items, bytes);
+  }
+  // The same by any thread: it counts in its own line (N1), and if it has none, in a word that all of them add to.
+  void count_put_by_any(std::uint64_t bytes) noexcept {
+    if (const std::uint32_t mine = me(); mine != 0) return count_put(mine, bytes);
+    control_->items_put.fetch_add(1, std::memory_order_relaxed);
+    control_->bytes_put.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  void count_got_by_any(std::uint64_t bytes, std::uint64_t items = 1) noexcept {
+    if (const std::uint32_t mine = me(); mine != 0) return count_got(mine, bytes, items);
+    control_->items_got.fetch_add(items, std::memory_order_relaxed);
+    control_->bytes_got.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  [[nodiscard]] Counted counted() const noexcept {
+    Counted sum = queueduct::counted(participant_table_);
+    sum.items_put += control_->items_put.load(std::memory_order_relaxed);
+    sum.bytes_put += control_->bytes_put.load(std::memory_order_relaxed);
+    sum.items_got += control_->items_got.load(std::memory_order_relaxed);
+    sum.bytes_got += control_->bytes_got.load(std::memory_order_relaxed);
+    return sum;
+  }
+
   // The owner word of the calling thread, which has joined.
   [[nodiscard]] std::uint64_t owner_word() const noexcept { return owner::word_of(participant_table_, me() - 1); }
 

@@ -1,7 +1,7 @@
 """What a queue says of itself: one word for one thing.
 
 A field that several kinds have means the same in each of them, which BoundedStats says, or the first kind that has it;
-such fields come first, in one order. All are exact when no other thread is working on the queue, else a snapshot.
+such fields come first, in one order; the counters of what participants did come last. All are exact when no other thread is working on the queue, else a snapshot.
 """
 
 from typing import NamedTuple
@@ -62,6 +62,20 @@ class BoundedStats(NamedTuple):
     participants: int
     """Lines of the participant table in use: one a thread, in any process, and except of slots one a lease."""
     participants_limit: int
+    items_put: int
+    """Items that participants have put since the queue was made. This field and the next six only rise."""
+    bytes_put: int
+    """Their bytes, as they are in the queue; 0 for references within a process."""
+    items_got: int
+    """Items that consumers got and released: by get, or by the end of their lease."""
+    bytes_got: int
+    """Their bytes."""
+    waits_for_room: int
+    """Puts that had to wait; 0 for references within a process, as the next two."""
+    waits_for_items: int
+    """Gets, or leases, that had to wait."""
+    waited_seconds: float
+    """How long they waited, all threads together."""
 
 
 class GrowingStats(NamedTuple):
@@ -93,6 +107,13 @@ class GrowingStats(NamedTuple):
     """Times that a sub-queue was opened because the one before was full."""
     shrunk: int
     """Times that a calm queue went back to its first sub-queue."""
+    items_put: int
+    bytes_put: int
+    items_got: int
+    bytes_got: int
+    waits_for_room: int
+    waits_for_items: int
+    waited_seconds: float
 
 
 class EventStats(NamedTuple):
@@ -123,6 +144,14 @@ class EventStats(NamedTuple):
     """Everything before this position outlives the machine; 0 where nothing was asked to."""
     epoch: int
     """How often the log was cut after a crash of the machine."""
+    items_put: int
+    bytes_put: int
+    items_got: int
+    """Items that readers got, each reader's counted."""
+    bytes_got: int
+    waits_for_room: int
+    waits_for_items: int
+    waited_seconds: float
 
 
 class ReaderInfo(NamedTuple):
@@ -168,6 +197,14 @@ class OverwritingStats(NamedTuple):
     """Messages whose consumer was killed before it had them."""
     discarded: int
     """Messages that a shutdown at once has thrown away."""
+    items_put: int
+    bytes_put: int
+    """Of whole messages: ``items_put * message_bytes``; bytes_got likewise."""
+    items_got: int
+    bytes_got: int
+    waits_for_room: int
+    waits_for_items: int
+    waited_seconds: float
 
 
 class SlotStats(NamedTuple):
@@ -196,3 +233,10 @@ class SlotStats(NamedTuple):
     """Items that put(overwrite=True) and set_capacity pushed out."""
     recovered: int
     """Slots whose holder was killed, and that came back."""
+    items_put: int
+    bytes_put: int
+    items_got: int
+    bytes_got: int
+    waits_for_room: int
+    waits_for_items: int
+    waited_seconds: float

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from queueduct.core._queue cimport Backend, Queue
 from queueduct.items._buffers cimport Gathered, Held, as_records, borrow
 from queueduct.items._item_kinds cimport OBJECT, RECORD
-from queueduct.native._native cimport Buffer, Identity, Joined, ParticipantTable, Range, array_data, byte
+from queueduct.native._native cimport Buffer, Counted, Identity, Joined, ParticipantTable, Range, array_data, byte
 
 
 cdef class SegmentBackend(Backend):
@@ -28,7 +28,8 @@ cdef class SegmentBackend(Backend):
     cdef int check_attached(self) except -1
     cdef int join(self) except -1
     cdef Gathered gather(self, object items)
-    cdef bint wait_until(self, bint for_items, uint64_t slots, int64_t deadline) except -1
+    cdef bint wait_until(self, bint for_items, uint64_t slots, int64_t deadline, bint is_first) except -1
+    cdef void note_wait(self, bint for_items, bint is_first, int64_t began) noexcept
     cdef int check_held(self) except -1
     cdef object resident_bytes(self)
     cdef bint is_cut(self)
@@ -41,6 +42,7 @@ cdef class SegmentBackend(Backend):
 
 cdef SegmentBackend named_backend(Queue queue, str what)
 cdef Identity own_identity() except *
+cdef dict counter_fields(Counted counted)
 cdef object encode_object
 
 

@@ -10,7 +10,7 @@ from queueduct.core._queue cimport AT_ONCE, open_backend, remaining_ns
 from queueduct.items._buffers cimport Held, gather
 from queueduct.items._item_kinds cimport OBJECT, REFERENCE
 from queueduct.native._guard cimport forget, watch
-from queueduct.native._native cimport check_length, is_broken, mark_broken, thread_limit
+from queueduct.native._native cimport check_length, count_wait, is_broken, mark_broken, monotonic_ns, thread_limit
 
 from queueduct.errors import CorruptSegment, QueueClosed, QueueNotShared, ShutDown, TooManyParticipants
 from queueduct.items import types
@@ -38,6 +38,19 @@ cdef Identity own_identity() except *:
     identity.boot_id[1] = int.from_bytes(boot[8:], "little")
     identity.start_ticks = process_start_ticks()
     return identity
+
+
+cdef dict counter_fields(Counted counted):
+    """Returns the last fields of every kind's stats."""
+    return {
+        "items_put": counted.items_put,
+        "bytes_put": counted.bytes_put,
+        "items_got": counted.items_got,
+        "bytes_got": counted.bytes_got,
+        "waits_for_room": counted.waits_for_room,
+        "waits_for_items": counted.waits_for_items,
+        "waited_seconds": counted.waited_ns * 1e-9,
+    }
 
 
 @cython.no_gc_clear  # leases, slots and readers in the same cycle need its memory; no cycle consists of backends alone
@@ -99,16 +112,25 @@ cdef class SegmentBackend(Backend):
         self.check_length(batch.longest)
         return batch
 
-    cdef bint wait_until(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
+    cdef bint wait_until(self, bint for_items, uint64_t slots, int64_t deadline, bint is_first) except -1:
         """Waits after a failed attempt. Returns true to try again, false if the time is up."""
         cdef int64_t left = 0 if deadline == AT_ONCE else remaining_ns(deadline)
+        cdef int64_t began
         if left <= 0:
             return False
+        began = monotonic_ns()
         with nogil:
             self.sleep(for_items, slots, left)
+        self.note_wait(for_items, is_first, began)
         PyErr_CheckSignals()
         self.check_open()
         return True
+
+    cdef void note_wait(self, bint for_items, bint is_first, int64_t began) noexcept:
+        """Counts a sleep in this thread's line, if it has one. Called before code that may fork."""
+        cdef uint32_t mine = self.participant_table.mine_plus_one()
+        if mine != 0:
+            count_wait(self.participant_table.lines()[mine - 1].counters, for_items, is_first, began)
 
     cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
         cdef int64_t left = remaining_ns(deadline)

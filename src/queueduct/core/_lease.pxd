@@ -10,6 +10,7 @@ cdef class Holding:
     """The items of one lease. If it is dropped before its release, each kind's __dealloc__ gives them back."""
     cdef SegmentBackend backend
     cdef uint64_t count              # items that it holds
+    cdef bint has_waited             # before it had its items
     cdef bint is_redelivered         # a consumer had them before, and died or gave them back
 
     # Each kind implements:

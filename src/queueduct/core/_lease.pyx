@@ -49,6 +49,7 @@ cdef class Holding:
         while count == 0:
             if not self.wait(deadline):
                 raise Empty
+            self.has_waited = True
             count = self.try_claim(True)
         self.count = count
         found = self._items()

@@ -17,8 +17,9 @@ cdef class EventsBackend(LogBackend):
         uint64_t* put,
     ) noexcept nogil
     cdef bint wait_for_room(
-        self, Appended outcome, int error, bint is_first, int64_t deadline, uint32_t* ticket
+        self, Appended outcome, int error, bint is_first, int64_t deadline, uint32_t* ticket, bint is_first_wait
     ) except -1
+    cdef uint64_t _bytes_of(self, const Buffer* items, uint64_t begin, uint64_t count) noexcept
     cdef int raise_not_written(self, int error) except -1
     cdef int after_put(self) except -1
     cdef int write_to_disk(self) except -1

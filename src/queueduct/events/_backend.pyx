@@ -85,6 +85,7 @@ cdef class EventsBackend(LogBackend):
         cdef uint64_t put = 0
         cdef uint32_t ticket = 0
         cdef bint is_announced = False
+        cdef bint waited = False
         cdef Appended outcome = Appended.done
         cdef int error = 0
         cdef uint32_t generation = self.queue.participant_table().generation()
@@ -103,21 +104,34 @@ cdef class EventsBackend(LogBackend):
                     with nogil:
                         outcome = self._append_locked(records, items, total, count, once, &put)
                 error = self.queue.error()
-                self.leave()
-                if outcome == Appended.done:
+                if outcome != Appended.done:
+                    self.leave()
+                else:
+                    self.leave_after_put(put, self._bytes_of(items, total, put))
                     total += put
                     is_announced = False
                     self.after_put()
-                elif total > 0 and (outcome == Appended.closed or outcome == Appended.no_memory):
+                    continue
+                if total > 0 and (outcome == Appended.closed or outcome == Appended.no_memory):
                     break
-                elif not self.wait_for_room(outcome, error, not is_announced, deadline, &ticket):
+                if not self.wait_for_room(outcome, error, not is_announced, deadline, &ticket, not waited):
                     break
-                else:
-                    is_announced = not is_announced
+                waited = waited or is_announced  # the first call of two only announces
+                is_announced = not is_announced
         finally:
             if self.item_kind == REFERENCE:
                 drop_each(<void**>records + total, count - total)
         return total
+
+    cdef uint64_t _bytes_of(self, const Buffer* items, uint64_t begin, uint64_t count) noexcept:
+        """Returns how many bytes so many items have; ``items`` is NULL for records."""
+        cdef uint64_t length = 0
+        cdef uint64_t i
+        if items is NULL:
+            return count * self.map.item_bytes
+        for i in range(begin, begin + count):
+            length += items[i].bytes
+        return length
 
     cdef Appended _append_locked(
         self, const void* records, const Buffer* items, uint64_t total, uint64_t count, ProducerLine* once,
@@ -158,10 +172,10 @@ cdef class EventsBackend(LogBackend):
         )
 
     cdef bint wait_for_room(
-        self, Appended outcome, int error, bint is_first, int64_t deadline, uint32_t* ticket
+        self, Appended outcome, int error, bint is_first, int64_t deadline, uint32_t* ticket, bint is_first_wait
     ) except -1:
         """Waits after a failed append. Returns true to try again, false if the time is up."""
-        cdef int64_t left
+        cdef int64_t left, began
         if outcome == Appended.closed:
             self.raise_shut_down()
         if outcome == Appended.corrupt or is_broken(self.guard):
@@ -184,8 +198,10 @@ cdef class EventsBackend(LogBackend):
         left = remaining_ns(deadline)
         if left <= 0:
             return False
+        began = monotonic_ns()
         with nogil:
             self.queue.wait_for_room(ticket[0], left)
+        self.note_wait(False, is_first_wait, began)
         PyErr_CheckSignals()
         self.check_open()
         return True

@@ -20,6 +20,7 @@ cdef class LogBackend(SegmentBackend):
     cdef int enter(self, int64_t deadline) except -1
     cdef int acquire(self, int64_t deadline, bint while_open) except -1
     cdef int leave(self) except -1
+    cdef int leave_after_put(self, uint64_t items, uint64_t length) except -1
     cdef void abandon_reader(self, uint32_t number) noexcept
     cdef int raise_unreadable(self) except -1
     cdef int check_found(self, ReadResult found) except -1

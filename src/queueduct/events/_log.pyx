@@ -159,9 +159,16 @@ cdef class LogBackend(SegmentBackend):
         return 1
 
     cdef int leave(self) except -1:
+        return self.leave_after_put(0, 0)
+
+    cdef int leave_after_put(self, uint64_t items, uint64_t length) except -1:
+        """Leaves, and counts what this thread has put."""
         cdef vector[void*] forgotten
         forgotten.swap(self.forgotten)  # under the lock: without a GIL the next owner adds to it as soon as we leave
-        self.queue.leave()
+        if items:
+            self.queue.leave_after_put(items, length)
+        else:
+            self.queue.leave()
         if not forgotten.empty():
             drop_held(forgotten.data(), forgotten.size())
         return 0

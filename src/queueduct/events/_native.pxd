@@ -4,7 +4,7 @@ from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from queueduct.native._native cimport (
-    Buffer, Event, Identity, Joined, ParticipantTable, ProducerLine, Producers, atomic, byte,
+    Buffer, Counted, Counters, Event, Identity, Joined, ParticipantTable, ProducerLine, Producers, atomic, byte,
 )
 
 cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
@@ -43,6 +43,7 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
         atomic[uint64_t] place
         atomic[uint32_t] name_length
         atomic[uint64_t] beyond
+        Counters counters
         char* name
 
     cdef cppclass EventsMap:
@@ -120,6 +121,8 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
         Entered try_enter(uint32_t)
         Entered enter(uint32_t, int64_t)
         void leave()
+        void leave_after_put(uint64_t, uint64_t)
+        Counted counted()
         bint is_within(uint32_t) const
         bint abandon_dead_readers(bint)
         void keep_last(uint64_t)

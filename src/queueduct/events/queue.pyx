@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from queueduct.core._backend cimport counter_fields
 from queueduct.core._queue cimport (
     FOREVER, Backend, Queue, checked_int, checked_sizes, held, install, open_backend, sound,
 )
@@ -268,6 +269,9 @@ cdef class EventQueue(Queue, PutOnceMethods):
         cdef uint64_t earliest = earliest_position(backend.map[0])  # first: the end is never before it
         cdef EventsWord end = end_word(backend.map)
         cdef uint64_t number
+        cdef Counted counted = backend.queue.counted()
+        if backend.item_kind == REFERENCE:
+            counted.bytes_put = counted.bytes_got = 0
         sizes = []
         for number in range(control.head_chunk.load(), control.chunks_made.load()):
             sizes.append(backend.map.chunk(number).items.load())
@@ -289,6 +293,7 @@ cdef class EventQueue(Queue, PutOnceMethods):
             repairs=control.repairs.load(),
             synced=control.confirmed.load(),
             epoch=control.cuts.load(),
+            **counter_fields(counted),
         ))
 
 

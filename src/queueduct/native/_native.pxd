@@ -42,7 +42,21 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         @staticmethod
         void forget(uint32_t)
 
+    cdef cppclass Counters:
+        pass
+
+    cdef struct Counted:
+        uint64_t items_put, bytes_put, items_got, bytes_got, waits_for_room, waits_for_items, waited_ns
+
+    cdef cppclass ParticipantLine:
+        Counters counters
+
+    void count_got(Counters&, uint64_t, uint64_t)
+    void count_wait(Counters&, bint, bint, int64_t)
+
     cdef cppclass ParticipantTable:
+        ParticipantLine* lines() const
+        uint32_t used() const
         bint is_alive(uint32_t) const
         bint holds(uint32_t) const
         void let_go(uint32_t)
@@ -55,6 +69,8 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         int open_error() const
         bint is_lost() const
         bint was_lost() const
+
+    Counted counted(const ParticipantTable&)
 
     cdef struct Identity:
         uint64_t boot_id[2]
@@ -74,6 +90,7 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
 
     cdef cppclass Participant:
         Participant()
+        void count_wait(bint, bint, int64_t)
 
     cdef cppclass Event:
         void notify()
@@ -142,6 +159,7 @@ cdef extern from "ring/lease.hpp" namespace "queueduct" nogil:
         void set_apart()
         void finish(const Redelivered*, uint64_t)
         bint is_redelivered() const
+        uint32_t line() const
         Outcome claim(Redelivered*, uint64_t, uint64_t&, bint, Aside)
         void copy_out(const Redelivered&, void*, uint64_t) const
         void release(const Redelivered*, uint64_t, bint)

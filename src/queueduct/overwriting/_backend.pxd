@@ -28,7 +28,7 @@ cdef class OverwritingBackend(SegmentBackend):
         self, uint32_t line, const char* records, const Buffer* messages, uint64_t count, bint overwrite,
         int64_t limit_ns, uint64_t* put,
     ) noexcept nogil
-    cdef int64_t retry_ns(self, Claim claim, bint for_items, int64_t deadline, int64_t* end) except -2
+    cdef int64_t retry_ns(self, Claim claim, bint for_items, int64_t deadline, int64_t* end, bint is_first) except -2
     cdef object _new_target(self)
     cdef object _get_objects(self, uint64_t limit, int64_t deadline)
     cdef object _get_unkept(self, int64_t deadline)

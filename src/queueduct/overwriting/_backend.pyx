@@ -102,6 +102,7 @@ cdef class OverwritingBackend(SegmentBackend):
         cdef int64_t end = deadline
         cdef uint64_t size = self.item_bytes
         cdef uint32_t line
+        cdef bint waited = False
         if count == 0:
             return 0
         while True:
@@ -122,7 +123,8 @@ cdef class OverwritingBackend(SegmentBackend):
                     messages += put
                 else:
                     records += put * size
-            limit = self.retry_ns(claim, False, deadline, &end)
+            limit = self.retry_ns(claim, False, deadline, &end, not waited)
+            waited = True
             if limit < 0:
                 return None if total == 0 else total
 
@@ -167,7 +169,7 @@ cdef class OverwritingBackend(SegmentBackend):
                 if waited and not overwrite and self.ring.may_be_free():
                     self.queue.room().notify()
                 return 1
-            limit = self.retry_ns(claim, False, deadline, &end)
+            limit = self.retry_ns(claim, False, deadline, &end, not waited)
             if limit < 0:
                 return 0
             line = line_of(self)
@@ -244,7 +246,7 @@ cdef class OverwritingBackend(SegmentBackend):
                 if found is None:
                     continue
                 return found
-            limit_ns = self.retry_ns(claim, True, deadline, &end)
+            limit_ns = self.retry_ns(claim, True, deadline, &end, not waited)
             if limit_ns < 0:
                 return TIMED_OUT
             waited = True
@@ -348,7 +350,7 @@ cdef class OverwritingBackend(SegmentBackend):
                 if waited and self.ring.may_be_gettable():
                     self.queue.items().notify()
                 return True
-            limit = self.retry_ns(claim, True, deadline, &end)
+            limit = self.retry_ns(claim, True, deadline, &end, not waited)
             if limit < 0:
                 return False
             line = line_of(self)
@@ -356,12 +358,14 @@ cdef class OverwritingBackend(SegmentBackend):
 
     # -- waiting ----------------------------------------------------------------------------------------
 
-    cdef int64_t retry_ns(self, Claim claim, bint for_items, int64_t deadline, int64_t* end) except -2:
+    cdef int64_t retry_ns(
+        self, Claim claim, bint for_items, int64_t deadline, int64_t* end, bint is_first
+    ) except -2:
         """Waits after a failed attempt. Returns how long the next one may wait for the header, or -1 if the time is up.
 
         `end` is the deadline at first. A call that never waits still waits briefly for the header, or for a copy.
         """
-        cdef int64_t left
+        cdef int64_t left, began
         if claim == Claim.closed and not (for_items and self.queue.may_come_again()):
             self.raise_shut_down()
         if claim == Claim.corrupt or is_broken(self.guard):
@@ -374,6 +378,7 @@ cdef class OverwritingBackend(SegmentBackend):
         if left <= 0:
             return -1
         if claim != Claim.locked:  # else the next attempt waits
+            began = monotonic_ns()
             with nogil:
                 if for_items and claim == Claim.full:  # a lease found no free cell
                     self.queue.wait_for_cell(left)
@@ -381,6 +386,7 @@ cdef class OverwritingBackend(SegmentBackend):
                     self.sleep(for_items, 1, left)
                 else:
                     self.queue.wait_for_copy(left)
+            self.note_wait(for_items, is_first, began)
         PyErr_CheckSignals()
         self.check_open()
         return max(0, min(remaining_ns(end[0]), <int64_t>BRIEFLY_NS)) if claim == Claim.locked else 0

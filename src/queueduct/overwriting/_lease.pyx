@@ -84,7 +84,9 @@ cdef class OverwritingHolding(Holding):
     cdef bint wait(self, int64_t deadline) except -1:
         if self.until == 0:
             self.until = deadline
-        self.wait_ns = (<OverwritingBackend>self.backend).retry_ns(self.claim, True, deadline, &self.until)
+        self.wait_ns = (<OverwritingBackend>self.backend).retry_ns(
+            self.claim, True, deadline, &self.until, not self.has_waited
+        )
         if self.wait_ns < 0:
             self.kept.clear()
             return False

@@ -3,7 +3,9 @@
 
 from libc.stdint cimport int64_t
 
+from queueduct.core._backend cimport counter_fields
 from queueduct.core._queue cimport AT_ONCE, Backend, Queue, checked_int, computed_deadline, held, open_backend, sound
+from queueduct.native._native cimport Counted, counted
 from queueduct.overwriting._backend cimport OverwritingBackend
 from queueduct.overwriting._native cimport Fates
 
@@ -123,6 +125,9 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
         """One look at the queue's counters."""
         cdef OverwritingBackend backend = open_backend(self)
         cdef Fates fates = backend.ring.fates()
+        cdef Counted sums = counted(backend.participant_table[0])
+        sums.bytes_put = sums.items_put * backend.ring.message_bytes()
+        sums.bytes_got = sums.items_got * backend.ring.message_bytes()
         return sound(backend, OverwritingStats(
             capacity=backend.ring.capacity(),
             size=backend.size(),
@@ -139,6 +144,7 @@ cdef class OverwritingQueue(Queue, LeaseMethods):
             torn=fates.torn,
             lost_with_consumer=fates.lost_with_consumer,
             discarded=backend.ring.state().length if backend.ring.is_discarded() else 0,
+            **counter_fields(sums),
         ))
 
 

@@ -6,6 +6,8 @@ from libc.stdint cimport uint64_t
 from queueduct.rings.shared._bounded_backend cimport BoundedBackend, LocalBackend
 from queueduct.native._native cimport closed_bit
 from queueduct.rings.shared._native cimport BoundedReferences, Ring, BoundedQueueHandle, slots_in_use
+from queueduct.core._backend cimport counter_fields
+from queueduct.rings.shared._backend cimport counted_by
 from queueduct.core._queue cimport Backend, Queue, checked_int, held, install, sound
 
 from queueduct.core._lease import LeaseMethods
@@ -90,6 +92,7 @@ cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
             is_shut_down=bool(pushed & closed_bit),
             participants=shared.queue.count_alive() if shared is not None else 0,
             participants_limit=shared.participants if shared is not None else 0,
+            **counter_fields(counted_by(shared, pushed & ~closed_bit, popped & ~closed_bit)),
         ))
 
 

@@ -5,6 +5,8 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from queueduct.rings.shared._native cimport GrowingRing, Levels, NativeGrowing, LevelRange
 from queueduct.rings.shared._growing_backend cimport GrowingBackend, LocalBackend
+from queueduct.core._backend cimport counter_fields
+from queueduct.rings.shared._backend cimport counted_by
 from queueduct.core._queue cimport Backend, Queue, checked_int, held, install, sound
 
 from queueduct.core._lease import LeaseMethods
@@ -104,6 +106,10 @@ cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
             reserved_bytes=(<NativeGrowing*>shared.queue).upkeep().reserved_bytes() if shared is not None else 0,
             grown=levels.control().grown.load(),
             shrunk=levels.control().shrunk.load(),
+            **counter_fields(counted_by(
+                shared, GrowingRing.position_of(written.push_position.load()),
+                GrowingRing.position_of(read.pop_position.load()),
+            )),
         ))
 
 

@@ -28,4 +28,4 @@ cdef class SlotsBackend(SegmentBackend):
     cdef int _take_some(self, Lease* leases, uint64_t limit, uint64_t* count, int64_t deadline) except -1
     cdef object _converted(self, Lease* leases, uint64_t count, uint64_t* over)
     cdef int _end_some(self, Lease* leases, uint64_t count, uint64_t released, bint waited) except -1
-    cdef bint go_on(self, SlotOutcome outcome, bint for_items, int64_t deadline) except -1
+    cdef bint go_on(self, SlotOutcome outcome, bint for_items, int64_t deadline, bint is_first) except -1

@@ -89,7 +89,7 @@ cdef class SlotsBackend(SegmentBackend):
             outcome = self.slots.try_hold(self.me(), lease[0])
             if outcome == SlotOutcome.done:
                 return waited
-            if not self.go_on(outcome, False, deadline):
+            if not self.go_on(outcome, False, deadline, waited == 1):
                 return 0
             waited = 2
 
@@ -122,7 +122,7 @@ cdef class SlotsBackend(SegmentBackend):
             outcome = self.slots.try_take(self.me(), lease[0])
             if outcome == SlotOutcome.done:
                 return waited
-            if not self.go_on(outcome, True, deadline):
+            if not self.go_on(outcome, True, deadline, waited == 1):
                 return 0
             waited = 2
 
@@ -161,12 +161,15 @@ cdef class SlotsBackend(SegmentBackend):
         """Returns 1 if the bytes are in, 0 if the time is up."""
         cdef Lease lease
         cdef int held
+        cdef uint32_t me
         self.check_length(length)
         held = self.hold(&lease, deadline)
         if held == 0:
             return 0
         self.fill(&lease, data, length)
+        me = owner_of(lease.word)
         self.publish(&lease, length, held == 2)
+        self.queue.count_put(me, length)
         return 1
 
     cdef int fill(self, Lease* lease, const void* data, uint64_t length) except -1:
@@ -237,7 +240,7 @@ cdef class SlotsBackend(SegmentBackend):
         cdef object copied
         cdef object item
         cdef int taken
-        cdef uint32_t forks
+        cdef uint32_t forks, me
         while True:
             taken = self.take(&lease, deadline)
             if taken == 0:
@@ -251,7 +254,9 @@ cdef class SlotsBackend(SegmentBackend):
                 self.end_one(&lease, forks, copied, error)
                 raise
             if self.item_kind != OBJECT or forks == self.queue.participant_table().generation():
+                me = owner_of(lease.word)
                 self.leave(&lease, taken == 2)
+                self.queue.count_got(me, lease.bytes, 1)
                 return item
             # unpickling has forked, and this is the child: the item is the parent's
 
@@ -265,6 +270,7 @@ cdef class SlotsBackend(SegmentBackend):
                 pass
             elif is_over:
                 self.leave(lease, False)
+                self.queue.count_got_by_any(lease.bytes, 1)
             else:
                 self.put_back(lease)
         return 0
@@ -308,7 +314,7 @@ cdef class SlotsBackend(SegmentBackend):
             outcome = try_lease(self.slots[0], self.me(), leases, limit, count[0])
             if outcome == SlotOutcome.done:
                 break
-            if not self.go_on(outcome, True, deadline):
+            if not self.go_on(outcome, True, deadline, waited == 1):
                 return 0
             waited = 2
         while count[0] < limit and self.slots.try_take_new(self.me(), leases[count[0]]) == SlotOutcome.done:
@@ -341,6 +347,7 @@ cdef class SlotsBackend(SegmentBackend):
         if not end_lease(self.slots[0], leases, count, released) or is_broken(self.guard):
             self.raise_corrupt()
         if released:
+            self.queue.count_got_by_any(bytes_of(leases, released), released)
             self.queue.room().notify_all()
         if released < count:
             self.queue.items().notify_all()
@@ -350,7 +357,7 @@ cdef class SlotsBackend(SegmentBackend):
 
     # -- waiting ----------------------------------------------------------------------------------------
 
-    cdef bint go_on(self, SlotOutcome outcome, bint for_items, int64_t deadline) except -1:
+    cdef bint go_on(self, SlotOutcome outcome, bint for_items, int64_t deadline, bint is_first) except -1:
         """Recovers or waits after a failed attempt. Returns true to try again, false if the time is up."""
         cdef bint is_closed = self.slots.closed() != 0
         cdef bint is_recovered
@@ -367,7 +374,7 @@ cdef class SlotsBackend(SegmentBackend):
             return True
         if for_items and is_closed and self.queue.is_drained(self.me()):
             self.raise_shut_down()
-        return self.wait_until(for_items, 1, deadline)
+        return self.wait_until(for_items, 1, deadline, is_first)
 
     cdef void sleep(self, bint for_items, uint64_t slots, int64_t limit_ns) noexcept nogil:
         if for_items:

@@ -8,7 +8,7 @@ from queueduct.native._native cimport Buffer, is_broken
 from queueduct.core._backend cimport lend
 from queueduct.core._queue cimport TIMED_OUT
 from queueduct.slots._backend cimport SlotsBackend
-from queueduct.slots._native cimport Lease, SlotOutcome
+from queueduct.slots._native cimport Lease, SlotOutcome, owner_of
 
 from queueduct.items import types as items
 
@@ -22,6 +22,7 @@ cdef object put_evicting(SlotsBackend backend, object item, int64_t deadline):
     cdef object lent = lend(backend, item, &one)
     cdef object evicted = None
     cdef int held
+    cdef uint32_t me
     backend.check_length(one.bytes)
     while True:
         held = hold_or_evict(backend, &lease, deadline)
@@ -34,7 +35,9 @@ cdef object put_evicting(SlotsBackend backend, object item, int64_t deadline):
             break
         evicted = None  # a fork: the slot is the parent's
     backend.fill(&lease, one.data, one.bytes)
+    me = owner_of(lease.word)
     backend.publish(&lease, one.bytes, held == 2)
+    backend.queue.count_put(me, one.bytes)
     return evicted
 
 
@@ -52,7 +55,7 @@ cdef int hold_or_evict(SlotsBackend backend, Lease* lease, int64_t deadline) exc
                 outcome = SlotOutcome.full
         if outcome == SlotOutcome.done:
             return waited
-        if not backend.go_on(outcome, False, deadline):
+        if not backend.go_on(outcome, False, deadline, waited == 1):
             return 0
         waited = 2
 

@@ -52,7 +52,7 @@ cdef class SlotsHolding(Holding):
         return count
 
     cdef bint wait(self, int64_t deadline) except -1:
-        return (<SlotsBackend>self.backend).go_on(self.outcome, True, deadline)
+        return (<SlotsBackend>self.backend).go_on(self.outcome, True, deadline, not self.has_waited)
 
     cdef bint is_ours(self) noexcept:
         return self.forks == self.queue.participant_table().generation()
@@ -73,6 +73,7 @@ cdef class SlotsHolding(Holding):
         cdef bint is_sound
         self.queue.rest().forget(self.noted_at)
         is_sound = end_lease(self.slots[0], self.leases.data(), self.count, released)
+        self.queue.count_got_by_any(bytes_of(self.leases.data(), released), released)
         self.queue.participant_table().let_go_of_ended()
         return is_sound
 

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp cimport bool as boolean
 
 from queueduct.native._native cimport (
-    Event, Identity, Joined, ParticipantTable, ProducerLine, Producers, Rest, atomic, byte,
+    Counted, Event, Identity, Joined, ParticipantTable, ProducerLine, Producers, Rest, atomic, byte,
 )
 
 cdef extern from "slots/index_queue.hpp" namespace "queueduct" nogil:
@@ -95,12 +95,19 @@ cdef extern from "slots/queue.hpp" namespace "queueduct" nogil:
         void wake_everybody()
         void wait_for_items(int64_t)
         void wait_for_room(int64_t)
+        void count_put(uint32_t, uint64_t)
+        void count_got(uint32_t, uint64_t, uint64_t)
+        void count_put_by_any(uint64_t)
+        void count_got_by_any(uint64_t, uint64_t)
+        Counted counted() const
         uint64_t size()
         SlotCounts count_slots() const
 
+    uint32_t owner_of "queueduct::slot_word::owner_of"(uint64_t)
     SlotOutcome publish_once(Slots&, ProducerLine&, Lease&, uint64_t)
 
 cdef extern from "slots/lease.hpp" namespace "queueduct" nogil:
     SlotOutcome try_lease(Slots&, uint32_t, Lease*, uint64_t, uint64_t&)
     bint end_lease(Slots&, Lease*, uint64_t, uint64_t)
+    uint64_t bytes_of(const Lease*, uint64_t)
     uint64_t list_unreleased(const Slots&, uint64_t*)

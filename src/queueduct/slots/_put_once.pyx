@@ -39,5 +39,6 @@ cdef class SlotsProducerCall(ProducerCall):
             one.bytes = backend.slot_bytes
         backend.fill(&lease, one.data, one.bytes)
         backend.published(publish_once(backend.slots[0], self.line[0], lease, one.bytes), held == 2)
+        backend.queue.count_put_by_any(one.bytes)
         self.done += 1
         return True

@@ -185,6 +185,7 @@ cdef class LoanedSlot(Slot):
             memory.backend.leave(&memory.lease, False)
             memory.backend.check_open()
         memory.backend.publish(&memory.lease, size, memory.has_waited)
+        memory.backend.queue.count_put_by_any(size)
 
     @cython.critical_section
     def cancel(self):
@@ -225,6 +226,7 @@ cdef class TakenSlot(Slot):
         self._end_views(memory)
         memory.backend.queue.rest().forget(memory.noted_at)
         memory.backend.leave(&memory.lease, memory.has_waited)
+        memory.backend.queue.count_got_by_any(memory.lease.bytes, 1)
         memory.backend.queue.wake_the_rest()
 
     @cython.critical_section

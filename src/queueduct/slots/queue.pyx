@@ -3,6 +3,7 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
+from queueduct.core._backend cimport counter_fields
 from queueduct.core._queue cimport TIMED_OUT, Backend, Queue, checked_int, computed_deadline, open_backend, sound
 from queueduct.slots._backend cimport SlotsBackend
 from queueduct.slots._eviction cimport evict_surplus, put_evicting
@@ -172,4 +173,5 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
             queued=counts.queued,
             evicted=slots.queue.control().evicted.load(),
             recovered=slots.queue.control().recovered.load(),
+            **counter_fields(slots.queue.counted()),
         ))

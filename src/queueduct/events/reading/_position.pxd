@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from queueduct.events._backend cimport EventsBackend
 from queueduct.events._native cimport Cursor, ReadResult, ReaderLine
 from queueduct.native._guard cimport Window
-from queueduct.native._native cimport Flag
+from queueduct.native._native cimport Flag, count_got
 
 
 cdef class ReaderPosition:
@@ -13,6 +13,7 @@ cdef class ReaderPosition:
     cdef Cursor cursor
     cdef ReaderLine* line
     cdef uint32_t number
+    cdef uint64_t waited_at       # the position that it waited for last
     cdef uint32_t generation      # the process's number of forks when it subscribed
     cdef bint is_durable
     cdef Flag is_closed
@@ -28,3 +29,8 @@ cdef class ReaderPosition:
     cdef int rejoin(self) except -1
     cdef bint is_ours(self) noexcept
     cdef int release(self) except -1
+
+
+cdef inline void count(ReaderPosition reader, uint64_t items, uint64_t length) noexcept:
+    """Counts items that the reader has moved past."""
+    count_got(reader.line.counters, items, length)

@@ -13,6 +13,7 @@ from queueduct.events._backend cimport EventsBackend
 from queueduct.events.reading._held cimport held_back
 from queueduct.events._native cimport *
 from queueduct.core._queue cimport AT_ONCE, FOREVER, checked_int, remaining_ns
+from queueduct.native._native cimport count_wait, monotonic_ns
 
 from queueduct.errors import DataLost, QueueClosed, ReaderInUse, TooManyReaders
 
@@ -24,6 +25,7 @@ cdef class ReaderPosition:
 
     def __cinit__(self):
         self.is_closed = True
+        self.waited_at = <uint64_t>-1
 
     def __dealloc__(self):
         """Never waits: the garbage collector may run while this thread holds the lock."""
@@ -97,7 +99,7 @@ cdef class ReaderPosition:
 
     cdef bint stopped(self, ReadResult found, int64_t deadline) except -1:
         """Waits after a session without items. Returns true if the time is up, false to try again."""
-        cdef int64_t left
+        cdef int64_t left, began
         cdef uint64_t position = self.cursor.position
         self.backend.check_found(found)
         if found == ReadResult.lost:
@@ -116,8 +118,12 @@ cdef class ReaderPosition:
         left = remaining_ns(deadline)
         if left <= 0:
             return True
+        began = monotonic_ns()
         with nogil:
             self.backend.queue.wait_for_items(position, left)
+        if not self.is_closed and self.is_ours():
+            count_wait(self.line.counters, True, position != self.waited_at, began)
+        self.waited_at = position
         PyErr_CheckSignals()
         self.check()
         return False

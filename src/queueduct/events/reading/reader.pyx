@@ -5,12 +5,14 @@ An ephemeral reader ends with its process. A durable one has a name, and keeps t
 """
 
 cimport cython
+from cpython.bytes cimport PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.events._backend cimport EventsBackend
 from queueduct.events.reading._fetch cimport array_on, decoded, fetch_list, fetch_one, fetch_records, window_on
 from queueduct.events._native cimport *
-from queueduct.items._item_kinds cimport OBJECT, RECORD, REFERENCE
+from queueduct.events.reading._position cimport count
+from queueduct.items._item_kinds cimport BYTES, OBJECT, RECORD, REFERENCE
 from queueduct.native._native cimport array_data, has_gil
 from queueduct.items._objects cimport unpickle_all, unpickle_one
 from queueduct.core._queue cimport AT_ONCE, FOREVER, TIMED_OUT, checked_int, computed_deadline
@@ -20,6 +22,15 @@ import numpy
 from queueduct.errors import Empty, ShutDown
 from queueduct.events.reading._columns import ArrowReading
 from queueduct.items.views import ViewSession
+
+
+cdef uint64_t bytes_in(list items) noexcept:
+    """Returns how many bytes these bytes objects have."""
+    cdef uint64_t length = 0
+    cdef object item
+    for item in items:
+        length += PyBytes_GET_SIZE(item)
+    return length
 
 
 cdef Reader make_reader(object queue, EventsBackend backend, str name, str named_start, uint64_t start):
@@ -63,7 +74,7 @@ cdef class Reader(ReaderPosition, ArrowReading):
         cdef Run run
         cdef ReadResult found = ReadResult.nothing
         cdef object item
-        cdef uint64_t position
+        cdef uint64_t position, length
         self.check()
         while True:
             if not has_gil and self.backend.item_kind == REFERENCE:
@@ -93,8 +104,12 @@ cdef class Reader(ReaderPosition, ArrowReading):
                         self.backend.raise_unreadable()
                     if self.backend.item_kind == OBJECT:
                         return self.unpickled(item)
+                    length = self.backend.map.item_bytes
+                    if self.backend.item_kind == BYTES:
+                        length = PyBytes_GET_SIZE(item)
                     item = decoded(self.backend, item)
                     self.cursor.position += 1
+                    count(self, 1, length)
                     return item
                 found = ReadResult.lost
             if self.stopped(found, deadline):
@@ -103,12 +118,15 @@ cdef class Reader(ReaderPosition, ArrowReading):
     cdef object unpickled(self, object item):
         """Unpickles the item, and moves past it unless an exception that is not the item's own ends that."""
         cdef bint is_over = False
+        cdef uint64_t length = PyBytes_GET_SIZE(item)
         self.is_busy = True
         try:
             item = unpickle_one(item, &is_over)
         finally:
             self.is_busy = False
             self.cursor.position += is_over
+            if is_over and self.is_ours():
+                count(self, 1, length)
         self.check_process()
         return item
 
@@ -132,6 +150,7 @@ cdef class Reader(ReaderPosition, ArrowReading):
         if found[0] == ReadResult.items:
             item = fetch_one(self.backend, run)
             self.cursor.position += 1
+            count(self, 1, self.backend.map.item_bytes)
         self.backend.leave()
         self.backend.check_open()
         return item
@@ -202,6 +221,7 @@ cdef class Reader(ReaderPosition, ArrowReading):
             taken += run.items
             cursor.position += run.items
             self.cursor = cursor
+            count(self, run.items, run.items * self.backend.map.item_bytes)
         if taken == 0:
             return None
         return array if taken == limit else array[:taken]
@@ -211,6 +231,7 @@ cdef class Reader(ReaderPosition, ArrowReading):
         cdef Cursor cursor = self.cursor
         cdef list taken = []
         cdef list fetched
+        cdef list lengths = None
         cdef uint64_t over = 0
         cdef Run run
         cdef ReadResult found
@@ -236,9 +257,12 @@ cdef class Reader(ReaderPosition, ArrowReading):
         if not taken:
             return None
         if self.backend.item_kind == OBJECT:
+            lengths = list(map(len, taken))
             try:
                 unpickle_all(taken, &over)
             finally:
+                if self.is_ours():
+                    count(self, over, sum(lengths[:over]))
                 if self.cursor.position + over != cursor.position:  # not at the end of a run
                     cursor.position = self.cursor.position + over
                     cursor.chunk.data = NULL
@@ -246,6 +270,7 @@ cdef class Reader(ReaderPosition, ArrowReading):
             self.check_process()
         else:
             self.pass_by(cursor)
+            count(self, len(taken), bytes_in(taken) if self.backend.item_kind == BYTES else 0)
         return taken
 
     cdef int pass_by(self, const Cursor& cursor) except -1:
@@ -304,8 +329,8 @@ cdef class Reader(ReaderPosition, ArrowReading):
                 return numpy.empty(0, dtype=self.backend.dtype)
 
     @cython.critical_section
-    def _end_view(self, count, viewer):
-        """Moves past ``count`` records. Raises DataLost if the reader was dropped while the view was open.
+    def _end_view(self, records, viewer):
+        """Moves past so many records. Raises DataLost if the reader was dropped while the view was open.
 
         A missing page was read as zeros: then this raises, and does not move.
         """
@@ -319,7 +344,7 @@ cdef class Reader(ReaderPosition, ArrowReading):
             self.window = None
             self.backend.raise_if_cut()
         self.backend.check_sound()
-        if count == 0 and not is_faulted:
+        if records == 0 and not is_faulted:
             return
         self.check()
         if not still_holds(self.backend.map[0], self.line[0]):
@@ -327,7 +352,8 @@ cdef class Reader(ReaderPosition, ArrowReading):
         self.backend.check_sound()
         if is_faulted:
             self.backend.raise_unreadable()
-        self.cursor.position += <uint64_t>count
+        self.cursor.position += <uint64_t>records
+        count(self, records, <uint64_t>records * self.backend.map.item_bytes)
 
     # -- asyncio ----------------------------------------------------------------------------------------
 

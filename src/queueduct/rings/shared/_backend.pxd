@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.core._backend cimport SegmentBackend
 from queueduct.items._buffers cimport Gathered
-from queueduct.native._native cimport Outcome, Participant, RingLease
+from queueduct.native._native cimport Counted, Outcome, Participant, RingLease
 from queueduct.rings.shared._native cimport RingHandle
 
 
@@ -30,21 +30,26 @@ cdef class RingBackend(SegmentBackend):
     cdef int check_length(self, uint64_t length) except -1
     @cython.final
     cdef bint _go_on_putting(
-        self, Outcome outcome, uint64_t total, uint64_t slots, int64_t deadline, Participant* ledger
+        self, Outcome outcome, uint64_t total, uint64_t slots, int64_t deadline, Participant* ledger, bint is_first
     ) except -1
     @cython.final
     cdef int after_put(self, bint waited) except -1
     @cython.final
-    cdef bint wait_for_room(self, Outcome outcome, uint64_t slots, int64_t deadline, Participant* ledger) except -1
+    cdef bint wait_for_room(
+        self, Outcome outcome, uint64_t slots, int64_t deadline, Participant* ledger, bint is_first
+    ) except -1
 
     # get
     @cython.final
-    cdef bint go_on_getting(self, Outcome outcome, int64_t deadline, Participant* ledger) except -1
+    cdef bint go_on_getting(self, Outcome outcome, int64_t deadline, Participant* ledger, bint is_first) except -1
     @cython.final
-    cdef bint wait_for_items(self, int64_t deadline, Participant* ledger) except -1
+    cdef bint wait_for_items(self, int64_t deadline, Participant* ledger, bint is_first) except -1
     @cython.final
     cdef bint after_wait(self, Participant* ledger) except -1
 
     # leases
     cdef RingLease* new_lease(self) except NULL
     cdef bint may_be_gettable(self) noexcept
+
+
+cdef Counted counted_by(RingBackend shared, uint64_t pushed, uint64_t popped)

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint64_t
 from queueduct.core._queue cimport AT_ONCE, remaining_ns
 from queueduct.items._buffers cimport Held, borrow, gather
 from queueduct.items._item_kinds cimport OBJECT, RECORD
-from queueduct.native._native cimport Joined, is_broken, item_bytes_limit
+from queueduct.native._native cimport Joined, counted, is_broken, item_bytes_limit, monotonic_ns
 from queueduct.rings.shared._native cimport new_lease
 
 from queueduct.errors import Full
@@ -91,12 +91,12 @@ cdef class RingBackend(SegmentBackend):
 
     @cython.final
     cdef bint _go_on_putting(
-        self, Outcome outcome, uint64_t total, uint64_t slots, int64_t deadline, Participant* ledger
+        self, Outcome outcome, uint64_t total, uint64_t slots, int64_t deadline, Participant* ledger, bint is_first
     ) except -1:
         """After a failed attempt in a batch. Items that are in count, so it raises only if ``total`` is 0."""
         if total > 0 and (outcome == Outcome.closed or outcome == Outcome.unbacked):
             return False
-        if self.wait_for_room(outcome, slots, deadline, ledger):
+        if self.wait_for_room(outcome, slots, deadline, ledger, is_first):
             return True
         if total == 0:
             raise Full
@@ -112,9 +112,11 @@ cdef class RingBackend(SegmentBackend):
     # -- waiting ----------------------------------------------------------------------------------------
 
     @cython.final
-    cdef bint wait_for_room(self, Outcome outcome, uint64_t slots, int64_t deadline, Participant* ledger) except -1:
+    cdef bint wait_for_room(
+        self, Outcome outcome, uint64_t slots, int64_t deadline, Participant* ledger, bint is_first
+    ) except -1:
         """Waits after a failed put. Returns true to try again, false if the time is up."""
-        cdef int64_t left
+        cdef int64_t left, began
         if outcome == Outcome.closed:
             self.raise_shut_down()
         if outcome == Outcome.corrupt or is_broken(self.guard):
@@ -124,29 +126,33 @@ cdef class RingBackend(SegmentBackend):
         left = 0 if deadline == AT_ONCE else remaining_ns(deadline)
         if left <= 0 and not self.queue.is_worth_a_try(outcome):
             return False
+        began = monotonic_ns()
         with nogil:
             self.queue.wait_for_room(outcome, slots, left)
+        ledger.count_wait(False, is_first, began)
         return self.after_wait(ledger)
 
     @cython.final
-    cdef bint go_on_getting(self, Outcome outcome, int64_t deadline, Participant* ledger) except -1:
+    cdef bint go_on_getting(self, Outcome outcome, int64_t deadline, Participant* ledger, bint is_first) except -1:
         """The same after a get that found no item."""
         if outcome == Outcome.corrupt or is_broken(self.guard):
             self.raise_corrupt()
         if outcome == Outcome.closed:
             self.raise_shut_down()
-        return self.wait_for_items(deadline, ledger)
+        return self.wait_for_items(deadline, ledger, is_first)
 
     @cython.final
-    cdef bint wait_for_items(self, int64_t deadline, Participant* ledger) except -1:
-        cdef int64_t left
+    cdef bint wait_for_items(self, int64_t deadline, Participant* ledger, bint is_first) except -1:
+        cdef int64_t left, began
         if deadline == AT_ONCE:
             return False
         left = remaining_ns(deadline)
         if left <= 0:
             return False
+        began = monotonic_ns()
         with nogil:
             self.queue.wait_for_items(left)
+        ledger.count_wait(True, is_first, began)
         return self.after_wait(ledger)
 
     @cython.final
@@ -189,3 +195,14 @@ cdef class RingBackend(SegmentBackend):
     cdef void wake_everybody(self) noexcept:
         self.queue.items().wake_all()
         self.queue.room().wake_all()
+
+
+cdef Counted counted_by(RingBackend shared, uint64_t pushed, uint64_t popped):
+    """Returns what was counted. Within a process nothing counts, but a reference is one slot: so the positions tell."""
+    cdef Counted local
+    if shared is not None:
+        return counted(shared.participant_table[0])
+    local.items_put, local.items_got = pushed, popped
+    local.bytes_put = local.bytes_got = 0
+    local.waits_for_room = local.waits_for_items = local.waited_ns = 0
+    return local

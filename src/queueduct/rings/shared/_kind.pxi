@@ -70,7 +70,7 @@ cdef class KindBackend(RingBackend):
             if outcome == Outcome.done:
                 self._end_put(waited)
                 return 1
-            if not self.wait_for_room(outcome, self.slots_of(length), deadline, &ledger):
+            if not self.wait_for_room(outcome, self.slots_of(length), deadline, &ledger, not waited):
                 return 0
             waited = True
 
@@ -106,7 +106,8 @@ cdef class KindBackend(RingBackend):
                 total += put
                 self._end_put(waited)
             elif not self._go_on_putting(
-                outcome, total, 1 if buffers is NULL else self.slots_of(buffers[total].bytes), deadline, &ledger
+                outcome, total, 1 if buffers is NULL else self.slots_of(buffers[total].bytes), deadline, &ledger,
+                not waited,
             ):
                 break
             else:
@@ -156,7 +157,7 @@ cdef class KindBackend(RingBackend):
                 found = self._room_for(item, &target)
                 if self._take(ledger, item, &target, 1):
                     return found
-            elif self.go_on_getting(outcome, deadline, &ledger):
+            elif self.go_on_getting(outcome, deadline, &ledger, not item.has_waited):
                 item.has_waited = True
             else:
                 return TIMED_OUT
@@ -187,7 +188,7 @@ cdef class KindBackend(RingBackend):
                     found = self._room_for_many(item, targets, count, spare)
                     if self._take(ledger, item, targets, count):
                         return found
-                elif self.go_on_getting(outcome, deadline, &ledger):
+                elif self.go_on_getting(outcome, deadline, &ledger, not item.has_waited):
                     item.has_waited = True
                 else:
                     return TIMED_OUT

@@ -58,12 +58,17 @@ cdef class RingHolding(Holding):
         return count
 
     cdef bint wait(self, int64_t deadline) except -1:
+        cdef int64_t began
         cdef int64_t left = 0 if deadline == AT_ONCE else remaining_ns(deadline)
         if left <= 0:
             self.items.clear()
             return False
+        began = monotonic_ns()
         with nogil:
             self.ring.queue.wait_for_items(left)
+        count_wait(
+            self.ring.participant_table.lines()[self.lease.line()].counters, True, not self.has_waited, began
+        )
         PyErr_CheckSignals()
         self.ring.check_open()
         if not self.lease.is_ours():  # a signal handler has forked, and this is the child

@@ -115,7 +115,7 @@ cdef class Claimed:
                 backend.gave_back = is_redelivered or backend.queue.count_left() != 0
             if outcome == Outcome.done:
                 break
-            if not backend.go_on_getting(outcome, deadline, &ledger):
+            if not backend.go_on_getting(outcome, deadline, &ledger, not self.waited):
                 return False
             self.waited = True
             dead_first = False

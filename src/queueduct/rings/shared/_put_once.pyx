@@ -47,7 +47,7 @@ cdef class RingProducerCall(ProducerCall):
             self.ring.after_put(self.has_waited)
             return True
         slots = 1 if self.batch is None else self.ring.slots_of(self.batch.buffers[self.done].bytes)
-        if not self.ring.wait_for_room(outcome, slots, self.deadline, &self.ledger):
+        if not self.ring.wait_for_room(outcome, slots, self.deadline, &self.ledger, not self.has_waited):
             return False
         self.check_still_ours()
         self.has_waited = True
