@@ -90,14 +90,14 @@ def test_in_a_terminal_what_is_too_long_goes_on_below_its_beginning(children):
 
 
 def test_a_queue_that_cannot_be_looked_at_does_not_hide_the_others(monkeypatch):
-    really_open = queueduct.open
+    really_watch = queueduct.watch
 
-    def open_some(name, *, directory):
+    def watch_some(name, *, directory):
         if name == "broken":
             raise queueduct.CorruptSegment("it broke after it was listed")
-        return really_open(name, directory=directory)
+        return really_watch(name, directory=directory)
 
-    monkeypatch.setattr(queueduct, "open", open_some)
+    monkeypatch.setattr(queueduct, "watch", watch_some)
     with queueduct.BoundedQueue.create("jobs", 16), queueduct.EventQueue.create("broken"):
         result = call("ls")
         rows = json.loads(call("ls", "--json").output)

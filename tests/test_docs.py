@@ -30,7 +30,14 @@ def test_the_readme_example_carries_ticks_from_one_process_to_another():
     for _ in range(2):
         run(producer)
         assert run(consumer).splitlines() == ["101.5", "1.0"]
-    assert queueduct.queues() == [("ticks", "bounded")]
+    assert [info[:2] for info in queueduct.queues()] == [("ticks", "bounded")]
+
+
+def test_the_example_of_the_watching_page_runs_twice():
+    (code,) = python_blocks("docs/watching.md")
+    for _ in range(2):
+        told = run(code).splitlines()
+        assert (told[0], told[-1], len(told)) == ("1 got since then, 0 left", "still there: False", 3)
 
 
 def test_the_example_of_the_events_page_runs():

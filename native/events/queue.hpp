@@ -103,6 +103,8 @@ class EventsQueue {
     return mine != 0;
   }
 
+  static constexpr std::uint64_t outside = 1;
+  static constexpr std::uint64_t at_the_lock = 2;
   // In an events queue a line's intent word says that the line has an owner, and whether that owner is at the lock. The
   // line's next owner first takes the dead owner's number from the lock (K4).
   [[nodiscard]] ParticipantTable::Joined join() noexcept {
@@ -353,8 +355,6 @@ class EventsQueue {
   }
 
  private:
-  static constexpr std::uint64_t outside = 1;
-  static constexpr std::uint64_t at_the_lock = 2;
   static constexpr std::int64_t abandon_interval_ns = 10'000'000;
   static constexpr std::uint64_t lingering_items = 64;
 

@@ -75,7 +75,9 @@ class UpkeepLock {
 
   // Calls use() while nothing is reclaimed, so that it can read all levels. If another participant holds the lock for
   // long, calls it without the lock: what it sees is still true, but pages just reclaimed may come back.
+  // A watcher never takes it.
   void with_upkeep_lock(auto use) noexcept {
+    if (participant_table_->file().is_read_only()) return use();
     Participant ledger;
     if (find_participant(*participant_table_, ledger)) {
       const bool is_entered = enter_within(moment_ns);

@@ -153,6 +153,8 @@ class RingHandle {
   [[nodiscard]] virtual std::uint64_t count_leased() noexcept = 0;
   // Returns true if a consumer has claimed this position and it is not released.
   [[nodiscard]] virtual bool is_unreleased(std::uint64_t position) noexcept = 0;
+  // Of a dead owner's line, without a lock: returns true if nothing that it names is outstanding.
+  [[nodiscard]] virtual bool seems_settled(std::uint32_t line) const noexcept = 0;
   // Makes a lease on this queue in the caller's memory.
   [[nodiscard]] virtual std::size_t lease_bytes() const noexcept = 0;
   [[nodiscard]] virtual RingLease* lease_at(void* memory) noexcept = 0;

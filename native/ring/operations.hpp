@@ -248,6 +248,7 @@ class RingOperations : public RingHandle {
     self().with_upkeep_lock([&] { out = recovery_.count_out(~std::uint64_t{0}), left = recovery_.count_left(); });
     return out - std::min(out, left);
   }
+  [[nodiscard]] bool seems_settled(std::uint32_t line) const noexcept final { return recovery_.is_settled(line); }
   [[nodiscard]] bool is_unreleased(std::uint64_t position) noexcept final {
     bool is_held = false;
     self().with_upkeep_lock([&] { is_held = recovery_.is_unreleased(position); });

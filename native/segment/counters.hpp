@@ -62,6 +62,32 @@ struct Counted {
   }
 };
 
+// A participant's line as a watcher reads it.
+struct ParticipantSeen {
+  std::uint32_t pid = 0, thread = 0, tenure = 0;
+  std::uint64_t start_ticks = 0, boot_id[2] = {}, last_use_ns = 0;
+  Counted counted;
+};
+
+// Returns false if the line gets new owners faster than it can be read. Writes nothing.
+[[nodiscard]] inline bool see_participant(const ParticipantLine& line, ParticipantSeen& seen) noexcept {
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    // acquire, with the release of a new owner's first store: what follows is this owner's, or a later one's
+    const std::uint32_t tenure = line.tenure.load(std::memory_order_acquire);
+    seen = {};
+    seen.pid = line.pid.load(std::memory_order_relaxed);
+    seen.thread = line.thread.load(std::memory_order_relaxed);
+    seen.tenure = tenure;
+    seen.start_ticks = line.start_ticks.load(std::memory_order_relaxed);
+    for (int i : {0, 1}) seen.boot_id[i] = line.boot_id[i].load(std::memory_order_relaxed);
+    seen.last_use_ns = line.counters.last_use_ns.load(std::memory_order_relaxed);
+    seen.counted.add(line.counters);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (line.tenure.load(std::memory_order_relaxed) == tenure) return true;
+  }
+  return false;
+}
+
 // The sum over all lines of a table, those of ended and dead owners included.
 template <class Table>
 [[nodiscard]] Counted counted(const Table& table) noexcept {

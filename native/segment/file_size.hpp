@@ -16,4 +16,10 @@ namespace queueduct {
   return static_cast<std::uint64_t>(status.st_size) < end ? EFAULT : 0;
 }
 
+// Returns how many bytes of memory or disk a file takes, as the kernel counts them, or -1.
+[[nodiscard]] inline std::int64_t allocated_bytes(int fd) noexcept {
+  struct stat status {};
+  return fstat(fd, &status) != 0 ? -1 : static_cast<std::int64_t>(status.st_blocks) * 512;
+}
+
 }  // namespace queueduct

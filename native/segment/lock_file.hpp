@@ -51,11 +51,14 @@ inline bool is_any_owned_elsewhere(int fd, std::uint32_t count, std::uint32_t fi
   return fcntl(fd, F_OFD_GETLK, &request) != 0 || request.l_type != F_UNLCK;
 }
 
-// Opens the same file under a new open file description, even if it has no name any more.
+[[nodiscard]] inline bool is_read_only(int fd) noexcept { return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY; }
+
+// Opens the same file under a new open file description, even if it has no name any more. A watcher's, which is
+// read-only, stays so: it asks who owns a lock, and owns none.
 inline int reopen(int fd) noexcept {
   char path[32];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-  return open(path, O_RDWR | O_CLOEXEC);
+  return open(path, (is_read_only(fd) ? O_RDONLY : O_RDWR) | O_CLOEXEC);
 }
 
 }  // namespace ofd
@@ -74,6 +77,7 @@ class LockFile {
       return false;
     }
     QUEUEDUCT_FAILPOINT("lock_file.opened");
+    is_read_only_ = ofd::is_read_only(fd);
     mark_ = new_mark(fd);
     if (lseek(fd, mark_, SEEK_SET) != mark_) mark_ = unmarked;
     pin(fd);
@@ -106,6 +110,9 @@ class LockFile {
     fd_.store(closed, std::memory_order_relaxed);
     return closed;
   }
+
+  // Returns true if it is a watcher's: nothing of the segment may be written.
+  [[nodiscard]] bool is_read_only() const noexcept { return is_read_only_; }
 
   // Why open() could not.
   [[nodiscard]] int error() const noexcept { return error_; }
@@ -158,6 +165,7 @@ class LockFile {
   mutable std::atomic<int> fd_{closed};
   off_t mark_ = unmarked;
   int error_ = 0;
+  bool is_read_only_ = false;
   void* pin_ = nullptr;
 };
 

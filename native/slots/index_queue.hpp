@@ -184,6 +184,17 @@ class IndexQueue {
     }
   }
 
+  // The same, but a lagging tail stays as it is: for a watcher, whose memory is read-only.
+  [[nodiscard]] std::uint64_t seen_tail() const noexcept {
+    std::uint64_t tail = ends_->tail.load(std::memory_order_acquire);  // acquire Q3
+    for (std::uint64_t i = 0; i < cyclic_.n() && cyclic_.index_of(tail) < cyclic_.n(); ++i) {
+      const std::uint64_t cell = cell_at(tail).load(std::memory_order_acquire);
+      if (cyclic_.cycles_behind(cell, tail) != 0) break;
+      tail = cyclic_.next(tail);
+    }
+    return tail;
+  }
+
   // Are there so many from `at` on?
   [[nodiscard]] bool has_at_least(std::uint64_t count, std::uint64_t at) noexcept {
     return cyclic_.distance(at, settled_tail()) >= static_cast<std::int64_t>(count);

@@ -257,7 +257,7 @@ class Slots {
   }
 
   // How many items were ever published.
-  [[nodiscard]] std::uint64_t published() noexcept { return used_.cyclic().ordinal(used_.settled_tail()); }
+  [[nodiscard]] std::uint64_t published() const noexcept { return used_.cyclic().ordinal(used_.seen_tail()); }
 
   // How many slots are in one of these states. A snapshot.
   template <class Wanted>

@@ -32,11 +32,13 @@ from queueduct.stats import (
     EventStats,
     GrowingStats,
     OverwritingStats,
+    ParticipantInfo,
     ProducerInfo,
     QueueInfo,
     ReaderInfo,
     SlotStats,
 )
+from queueduct.watching.watch import Watch, watch
 
 __all__ = [
     "BoundedQueue",
@@ -54,6 +56,7 @@ __all__ = [
     "LoanedSlot",
     "OverwritingQueue",
     "OverwritingStats",
+    "ParticipantInfo",
     "ProducerInUse",
     "ProducerInfo",
     "QueueClosed",
@@ -74,8 +77,10 @@ __all__ = [
     "TooManyProducers",
     "TooManyReaders",
     "UnfitItem",
+    "Watch",
     "__version__",
     "open",
     "queues",
     "unlink",
+    "watch",
 ]

@@ -1,9 +1,11 @@
 """What a queue says of itself: one word for one thing.
 
 A field that several kinds have means the same in each of them, which BoundedStats says, or the first kind that has it;
-such fields come first, in one order; the counters of what participants did come last. All are exact when no other thread is working on the queue, else a snapshot.
+such fields come first, in one order, but for the counters of what participants did, which come last. All are exact when
+no other thread is working on the queue, else a snapshot.
 """
 
+from datetime import datetime
 from typing import NamedTuple
 
 __all__ = [
@@ -11,6 +13,7 @@ __all__ = [
     "EventStats",
     "GrowingStats",
     "OverwritingStats",
+    "ParticipantInfo",
     "ProducerInfo",
     "QueueInfo",
     "ReaderInfo",
@@ -23,6 +26,38 @@ class QueueInfo(NamedTuple):
 
     name: str
     kind: str
+    created: datetime
+    """In UTC."""
+    creator: int
+    """The pid of the process that created it, in that process's own pid namespace."""
+
+
+class ParticipantInfo(NamedTuple):
+    """A participant of a queue: a thread that has used it, in any process, or a lease.
+
+    The counters are the line's: they go on from what the line's earlier owners have counted.
+    """
+
+    pid: int
+    """In the pid namespace of its process."""
+    thread: int
+    """The thread's number, as ``threading.get_native_id()`` says it; of a lease, of the thread that made it."""
+    command: str | None
+    """The command line of its process; None if this process cannot know it: it is gone, or in another container."""
+    alive: bool
+    """False if it is dead, and what it left is not recovered yet."""
+    last_use: datetime
+    """When it became a participant, or last woke from a wait, in UTC. Between waits the counters tell of its use."""
+    owners: int
+    """How many owners the line has had, this one included."""
+    items_put: int
+    bytes_put: int
+    items_got: int
+    """0 in an EventQueue: its readers count what they got in lines of their own, which stats() sums up."""
+    bytes_got: int
+    waits_for_room: int
+    waits_for_items: int
+    waited_seconds: float
 
 
 class ProducerInfo(NamedTuple):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import queueduct
-from queueduct import OverwritingQueue, QueueExists, QueueInfo, QueueNotFound
+from queueduct import OverwritingQueue, QueueExists, QueueNotFound
 from tests.support.kinds import CLASSES
 from tests.support.published import Published
 
@@ -54,7 +54,8 @@ def test_two_directories_have_queues_of_one_name(queue_class, tmp_path, queue_di
         assert (here.directory, there.directory) == (queue_dir, tmp_path)
         assert here.segment_id != there.segment_id
         assert (first_of(here), first_of(there)) == (1, 2)
-        assert queueduct.queues() == queueduct.queues(directory=tmp_path) == [QueueInfo("q", here.kind)]
+        for listed in (queueduct.queues(), queueduct.queues(directory=tmp_path)):
+            assert [info[:2] for info in listed] == [("q", here.kind)]
         queueduct.unlink("q", directory=tmp_path)
         assert queueduct.queues(directory=tmp_path) == []
         here.unlink()

@@ -28,9 +28,11 @@ IN = click.option(
 def ls(directory: Path | None, as_json: bool) -> None:
     """List every queue in the directory."""
     found = []
-    for name, kind in queueduct.queues(directory=directory):
+    for name, kind, created, creator in queueduct.queues(directory=directory):
         with contextlib.suppress(queueduct.QueueNotFound):  # another process has removed it meanwhile
-            found.append({"name": name, "kind": kind, **described(name, directory, in_short=not as_json)})
+            row = described(name, directory, in_short=not as_json)
+            made = {"created": created.isoformat(), "creator": creator}
+            found.append({"name": name, "kind": kind, **row, **made})
     if as_json:
         click.echo(json.dumps(found, indent=2))
     elif not found:
@@ -79,9 +81,11 @@ def rm(names: tuple[str, ...], directory: Path | None, as_json: bool) -> None:
 
 def describe(name: str, directory: Path | None, *, in_short: bool = False) -> dict[str, Any]:
     """Returns a queue as one flat row."""
-    with queueduct.open(name, directory=directory) as queue:
+    with queueduct.watch(name, directory=directory) as queue:
         row = {"name": name, "kind": queue.kind, "item": item_text(queue.item, in_short=in_short)}
-        return row | queue.stats()._asdict()
+        made = {"created": queue.created.isoformat(), "creator": queue.creator}
+        counters: dict[str, Any] = queue.stats()._asdict()
+        return row | counters | made
 
 
 def item_text(item: Any, *, in_short: bool) -> str:

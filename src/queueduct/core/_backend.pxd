@@ -16,6 +16,7 @@ cdef class SegmentBackend(Backend):
     cdef uint64_t record_bytes       # of a record; 0 if items vary in length
     cdef readonly object dtype
     cdef readonly object memory      # the mapping; it is unmapped when the last call has returned
+    cdef uint64_t message_bytes      # if all messages have one size, and participants count none; else 0
     cdef bint gave_back              # a get could not return its items: they are redelivered before others
 
     # Each kind implements:
@@ -32,6 +33,7 @@ cdef class SegmentBackend(Backend):
     cdef void note_wait(self, bint for_items, bint is_first, int64_t began) noexcept
     cdef int check_held(self) except -1
     cdef object resident_bytes(self)
+    cdef bint is_unsettled(self, uint32_t line) noexcept    # a dead owner left something in this line
     cdef bint is_cut(self)
     cdef int raise_if_truncated(self) except -1
     cdef int raise_if_cut(self) except -1

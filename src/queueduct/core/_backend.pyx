@@ -10,7 +10,9 @@ from queueduct.core._queue cimport AT_ONCE, open_backend, remaining_ns
 from queueduct.items._buffers cimport Held, gather
 from queueduct.items._item_kinds cimport OBJECT, REFERENCE
 from queueduct.native._guard cimport forget, watch
-from queueduct.native._native cimport check_length, count_wait, is_broken, mark_broken, monotonic_ns, thread_limit
+from queueduct.native._native cimport (
+    allocated_bytes, check_length, count_wait, is_broken, mark_broken, monotonic_ns, thread_limit,
+)
 
 from queueduct.errors import CorruptSegment, QueueClosed, QueueNotShared, ShutDown, TooManyParticipants
 from queueduct.items import types
@@ -71,6 +73,7 @@ cdef class SegmentBackend(Backend):
         count_for_all_threads(self.memory)
         mapped = Held(self.memory)
         self.participants = opened.geometry.participants
+        self.is_read_only = getattr(opened, "is_read_only", False)
         self.item_kind = REFERENCE
         if opened.item is not None:
             self.label = repr(opened.name)
@@ -147,11 +150,14 @@ cdef class SegmentBackend(Backend):
     cdef object resident_bytes(self):
         """What the queue takes of memory or disk, as the kernel counts it."""
         self.check_held()
-        return os.fstat(self.participant_table.descriptor()).st_blocks * 512
+        return allocated_bytes(self.participant_table.descriptor())
 
     cdef int check_sound(self) except -1:
         """Raises if an access to the mapping has met a missing page."""
         return self.raise_if_truncated() if is_broken(self.guard) else 0
+
+    cdef bint is_unsettled(self, uint32_t line) noexcept:
+        return self.participant_table.lines()[line].intent.load() != 0
 
     cdef bint is_cut(self):
         """Returns true if the file is shorter than what is mapped of it, or if that cannot be known."""

@@ -24,6 +24,7 @@ cdef class Backend:
     """The working part of a handle. A thread in a call holds a reference, so its memory outlives a close()."""
     cdef object label             # the queue's name, quoted (an object, not a str: so the class has garbage collection)
     cdef Flag is_closing          # the handle was closed: a thread that waits must return
+    cdef bint is_read_only        # of a watch: nothing of the segment may be written
     cdef object refusal           # in a forked child's copy of a queue without a name: why it refuses; else None
 
     cdef int put(self, object item, int64_t deadline) except -1

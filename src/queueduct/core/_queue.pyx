@@ -422,7 +422,7 @@ cdef class Queue:
         if type(backend) is Backend:  # it is closed already
             return
         backend.is_closing = True
-        if replace_backend(self, backend, closed_backend(backend.label)):
+        if replace_backend(self, backend, closed_backend(backend.label)) and not backend.is_read_only:
             backend.wake_everybody()
 
     def unlink(self, missing_ok=False):

@@ -280,7 +280,7 @@ cdef class EventsBackend(LogBackend):
         """Writes new items to the disk. Returns false if the handle is closed."""
         if self.is_closing:
             return False
-        if self.is_on_disk and end_word(self.map).position() > self.map.control.confirmed.load():
+        if self.is_on_disk and not self.is_read_only and end_word(self.map).position() > self.map.control.confirmed.load():
             self.write_to_disk()
         return True
 

@@ -129,6 +129,9 @@ cdef class LogBackend(SegmentBackend):
     cdef Joined try_join(self) noexcept nogil:
         return self.queue.join()
 
+    cdef bint is_unsettled(self, uint32_t line) noexcept:
+        return self.participant_table.lines()[line].intent.load() == at_the_lock
+
     cdef int enter(self, int64_t deadline) except -1:
         """Returns 1 if this thread has the lock, 0 if the time is up. Nothing may raise before leave()."""
         self.check_open()

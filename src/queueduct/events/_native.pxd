@@ -101,6 +101,7 @@ cdef extern from "events/queue.hpp" namespace "queueduct" nogil:
         ReaderLine& line(uint32_t) const
         ReaderKind kind(uint32_t) const
         uint32_t find(const char*, uint32_t) const
+    const uint64_t at_the_lock "queueduct::EventsQueue::at_the_lock"
     const uint32_t no_reader "queueduct::Readers::none"
 
     cdef cppclass EventLog:

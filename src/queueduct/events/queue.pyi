@@ -7,11 +7,12 @@ from queueduct.core._queue import Queue
 from queueduct.events.reading.reader import Reader
 from queueduct.segments.names import Directory
 from queueduct.stats import EventStats, ReaderInfo
+from queueduct.watching._participants import ParticipantMethods
 
 OnFull = Literal["wait", "raise", "drop_slowest"]
 Sync = Literal["always", "interval", "never"]
 
-class EventQueue(Queue, PutOnceMethods):
+class EventQueue(Queue, PutOnceMethods, ParticipantMethods):
     """A log: every reader sees every item. Memory is freed when all readers have read it."""
 
     def __init__(

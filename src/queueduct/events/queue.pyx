@@ -12,7 +12,7 @@ from queueduct.core._queue cimport (
 from queueduct.events._backend cimport EventsBackend
 from queueduct.events._native cimport *
 from queueduct.events.reading._fetch cimport decoded, fetch_list, fetch_records
-from queueduct.events.reading._held cimport list_readers, why_full
+from queueduct.events.reading._held cimport list_readers, readers_seen, why_full
 from queueduct.events.reading.reader cimport make_reader
 from queueduct.items._item_kinds cimport RECORD, REFERENCE
 from queueduct.native._native cimport array_data, has_gil
@@ -27,12 +27,13 @@ from queueduct.events.geometry import EventsGeometry
 from queueduct.items.types import ItemType
 from queueduct.segments import segment
 from queueduct.stats import EventStats
+from queueduct.watching._participants import ParticipantMethods
 
 cdef int ONE_PROCESS = -2    # ParticipantTable::one_process
 cdef uint64_t RUN_UNDER_LOCK = 4096    # references that are read at once under the lock
 
 
-cdef class EventQueue(Queue, PutOnceMethods):
+cdef class EventQueue(Queue, PutOnceMethods, ParticipantMethods):
     """EventQueue(*, max_bytes=268435456, on_full='wait', first_items=4, chunk_bytes=None, readers=64)\n--\n
     A log: every reader sees every item. Memory is freed when all readers have read it.
 
@@ -88,12 +89,14 @@ cdef class EventQueue(Queue, PutOnceMethods):
 
     cdef Backend attach(self, object opened):
         cdef EventsBackend backend = EventsBackend(opened, on_disk=segment.is_on_disk(opened.path.parent))
+        if backend.is_read_only:
+            return backend
         backend.settle_boot()
         backend.queue.participant_table().leave_line()  # a thread that only opens a queue is no participant yet
         return backend
 
     cdef int after_attach(self, Backend backend, object opened) except -1:
-        if (<EventsBackend>backend).is_durable and not (<EventsBackend>backend).syncs_always:
+        if (<EventsBackend>backend).is_durable and not backend.is_read_only and not (<EventsBackend>backend).syncs_always:
             sync_thread.sync_at_intervals(backend, opened.geometry.sync_interval_ns / 1e9)
         return 0
 
@@ -145,6 +148,10 @@ cdef class EventQueue(Queue, PutOnceMethods):
             raise ValueError(f"{backend.label} has no durable reader {name!r}")
         if not is_forgotten:
             raise ReaderInUse(f"the reader {name!r} of {backend.label} is held by a live process; close it there first")
+
+    def _readers_seen(self):
+        """Returns the readers as a watcher sees them, without the lock."""
+        return readers_seen(open_backend(self))
 
     def readers(self):
         """Return all registered readers, attached or not."""

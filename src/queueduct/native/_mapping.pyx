@@ -16,16 +16,19 @@ cdef class Mapping:
     cdef void* memory
     cdef Py_ssize_t size
     cdef int users
+    cdef bint is_read_only
 
-    def __cinit__(self, int descriptor, Py_ssize_t size, *, bint populate=False):
+    def __cinit__(self, int descriptor, Py_ssize_t size, *, bint populate=False, bint read_only=False):
+        cdef int access = PROT_READ if read_only else PROT_READ | PROT_WRITE
         cdef int flags = MAP_SHARED | (MAP_POPULATE if populate else 0)
         cdef void* memory
         with nogil:
-            memory = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, descriptor, 0)
+            memory = mmap(NULL, size, access, flags, descriptor, 0)
         if memory is MAP_FAILED:
             PyErr_SetFromErrno(OSError)
         self.memory = memory
         self.size = size
+        self.is_read_only = read_only
 
     def __dealloc__(self):
         if self.memory is not NULL:
@@ -34,7 +37,7 @@ cdef class Mapping:
     def __getbuffer__(self, Py_buffer* view, int flags):
         if self.memory is NULL:
             raise ValueError("this memory was unmapped")
-        PyBuffer_FillInfo(view, self, self.memory, self.size, False, flags)
+        PyBuffer_FillInfo(view, self, self.memory, self.size, self.is_read_only, flags)
         self.users += 1
 
     def __releasebuffer__(self, Py_buffer* view):

@@ -49,6 +49,7 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         uint64_t items_put, bytes_put, items_got, bytes_got, waits_for_room, waits_for_items, waited_ns
 
     cdef cppclass ParticipantLine:
+        atomic[uint64_t] intent, guarded
         Counters counters
 
     void count_got(Counters&, uint64_t, uint64_t)
@@ -71,6 +72,14 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         bint was_lost() const
 
     Counted counted(const ParticipantTable&)
+
+    cdef struct ParticipantSeen:
+        uint32_t pid, thread, tenure
+        uint64_t start_ticks, last_use_ns
+        uint64_t boot_id[2]
+        Counted counted
+
+    bint see_participant(const ParticipantLine&, ParticipantSeen&)
 
     cdef struct Identity:
         uint64_t boot_id[2]
@@ -167,6 +176,7 @@ cdef extern from "ring/lease.hpp" namespace "queueduct" nogil:
 
 cdef extern from "segment/file_size.hpp" namespace "queueduct" nogil:
     int check_length(int, uint64_t)
+    int64_t allocated_bytes(int)
 
 cdef extern from "segment/fault_guard.hpp" namespace "queueduct::fault_guard" nogil:
     cdef cppclass Range:

@@ -42,6 +42,7 @@ cdef class OverwritingBackend(SegmentBackend):
             memory, at, opened.geometry.capacity, words, self.participants, opened.take_lock_fd(), identity
         )
         self.ring = &self.queue.ring()
+        self.message_bytes = self.ring.message_bytes()
         self.queue.rest().identify(<uint64_t>int.from_bytes(opened.segment_id[:8], "little"))
         self.participant_table = &self.queue.participant_table()
         self.check_attached()
@@ -60,6 +61,9 @@ cdef class OverwritingBackend(SegmentBackend):
 
     cdef Joined try_join(self) noexcept nogil:
         return self.queue.join()
+
+    cdef bint is_unsettled(self, uint32_t line) noexcept:
+        return self.participant_table.lines()[line].guarded.load() & 1  # it died in a call
 
     # -- put --------------------------------------------------------------------------------------------
 

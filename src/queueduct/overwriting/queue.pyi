@@ -7,8 +7,9 @@ from queueduct.core._lease import LeaseMethods
 from queueduct.core._queue import Queue
 from queueduct.segments.names import Directory
 from queueduct.stats import OverwritingStats
+from queueduct.watching._participants import ParticipantMethods
 
-class OverwritingQueue(Queue, LeaseMethods):
+class OverwritingQueue(Queue, LeaseMethods, ParticipantMethods):
     """A queue that is never full: if there is no room, a put overwrites the oldest message, which is counted."""
 
     @classmethod

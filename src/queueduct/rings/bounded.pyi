@@ -7,8 +7,9 @@ from queueduct.core._put_once import PutOnceMethods
 from queueduct.core._queue import Queue
 from queueduct.segments.names import Directory
 from queueduct.stats import BoundedStats
+from queueduct.watching._participants import ParticipantMethods
 
-class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
+class BoundedQueue(Queue, PutOnceMethods, LeaseMethods, ParticipantMethods):
     """A bounded queue of many producers and many consumers: one consumer gets each item."""
 
     def __init__(self, capacity: int = 1024) -> None: ...

@@ -16,9 +16,10 @@ from queueduct.rings.shared._lease import RingHolding
 from queueduct.rings.shared._put_once import RingProducerCall
 from queueduct.rings.geometry import BoundedGeometry
 from queueduct.stats import BoundedStats
+from queueduct.watching._participants import ParticipantMethods
 
 
-cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods):
+cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods, ParticipantMethods):
     """BoundedQueue(capacity=1024)\n--\n
     A bounded queue of many producers and many consumers: one consumer gets each item.
 

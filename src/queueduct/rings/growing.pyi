@@ -7,8 +7,9 @@ from queueduct.core._put_once import PutOnceMethods
 from queueduct.core._queue import Queue
 from queueduct.segments.names import Directory
 from queueduct.stats import GrowingStats
+from queueduct.watching._participants import ParticipantMethods
 
-class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
+class GrowingQueue(Queue, PutOnceMethods, LeaseMethods, ParticipantMethods):
     """A queue of many producers and many consumers that grows with its items, and gives memory back."""
 
     def __init__(self) -> None: ...

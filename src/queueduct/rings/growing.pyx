@@ -15,9 +15,10 @@ from queueduct.rings.shared._lease import RingHolding
 from queueduct.rings.shared._put_once import RingProducerCall
 from queueduct.rings.geometry import GrowingGeometry
 from queueduct.stats import GrowingStats
+from queueduct.watching._participants import ParticipantMethods
 
 
-cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods):
+cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods, ParticipantMethods):
     """GrowingQueue()\n--\n
     A queue of many producers and many consumers that grows with its items, and gives memory back.
 

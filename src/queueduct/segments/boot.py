@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Witnesses", "boot_id", "kernel_boot_id", "process_start_ticks", "witnesses"]
+__all__ = ["Witnesses", "boot_id", "kernel_boot_id", "process_start_ticks", "start_ticks_of", "witnesses"]
 
 PROC = Path("/proc")
 INSIDE_PROC = "/sys/kernel/random/boot_id"
@@ -53,8 +53,13 @@ def boot_id() -> bytes:
 
 def process_start_ticks() -> int:
     """Returns when this process started, in ticks since boot; 0 if unknown. With the pid it is unique in a boot."""
+    return start_ticks_of(PROC / "self")
+
+
+def start_ticks_of(folder: Path) -> int:
+    """The same for the process of that folder of ``/proc``."""
     try:
-        after_name = (PROC / "self/stat").read_text().rpartition(")")[2]
+        after_name = (folder / "stat").read_text(errors="replace").rpartition(")")[2]
         return int(after_name.split()[19])
     except (OSError, ValueError, IndexError):
         return 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from queueduct.errors import CorruptSegment, QueueNotFound, QueueReplaced
 from queueduct.segments.kinds import KINDS
 from queueduct.segments.names import Directory, check_name, directory_of, renaming
-from queueduct.segments.segment import Segment, open_regular, open_segment, validate
+from queueduct.segments.segment import Segment, creation_of, open_regular, open_segment, validate
 from queueduct.stats import QueueInfo
 
 if TYPE_CHECKING:
@@ -50,8 +50,13 @@ def queues(*, directory: Directory = None) -> list[QueueInfo]:
     for entry in sorted(os.listdir(folder)):
         if entry.startswith("."):
             continue
-        with contextlib.suppress(CorruptSegment, QueueNotFound, PermissionError), open_regular(folder / entry) as fd:
-            found.append(QueueInfo(entry, validate(folder / entry, fd)[0].kind))
+        # whatever file it is, the others are listed
+        with (
+            contextlib.suppress(CorruptSegment, QueueNotFound, OSError),
+            open_regular(folder / entry, read_only=True) as fd,
+        ):
+            geometry = validate(folder / entry, fd)[0]
+            found.append(QueueInfo(entry, geometry.kind, *creation_of(geometry, fd)))
     return found
 
 

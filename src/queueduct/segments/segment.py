@@ -13,6 +13,7 @@ import os
 import stat
 import time
 import zlib
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from queueduct.errors import CorruptSegment, QueueNotFound, QueueReplaced
@@ -24,7 +25,7 @@ from queueduct.segments.geometry import Geometry
 from queueduct.segments.kinds import KINDS, by_number
 from queueduct.segments.names import Directory, check_name, directory_of
 
-__all__ = ["Segment", "open_segment", "private_memory"]
+__all__ = ["Segment", "creation_of", "open_segment", "private_memory"]
 
 POPULATE_LIMIT_BYTES = 256 << 20
 HIDDEN_NAME = ".new-{}"  # of a file that has no other name yet
@@ -60,7 +61,9 @@ class Segment:
     _lock_fd = -1
     _memory: Mapping | None = None
 
-    def __init__(self, path: Path, geometry: Geometry, item: ItemType, segment_id: bytes, fd: int) -> None:
+    def __init__(
+        self, path: Path, geometry: Geometry, item: ItemType, segment_id: bytes, fd: int, *, read_only: bool = False
+    ) -> None:
         self.path = path
         self.name = path.name
         self.geometry = geometry
@@ -68,10 +71,12 @@ class Segment:
         self.segment_id = segment_id
         self.offsets = geometry.layout(item)
         self.total_bytes = self.offsets["total_bytes"]
+        self.is_read_only = read_only
+        self.created, self.creator = creation_of(geometry, fd)
         status = os.fstat(fd)
         self.inode = (status.st_dev, status.st_ino)
         try:
-            self._lock_fd = opened_anew(fd)
+            self._lock_fd = opened_anew(fd, os.O_RDONLY if read_only else os.O_RDWR)
             self._memory = self._map(fd)
         except BaseException:
             self.close()
@@ -81,7 +86,9 @@ class Segment:
         # populated: no page fault in a put
         is_small = self.geometry.needed_bytes(self.item) == self.total_bytes <= POPULATE_LIMIT_BYTES
         try:
-            return Mapping(fd, self.total_bytes, populate=is_small)
+            return Mapping(
+                fd, self.total_bytes, populate=is_small and not self.is_read_only, read_only=self.is_read_only
+            )
         except OSError as error:
             if error.errno != errno.ENOMEM:
                 raise
@@ -130,10 +137,19 @@ class Segment:
             os.close(self.__dict__.pop("_lock_fd"))
 
 
-def opened_anew(fd: int) -> int:
+def creation_of(geometry: Geometry, fd: int) -> tuple[datetime, int]:
+    """Returns when a segment was created, and by which process."""
+    head = os.pread(fd, _layout.HEADER_BYTES, geometry.header_offset)
+    (at, length), (pid_at, pid_length) = _layout.FIELDS["created_ns"], _layout.FIELDS["creator_pid"]
+    nanoseconds = int.from_bytes(head[at : at + length], "little")
+    created = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=nanoseconds // 1000)
+    return created, int.from_bytes(head[pid_at : pid_at + pid_length], "little")
+
+
+def opened_anew(fd: int, flags: int = os.O_RDWR) -> int:
     """Opens the same file, which need not have a name, as a new open file description."""
     try:
-        return os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
+        return os.open(f"/proc/self/fd/{fd}", flags | os.O_CLOEXEC)
     except FileNotFoundError as error:
         raise OSError(
             error.errno,
@@ -180,11 +196,16 @@ def checksum(head: bytes | bytearray, end: int) -> int:
 
 
 def open_segment(
-    name: str, *, directory: Directory = None, kind: str | None = None, segment_id: bytes | None = None
+    name: str,
+    *,
+    directory: Directory = None,
+    kind: str | None = None,
+    segment_id: bytes | None = None,
+    read_only: bool = False,
 ) -> Segment:
     """Opens a segment by name and checks every field. A bad file is left as it was."""
     path = directory_of(directory) / check_name(name)
-    with open_regular(path) as fd:
+    with open_regular(path, read_only=read_only) as fd:
         geometry, item, found_id = validate(path, fd)
         if kind is not None and geometry.kind != kind:
             raise TypeError(
@@ -192,14 +213,15 @@ def open_segment(
             )
         if segment_id is not None and found_id != segment_id:
             raise QueueReplaced(f"the queue {name!r} in {path.parent} is not the one that was meant: it was recreated")
-        return Segment(path, geometry, item, found_id, fd)
+        return Segment(path, geometry, item, found_id, fd, read_only=read_only)
 
 
-def open_regular(path: Path) -> Descriptor:
+def open_regular(path: Path, *, read_only: bool = False) -> Descriptor:
     """Opens a file that may be a segment: a regular file of this user, with one link."""
+    access = os.O_RDONLY if read_only else os.O_RDWR
     try:
         # O_NONBLOCK: an open of a FIFO must not wait; it changes nothing for a regular file
-        opened = Descriptor(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+        opened = Descriptor(path, access | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         raise QueueNotFound(f"there is no queue named {path.name!r} in {path.parent}") from None
     except OSError as error:
@@ -216,7 +238,7 @@ def open_regular(path: Path) -> Descriptor:
             raise CorruptSegment(f"{path} is not a regular file: mode={status.st_mode:o}")
         if status.st_uid != os.geteuid():
             raise CorruptSegment(f"{path} belongs to another user: owner={status.st_uid}, we are {os.geteuid()}")
-        if not has_one_name(path, opened.number):
+        if not has_one_name(path, opened.number, removes=not read_only):
             raise CorruptSegment(f"{path} has other hard links: links={os.fstat(opened.number).st_nlink}")
     except BaseException:
         opened.close()
@@ -224,18 +246,22 @@ def open_regular(path: Path) -> Descriptor:
     return opened
 
 
-def has_one_name(path: Path, fd: int) -> bool:
+def has_one_name(path: Path, fd: int, *, removes: bool = True) -> bool:
     """Returns true if the file has no name but this one, or the hidden one of its creation, which is removed.
 
     Where files cannot be made without a name, a creator links the name and then unlinks the hidden one. It may be
-    stopped or killed in between, so the opener does that step for it.
+    stopped or killed in between, so the opener does that step for it. A watcher ``removes`` nothing.
     """
     status = os.fstat(fd)
+    hidden_links = 0
     for hidden in path.parent.glob(HIDDEN_NAME.format("*")) if status.st_nlink > 1 else []:
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.stat(hidden, follow_symlinks=False), status):
-                os.unlink(hidden)
-    return os.fstat(fd).st_nlink <= 1
+                if removes:
+                    os.unlink(hidden)
+                else:
+                    hidden_links += 1
+    return os.fstat(fd).st_nlink - hidden_links <= 1
 
 
 def validate(path: Path, fd: int) -> tuple[Geometry, ItemType, bytes]:

@@ -9,8 +9,9 @@ from queueduct.core._queue import Queue
 from queueduct.segments.names import Directory
 from queueduct.slots.loans import LoanedSlot, TakenSlot
 from queueduct.stats import SlotStats
+from queueduct.watching._participants import ParticipantMethods
 
-class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
+class SlotQueue(Queue, PutOnceMethods, LeaseMethods, ParticipantMethods):
     """A queue of slots, for items that are too big to copy."""
 
     @classmethod

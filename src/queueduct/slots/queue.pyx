@@ -17,9 +17,10 @@ from queueduct.slots._lease import SlotsHolding
 from queueduct.slots._put_once import SlotsProducerCall
 from queueduct.slots.geometry import SlotsGeometry
 from queueduct.stats import SlotStats
+from queueduct.watching._participants import ParticipantMethods
 
 
-cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods):
+cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods, ParticipantMethods):
     """A queue of slots, for items that are too big to copy: loan one, fill it, publish it; take it, read it.
 
     ``SlotQueue.create("frames", capacity=8, item=np.dtype(("f4", (1080, 1920))))`` lives in shared memory, by

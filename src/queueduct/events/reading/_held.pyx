@@ -36,6 +36,17 @@ cdef list list_readers(EventsBackend backend):
     return told(seen, end)
 
 
+cdef list readers_seen(EventsBackend backend):
+    """The same without the lock, and without changing anything: for watchers. Dead processes' ephemeral ones are left out."""
+    cdef vector[SeenReader] seen
+    cdef uint64_t end
+    backend.check_open()
+    seen.reserve(backend.map.reader_lines)
+    end = copy_lines(backend, seen)
+    backend.check_sound()
+    return [each for each in told(seen, end) if each.is_attached or each.name is not None]
+
+
 cdef uint64_t copy_lines(EventsBackend backend, vector[SeenReader]& seen) noexcept:
     """Copies the lines of all readers to `seen`, which has room for them.
 

@@ -3,7 +3,7 @@
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from queueduct.core._queue cimport AT_ONCE, remaining_ns
 from queueduct.items._buffers cimport Held, borrow, gather
@@ -57,6 +57,9 @@ cdef class RingBackend(SegmentBackend):
         if joined == Joined.yes and self.queue.find_participant(ledger[0]):
             return 0
         return self.raise_not_joined(joined)
+
+    cdef bint is_unsettled(self, uint32_t line) noexcept:
+        return SegmentBackend.is_unsettled(self, line) and not self.queue.seems_settled(line)
 
     # -- put --------------------------------------------------------------------------------------------
 

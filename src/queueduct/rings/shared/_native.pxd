@@ -49,6 +49,7 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         uint64_t count_left()
         uint64_t count_leased()
         bint is_unreleased(uint64_t)
+        bint seems_settled(uint32_t) const
 
 cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
     cdef struct BoundedOffsets:

@@ -30,6 +30,7 @@ class BrokenLedger {
     }
     shared_.clear();
   }
+  void count_put(std::uint64_t items, std::uint64_t bytes) noexcept { shared_.count_put(items, bytes); }
 
  private:
   void finish() noexcept { complete(*line_, Extent::unpack(line_->extent.load()).items); }
