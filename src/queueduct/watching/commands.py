@@ -25,7 +25,9 @@ def command_of(pid: int, start_ticks: int, boot: bytes) -> str | None:
         text = (words or head_of(folder / "comm").rstrip(b"\n")).decode(errors="replace")
     except OSError:
         return None
-    return text if start_ticks_of(folder) == start_ticks else None  # it may have ended meanwhile
+    if start_ticks_of(folder) != start_ticks:  # it may have ended meanwhile
+        return None
+    return "".join(each if each.isprintable() else " " for each in text)  # in one line, and harmless to a terminal
 
 
 def head_of(path: Path) -> bytes:

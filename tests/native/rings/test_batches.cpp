@@ -12,6 +12,7 @@ namespace queueduct::testing {
 struct Watched {
   int* claims;
   Span* last;
+  static void count_put(std::uint64_t, std::uint64_t) noexcept {}
   static void clear() noexcept {}
   [[nodiscard]] bool claim(std::atomic<std::uint64_t>& word, Side side, std::uint64_t position,
                            std::uint64_t count) const noexcept {
