@@ -28,8 +28,13 @@ struct RecoveryCounters {
 struct Redelivered {
   Span span;
   std::uint64_t bytes = 0;
-  std::uint64_t seen = 0;  // the generation that was judged
+  std::uint64_t seen = 0;  // the generation that was judged; 0: it is delivered for the first time
 };
+
+// Returns how often the item has been delivered, this time included: exact up to 16,384, then at least 8,193.
+[[nodiscard]] inline std::uint64_t count_deliveries(const Redelivered& item) noexcept {
+  return item.seen == 0 ? 1 : generation::next_redelivery(item.seen) + 1;
+}
 
 template <class Rings>
 class BasicRecovery : public BasicClaims<Rings> {
@@ -196,7 +201,7 @@ class BasicRecovery : public BasicClaims<Rings> {
     const std::uint64_t p = item.span.position;
     std::uint64_t expected = item.seen;
     QUEUEDUCT_FAILPOINT("recover.before_redeliver");
-    const std::uint64_t ours = generation::redelivered(p, generation::times_redelivered(item.seen) + 1);
+    const std::uint64_t ours = generation::redelivered(p, generation::next_redelivery(item.seen));
     // B3; acquire P1 on success: the item's bytes
     if (!ring.generation_of(p).compare_exchange_strong(expected, ours, std::memory_order_acq_rel,
                                                        std::memory_order_relaxed))

@@ -68,9 +68,15 @@ inline constexpr std::uint64_t times_mask = (std::uint64_t{1} << 14) - 1;
 [[nodiscard]] constexpr bool is_redelivered(std::uint64_t g, std::uint64_t p) noexcept {
   return g >= redelivered_bits && (g & redelivered_position_mask) == (p & redelivered_position_mask);
 }
-// Returns how often the item in a slot of this generation was redelivered.
+// Returns how often the item in a slot of this generation was redelivered: exact up to 16,383, then at least 8,192.
 [[nodiscard]] constexpr std::uint64_t times_redelivered(std::uint64_t g) noexcept {
   return g >= redelivered_bits ? g >> 48 & times_mask : 0;
+}
+// Returns the number of the next redelivery. Behind the largest comes the middle: a number is never small again, and
+// the same one returns after 8,192 redeliveries only.
+[[nodiscard]] constexpr std::uint64_t next_redelivery(std::uint64_t g) noexcept {
+  const std::uint64_t times = times_redelivered(g);
+  return times == times_mask ? (times_mask + 1) / 2 : times + 1;
 }
 
 }  // namespace generation

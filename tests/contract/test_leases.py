@@ -255,6 +255,46 @@ def test_what_a_killed_holder_had_goes_to_the_next_at_the_same_positions(queue, 
     assert list(found)[: 4 - released] == positions[released:].tolist()
 
 
+@pytest.mark.parametrize("kind", ["bounded", "growing"])
+@pytest.mark.parametrize("form", ALL)
+def test_a_lease_says_how_often_each_item_was_delivered(kind, form):
+    """A holder that gave it back counts, and one that was killed."""
+    with make(kind, "jobs", ALL[form]) as queue:
+        put(queue, ALL[form], 1, 2, 3)
+        lease = queue.lease(3)
+        assert (lease.deliveries.dtype, lease.deliveries.tolist()) == (np.int64, [1, 1, 1])
+        lease.release(1)
+        lease = queue.lease(3)
+        assert lease.deliveries.tolist() == [2, 2]
+        lease.give_back()
+        child = os.fork()
+        if child == 0:
+            lease = queue.lease(3)
+            if lease.deliveries.tolist() == [3, 3]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            os._exit(1)
+        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+        put(queue, ALL[form], 4)
+        with queue.lease(3, timeout=30) as lease:
+            assert lease.deliveries.tolist() == [4, 4]
+        with queue.lease(3) as lease:
+            assert lease.deliveries.tolist() == [1]
+
+
+@pytest.mark.parametrize("capacity", [1, 3])
+def test_a_count_of_deliveries_that_is_too_large_for_its_word_is_never_small_again(capacity):
+    with queueduct.BoundedQueue.create("jobs", capacity) as queue:
+        queue.put(b"poison")
+        for expected in range(1, 16385):
+            lease = queue.lease(1)
+            assert lease.deliveries[0] == expected
+            lease.give_back()
+        for _ in range(100):
+            lease = queue.lease(1)
+            assert lease.deliveries[0] >= 8193
+            lease.give_back()
+
+
 def test_a_holder_that_is_stopped_keeps_what_it_has(queue, form):
     put(queue, form, 1, 2)
     told, tell = os.pipe()

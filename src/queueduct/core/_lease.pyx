@@ -32,6 +32,7 @@ cdef class Holding:
     cdef bint wait(self, int64_t deadline) except -1: return False
     cdef bint is_ours(self) noexcept: return False
     cdef uint64_t position_of(self, uint64_t i) noexcept: return 0
+    cdef uint64_t deliveries_of(self, uint64_t i) noexcept: return 0
     cdef bytes copied(self, uint64_t i): return b""
     cdef void copy_records(self, char* to) noexcept nogil: pass
     cdef bint end(self, uint64_t released) noexcept nogil: return True
@@ -55,7 +56,10 @@ cdef class Holding:
         found = self._items()
         if is_broken(self.backend.guard):
             self.backend.raise_corrupt()
-        return Lease(found, self._positions(), self, name, is_redelivered=bool(self.is_redelivered))
+        return Lease(
+            found, self._positions(), self, name,
+            is_redelivered=bool(self.is_redelivered), deliveries=self._deliveries(),
+        )
 
     cdef object _items(self):
         """Returns copies of the items. An error here gives the items back."""
@@ -81,6 +85,18 @@ cdef class Holding:
         for i in range(self.count):
             to[i] = self.position_of(i)
         return positions
+
+    cdef object _deliveries(self):
+        cdef uint64_t i
+        cdef object deliveries
+        cdef int64_t* to
+        if self.deliveries_of(0) == 0:
+            return None
+        deliveries = numpy.empty(self.count, dtype=numpy.int64)
+        to = <int64_t*>array_data(deliveries)
+        for i in range(self.count):
+            to[i] = self.deliveries_of(i)
+        return deliveries
 
     def release(self, uint64_t count):
         """Releases the first ``count`` items for good, and gives the rest back."""

@@ -159,6 +159,7 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         Span span
         uint64_t bytes
         uint64_t seen
+    uint64_t count_deliveries(const Redelivered&)
 
 cdef extern from "ring/lease.hpp" namespace "queueduct" nogil:
     cdef cppclass RingLease:

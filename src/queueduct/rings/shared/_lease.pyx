@@ -81,6 +81,9 @@ cdef class RingHolding(Holding):
     cdef uint64_t position_of(self, uint64_t i) noexcept:
         return self.items[i].span.position
 
+    cdef uint64_t deliveries_of(self, uint64_t i) noexcept:
+        return count_deliveries(self.items[i])
+
     cdef bytes copied(self, uint64_t i):
         cdef bytes target = PyBytes_FromStringAndSize(NULL, self.items[i].bytes)
         self.lease.copy_out(self.items[i], PyBytes_AS_STRING(target), self.items[i].bytes)
