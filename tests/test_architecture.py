@@ -25,8 +25,9 @@ segment < overwriting < verification
 segment < slots < verification
 """
 PYTHON_ORDER = """
-_version, errors, stats, lease < native < arrow < items < segments < core < watching
-watching < rings, events, overwriting, slots < index
+_version, errors, stats, lease, async_calls < native < arrow < items < segments < core < watching
+watching < rings, events, overwriting, slots
+rings, events, overwriting, slots < index
 index < __init__ < logging, torch, spark, verification < demo < cli
 """
 SPARK_ORDER = """

@@ -20,6 +20,11 @@ class Lossless(OverwritingQueue):
     def aput(self, item: Any, timeout: float | None = None, *, overwrite: bool = False) -> Coroutine[Any, Any, None]:
         return super().aput(item, timeout, overwrite=overwrite)
 
+    def aput_many(
+        self, items: Iterable[Any], timeout: float | None = None, *, overwrite: bool = False
+    ) -> Coroutine[Any, Any, int]:
+        return super().aput_many(items, timeout, overwrite=overwrite)
+
     def try_put(self, item: Any, *, overwrite: bool = False) -> bool:
         return super().try_put(item, overwrite=overwrite)
 

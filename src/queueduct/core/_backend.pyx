@@ -109,6 +109,9 @@ cdef class SegmentBackend(Backend):
             joined = self.try_join()
         return 0 if joined == Joined.yes else self.raise_not_joined(joined)
 
+    cdef object batch(self, object items):
+        return as_records(self.dtype, items, one=False) if self.item_kind == RECORD else Backend.batch(self, items)
+
     cdef Gathered gather(self, object items):
         """Returns a batch of items that vary in length. Raises if one of them can never fit."""
         cdef Gathered batch = gather(list(map(encode_object, items)) if self.item_kind == OBJECT else items)

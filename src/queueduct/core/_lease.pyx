@@ -130,6 +130,15 @@ class LeaseMethods:
         cdef Holding holding = type(self)._holding(backend)
         return holding.take(self.name, max_items, computed_deadline(block, timeout))
 
+    def alease(self, max_items, timeout=None):
+        """``async with q.alease(1000) as lease:``, or ``lease = await q.alease(1000)``: lease for asyncio.
+
+        A cancelled alease has taken nothing.
+        """
+        from queueduct.core.aio import Borrowing  # here, as in Queue
+        named_backend(self, "leases")
+        return Borrowing(self._bridge().take, self.lease, (max_items, False), timeout)
+
     def unreleased(self, positions):
         """Returns those of the positions that a consumer has claimed and no consumer has released yet."""
         cdef SegmentBackend backend = named_backend(self, "leases")

@@ -103,6 +103,11 @@ cdef class Backend:
         """Returns items, or TIMED_OUT if the time is up."""
         self.check_open()
 
+    cdef object batch(self, object items):
+        """Returns items that can be sliced: a list, or an array of records."""
+        self.check_open()
+        return list(items)
+
     cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
         """Waits until there may be an item, or ``slots`` free slots. Takes nothing, and needs no participant line."""
         return self.check_open()
@@ -326,13 +331,11 @@ cdef class Queue:
         except ShutDown:
             raise StopIteration from None
 
-    def aput(self, item, timeout=None):
-        """``await q.aput(item)``: put without blocking the event loop."""
-        return self._bridge().put(item, timeout)
+    def __aiter__(self):
+        return self
 
-    def aget(self, timeout=None):
-        """``await q.aget()``: get without blocking the event loop. A cancelled aget takes no item."""
-        return self._bridge().get(timeout)
+    def __anext__(self):
+        return self._bridge().next()
 
     @cython.critical_section
     def _bridge(self):
@@ -340,6 +343,9 @@ cdef class Queue:
             from queueduct.core.aio import Bridge  # here: importing asyncio takes as long as importing all of queueduct
             self.waiters = Bridge(self)
         return self.waiters
+
+    def _batch(self, items):
+        return held(self).batch(items)
 
     def _slots_for(self, item):
         cdef Backend backend = held(self)

@@ -4,6 +4,9 @@ An event loop cannot watch a queue's futex. So a helper thread waits until there
 loop; the coroutine then tries again. The thread takes nothing, so a cancelled ``aget`` loses nothing. It runs only
 while a coroutine waits. A forked child has neither the thread nor the waiting coroutines: its first ``aget`` starts a
 thread of its own.
+
+Every call is an attempt that never waits, repeated: no ``await`` lies between an attempt that has taken something and
+the return to its task.
 """
 
 from __future__ import annotations
@@ -14,19 +17,27 @@ import os
 import threading
 import weakref
 from collections import deque
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from queueduct.errors import Empty, Full, QueueductError, ShutDown
 
-__all__ = ["Bridge"]
+__all__ = ["Borrowing", "Bridge"]
 
 POLL_SECONDS = 0.1  # how often a helper checks whether a coroutine still waits
+BATCH_LIMIT = 1024  # items of one attempt, after the first one has found too little room for all
+
+Held = TypeVar("Held", bound=AbstractContextManager[Any])
 
 
 class Waitable(Protocol):
     """The calls of a queue that a bridge uses."""
 
-    def put_nowait(self, item: Any, **options: Any) -> None: ...
+    def put(self, item: Any, block: bool, **options: Any) -> Any: ...
+    def put_nowait(self, item: Any) -> Any: ...
+    def put_many(self, items: Any, block: bool, **options: Any) -> int: ...
     def get_nowait(self) -> Any: ...
     def _slots_for(self, item: Any) -> int: ...
     def _wait_ready(self, for_items: bool, slots: int, seconds: float) -> None: ...
@@ -46,39 +57,134 @@ class Bridge:
         self._items.start_anew()
         self._room.start_anew()
 
-    async def get(self, timeout: float | None = None) -> Any:
+    def get(self, timeout: float | None = None) -> Coroutine[Any, Any, Any]:
+        return self.take(self._queue.get_nowait, (), timeout)
+
+    async def next(self) -> Any:
+        """The step of ``async for``."""
+        try:
+            return await self.get()
+        except ShutDown:
+            raise StopAsyncIteration from None
+
+    def take(
+        self, attempt: Callable[..., Any], arguments: tuple[Any, ...], timeout: float | None
+    ) -> Coroutine[Any, Any, Any]:
+        """Waits for items: returns what attempt(*arguments) returns as soon as it does not raise Empty."""
+        return _repeated(self._items, Empty, attempt, arguments, timeout)
+
+    def loan(
+        self, attempt: Callable[..., Any], arguments: tuple[Any, ...], timeout: float | None
+    ) -> Coroutine[Any, Any, Any]:
+        """The same for room, and Full."""
+        return _repeated(self._room, Full, attempt, arguments, timeout)
+
+    async def put(self, item: Any, timeout: float | None = None, **options: Any) -> Any:
+        """``options`` are those of the queue's own put."""
         _check(timeout)
         until = None
         while True:
             try:
-                # Not inside the timeout: its end runs code, which could lose the item. After a call Python may run a
-                # signal handler, and a handler that raises would lose the item; after the step of a loop it may not.
-                for item in itertools.starmap(self._queue.get_nowait, ((),)):
-                    return item
-            except Empty:
-                pass
-            if until is None and timeout is not None:
-                until = asyncio.get_running_loop().time() + timeout
-            try:
-                async with asyncio.timeout_at(until):
-                    await self._items.changed()
-            except TimeoutError:
-                raise Empty from None
+                if options:
+                    return self._queue.put(item, False, **options)
+                return self._queue.put_nowait(item)
+            except Full as error:
+                told = error.args
+            until = until or _deadline(timeout)
+            if not await _has_changed(self._room, until, self._queue._slots_for(item)):
+                raise Full(*told)
 
-    async def put(self, item: Any, timeout: float | None = None, **options: Any) -> None:
-        """``options`` are those of the queue's own put."""
+    async def put_many(self, batch: Any, timeout: float | None = None, **options: Any) -> int:
+        """Returns how many items are in. Raises Full, or ShutDown, only if none is. ``batch`` can be sliced."""
         _check(timeout)
-        told: tuple[object, ...] = ()
+        total = 0
+        until = None
+        limit = len(batch)  # the first attempt checks every item before it puts any
+        while True:
+            told: tuple[object, ...] = ()
+            try:
+                total += self._queue.put_many(batch[total : total + limit], False, **options)
+            except Full as error:
+                told = error.args
+            except ShutDown:
+                if total == 0:
+                    raise
+                return total
+            if total >= len(batch):
+                return total
+            limit = BATCH_LIMIT
+            until = until or _deadline(timeout)
+            try:
+                has_changed = await _has_changed(self._room, until, self._queue._slots_for(batch[total]))
+            except asyncio.CancelledError as error:
+                error.add_note(f"aput_many was cancelled: {total} of {len(batch)} items are in the queue")
+                raise
+            if not has_changed and total == 0:
+                raise Full(*told)
+            if not has_changed:
+                return total
+
+
+async def _repeated(
+    side: Side, nothing: type[Exception], attempt: Callable[..., Any], arguments: tuple[Any, ...], timeout: float | None
+) -> Any:
+    """Returns what attempt(*arguments) returns; waits while it raises ``nothing``, Empty or Full."""
+    _check(timeout)
+    until = None
+    while True:
         try:
-            async with asyncio.timeout(timeout):
-                while True:
-                    try:
-                        return self._queue.put_nowait(item, **options)
-                    except Full as error:
-                        told = error.args
-                        await self._room.changed(self._queue._slots_for(item))
-        except TimeoutError:
-            raise Full(*told) from None
+            # Not inside the timeout: its end runs code, which could lose the item. After a call Python may run a
+            # signal handler, and a handler that raises would lose the item; after the step of a loop it may not.
+            for found in itertools.starmap(attempt, (arguments,)):
+                return found
+        except nothing as error:
+            told = error.args
+        until = until or _deadline(timeout)
+        if not await _has_changed(side, until):
+            raise nothing(*told)
+
+
+def _deadline(timeout: float | None) -> Deadline:
+    """Computed after the first attempt: a call that need not wait does not ask for the time."""
+    return Deadline(None if timeout is None else asyncio.get_running_loop().time() + timeout)
+
+
+async def _has_changed(side: Side, until: Deadline, slots: int = 1) -> bool:
+    """Waits until another attempt may succeed. Returns false if the time is up."""
+    try:
+        async with asyncio.timeout_at(until.time):
+            await side.changed(slots)
+    except TimeoutError:
+        return False
+    return True
+
+
+class Deadline(NamedTuple):
+    """When a call gives up, by the loop's clock; None if never."""
+
+    time: float | None
+
+
+class Borrowing(Generic[Held]):
+    """A lease, slot or view to come: ``await`` it, or enter it by ``async with``."""
+
+    def __init__(self, call: Callable[..., Coroutine[Any, Any, Held]], *arguments: Any) -> None:
+        self._call = call  # made when it is awaited: one that is dropped before has nothing to warn of
+        self._arguments = arguments
+        self._held: Held | None = None
+
+    def __await__(self) -> Generator[Any, Any, Held]:
+        return self._call(*self._arguments).__await__()
+
+    async def __aenter__(self) -> Any:
+        self._held = await self._call(*self._arguments)
+        return self._held.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        held, self._held = self._held, None
+        return None if held is None else held.__exit__(kind, error, trace)
 
 
 class Waiter(NamedTuple):

@@ -2,6 +2,7 @@ from typing import Any, Literal, Self
 
 from numpy.typing import DTypeLike
 
+from queueduct.async_calls import AsyncGets, AsyncPuts
 from queueduct.core._put_once import PutOnceMethods
 from queueduct.core._queue import Queue
 from queueduct.events.reading.reader import Reader
@@ -12,7 +13,7 @@ from queueduct.watching._participants import ParticipantMethods
 OnFull = Literal["wait", "raise", "drop_slowest"]
 Sync = Literal["always", "interval", "never"]
 
-class EventQueue(Queue, PutOnceMethods, ParticipantMethods):
+class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMethods):
     """A log: every reader sees every item. Memory is freed when all readers have read it."""
 
     def __init__(

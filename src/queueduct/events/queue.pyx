@@ -20,6 +20,7 @@ from queueduct.native._native cimport array_data, has_gil
 import numpy
 
 from queueduct.core import sync_thread
+from queueduct.async_calls import AsyncGets, AsyncPuts
 from queueduct.core._put_once import PutOnceMethods
 from queueduct.errors import DataLost, Full, ReaderInUse
 from queueduct.events._put_once import EventsProducerCall
@@ -33,7 +34,7 @@ cdef int ONE_PROCESS = -2    # ParticipantTable::one_process
 cdef uint64_t RUN_UNDER_LOCK = 4096    # references that are read at once under the lock
 
 
-cdef class EventQueue(Queue, PutOnceMethods, ParticipantMethods):
+cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMethods):
     """EventQueue(*, max_bytes=268435456, on_full='wait', first_items=4, chunk_bytes=None, readers=64)\n--\n
     A log: every reader sees every item. Memory is freed when all readers have read it.
 

@@ -9,13 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ChunkView", "Session", "SlotView", "ViewSession", "slot_view"]
+__all__ = ["BegunView", "ChunkView", "Session", "SlotView", "ViewSession", "slot_view"]
 
 
 class Viewed(Protocol):
     """The calls of a reader that a view uses."""
 
-    def _begin_view(self, limit: int, viewer: int) -> NDArray[Any]: ...
+    def _begin_view(self, limit: int, viewer: int, waits: bool, timeout: float | None) -> NDArray[Any]: ...
     def _end_view(self, count: int, viewer: int) -> None: ...
 
 
@@ -143,9 +143,11 @@ class ViewSession:
 
     _is_entered = False
 
-    def __init__(self, reader: Viewed, limit: int) -> None:
+    def __init__(self, reader: Viewed, limit: int, waits: bool = False, timeout: float | None = None) -> None:
         self._reader = reader
         self._limit = limit
+        self._waits = waits
+        self._timeout = timeout
         self._session = Session()
         self._count = 0
 
@@ -153,7 +155,7 @@ class ViewSession:
         if self._is_entered:
             raise RuntimeError("a view is entered once: call view() again")
         self._is_entered = True
-        array = self._reader._begin_view(self._limit, id(self))
+        array = self._reader._begin_view(self._limit, id(self), self._waits, self._timeout)
         self._count = len(array)
         view = array.view(ChunkView)
         view._session = self._session
@@ -174,3 +176,22 @@ class ViewSession:
         if self._is_entered:  # it was interrupted, perhaps before the with block began
             with contextlib.suppress(Exception):  # the next call raises it again
                 self._reader._end_view(0, id(self))
+
+
+class BegunView:
+    """A view whose records are there: ``with view as array``, once."""
+
+    def __init__(self, session: ViewSession) -> None:
+        self._array: ChunkView | None = session.__enter__()
+        self._session = session
+
+    def __enter__(self) -> ChunkView:
+        array, self._array = self._array, None
+        if array is None:
+            raise RuntimeError("a view is entered once: call aview() again")
+        return array
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._session.__exit__(kind, error, trace)

@@ -3,13 +3,14 @@ from typing import Any, Self
 
 from numpy.typing import DTypeLike
 
+from queueduct.async_calls import AsyncGets, AsyncPuts
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._queue import Queue
 from queueduct.segments.names import Directory
 from queueduct.stats import OverwritingStats
 from queueduct.watching._participants import ParticipantMethods
 
-class OverwritingQueue(Queue, LeaseMethods, ParticipantMethods):
+class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, ParticipantMethods):
     """A queue that is never full: if there is no room, a put overwrites the oldest message, which is counted."""
 
     @classmethod
@@ -43,4 +44,7 @@ class OverwritingQueue(Queue, LeaseMethods, ParticipantMethods):
         self, items: Iterable[Any], block: bool = True, timeout: float | None = None, *, overwrite: bool = True
     ) -> int: ...
     def aput(self, item: Any, timeout: float | None = None, *, overwrite: bool = True) -> Coroutine[Any, Any, None]: ...
+    def aput_many(
+        self, items: Iterable[Any], timeout: float | None = None, *, overwrite: bool = True
+    ) -> Coroutine[Any, Any, int]: ...
     def stats(self) -> OverwritingStats: ...

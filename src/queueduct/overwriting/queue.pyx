@@ -9,6 +9,7 @@ from queueduct.native._native cimport Counted, counted
 from queueduct.overwriting._backend cimport OverwritingBackend
 from queueduct.overwriting._native cimport Fates
 
+from queueduct.async_calls import AsyncGets, AsyncPuts
 from queueduct.core._lease import LeaseMethods
 from queueduct.errors import Full
 from queueduct.items.types import ItemType
@@ -19,7 +20,7 @@ from queueduct.stats import OverwritingStats
 from queueduct.watching._participants import ParticipantMethods
 
 
-cdef class OverwritingQueue(Queue, LeaseMethods, ParticipantMethods):
+cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, ParticipantMethods):
     """A queue that is never full: if there is no room, a put overwrites the oldest message, which is counted.
 
     ``OverwritingQueue.create("prices", capacity=1024, item=dtype)`` lives in shared memory, by name, in a published
@@ -106,6 +107,10 @@ cdef class OverwritingQueue(Queue, LeaseMethods, ParticipantMethods):
     def aput(self, item, timeout=None, *, overwrite=True):
         """``await q.aput(item)``: put without blocking the event loop; with ``overwrite=False`` it waits for room."""
         return self._bridge().put(item, timeout, overwrite=overwrite)
+
+    def aput_many(self, items, timeout=None, *, overwrite=True):
+        """``await q.aput_many(items)``: put_many without blocking the event loop."""
+        return self._bridge().put_many(self._batch(items), timeout, overwrite=overwrite)
 
     @property
     def capacity(self):

@@ -2,6 +2,7 @@ from typing import Self
 
 from numpy.typing import DTypeLike
 
+from queueduct.async_calls import AsyncGets, AsyncPuts
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
 from queueduct.core._queue import Queue
@@ -9,7 +10,7 @@ from queueduct.segments.names import Directory
 from queueduct.stats import BoundedStats
 from queueduct.watching._participants import ParticipantMethods
 
-class BoundedQueue(Queue, PutOnceMethods, LeaseMethods, ParticipantMethods):
+class BoundedQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, ParticipantMethods):
     """A bounded queue of many producers and many consumers: one consumer gets each item."""
 
     def __init__(self, capacity: int = 1024) -> None: ...

@@ -10,6 +10,7 @@ from queueduct.core._backend cimport counter_fields
 from queueduct.rings.shared._backend cimport counted_by
 from queueduct.core._queue cimport Backend, Queue, checked_int, held, install, sound
 
+from queueduct.async_calls import AsyncGets, AsyncPuts
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
 from queueduct.rings.shared._lease import RingHolding
@@ -19,7 +20,7 @@ from queueduct.stats import BoundedStats
 from queueduct.watching._participants import ParticipantMethods
 
 
-cdef class BoundedQueue(Queue, PutOnceMethods, LeaseMethods, ParticipantMethods):
+cdef class BoundedQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, ParticipantMethods):
     """BoundedQueue(capacity=1024)\n--\n
     A bounded queue of many producers and many consumers: one consumer gets each item.
 

@@ -2,6 +2,7 @@ from typing import Self
 
 from numpy.typing import DTypeLike
 
+from queueduct.async_calls import AsyncGets, AsyncPuts
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
 from queueduct.core._queue import Queue
@@ -9,7 +10,7 @@ from queueduct.segments.names import Directory
 from queueduct.stats import GrowingStats
 from queueduct.watching._participants import ParticipantMethods
 
-class GrowingQueue(Queue, PutOnceMethods, LeaseMethods, ParticipantMethods):
+class GrowingQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, ParticipantMethods):
     """A queue of many producers and many consumers that grows with its items, and gives memory back."""
 
     def __init__(self) -> None: ...

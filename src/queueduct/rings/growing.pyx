@@ -9,6 +9,7 @@ from queueduct.core._backend cimport counter_fields
 from queueduct.rings.shared._backend cimport counted_by
 from queueduct.core._queue cimport Backend, Queue, checked_int, held, install, sound
 
+from queueduct.async_calls import AsyncGets, AsyncPuts
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
 from queueduct.rings.shared._lease import RingHolding
@@ -18,7 +19,7 @@ from queueduct.stats import GrowingStats
 from queueduct.watching._participants import ParticipantMethods
 
 
-cdef class GrowingQueue(Queue, PutOnceMethods, LeaseMethods, ParticipantMethods):
+cdef class GrowingQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, ParticipantMethods):
     """GrowingQueue()\n--\n
     A queue of many producers and many consumers that grows with its items, and gives memory back.
 

@@ -10,6 +10,7 @@ from queueduct.slots._eviction cimport evict_surplus, put_evicting
 from queueduct.slots._native cimport SlotCounts, gets_closed, puts_closed
 from queueduct.slots.loans cimport loan_slot, take_slot
 
+from queueduct.async_calls import AsyncGets, AsyncPuts
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
 from queueduct.errors import Full
@@ -20,7 +21,7 @@ from queueduct.stats import SlotStats
 from queueduct.watching._participants import ParticipantMethods
 
 
-cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods, ParticipantMethods):
+cdef class SlotQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, ParticipantMethods):
     """A queue of slots, for items that are too big to copy: loan one, fill it, publish it; take it, read it.
 
     ``SlotQueue.create("frames", capacity=8, item=np.dtype(("f4", (1080, 1920))))`` lives in shared memory, by
@@ -87,6 +88,19 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods, ParticipantMethods):
             backend.check_sound()  # a truncated segment is the cause, and is reported instead
             raise
 
+    def aloan(self, timeout=None, *, length=None):
+        """``async with q.aloan() as slot:``, or ``slot = await q.aloan()``: loan for asyncio."""
+        from queueduct.core.aio import Borrowing  # here, as in Queue
+        return Borrowing(self._bridge().loan, lambda: self.loan(0, length=length), (), timeout)
+
+    def atake(self, timeout=None):
+        """``async with q.atake() as slot:``, or ``slot = await q.atake()``: take for asyncio.
+
+        A cancelled atake has taken nothing.
+        """
+        from queueduct.core.aio import Borrowing
+        return Borrowing(self._bridge().take, self.take, (0,), timeout)
+
     # -- with a copy ------------------------------------------------------------------------------------
 
     def put(self, item, block=True, timeout=None, *, overwrite=False):
@@ -106,6 +120,10 @@ cdef class SlotQueue(Queue, PutOnceMethods, LeaseMethods, ParticipantMethods):
         if evicted is TIMED_OUT:
             raise Full
         return evicted
+
+    def aput(self, item, timeout=None, *, overwrite=False):
+        """``await q.aput(item)``: put without blocking the event loop, with the result of put."""
+        return self._bridge().put(item, timeout, overwrite=overwrite)
 
     # -- capacity ---------------------------------------------------------------------------------------
 

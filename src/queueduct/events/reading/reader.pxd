@@ -10,6 +10,7 @@ cdef class Reader(ReaderPosition):
     cdef uint64_t viewer          # the id of its open view; 0 if there is none
     cdef uint64_t session_end     # the end that iteration has read up to
 
+    cdef uint64_t view_limit(self, object max_items) except 0
     cdef object unpickled(self, object item)
     cdef int pass_by(self, const Cursor& cursor) except -1
     cdef object get_one(self, int64_t deadline, bint goes_on)

@@ -19,9 +19,10 @@ from queueduct.core._queue cimport AT_ONCE, FOREVER, TIMED_OUT, checked_int, com
 
 import numpy
 
+from queueduct.async_calls import AsyncGets
 from queueduct.errors import Empty, ShutDown
 from queueduct.events.reading._columns import ArrowReading
-from queueduct.items.views import ViewSession
+from queueduct.items.views import BegunView, ViewSession
 
 
 cdef uint64_t bytes_in(list items) noexcept:
@@ -40,8 +41,13 @@ cdef Reader make_reader(object queue, EventsBackend backend, str name, str named
     return self
 
 
+def begun_view(Reader reader, limit):
+    """Returns a view that has begun already. Raises Empty if there is no record now."""
+    return BegunView(ViewSession(reader, limit, True, 0))
+
+
 @cython.no_gc_clear  # its end needs the backend; no cycle consists of readers alone
-cdef class Reader(ReaderPosition, ArrowReading):
+cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
     """Reads an event queue, for one thread at a time. Made by ``EventQueue.subscribe``."""
     # Every call is a critical section: without a GIL, too, no other thread enters it until it waits.
 
@@ -294,22 +300,31 @@ cdef class Reader(ReaderPosition, ArrowReading):
 
     # -- without a copy ---------------------------------------------------------------------------------
 
-    def view(self, max_items=None):
+    def view(self, max_items=None, *, block=False, timeout=None):
         """Return the next records without a copy: ``with reader.view() as array``. The array is read-only.
 
-        It has at most ``max_items`` records of one chunk, and none if there are none. It is valid inside the ``with``;
-        leaving that without an exception moves past the records.
+        It has at most ``max_items`` records of one chunk, and none if there are none. With ``block`` the ``with`` waits
+        for at least one, with a ``timeout`` at most so many seconds, and raises Empty or ShutDown. The array is valid
+        inside the ``with``; leaving that without an exception moves past the records.
         """
+        cdef uint64_t limit = self.view_limit(max_items)
+        if not block and timeout is None:
+            return ViewSession(self, limit)
+        computed_deadline(True, timeout)  # refuses a wrong one here
+        return ViewSession(self, limit, True, timeout)
+
+    cdef uint64_t view_limit(self, object max_items) except 0:
         if self.backend is None or self.backend.item_kind != RECORD:
             raise TypeError("view() needs a queue of records: create it with item=<a numpy dtype>")
         limit = 1 << 48 if max_items is None else checked_int("max_items", max_items)
         if limit < 1:
             raise ValueError(f"max_items must be at least 1: max_items={max_items}")
-        return ViewSession(self, limit)
+        return min(limit, 1 << 48)
 
     @cython.critical_section
-    def _begin_view(self, limit, viewer):
-        """``viewer`` identifies the view at its end."""
+    def _begin_view(self, limit, viewer, waits, timeout):
+        """``viewer`` identifies the view at its end. Without ``waits`` an array may have no records."""
+        cdef int64_t deadline = computed_deadline(waits, timeout)
         cdef uint64_t end = 0
         cdef Run run
         cdef ReadResult found
@@ -325,7 +340,9 @@ cdef class Reader(ReaderPosition, ArrowReading):
                 self.is_busy = True
                 self.viewer = viewer
                 return array
-            if self.stopped(found, AT_ONCE):
+            if self.stopped(found, deadline):
+                if waits:
+                    raise Empty
                 return numpy.empty(0, dtype=self.backend.dtype)
 
     @cython.critical_section
@@ -357,13 +374,25 @@ cdef class Reader(ReaderPosition, ArrowReading):
 
     # -- asyncio ----------------------------------------------------------------------------------------
 
+    def aview(self, max_items=None, timeout=None):
+        """``async with r.aview() as array:``: view for asyncio; waits for a record, at most ``timeout`` seconds."""
+        from queueduct.core.aio import Borrowing  # here, as in Queue
+        limit = self.view_limit(max_items)
+        return Borrowing(self._bridge().take, begun_view, (self, limit), timeout)
+
+    def __aiter__(self):
+        """Gets items until the queue is shut down and all are read."""
+        return self
+
+    def __anext__(self):
+        return self._bridge().next()
+
     @cython.critical_section
-    def aget(self, timeout=None):
-        """``await r.aget()``: get without blocking the event loop. A cancelled aget takes no item."""
+    def _bridge(self):
         if self.waiters is None:
-            from queueduct.core.aio import Bridge  # here, as in Queue
+            from queueduct.core.aio import Bridge
             self.waiters = Bridge(self)
-        return self.waiters.get(timeout)
+        return self.waiters
 
     @cython.critical_section
     def _wait_ready(self, for_items, slots, seconds):
