@@ -157,6 +157,9 @@ class BoundedLocal final : public LocalOperations<BoundedLocal<Claim>, Claim, Ri
   void each_ring(auto use) const noexcept { use(ring_); }
   [[nodiscard]] bool close_rings(bool immediate) noexcept { return close_ring(ring_, immediate); }
 
+  [[nodiscard]] std::uint64_t pushed() const noexcept override {
+    return ring_.push_position->load(std::memory_order_acquire) & ~closed_bit;
+  }
   [[nodiscard]] std::uint64_t claim_limit() const noexcept override { return ring_.capacity; }
   [[nodiscard]] bool may_be_gettable() const noexcept override { return may_be_poppable(ring_) || is_ended(ring_); }
   [[nodiscard]] bool may_be_puttable() const noexcept override { return may_be_pushable(ring_, 1); }

@@ -208,7 +208,7 @@ class Levels {
     open(next, LevelNumbering::position_of(word) + 1);
     const LevelRange after = seen.moved_to(shrinks ? 0 : seen.read_level(), next);
     if (!move(seen, after)) return Moved::yes;  // by another participant
-    (shrinks ? control_->shrunk : control_->grown).fetch_add(1, std::memory_order_relaxed);  // statistics
+    (shrinks ? control_->shrunk : control_->grown).fetch_add(1, std::memory_order_release);  // after the move (T2)
     control_->last_high.store(LevelNumbering::position_of(word), std::memory_order_relaxed);  // a hint
     return Moved::yes;
   }

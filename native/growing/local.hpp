@@ -61,6 +61,16 @@ class GrowingLocal final : public LocalOperations<GrowingLocal<Claim>, Claim, Gr
   }
   [[nodiscard]] bool close_rings(bool immediate) noexcept { return levels_.shut(immediate); }
 
+  // Each opening of a level but the first skips a position, and is counted when the level range has moved there: so the
+  // count is read before the position.
+  [[nodiscard]] std::uint64_t pushed() const noexcept override {
+    const GrowingControl& control = levels_.control();
+    const std::uint64_t skipped =
+        control.grown.load(std::memory_order_acquire) + control.shrunk.load(std::memory_order_acquire);
+    const LevelRange now = levels_.level_range();
+    const GrowingRing ring = levels_.ring(now.written_level(), now);
+    return GrowingRing::position_of(ring.push_position->load(std::memory_order_acquire)) - skipped;
+  }
   [[nodiscard]] std::uint64_t claim_limit() const noexcept override { return longest_claim; }
   [[nodiscard]] bool may_be_gettable() const noexcept override { return flow_.may_be_gettable(NoGuard{}); }
   [[nodiscard]] bool may_be_puttable() const noexcept override { return flow_.may_be_puttable(NoGuard{}, 1, 0); }

@@ -163,6 +163,17 @@ class OverwritingShared {
   [[nodiscard]] bool may_come_again() noexcept {
     return !ring_.is_discarded() && !rest_.has_this_thread_any() && leased_messages_.count_out(1) != 0;  // O3
   }
+  // Returns true if every message that was put is got, lost or released, or the queue was shut down at once. A message
+  // goes from the ring to a cell, in one change, and stays there until its release (S1): so the ring is read first. If
+  // nothing was put meanwhile, then at the second look nothing is left.
+  [[nodiscard]] bool is_all_done() noexcept {
+    if (ring_.is_discarded()) return true;
+    const std::uint64_t puts = ring_.fates().puts;
+    const RingState state = ring_.state();
+    if (state.length != 0 || leased_messages_.count_out(1) != 0) return false;
+    const RingState after = ring_.state();  // strangers' puts are not counted
+    return after.start == state.start && after.length == 0 && ring_.fates().puts == puts;
+  }
   [[nodiscard]] Rest& rest() noexcept { return rest_; }
   void wake_the_rest() noexcept {
     Rest::wake(items(), [this] { return is_shut(); });

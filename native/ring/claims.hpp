@@ -9,6 +9,11 @@
 //            A2  a line's intent is read before its inherited word: a dead owner's intent is cleared only when it is
 //                settled, or was written down as inherited first. So a held slot is seen to be named.
 //            A3  a line may name more than is held (L3), so the slot's generation is read as well.
+//            A4  an item that is out stays named from its claim to its release, also while another consumer takes it
+//                over (B5, A2). So if the push position is the same before and after, the rings were empty in between,
+//                and then nothing was out, then at the second look every item that was put is released: one that is
+//                out then was out all the time. A consumer's put that comes before its release is seen by the second
+//                look: P2 and L2 order the two.
 // Progress   wait-free: a load a line, an fcntl for each line whose owner may be dead, and a load a slot. Slots are
 //            judged in stretches, with one scan of the lines for each.
 // Source     ours, as the ledger is (ledger.hpp); L1, L2 and L3 are there, P1 and P3 in ring.hpp.
@@ -83,6 +88,16 @@ class BasicClaims {
         count += is_item_out(ring, p, ring.generation_of(p).load(std::memory_order_acquire));
       return count;
     });
+  }
+  // Returns true if every item that was put is released. keeps A4
+  [[nodiscard]] bool is_all_released() const noexcept {
+    const std::uint64_t pushed = rings_.near(Side::push);  // acquire, as both positions below
+    bool is_empty = true;
+    rings_.each([&](const Ring& ring) {
+      is_empty = is_empty && ring.position_of(ring.pop_position->load(std::memory_order_acquire)) ==
+                                 ring.position_of(ring.push_position->load(std::memory_order_acquire));
+    });
+    return is_empty && count_out(1) == 0 && rings_.near(Side::push) == pushed;
   }
   // Returns how many of them no live consumer holds: they will be delivered again.
   [[nodiscard]] std::uint64_t count_left() const noexcept {

@@ -155,6 +155,9 @@ class RingHandle {
   [[nodiscard]] virtual bool is_unreleased(std::uint64_t position) noexcept = 0;
   // Of a dead owner's line, without a lock: returns true if nothing that it names is outstanding.
   [[nodiscard]] virtual bool seems_settled(std::uint32_t line) const noexcept = 0;
+  // Returns true if every item that was put is released, or the queue was shut down at once. It recovers when due: a
+  // dead producer's slots are skipped, and a consumer is woken for a dead one's items.
+  [[nodiscard]] virtual bool is_all_done(Participant me) noexcept = 0;
   // Makes a lease on this queue in the caller's memory.
   [[nodiscard]] virtual std::size_t lease_bytes() const noexcept = 0;
   [[nodiscard]] virtual RingLease* lease_at(void* memory) noexcept = 0;

@@ -4,6 +4,11 @@
 //            `Queue` brings its rings: put_into_ring(attempt), peek(found, scratch, ring), ring_of(found, scratch),
 //            after_get(ring), each_ring(use), close_rings(immediate).
 // Invariants Q1 of ring/operations.hpp. There are no dead participants: a process ends with all its threads.
+//            T1  a task is an item that was put and is not reported as done: pushed() - done_. So a put counts nothing.
+//            T2  both only rise, and done_ never passes pushed(). A joiner reads done_ first: if pushed() is the same
+//                number afterwards, then at that moment nothing was unfinished.
+//            T3  a consumer puts what follows from its task before it reports the task: a joiner that sees the report
+//                sees that put. release in finish_task() with acquire in count_unfinished().
 #pragma once
 
 #include <sys/mman.h>
@@ -71,6 +76,32 @@ class LocalHandle {
   [[nodiscard]] virtual std::uint64_t count_items() const noexcept = 0;
   // Returns true if gets were ended by this call: what is left belongs to the caller.
   [[nodiscard]] virtual bool shut_down(bool immediate) noexcept = 0;
+  // Returns how many references were ever put. It may be too high while a growing queue moves to another level.
+  [[nodiscard]] virtual std::uint64_t pushed() const noexcept = 0;
+
+  // Tasks.
+  [[nodiscard]] std::uint64_t count_unfinished() const noexcept {
+    const std::uint64_t done = done_.load(std::memory_order_acquire);  // T2, T3
+    const std::uint64_t put = pushed();
+    return put > done ? put - done : 0;
+  }
+  // Reports a task as done. Returns false if none is unfinished.
+  [[nodiscard]] bool finish_task() noexcept {
+    std::uint64_t done = done_.load(std::memory_order_relaxed);
+    do {
+      if (done >= pushed()) return false;
+    } while (!done_.compare_exchange_weak(done, done + 1, std::memory_order_release, std::memory_order_relaxed));  // T3
+    if (count_unfinished() == 0) tasks().notify_all();
+    return true;
+  }
+  // For references that were drained: nobody can report them.
+  void discard_tasks(std::uint64_t count) noexcept {
+    done_.fetch_add(count, std::memory_order_release);  // T3
+    tasks().notify_all();
+  }
+  // Told when nothing is unfinished.
+  [[nodiscard]] Event tasks() noexcept { return Event(&tasks_); }
+
   // Takes a reference that is left, for the owner that drops the queue, or has closed both its ends.
   [[nodiscard]] virtual bool try_drain(void*& reference) noexcept = 0;
   // Calls use(reference, argument) for each reference until it returns something other than 0.
@@ -87,6 +118,8 @@ class LocalHandle {
 
  private:
   PrivateMemory memory_;
+  std::atomic<std::uint64_t> done_{0};
+  std::atomic<std::uint32_t> tasks_{0};
   std::atomic<std::uint32_t>* items_ = nullptr;
   std::atomic<std::uint32_t>* room_ = nullptr;
 };

@@ -249,6 +249,13 @@ class RingOperations : public RingHandle {
     return out - std::min(out, left);
   }
   [[nodiscard]] bool seems_settled(std::uint32_t line) const noexcept final { return recovery_.is_settled(line); }
+  [[nodiscard]] bool is_all_done(Participant me) noexcept final {
+    if (self().is_discarded()) return true;
+    if (recovery_is_due(Outcome::empty) && make_room(me)) room().notify();  // Q4
+    bool is_done = false;
+    self().with_upkeep_lock([&] { is_done = recovery_.is_all_released(); });
+    return is_done;
+  }
   [[nodiscard]] bool is_unreleased(std::uint64_t position) noexcept final {
     bool is_held = false;
     self().with_upkeep_lock([&] { is_held = recovery_.is_unreleased(position); });

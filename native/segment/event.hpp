@@ -34,11 +34,13 @@ inline constexpr std::int64_t park_limit_ns = 100'000'000;
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// Between two attempts at something for which another participant needs a moment.
-inline void pause_between_attempts() noexcept {
-  const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
+// Less than a second; a signal ends it.
+inline void pause_for(std::int64_t ns) noexcept {
+  const timespec moment{.tv_sec = 0, .tv_nsec = ns};
   nanosleep(&moment, nullptr);
 }
+// Between two attempts at something for which another participant needs a moment.
+inline void pause_between_attempts() noexcept { pause_for(200'000); }
 
 // Futex words that are shared between processes.
 namespace futex {

@@ -140,6 +140,23 @@ class SlotsQueue {
     is_taken_by_me |= is_taken && me != 0 && rest_.has_this_thread_any();  // by another handle; keeps O3
     return (!is_taken || is_taken_by_me) && !slots_.may_be_takeable();
   }
+  // Returns true if every item that was published is released, or the queue was shut down at once. An item is in one
+  // slot from its publish to its release, so one load of each word is enough. If nothing was published meanwhile, then
+  // at the second look at the tail nothing is left: a put that a consumer makes before its release is seen there (P1).
+  [[nodiscard]] bool is_all_done(std::uint32_t me) noexcept {
+    if (slots_.closed() & Slots::gets_closed) return true;
+    (void)recover_if_due(me, false);
+    const std::uint64_t published = slots_.published();
+    return slots_.count_words([](std::uint64_t word) {
+      switch (slot_word::state_of(word)) {
+        case slot_word::State::arriving:
+        case slot_word::State::queued:
+        case slot_word::State::taken:
+        case slot_word::State::orphaned: return true;
+        default: return false;
+      }
+    }) == 0 && slots_.published() == published;
+  }
   [[nodiscard]] Rest& rest() noexcept { return rest_; }
   void wake_the_rest() noexcept {
     Rest::wake(items(), [this] { return slots_.closed() != 0; });

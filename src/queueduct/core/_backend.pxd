@@ -24,6 +24,7 @@ cdef class SegmentBackend(Backend):
     cdef void sleep(self, bint for_items, uint64_t slots, int64_t limit_ns) noexcept nogil
     cdef int check_length(self, uint64_t length) except -1  # raises if an item of this length can never fit
     cdef int raise_corrupt(self) except -1
+    cdef bint is_all_done(self) except -1                   # every item that was put is released; of a kind with leases
 
     cdef byte* take_over(self, object opened, Identity* identity) except NULL
     cdef int check_attached(self) except -1

@@ -11,7 +11,7 @@ from queueduct.items._buffers cimport Held, gather
 from queueduct.items._item_kinds cimport OBJECT, REFERENCE
 from queueduct.native._guard cimport forget, watch
 from queueduct.native._native cimport (
-    allocated_bytes, check_length, count_wait, is_broken, mark_broken, monotonic_ns, thread_limit,
+    allocated_bytes, check_length, count_wait, is_broken, mark_broken, monotonic_ns, pause_for, thread_limit,
 )
 
 from queueduct.errors import CorruptSegment, QueueClosed, QueueNotShared, ShutDown, TooManyParticipants
@@ -19,6 +19,10 @@ from queueduct.items import types
 from queueduct.segments.boot import boot_id, process_start_ticks
 
 encode_object = types.encode_object
+
+cdef enum:
+    FIRST_PAUSE_NS = 50000        # of a join, before it asks again
+    LONGEST_PAUSE_NS = 20000000
 
 cdef extern from "native/_handover.hpp" namespace "queueduct":
     void count_for_all_threads(object)  # the thread that drops the last reference frees it at once
@@ -65,6 +69,7 @@ cdef class SegmentBackend(Backend):
     cdef void sleep(self, bint for_items, uint64_t slots, int64_t limit_ns) noexcept nogil: pass
     cdef int check_length(self, uint64_t length) except -1: return 0
     cdef int raise_corrupt(self) except -1: return self.raise_if_truncated()
+    cdef bint is_all_done(self) except -1: return False
 
     cdef byte* take_over(self, object opened, Identity* identity) except NULL:
         """Takes the memory of an open segment. The caller takes its descriptor next; nothing raises after that."""
@@ -143,6 +148,23 @@ cdef class SegmentBackend(Backend):
         with nogil:
             self.sleep(for_items, slots, left)
         return self.check_open()
+
+    cdef bint wait_done(self, int64_t deadline) except -1:
+        """Asks again and again: a release wakes nobody who does not wait for its room, so that it costs nothing."""
+        cdef int64_t pause = FIRST_PAUSE_NS
+        cdef int64_t left
+        while True:
+            self.check_open()
+            if self.is_all_done():
+                return True
+            self.check_sound()
+            left = 0 if deadline == AT_ONCE else remaining_ns(deadline)
+            if left <= 0:
+                return False
+            with nogil:
+                pause_for(min(left, pause))
+            PyErr_CheckSignals()
+            pause = min(2 * pause, <int64_t>LONGEST_PAUSE_NS)
 
     cdef int check_held(self) except -1:
         """Raises if the handle has lost its file. Called before an operation that needs the file itself."""

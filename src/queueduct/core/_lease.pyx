@@ -8,7 +8,9 @@ cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.core._backend cimport SegmentBackend, named_backend
-from queueduct.core._queue cimport checked_int, checked_positions, computed_deadline, sound
+from queueduct.core._queue cimport (
+    Backend, checked_int, checked_positions, computed_deadline, open_backend, sound,
+)
 from queueduct.items._item_kinds cimport OBJECT, RECORD
 from queueduct.native._native cimport array_data, import_array, is_broken
 
@@ -138,6 +140,30 @@ class LeaseMethods:
         from queueduct.core.aio import Borrowing  # here, as in Queue
         named_backend(self, "leases")
         return Borrowing(self._bridge().take, self.lease, (max_items, False), timeout)
+
+    def join(self, timeout=None):
+        """Wait until every item that was put is done, at most ``timeout`` seconds. Returns False if the time is up.
+
+        An item is done when it is out of the queue and no consumer has it on lease; what a dead consumer had is
+        delivered again first. In a queue without a name it is done when ``task_done`` was called for it. A queue that
+        was shut down with ``immediate`` has nothing to wait for; one without a name waits for what was got before.
+        """
+        cdef Backend backend = open_backend(self)
+        cdef bint is_done = backend.wait_done(computed_deadline(True, timeout))
+        return sound(backend, is_done)
+
+    def task_done(self):
+        """Report an item of a queue without a name as done, as queue.Queue.task_done. Raises ValueError if none is left.
+
+        A queue with a name knows by itself: the release of a lease is the end of its items.
+        """
+        cdef Backend backend = open_backend(self)
+        if self.name is not None:
+            raise ValueError(
+                f"an item that get() has returned has left the queue {backend.label}, so nothing is to be reported: "
+                "take it by lease(1), whose release says that it is done, and which is redelivered if its holder dies"
+            )
+        backend.task_done()
 
     def unreleased(self, positions):
         """Returns those of the positions that a consumer has claimed and no consumer has released yet."""

@@ -32,6 +32,8 @@ cdef class Backend:
     cdef object put_many(self, object items, int64_t deadline)
     cdef object get_many(self, uint64_t limit, int64_t deadline)
     cdef object batch(self, object items)
+    cdef bint wait_done(self, int64_t deadline) except -1
+    cdef int task_done(self) except -1
     cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1
     cdef uint64_t slots_for(self, object item) except 0
     cdef object size(self)

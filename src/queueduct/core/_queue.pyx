@@ -103,11 +103,12 @@ cdef class Backend:
         """Returns items, or TIMED_OUT if the time is up."""
         self.check_open()
 
-    cdef object batch(self, object items):
-        """Returns items that can be sliced: a list, or an array of records."""
+    cdef object batch(self, object items):  # items that can be sliced: a list, or an array of records
         self.check_open()
         return list(items)
 
+    cdef bint wait_done(self, int64_t deadline) except -1: return self.check_open()  # false if the time is up
+    cdef int task_done(self) except -1: return self.check_open()
     cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
         """Waits until there may be an item, or ``slots`` free slots. Takes nothing, and needs no participant line."""
         return self.check_open()
@@ -322,7 +323,6 @@ cdef class Queue:
         return self.put_many(records_from(data, self.item), block, timeout)
 
     def __iter__(self):
-        """Gets items until the queue is shut down and empty."""
         return self
 
     def __next__(self):

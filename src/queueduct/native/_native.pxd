@@ -28,6 +28,7 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
     const int64_t park_limit_ns
     int64_t monotonic_ns()
     void pause_between_attempts()
+    void pause_for(int64_t)
 
     cdef enum class Outcome:
         done, full, empty, busy, closed, corrupt, moved, unbacked

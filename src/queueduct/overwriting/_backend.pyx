@@ -407,6 +407,14 @@ cdef class OverwritingBackend(SegmentBackend):
         self.unread.has_some(self.queue.participant_table().generation())
         return self.ring.length() + self.count_left() + self.unread.count()
 
+    cdef bint is_all_done(self) except -1:
+        cdef bint is_done
+        if self.unread.has_some(self.queue.participant_table().generation()):
+            return False
+        with nogil:
+            is_done = self.queue.is_all_done()
+        return is_done
+
     cdef uint64_t count_left(self) noexcept:
         """Returns how many messages have a consumer that is gone, or gave them back."""
         return 0 if self.ring.is_discarded() else self.queue.leased_messages().count_orphans()

@@ -67,6 +67,7 @@ cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
         void wake_everybody()
         void wait_for_items(int64_t)
         bint may_come_again()
+        bint is_all_done()
         void wait_for_room(int64_t)
         void wait_for_copy(int64_t)
         void wait_for_cell(int64_t)

@@ -382,6 +382,13 @@ cdef class SlotsBackend(SegmentBackend):
         else:
             self.queue.wait_for_room(limit_ns)
 
+    cdef bint is_all_done(self) except -1:
+        cdef uint32_t me = self.me()
+        cdef bint is_done
+        with nogil:
+            is_done = self.queue.is_all_done(me)
+        return is_done
+
     # -- size and shutdown ------------------------------------------------------------------------------
 
     cdef object size(self):

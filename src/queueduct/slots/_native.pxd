@@ -89,6 +89,7 @@ cdef extern from "slots/queue.hpp" namespace "queueduct" nogil:
         Joined join()
         bint recover_if_due(uint32_t, bint)
         bint is_drained(uint32_t)
+        bint is_all_done(uint32_t)
         void wake_the_rest()
         void shut_down(bint)
         void set_capacity(uint64_t)

@@ -183,6 +183,14 @@ cdef class RingBackend(SegmentBackend):
             raise MemoryError()
         return lease
 
+    cdef bint is_all_done(self) except -1:
+        cdef Participant ledger
+        cdef bint is_done
+        self.find_participant(&ledger)
+        with nogil:
+            is_done = self.queue.is_all_done(ledger)
+        return is_done
+
     cdef bint may_be_gettable(self) noexcept:
         return self.queue.may_be_gettable()
 

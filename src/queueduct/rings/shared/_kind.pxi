@@ -19,7 +19,7 @@ from queueduct.native._native cimport (
     traverseproc, visitproc,
 )
 from queueduct.rings.shared._native cimport LocalFound, visit_references
-from queueduct.rings.shared._objects cimport get_object, get_objects
+from queueduct.rings.shared._objects cimport get_object, get_objects, raise_no_task, wait_for_tasks
 
 import numpy
 
@@ -255,13 +255,14 @@ cdef class LocalBackend(Backend):
             self._drop_references()
         del self.queue
 
-    cdef void _drop_references(self) noexcept:
-        """Drops the references in the queue. No other thread gets from it any more."""
+    cdef uint64_t _drop_references(self) noexcept:
+        """Drops the references in the queue, and returns how many. No other thread gets from it any more."""
         cdef void* reference = NULL
         cdef vector[void*] held
         while self.queue.try_drain(reference):
             held.push_back(reference)
         drop_held(held.data(), held.size())
+        return held.size()
 
     cdef int put(self, object item, int64_t deadline) except -1:
         cdef Outcome outcome
@@ -405,12 +406,21 @@ cdef class LocalBackend(Backend):
     cdef object size(self):
         return self.queue.count_items()
 
+    cdef bint wait_done(self, int64_t deadline) except -1:
+        return wait_for_tasks(self, self.queue, deadline)
+
+    cdef int task_done(self) except -1:
+        if self.is_closing:
+            self.check_open()
+        return 0 if self.queue.finish_task() else raise_no_task(self.queue)
+
     cdef int shut_down(self, bint immediate) except -1:
         if self.queue.shut_down(immediate):
-            self._drop_references()
+            self.queue.discard_tasks(self._drop_references())
         return 0
 
     cdef void wake_everybody(self) noexcept:
+        self.queue.tasks().wake_all()
         self.queue.items().wake_all()
         self.queue.room().wake_all()
 

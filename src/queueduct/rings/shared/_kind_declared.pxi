@@ -32,7 +32,7 @@ cdef class LocalBackend(Backend):
     cdef object unused             # Cython gives only a class with an object member a trashcan
     cdef NativeReferences* queue
 
-    cdef void _drop_references(self) noexcept
+    cdef uint64_t _drop_references(self) noexcept
     cdef inline void _after_put(self, bint waited) noexcept
     cdef inline void _after_get(self, bint waited) noexcept
     cdef bint _wait_for_room(self, Outcome outcome, int64_t deadline) except -1

@@ -50,6 +50,7 @@ cdef extern from "ring/handle.hpp" namespace "queueduct" nogil:
         uint64_t count_leased()
         bint is_unreleased(uint64_t)
         bint seems_settled(uint32_t) const
+        bint is_all_done(Participant)
 
 cdef extern from "bounded/queue.hpp" namespace "queueduct" nogil:
     cdef struct BoundedOffsets:
@@ -142,6 +143,11 @@ cdef extern from "rings/_references.hpp" namespace "queueduct" nogil:
         bint is_worth_a_try(Outcome)
         void upkeep_while_empty()
         uint64_t count_items() const
+        uint64_t pushed() const
+        uint64_t count_unfinished() const
+        bint finish_task()
+        void discard_tasks(uint64_t)
+        Event tasks()
         bint shut_down(bint)
         bint try_drain(void*&)
 

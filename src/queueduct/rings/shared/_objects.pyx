@@ -1,18 +1,20 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
 """Gets of pickled objects, for every queue of rings. Unpickling runs code, so items stay claimed until it is done.
 
-If an interrupt or a kill ends that code, all items of the call are redelivered, at their positions.
+If an interrupt or a kill ends that code, all items of the call are redelivered, at their positions. For a queue within
+a process, whose objects are not pickled: waiting for its tasks.
 """
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport int64_t, uint64_t
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from queueduct.rings.shared._backend cimport RingBackend
 from queueduct.native._native cimport *
 from queueduct.items._objects cimport unpickle_all, unpickle_one
-from queueduct.core._queue cimport TIMED_OUT
+from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
 
 cdef enum:
     BATCH_LIMIT = 4096   # items that one claim takes at most
@@ -145,3 +147,29 @@ cdef class Claimed:
         if self.waited and backend.may_be_gettable():
             backend.queue.items().notify()
         return 0
+
+
+# Tasks of a queue within a process.
+
+cdef bint wait_for_tasks(Backend backend, LocalHandle* queue, int64_t deadline) except -1:
+    """Waits until task_done() was called for each item that was put. Returns false if the time is up."""
+    cdef uint32_t ticket
+    cdef int64_t left
+    while True:
+        ticket = queue.tasks().announce()
+        if queue.count_unfinished() == 0:
+            return True
+        left = 0 if deadline == AT_ONCE else remaining_ns(deadline)
+        if left <= 0:
+            return False
+        with nogil:
+            queue.tasks().park_for_all(ticket, min(left, park_limit_ns))
+        PyErr_CheckSignals()
+        backend.check_open()
+
+
+cdef int raise_no_task(LocalHandle* queue) except -1:
+    raise ValueError(
+        f"task_done() must be called once for each item that was put: {queue.pushed()} items were put, and all are "
+        "done; call it once after each get()"
+    )
