@@ -46,7 +46,8 @@ def test_the_example_of_the_events_page_runs():
 
 
 def test_the_example_of_the_overwriting_page_runs():
-    code, lease = python_blocks("docs/queues/overwriting.md")
+    code, latest, lease = python_blocks("docs/queues/overwriting.md")
+    assert run(latest).splitlines() == ["1.5", "2.5"]
     assert run(code).splitlines() == ["6.0", "9.0", "6", "True"]
     assert run(lease) == "[12 13 14 15 16 17 18 19] [12. 13. 14. 15. 16. 17. 18. 19.]\n"
 
@@ -73,8 +74,9 @@ def test_the_layout_page_has_every_overwriting_word_at_its_offset():
 
 
 def test_the_examples_of_the_bounded_page_run():
-    first, once, lease = python_blocks("docs/queues/bounded.md")
+    first, once, lease, join = python_blocks("docs/queues/bounded.md")
     run(first)
+    assert run(join).splitlines() == ["[b'one']", "[b'two']"]
     assert run("import queueduct\n" + lease).splitlines() == ["0 b'to Ada'", "1 b'to Alan'"]
     shown = re.sub(r"^    (orders\..*?)  # .*$", r"    print(\1)", "import queueduct\n" + once, flags=re.MULTILINE)
     results = re.findall(r"  # (\d+|\[.*\])", once)

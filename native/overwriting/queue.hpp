@@ -137,6 +137,33 @@ class OverwritingShared {
     return Claim::busy;
   }
 
+  // Copies the newest message whose position is at least `wanted`, and leaves it in the queue.
+  [[nodiscard]] Claim try_read_newest(std::uint32_t line, std::uint64_t wanted, void* to, std::uint64_t bytes,
+                                      std::int64_t limit_ns, std::uint64_t& position) noexcept {
+    for (int tries = 0; tries < get_tries; ++tries) {
+      if (!ring_.may_be_newer(wanted)) return Claim::empty;
+      Claimed found;
+      if (const Claim entered = enter(line, limit_ns); entered != Claim::done) return entered;
+      const Claim claim = ring_.find_newest(wanted, found);
+      const bool is_short = bytes <= short_copy;
+      if (claim == Claim::done && is_short) ring_.copy_out(found, to, bytes);
+      leave();
+      rest(line);
+      if (claim != Claim::done) return claim;
+      if (!is_short) ring_.copy_out(found, to, bytes);
+      position = found.position;
+      if (is_short || ring_.is_still_whole(found)) return claim;
+    }
+    return Claim::busy;
+  }
+  // Sleeps until there may be such a message. A put wakes one sleeper, which wakes the others; a get that was woken
+  // instead does not, so the sleep is short.
+  void wait_for_newer(std::uint64_t wanted, std::int64_t limit_ns) noexcept {
+    const std::uint32_t ticket = items().announce();
+    if (ring_.may_be_newer(wanted)) return;  // W1
+    items().park_and_relay(ticket, limit_ns < newer_limit_ns ? limit_ns : newer_limit_ns);
+  }
+
   // At most `count`, one after the other, as long as there are some. Sets `got` to how many it delivered.
   [[nodiscard]] Claim try_get_records(std::uint32_t line, char* to, std::uint64_t bytes, std::uint64_t count,
                                       std::int64_t limit_ns, std::uint64_t& got) noexcept {
@@ -216,6 +243,8 @@ class OverwritingShared {
  private:
   static constexpr std::int64_t join_limit_ns = 1'000'000;
   static constexpr int get_tries = 16;
+  static constexpr std::uint64_t short_copy = 1024;  // bytes that are copied under the header's lock
+  static constexpr std::int64_t newer_limit_ns = 20'000'000;
   static constexpr std::uint64_t notify_after = 64;  // messages of a batch: consumers need not wait for its end
 
   [[nodiscard]] bool is_shut() const noexcept { return control_->closed.load(std::memory_order_relaxed) != 0; }

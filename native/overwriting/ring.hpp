@@ -20,6 +20,13 @@
 // Source     the published layout and its six traces (docs/memory-layout.md). Ours: locks that name their owner, start
 //            and length in one word, the journal, and that a reader never delays a writer.
 //
+//
+// The newest message is also read without being taken, by any number of readers: found under the header's lock, where
+// no writer can begin (I2). A short one is copied there. A long one is copied after it, and counts only if its lock is
+// free afterwards and the put that comes round to it is not counted yet: a reader that has read one word of that put
+// sees its lock (P3), or the lock that its publish freed, and with that its count (P2, the header's lock). Foreign puts
+// are not counted: one that comes round during the copy of a long message is not noticed.
+//
 // Memory orders come in pairs:
 //   P1  the header's lock (overwriting/lock.hpp): state, journal, counters, and the taking of messages' locks
 //   P2  publish(): release store of 0     with acquire in claim_oldest(): the message's data
@@ -104,6 +111,35 @@ class OverwritingRing : public OverwritingMemory {
       leased_messages_.address(leased.cell, leased.position);
       return Note{noted_at_cell(leased.cell), leased.owner, leases};  // keeps S1
     });
+  }
+
+  // Under the header's lock: finds the newest whole message whose position is at least `wanted`. busy: a live writer is
+  // still copying a newer one, and there is no whole one.
+  [[nodiscard]] Claim find_newest(std::uint64_t wanted, Claimed& found) noexcept {
+    if (is_discarded()) return Claim::closed;
+    const RingState at = state();
+    if (!is_sound(at)) return Claim::corrupt;
+    const std::uint64_t puts = counted().puts;
+    bool is_busy = false;
+    for (std::uint32_t i = 0; i < at.length && i < look_back && puts > wanted + i; ++i) {
+      found.index = wrapped(std::uint64_t{at.start} + at.length - 1 - i);
+      found.position = puts - 1 - i;
+      std::uint64_t seen = message_lock(found.index).load(std::memory_order_acquire);  // acquire P2
+      if (seen != 0 && !lock_word::is_left(*participant_table_, message_lock(found.index), seen)) is_busy = true;
+      if (seen == 0) return Claim::done;
+    }
+    if (is_busy) return Claim::busy;
+    return closed() != 0 ? Claim::closed : Claim::empty;
+  }
+  // After the copy of a message that find_newest() has found: returns true if no put has come round to it.
+  [[nodiscard]] bool is_still_whole(const Claimed& found) const noexcept {
+    std::atomic_thread_fence(std::memory_order_acquire);  // acquire P3
+    if (message_lock(found.index).load(std::memory_order_acquire) != 0) return false;  // acquire P2, P4
+    return counted().puts <= found.position + capacity();
+  }
+  // A hint, without the header's lock.
+  [[nodiscard]] bool may_be_newer(std::uint64_t wanted) const noexcept {
+    return closed() != 0 || (counted().puts > wanted && state().length != 0);
   }
 
   // After the header was unlocked. `bytes` is at most a message's size; the rest of the message becomes zeros.
@@ -241,6 +277,7 @@ class OverwritingRing : public OverwritingMemory {
   static constexpr std::uint64_t one_overwritten = 2;
   static constexpr std::uint64_t overwritten_mask = (std::uint64_t{1} << 43) - 1;
   static constexpr int lost_shift = 44;
+  static constexpr std::uint32_t look_back = 64;  // messages in mid-copy that a reader of the newest passes over
 
   // relaxed: shutdown() sets it without the header's lock, and wakes all sleepers after it
   [[nodiscard]] std::uint32_t closed() const noexcept { return control().closed.load(std::memory_order_relaxed); }

@@ -43,6 +43,12 @@ class Waitable(Protocol):
     def _wait_ready(self, for_items: bool, slots: int, seconds: float) -> None: ...
 
 
+class Awaited(Protocol):
+    """What a Side waits at."""
+
+    def _wait_ready(self, for_items: bool, slots: int, seconds: float) -> None: ...
+
+
 class Bridge:
     """The asyncio side of one queue handle."""
 
@@ -50,12 +56,14 @@ class Bridge:
         self._queue = queue
         self._items = Side(queue, for_items=True)
         self._room = Side(queue, for_items=False)
+        self._newest = Side(NewestOf(queue), for_items=True)
         _bridges[id(self)] = self
 
     def start_anew(self) -> None:
         """In a forked child."""
         self._items.start_anew()
         self._room.start_anew()
+        self._newest.start_anew()
 
     def get(self, timeout: float | None = None) -> Coroutine[Any, Any, Any]:
         return self.take(self._queue.get_nowait, (), timeout)
@@ -72,6 +80,11 @@ class Bridge:
     ) -> Coroutine[Any, Any, Any]:
         """Waits for items: returns what attempt(*arguments) returns as soon as it does not raise Empty."""
         return _repeated(self._items, Empty, attempt, arguments, timeout)
+
+    def newest(self, queue: Any, newer_than: int | None, timeout: float | None) -> Coroutine[Any, Any, Any]:
+        """Waits for a message of an overwriting queue that is newer than a position."""
+        after = newer_than if isinstance(newer_than, int) and newer_than >= 0 else -1  # latest() refuses what is wrong
+        return _repeated(self._newest, Empty, queue.latest, (newer_than, False), timeout, after + 2)
 
     def loan(
         self, attempt: Callable[..., Any], arguments: tuple[Any, ...], timeout: float | None
@@ -126,7 +139,12 @@ class Bridge:
 
 
 async def _repeated(
-    side: Side, nothing: type[Exception], attempt: Callable[..., Any], arguments: tuple[Any, ...], timeout: float | None
+    side: Side,
+    nothing: type[Exception],
+    attempt: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    timeout: float | None,
+    slots: int = 1,
 ) -> Any:
     """Returns what attempt(*arguments) returns; waits while it raises ``nothing``, Empty or Full."""
     _check(timeout)
@@ -140,7 +158,7 @@ async def _repeated(
         except nothing as error:
             told = error.args
         until = until or _deadline(timeout)
-        if not await _has_changed(side, until):
+        if not await _has_changed(side, until, slots):
             raise nothing(*told)
 
 
@@ -157,6 +175,16 @@ async def _has_changed(side: Side, until: Deadline, slots: int = 1) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+class NewestOf:
+    """For a Side whose coroutines wait for newer messages: ``slots`` is the position that they want, plus 1."""
+
+    def __init__(self, queue: Any) -> None:
+        self._queue = queue
+
+    def _wait_ready(self, for_items: bool, slots: int, seconds: float) -> None:
+        self._queue._wait_newer(slots - 1, seconds)
 
 
 class Deadline(NamedTuple):
@@ -198,7 +226,7 @@ class Waiter(NamedTuple):
 class Side:
     """The coroutines that wait for items, or for room: a line of futures and the thread that serves it."""
 
-    def __init__(self, queue: Waitable, *, for_items: bool) -> None:
+    def __init__(self, queue: Awaited, *, for_items: bool) -> None:
         self._queue = queue
         self._for_items = for_items
         self.start_anew()

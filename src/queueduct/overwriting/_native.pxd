@@ -62,6 +62,8 @@ cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
         Claim try_put_records(uint32_t, const char*, uint64_t, uint64_t, bint, int64_t, uint64_t&)
         Claim try_get(uint32_t, void*, uint64_t, int64_t)
         Claim try_get_records(uint32_t, char*, uint64_t, uint64_t, int64_t, uint64_t&)
+        Claim try_read_newest(uint32_t, uint64_t, void*, uint64_t, int64_t, uint64_t&)
+        void wait_for_newer(uint64_t, int64_t)
         bint may_be_empty() const
         void shut_down(bint)
         void wake_everybody()

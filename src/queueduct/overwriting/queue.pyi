@@ -6,11 +6,12 @@ from numpy.typing import DTypeLike
 from queueduct.async_calls import AsyncGets, AsyncPuts
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._queue import Queue
+from queueduct.overwriting.latest import LatestMethods
 from queueduct.segments.names import Directory
 from queueduct.stats import OverwritingStats
 from queueduct.watching._participants import ParticipantMethods
 
-class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, ParticipantMethods):
+class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMethods, ParticipantMethods):
     """A queue that is never full: if there is no room, a put overwrites the oldest message, which is counted."""
 
     @classmethod

@@ -15,12 +15,13 @@ from queueduct.errors import Full
 from queueduct.items.types import ItemType
 from queueduct.overwriting._lease import OverwritingHolding
 from queueduct.overwriting.geometry import OverwritingGeometry
+from queueduct.overwriting.latest import LatestMethods
 from queueduct.segments import foreign_segment
 from queueduct.stats import OverwritingStats
 from queueduct.watching._participants import ParticipantMethods
 
 
-cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, ParticipantMethods):
+cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMethods, ParticipantMethods):
     """A queue that is never full: if there is no room, a put overwrites the oldest message, which is counted.
 
     ``OverwritingQueue.create("prices", capacity=1024, item=dtype)`` lives in shared memory, by name, in a published
