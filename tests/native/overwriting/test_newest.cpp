@@ -63,6 +63,34 @@ TEST(a_message_in_mid_copy_is_passed_over_and_one_of_a_dead_writer_too) {
   other.join();
 }
 
+TEST(a_copy_counts_until_a_put_comes_round_to_its_message) {
+  OverwritingSegment segment({.capacity = 3, .words = 2});
+  OverwritingAttachment attached(segment);
+  const std::uint32_t line = attached.line();
+  CHECK_EQUAL(attached.put(1), Claim::done);
+  for (const bool is_published : {false, true}) {
+    Claimed found;
+    CHECK_EQUAL(attached.queue().enter(line, 0), Claim::done);
+    CHECK_EQUAL(attached.ring().find_newest(0, found), Claim::done);
+    attached.queue().leave();
+    attached.queue().rest(line);
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      CHECK(attached.ring().is_still_whole(found));
+      CHECK_EQUAL(attached.put(2), Claim::done);
+    }
+    CHECK(attached.ring().is_still_whole(found));
+    Claimed next;
+    CHECK_EQUAL(attached.queue().enter(line, 0), Claim::done);
+    CHECK_EQUAL(attached.ring().claim_put(line, true, next), Claim::done);
+    attached.queue().leave();
+    CHECK_EQUAL(next.index, found.index);
+    if (is_published) attached.ring().publish(next);  // its lock is free again: only the count tells
+    CHECK(!attached.ring().is_still_whole(found));
+    if (!is_published) attached.ring().publish(next);
+    attached.queue().rest(line);
+  }
+}
+
 TEST(a_foreign_writer_in_mid_copy_is_passed_over) {
   OverwritingSegment segment({.capacity = 1, .words = 2});
   OverwritingAttachment attached(segment);
