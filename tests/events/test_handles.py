@@ -31,6 +31,13 @@ def test_stats_say_what_there_is():
             repairs=0,
             synced=0,
             epoch=0,
+            items_put=10,
+            bytes_put=80,
+            items_got=0,
+            bytes_got=0,
+            waits_for_room=0,
+            waits_for_items=0,
+            waited_seconds=0.0,
         )
         assert reader.lag == len(q) == q.qsize() == 10
         assert not q.empty()
