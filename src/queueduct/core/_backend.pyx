@@ -81,7 +81,8 @@ cdef class SegmentBackend(Backend):
         self.is_read_only = getattr(opened, "is_read_only", False)
         self.item_kind = REFERENCE
         if opened.item is not None:
-            self.label = repr(opened.name)
+            if opened.name is not None:
+                self.label = repr(opened.name)
             self.dtype = opened.item.dtype
             self.record_bytes = 0 if self.dtype is None else self.dtype.itemsize
             self.item_kind = opened.item.kind
@@ -226,7 +227,7 @@ cdef class SegmentBackend(Backend):
         raise QueueClosed(
             f"this handle of the queue {self.label} has no file descriptor any more: either this process has closed "
             "it, as os.closerange() and daemons do, or it could not be had: too many files were open, or there is no "
-            "/proc; open the queue again by its name"
+            "/proc; open the queue again by its name, or make one without a name after that"
         )
 
     cdef int raise_shut_down(self) except -1:

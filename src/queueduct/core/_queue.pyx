@@ -17,7 +17,7 @@ from queueduct.native._native cimport monotonic_ns, park_limit_ns
 
 from queueduct.errors import CorruptSegment, Empty, Full, QueueClosed, QueueNotShared, ShutDown
 from queueduct.items.types import ItemType
-from queueduct.segments import catalog, creation
+from queueduct.segments import anonymous, catalog, creation
 
 TIMED_OUT = object()
 FOREVER = 0x7FFFFFFFFFFFFFFF
@@ -192,6 +192,8 @@ cdef class Queue:
         geometry = cls._geometry.of(item_type, **checked_sizes(sizes), **options)
         geometry.check()
         geometry.check_item(item_type)
+        if name is None:
+            return anonymous.create_anonymous(geometry, item_type, cls._attach, directory=directory)
         return creation.create(
             name, geometry, item_type, cls._attach, directory=directory, exist_ok=exist_ok, replace=replace
         )
@@ -358,7 +360,7 @@ cdef class Queue:
 
     @property
     def name(self):
-        """The queue's name; None within a process."""
+        """The queue's name; None if it has none."""
         return None if self.segment is None else self.segment.name
 
     @property
@@ -436,7 +438,7 @@ cdef class Queue:
 
         With ``missing_ok`` a name that is gone is no error. Those who have the queue open can still use it.
         """
-        if self.segment is None:
+        if self.name is None:
             raise ValueError("a queue without a name has nothing to unlink")
         catalog.unlink_segment(self.segment, missing_ok=missing_ok)
 
@@ -452,4 +454,6 @@ cdef class Queue:
                 "a queue without a name lives in one process and cannot be pickled; "
                 f"use {type(self).__name__}.create(name, ...) to share one between processes"
             )
+        if self.name is None:
+            return anonymous.reopen_passed, (*anonymous.pass_on(self.segment, self), type(self))
         return catalog.reopen, (self.segment.name, str(self.directory), self.segment.segment_id, type(self))

@@ -28,7 +28,7 @@ class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMethods
     @classmethod
     def create(
         cls,
-        name: str,
+        name: str | None,
         *,
         item: type[bytes] | type[object] | DTypeLike | None = None,
         max_bytes: int = 268435456,

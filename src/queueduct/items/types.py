@@ -53,7 +53,7 @@ class ItemType:
             )
         return self.dtype.itemsize
 
-    def check_pickle(self, name: str, allow_pickle: bool) -> None:
+    def check_pickle(self, name: str | None, allow_pickle: bool) -> None:
         """Raises if items are pickled objects and the opener refuses these."""
         if self.kind == OBJECT and not allow_pickle:
             raise ValueError(

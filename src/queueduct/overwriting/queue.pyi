@@ -17,7 +17,7 @@ class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMethods,
     @classmethod
     def create(
         cls,
-        name: str,
+        name: str | None,
         capacity: int = 1024,
         *,
         item: type[bytes] | type[object] | DTypeLike | None = None,

@@ -17,7 +17,7 @@ class BoundedQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, Pa
     @classmethod
     def create(
         cls,
-        name: str,
+        name: str | None,
         capacity: int = 1024,
         *,
         item: type[bytes] | type[object] | DTypeLike | None = None,

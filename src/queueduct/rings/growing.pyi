@@ -17,7 +17,7 @@ class GrowingQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, Pa
     @classmethod
     def create(
         cls,
-        name: str,
+        name: str | None,
         *,
         item: type[bytes] | type[object] | DTypeLike | None = None,
         first_bytes: int = 4096,

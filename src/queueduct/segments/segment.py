@@ -65,7 +65,7 @@ class Segment:
         self, path: Path, geometry: Geometry, item: ItemType, segment_id: bytes, fd: int, *, read_only: bool = False
     ) -> None:
         self.path = path
-        self.name = path.name
+        self.name: str | None = path.name  # None: no file name leads to it
         self.geometry = geometry
         self.item = item
         self.segment_id = segment_id

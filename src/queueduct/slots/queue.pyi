@@ -19,7 +19,7 @@ class SlotQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, Parti
     @classmethod
     def create(
         cls,
-        name: str,
+        name: str | None,
         capacity: int = 8,
         *,
         item: type[bytes] | type[object] | DTypeLike | None = None,
