@@ -1,0 +1,413 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""The queues that replace multiprocessing's: a growing queue without a name, and what the standard library promises.
+
+A put encodes the item in the caller and is done when it returns: there is no thread behind it. A limit counts items,
+however long they are (native/growing/item_limit.hpp).
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, Queue as AnyQueue, checked_int, deadline_of, held, remaining_ns
+from queueduct.items._buffers cimport Held, borrow
+from queueduct.items._messages cimport decode_message, encode_message, keep_if_intact
+from queueduct.native._native cimport Event, Outcome, Participant, park_limit_ns, run_without_gil
+from queueduct.rings.shared._backend cimport RingBackend
+from queueduct.rings.shared._growing_backend cimport GrowingBackend
+from queueduct.rings.shared._native cimport RingHandle
+
+import os
+import time
+import weakref
+from types import GenericAlias
+
+from queueduct.errors import Empty, Full, QueueClosed, TooManyParticipants
+from queueduct.rings.growing import GrowingQueue
+from queueduct.segments import anonymous
+
+cdef extern from "growing/item_limit.hpp" namespace "queueduct" nogil:
+    cdef cppclass ItemLimit:
+        int initialise(uint64_t)
+        uint64_t limit() const
+        bint try_lock()
+        bint lock(int64_t)
+        void unlock()
+
+cdef extern from *:
+    """
+    namespace queueduct {
+    inline bool take_credit(ItemLimit& limit, RingHandle& queue) noexcept {
+      return limit.take_credit([&queue] { return queue.count_items(); });
+    }
+    }
+    """
+    bint take_credit_of "queueduct::take_credit"(ItemLimit&, RingHandle&) noexcept nogil
+
+cdef enum:
+    SHORT_BYTES = 1023             # bytes that are copied on the stack
+    LIMIT_BYTES = 64               # sizeof(ItemLimit), rounded up to a line
+    SLOT_BYTES = 256
+    LOCK_NS = 20000000
+
+cdef object MAXSIZE_LIMIT = 2**31 - 1
+PARTICIPANTS = 512
+LEASING_PARTICIPANTS = 1024
+
+
+# Of each queue in this process, for the fork handler.
+cdef object queues = weakref.WeakSet()
+
+
+def leave_to_parent():
+    """In a forked child: tasks and messages that the parent has taken are the parent's."""
+    for queue in list(queues):
+        (<SharedQueue>queue).forget()
+
+
+os.register_at_fork(after_in_child=leave_to_parent)
+
+
+cdef class SharedQueue:
+    """What the three classes share."""
+    cdef AnyQueue inner
+    cdef GrowingBackend ring
+    cdef Held memory               # keeps the limit's memory mapped
+    cdef ItemLimit* limit          # NULL: as many items as there is memory for
+    cdef bint is_closed
+    cdef list kept                 # messages whose unpickling was interrupted: they are delivered first
+    cdef list taken                # leases of a JoinableQueue, the oldest first
+    cdef object __weakref__
+
+    def __class_getitem__(cls, item):
+        return GenericAlias(cls, item)
+
+    cdef int make(self, uint64_t maxsize, object participants) except -1:
+        cdef int error
+        self.take(GrowingQueue.create(
+            None, item=bytes, slot_bytes=SLOT_BYTES, participants=participants, producers=0,
+        ))
+        if maxsize:
+            self.find_limit()
+            error = self.limit.initialise(maxsize)
+            if error:
+                raise OSError(error, f"no lock for a queue of maxsize={maxsize}: {os.strerror(error)}")
+        return 0
+
+    cdef int take(self, object inner) except -1:
+        self.inner = inner
+        self.ring = <GrowingBackend?>held(self.inner)
+        self.kept = []
+        self.taken = []
+        queues.add(self)
+        return 0
+
+    cdef int forget(self) except -1:
+        self.kept = []
+        self.taken = []
+        return 0
+
+    cdef int find_limit(self) except -1:
+        """Sets where the limit is: in the last line before the control block, which an item text of 5 bytes leaves."""
+        cdef uint64_t control = self.inner.segment.offsets["control_offset"]
+        self.memory = Held(self.ring.memory)
+        self.limit = <ItemLimit*>(<char*>self.memory.view.buf + control - LIMIT_BYTES)
+        return 0
+
+    def __reduce__(self):
+        self.check_open()
+        return reopen, (type(self), *anonymous.pass_on(self.inner.segment, self), self.limit is not NULL)
+
+    cdef int check_open(self) except -1:
+        if self.is_closed:
+            raise ValueError(f"{type(self).__name__} {self!r} is closed")
+        if self.ring is None:
+            raise ValueError(f"this {type(self).__name__} was never made: call its __init__")
+        return 0
+
+    # -- put --------------------------------------------------------------------------------------------
+
+    cdef int put_item(self, object item, int64_t deadline) except -1:
+        """Returns 0 if the time is up."""
+        cdef char short_copy[SHORT_BYTES + 1]
+        cdef Py_ssize_t length
+        cdef object data
+        cdef Held lent
+        self.check_open()
+        if type(item) is bytes and PyBytes_GET_SIZE(item) <= SHORT_BYTES:
+            length = PyBytes_GET_SIZE(item)
+            memcpy(short_copy, PyBytes_AS_STRING(item), length)
+            short_copy[length] = 0
+            return self.put_message(short_copy, length + 1, deadline)
+        data = encode_message(item)
+        if type(data) is bytes:
+            return self.put_message(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), deadline)
+        lent = borrow(data)
+        return self.put_message(lent.view.buf, lent.view.len, deadline)
+
+    cdef int put_message(self, const void* data, uint64_t length, int64_t deadline) except -1:
+        if self.limit is NULL:
+            return self.ring._put_bytes(data, length, deadline)
+        return self.put_within_limit(data, length, deadline)
+
+    cdef int put_within_limit(self, const void* data, uint64_t length, int64_t deadline) except -1:
+        cdef RingBackend ring = self.ring
+        cdef Participant ledger
+        cdef Outcome outcome
+        cdef bint waited = False
+        if length > ring.slot_bytes:
+            ring.check_length(length)
+        while True:
+            ring.find_participant(&ledger)
+            if not self.limit.try_lock() and not self.wait_for_lock():
+                if deadline != AT_ONCE and remaining_ns(deadline) <= 0:
+                    return 0
+                continue
+            # no Python code runs until the unlock
+            if take_credit_of(self.limit[0], ring.queue[0]):
+                outcome = ring.queue.put_bytes(ledger, data, length, run_without_gil)
+                self.limit.unlock()
+                if outcome == Outcome.done:
+                    ring.after_put(waited)
+                    return 1
+                if not ring.wait_for_room(outcome, ring.slots_of(length), deadline, &ledger):
+                    return 0
+            else:
+                self.limit.unlock()
+                ring.check_sound()
+                if not self.wait_for_room(deadline):
+                    return 0
+            waited = True
+
+    cdef bint wait_for_lock(self) except -1:
+        cdef bint is_locked
+        cdef ItemLimit* limit = self.limit
+        with nogil:
+            is_locked = limit.lock(LOCK_NS)
+        if is_locked:
+            return True
+        PyErr_CheckSignals()
+        self.ring.check_open()
+        return False
+
+    cdef bint wait_for_room(self, int64_t deadline) except -1:
+        """Waits until an item has left. Returns false if the time is up."""
+        return self.park(self.ring.queue.room(), deadline)
+
+    cdef bint park(self, Event room, int64_t deadline) except -1:
+        cdef uint32_t ticket
+        cdef int64_t left = 0 if deadline == AT_ONCE else remaining_ns(deadline)
+        if left <= 0:
+            return False
+        ticket = room.announce()
+        if self.ring.queue.count_items() < self.limit.limit():
+            return True
+        with nogil:
+            room.park(ticket, min(left, park_limit_ns))
+        PyErr_CheckSignals()
+        self.ring.check_open()
+        return True
+
+    # -- get --------------------------------------------------------------------------------------------
+
+    cdef object get_item(self, int64_t deadline):
+        """Returns an item, or TIMED_OUT."""
+        cdef object data
+        self.check_open()
+        data = self.kept.pop() if self.kept else self.ring._get_bytes(deadline)
+        if data is TIMED_OUT:
+            return data
+        try:
+            return decode_message(data)
+        except BaseException as error:
+            keep_if_intact(self.kept, error, data)
+            raise
+
+    cdef object count(self):
+        self.check_open_or_closed()
+        return self.ring.size() + len(self.kept)
+
+    cdef int check_open_or_closed(self) except -1:
+        if self.ring is None:
+            self.check_open()
+        return 0
+
+    # -- surface ----------------------------------------------------------------------------------------
+
+    def empty(self):
+        """Return True if there is nothing to get. A hint: other processes may change it at once."""
+        self.check_open()
+        return self.count() == 0
+
+    @property
+    def _closed(self):
+        return True if self.is_closed else False
+
+    def close(self):
+        """Close the queue in this process: what was put stays for the other processes."""
+        if not self.is_closed and self.inner is not None:
+            self.is_closed = True
+            self.inner.close()
+
+    def __repr__(self):
+        return f"<queueduct.multiprocessing.{type(self).__name__} at {id(self):#x}>"
+
+
+def reopen(queue_class, passed, folder, has_limit):
+    """Opens the queue in a process that was spawned with it."""
+    cdef SharedQueue self = queue_class.__new__(queue_class)
+    self.take(anonymous.reopen_passed(passed, folder, GrowingQueue))
+    if has_limit:
+        self.find_limit()
+    return self
+
+
+cdef class Queue(SharedQueue):
+    """``multiprocessing.Queue(maxsize)``: first in, first out, at most ``maxsize`` items if that is positive."""
+
+    def __init__(self, maxsize=0, *, ctx=None):
+        if self.ring is None:
+            self.make(checked_maxsize(maxsize), PARTICIPANTS)
+
+    def put(self, obj, block=True, timeout=None):
+        """Put an object; wait for room if ``block``, at most ``timeout`` seconds. Raises Full.
+
+        The object is pickled here: an error of its pickling is raised here, and nothing is put.
+        """
+        if not self.put_item(obj, deadline_as_standard(block, timeout)):
+            raise Full
+
+    def get(self, block=True, timeout=None):
+        """Get an object; wait for one if ``block``, at most ``timeout`` seconds. Raises Empty."""
+        cdef object item = self.get_item(deadline_as_standard(block, timeout))
+        if item is TIMED_OUT:
+            raise Empty
+        return item
+
+    def put_nowait(self, obj):
+        """``put(obj, False)``."""
+        if not self.put_item(obj, AT_ONCE):
+            raise Full
+
+    def get_nowait(self):
+        """``get(False)``."""
+        return self.get(False)
+
+    def qsize(self):
+        """Return how many objects there are."""
+        return self.count()
+
+    def full(self):
+        """Return True if there are ``maxsize`` objects. A hint: other processes may change it at once."""
+        return self.limit is not NULL and self.count() >= self.limit.limit()
+
+    def join_thread(self):
+        """Does nothing, since there is no thread: what was put is in. Raises if the queue is not closed."""
+        if not self.is_closed:
+            raise AssertionError(f"Queue {self!r} not closed")
+
+    def cancel_join_thread(self):
+        """Does nothing: no thread has to be waited for."""
+
+
+cdef class JoinableQueue(Queue):
+    """``multiprocessing.JoinableQueue(maxsize)``: ``join()`` waits until a ``task_done()`` has followed each get.
+
+    A task that was got stays in the queue until its task_done(). If its process dies before, another process gets it.
+    """
+
+    def __init__(self, maxsize=0, *, ctx=None):
+        if self.ring is None:
+            self.make(checked_maxsize(maxsize), LEASING_PARTICIPANTS)
+
+    cdef object get_item(self, int64_t deadline):
+        cdef object lease
+        self.check_open()
+        try:
+            lease = self.inner.lease(1, True, seconds_until(deadline))
+        except Empty:
+            return TIMED_OUT
+        except TooManyParticipants as error:
+            raise TooManyParticipants(
+                f"more than {LEASING_PARTICIPANTS} tasks and threads at once are out of a JoinableQueue: "
+                f"{len(self.taken)} of this process; call task_done() for each get(), or use Queue"
+            ) from error
+        if self.limit is not NULL:
+            self.ring.queue.room().notify()
+        try:
+            item = decode_message(lease.items[0])
+        except Exception as error:
+            kept = []
+            keep_if_intact(kept, error, lease.items[0])
+            if not kept:  # it can never be unpickled: it is a task of its receiver like any other
+                self.taken.append(lease)
+            raise
+        self.taken.append(lease)
+        return item
+
+    def task_done(self):
+        """Say that a task is done: the oldest that this process has got, whichever thread calls."""
+        self.check_open_or_closed()
+        try:
+            lease = self.taken.pop(0)
+        except IndexError:
+            raise ValueError("task_done() called too many times") from None
+        lease.release()
+
+    def join(self):
+        """Wait until every task that was put has been got and is done."""
+        cdef double pause = 0.0002
+        self.check_open_or_closed()
+        while not self.is_all_done():
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.005)
+
+    cdef bint is_all_done(self) except -1:
+        """A task that comes back from a dead process moves from `leased` to `size`: so both are read between two
+        looks at the count of such moves."""
+        before = self.inner.stats()
+        after = self.inner.stats()
+        return (
+            before.size == before.leased == after.size == after.leased == 0 and before.redelivered == after.redelivered
+        )
+
+
+cdef class SimpleQueue(SharedQueue):
+    """``multiprocessing.SimpleQueue()``: first in, first out, without limits and timeouts."""
+
+    def __init__(self, *, ctx=None):
+        if self.ring is None:
+            self.make(0, PARTICIPANTS)
+
+    def put(self, obj):
+        """Put an object."""
+        self.put_item(obj, deadline_of(True, None))
+
+    def get(self):
+        """Get an object; wait for one."""
+        return self.get_item(deadline_of(True, None))
+
+
+cdef uint64_t checked_maxsize(object maxsize) except? 0xFFFFFFFFFFFFFFFF:
+    """Returns it, or 0 for no limit."""
+    size = checked_int("maxsize", maxsize)
+    if size > MAXSIZE_LIMIT:
+        raise OverflowError(f"maxsize must be at most {MAXSIZE_LIMIT}: maxsize={size}; 0 means no limit")
+    return max(size, 0)
+
+
+cdef int64_t deadline_as_standard(object block, object timeout) except -1:
+    """A negative timeout is over at once here, as in multiprocessing."""
+    if timeout is not None and block and timeout < 0:
+        return AT_ONCE
+    return deadline_of(block if type(block) is bool else bool(block), timeout)
+
+
+cdef object seconds_until(int64_t deadline):
+    if deadline == AT_ONCE:
+        return 0
+    if deadline == 0x7FFFFFFFFFFFFFFF:
+        return None
+    return max(remaining_ns(deadline), 0) / 1e9
