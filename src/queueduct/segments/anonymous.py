@@ -32,26 +32,24 @@ class PassedFile(segment.Descriptor):
 
     def __init__(self, fd: int) -> None:
         super().__init__(Path(f"/proc/self/fd/{fd}"), os.O_RDWR)
-        self.identity = identity_of(self.number)
+        status = os.fstat(self.number)
+        self.identity = status.st_dev, status.st_ino
 
-    @property
-    def is_ours(self) -> bool:
-        with contextlib.suppress(OSError, KeyError):
-            return identity_of(self.__dict__["number"]) == self.identity
-        return False
+    def is_ours(self, status_of: Callable[[int], os.stat_result] = os.fstat) -> bool:
+        """Returns true unless the descriptor was closed. ``status_of`` is there at the interpreter's exit, too."""
+        try:
+            status = status_of(self.__dict__["number"])
+        except (OSError, KeyError):
+            return False
+        return (status.st_dev, status.st_ino) == self.identity
 
     def close(self) -> None:
-        if self.is_ours:
+        if self.is_ours():
             super().close()
         else:  # its number is another file's by now
             self.__dict__.pop("number", None)
 
     __del__ = close
-
-
-def identity_of(fd: int) -> tuple[int, int]:
-    status = os.fstat(fd)
-    return status.st_dev, status.st_ino
 
 
 class AnonymousSegment(segment.Segment):
@@ -110,7 +108,7 @@ def pass_on(opened: Any, queue: object) -> tuple[Any, str]:
     from multiprocessing import context, reduction  # here: importing it takes a while
 
     context.assert_spawning(queue)
-    if not opened.passed.is_ours:
+    if not opened.passed.is_ours():
         raise QueueClosed(
             "a queue without a name cannot be passed on: this process has closed its file descriptor, as "
             "os.closerange() and daemons do; make the queue afterwards, or give it a name"
