@@ -89,6 +89,12 @@ def test_the_example_of_the_growing_page_runs():
     assert run(code).splitlines() == ["4 10000", "b'0'"]
 
 
+def test_the_example_of_the_drop_in_page_runs():
+    (code,) = python_blocks("docs/drop-in.md")
+    for _ in range(2):
+        assert run(code) == "[1, 4, 9]\n"
+
+
 def test_the_examples_of_the_slots_page_run():
     first, lease, last = python_blocks("docs/queues/slots.md")
     assert run(first).splitlines() == ["1.0 0 False"]

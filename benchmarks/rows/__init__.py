@@ -8,6 +8,7 @@ from benchmarks.rows import (
     broadcast,
     bytes_between_processes,
     columns,
+    drop_in,
     family,
     frames_between_processes,
     growing_steady,
@@ -35,6 +36,7 @@ ROWS: tuple[Callable[[Plan], list[Case]], ...] = (
     ledger.cases,
     columns.cases,
     growing_steady.cases,
+    drop_in.cases,
 )
 
 

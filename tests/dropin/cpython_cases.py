@@ -55,11 +55,13 @@ def put_ours_in_place():
 
 
 class Result(unittest.TestResult):
+    """Keeps the names of the cases that passed."""
+
     def __init__(self):
         super().__init__()
         self.passed = []
 
-    def addSuccess(self, test):
+    def addSuccess(self, test):  # noqa: N802  # unittest's name
         super().addSuccess(test)
         self.passed.append(name_of(test))
 

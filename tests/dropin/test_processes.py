@@ -187,8 +187,7 @@ def test_too_many_open_tasks_are_refused_with_a_remedy_and_lose_nothing():
         q.put(number)
     got = []
     with pytest.raises(TooManyParticipants, match="call task_done"):
-        while True:
-            got.append(q.get())
+        got.extend(iter(q.get, None))
     for _ in got:
         q.task_done()
     while q.qsize():
@@ -359,7 +358,7 @@ def test_a_limit_survives_producers_killed_at_random():
         victims = [context.Process(target=kill_in_a_put, args=(q, ready)) for _ in range(2)]
         for victim in victims:
             victim.start()
-        for victim in victims:
+        for _ in victims:
             ready.get()
         for _ in range(200):
             assert q.get(timeout=20) == b"x" * 3000

@@ -48,7 +48,7 @@ cdef extern from *:
 
 cdef enum:
     SHORT_BYTES = 1023             # bytes that are copied on the stack
-    LIMIT_BYTES = 64               # sizeof(ItemLimit), rounded up to a line
+    LIMIT_BYTES = 128              # of an ItemLimit, a whole line
     SLOT_BYTES = 256
     LOCK_NS = 20000000
 

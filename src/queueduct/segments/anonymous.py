@@ -43,11 +43,11 @@ class PassedFile(segment.Descriptor):
             return False
         return (status.st_dev, status.st_ino) == self.identity
 
-    def close(self) -> None:
-        if self.is_ours():
-            super().close()
-        else:  # its number is another file's by now
-            self.__dict__.pop("number", None)
+    def close(self, close_file: Callable[[int], None] = os.close) -> None:
+        is_ours = self.is_ours()  # if not, its number is another file's by now
+        number = self.__dict__.pop("number", -1)
+        if is_ours:
+            close_file(number)
 
     __del__ = close
 
