@@ -8,13 +8,13 @@ however long they are (native/growing/item_limit.hpp).
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, Queue as AnyQueue, checked_int, deadline_of, held, remaining_ns
 from queueduct.items._buffers cimport Held, borrow
 from queueduct.items._messages cimport decode_message, encode_message, keep_if_intact
-from queueduct.native._native cimport Event, Outcome, Participant, park_limit_ns, run_without_gil
+from queueduct.native._native cimport Outcome, Participant, run_without_gil
 from queueduct.rings.shared._backend cimport RingBackend
 from queueduct.rings.shared._growing_backend cimport GrowingBackend
 from queueduct.rings.shared._native cimport RingHandle
@@ -24,7 +24,7 @@ import time
 import weakref
 from types import GenericAlias
 
-from queueduct.errors import Empty, Full, QueueClosed, TooManyParticipants
+from queueduct.errors import Empty, Full, TooManyParticipants
 from queueduct.rings.growing import GrowingQueue
 from queueduct.segments import anonymous
 
@@ -42,9 +42,18 @@ cdef extern from *:
     inline bool take_credit(ItemLimit& limit, RingHandle& queue) noexcept {
       return limit.take_credit([&queue] { return queue.count_items(); });
     }
+    inline void wait_below(ItemLimit& limit, RingHandle& queue, IdleStrategy& idle, std::int64_t limit_ns) noexcept {
+      const std::uint64_t most = limit.limit();
+      wait_until(
+          queue.room(), idle, [&] { return queue.count_items() < most; },
+          [&] { return queue.count_items() <= most / 2; }, limit_ns);
+    }
     }
     """
+    cdef cppclass IdleStrategy "queueduct::IdleStrategy":
+        pass
     bint take_credit_of "queueduct::take_credit"(ItemLimit&, RingHandle&) noexcept nogil
+    void wait_below "queueduct::wait_below"(ItemLimit&, RingHandle&, IdleStrategy&, int64_t) noexcept nogil
 
 cdef enum:
     SHORT_BYTES = 1023             # bytes that are copied on the stack
@@ -76,6 +85,7 @@ cdef class SharedQueue:
     cdef GrowingBackend ring
     cdef Held memory               # keeps the limit's memory mapped
     cdef ItemLimit* limit          # NULL: as many items as there is memory for
+    cdef IdleStrategy idle
     cdef bint is_closed
     cdef list kept                 # messages whose unpickling was interrupted: they are delivered first
     cdef list taken                # leases of a JoinableQueue, the oldest first
@@ -194,18 +204,11 @@ cdef class SharedQueue:
 
     cdef bint wait_for_room(self, int64_t deadline) except -1:
         """Waits until an item has left. Returns false if the time is up."""
-        return self.park(self.ring.queue.room(), deadline)
-
-    cdef bint park(self, Event room, int64_t deadline) except -1:
-        cdef uint32_t ticket
         cdef int64_t left = 0 if deadline == AT_ONCE else remaining_ns(deadline)
         if left <= 0:
             return False
-        ticket = room.announce()
-        if self.ring.queue.count_items() < self.limit.limit():
-            return True
         with nogil:
-            room.park(ticket, min(left, park_limit_ns))
+            wait_below(self.limit[0], self.ring.queue[0], self.idle, left)
         PyErr_CheckSignals()
         self.ring.check_open()
         return True
