@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks.adapter import load
 from benchmarks.case import Case, Contender, Goal, Plan
 from benchmarks.crew import Report, now, run_together
+from benchmarks.flow import prepare_memory
 from benchmarks.isolation import Bench, Sample, UnfaithfulError
 from benchmarks.placement import placements, take_place
 
@@ -44,11 +45,13 @@ def measure(setting: Setting, amount: int, bench: Bench) -> Sample:
     """One producer, one consumer."""
     maker = load("queueduct.multiprocessing") if setting.ours else multiprocessing.get_context("fork")
     queue = maker.Queue(CAPACITY)
+    warming = [ITEMS[setting.items](number) for number in range(2 * CAPACITY)]
     built = [ITEMS[setting.items](number) for number in range(amount)]
 
     def produce(barrier: Barrier) -> Report:
         take_place(setting.placement, producing=True, index=0)
         barrier.wait()
+        deque(map(queue.put, warming), maxlen=0)
         barrier.wait()
         started = now()
         deque(map(queue.put, built), maxlen=0)
@@ -56,11 +59,15 @@ def measure(setting: Setting, amount: int, bench: Bench) -> Sample:
 
     def consume(barrier: Barrier) -> Report:
         take_place(setting.placement, producing=False, index=0)
+        anchors = prepare_memory(2 * amount)
         barrier.wait()
+        warm = list(starmap(queue.get, repeat((), len(warming))))
         barrier.wait()
         started = now()
         arrived = list(starmap(queue.get, repeat((), amount)))
-        return Report(started, now(), arrived == built)
+        ended = now()
+        del anchors
+        return Report(started, ended, warm == warming and arrived == built)
 
     reports = run_together({"producer": produce, "consumer": consume})
     if not reports["consumer"].result:

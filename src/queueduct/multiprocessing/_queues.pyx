@@ -58,7 +58,9 @@ cdef extern from *:
 cdef enum:
     SHORT_BYTES = 1023             # bytes that are copied on the stack
     LIMIT_BYTES = 128              # of an ItemLimit, a whole line
-    SLOT_BYTES = 256
+    SLOT_BYTES = 128
+    FIRST_BYTES = 128 * 1024       # 1,024 short items before it grows
+    STEPS = 9                      # the last level has 8 GB
     LOCK_NS = 20000000
 
 cdef object MAXSIZE_LIMIT = 2**31 - 1
@@ -97,7 +99,8 @@ cdef class SharedQueue:
     cdef int make(self, uint64_t maxsize, object participants) except -1:
         cdef int error
         self.take(GrowingQueue.create(
-            None, item=bytes, slot_bytes=SLOT_BYTES, participants=participants, producers=0,
+            None, item=bytes, slot_bytes=SLOT_BYTES, first_bytes=FIRST_BYTES, steps=STEPS, participants=participants,
+            producers=0,
         ))
         if maxsize:
             self.find_limit()
