@@ -119,6 +119,17 @@ def test_an_immediate_shutdown_drops_items_and_ends_join():
     assert q.unfinished_tasks == 0
 
 
+def test_a_queue_can_be_shut_down_twice_the_second_time_at_once():
+    q = ours.Queue()
+    q.put(1)
+    q.shutdown()
+    q.shutdown(immediate=True)
+    q.shutdown()
+    with pytest.raises(ours.ShutDown):
+        q.get()
+    q.join()
+
+
 class Reversed(ours.Queue):
     def _get(self):
         return self.queue.pop()

@@ -89,6 +89,7 @@ cdef class SharedQueue:
     cdef ItemLimit* limit          # NULL: as many items as there is memory for
     cdef IdleStrategy idle
     cdef bint is_closed
+    cdef bint has_put              # in this process
     cdef list kept                 # messages whose unpickling was interrupted: they are delivered first
     cdef list taken                # leases of a JoinableQueue, the oldest first
     cdef object __weakref__
@@ -149,6 +150,7 @@ cdef class SharedQueue:
         cdef object data
         cdef Held lent
         self.check_open()
+        self.has_put = True
         if type(item) is bytes and PyBytes_GET_SIZE(item) <= SHORT_BYTES:
             length = PyBytes_GET_SIZE(item)
             memcpy(short_copy, PyBytes_AS_STRING(item), length)
@@ -244,7 +246,8 @@ cdef class SharedQueue:
 
     def empty(self):
         """Return True if there is nothing to get. A hint: other processes may change it at once."""
-        self.check_open()
+        if self.is_closed and (self.has_put or isinstance(self, SimpleQueue)):
+            raise OSError(f"{type(self).__name__} {self!r} is closed")  # as multiprocessing, once it was used
         return self.count() == 0
 
     @property

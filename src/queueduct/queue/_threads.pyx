@@ -201,6 +201,13 @@ cdef class Queue(Threaded, WithHooks):
             while self.unfinished_tasks:
                 self.all_tasks_done.wait()
 
+    cdef bint drop_one(self) except -1:
+        """Returns false if there is no item, also in a queue that was shut down before."""
+        try:
+            return self.ring.get(AT_ONCE) is not TIMED_OUT
+        except ShutDown:
+            return False
+
     def shutdown(self, immediate=False):
         """Refuse further puts. Gets go on until the queue is empty; with ``immediate`` they end, and tasks are done."""
         if hasattr(self, "queue"):  # the items of a subclass with hooks
@@ -208,9 +215,7 @@ cdef class Queue(Threaded, WithHooks):
                 "a subclass with hooks of its own can be shut down from Python 3.13 on; override fewer methods"
             )
         self.is_shutdown = True
-        while immediate:
-            if self.ring.get(AT_ONCE) is TIMED_OUT:
-                break
+        while immediate and self.drop_one():
             if self.unfinished_tasks > 0:
                 self.finish(1)
         self.ring.shut_down(immediate)
