@@ -28,7 +28,7 @@ PYTHON_ORDER = """
 _version, errors, stats, lease, async_calls < native < arrow < items < segments < core < watching
 watching < rings, events, overwriting, slots
 rings, events, overwriting, slots < index
-index < multiprocessing, queue < __init__ < logging, torch, spark, verification < demo < cli
+index < multiprocessing, queue, pool < __init__ < logging, torch, spark, verification < demo < cli
 """
 SPARK_ORDER = """
 convert < java, options, private, ending, checkpoint, address < sessions < read, write < datasource < pipelines

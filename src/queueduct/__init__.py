@@ -1,11 +1,14 @@
 """Concurrent queues for threads and processes, by name, through shared memory."""
 
+import typing as _typing
+
 from queueduct._version import __version__
 from queueduct.errors import (
     CorruptSegment,
     DataLost,
     Empty,
     Full,
+    JobFailed,
     ProducerInUse,
     QueueClosed,
     QueueductError,
@@ -19,6 +22,7 @@ from queueduct.errors import (
     TooManyProducers,
     TooManyReaders,
     UnfitItem,
+    WorkersBroken,
 )
 from queueduct.events import EventQueue, Reader
 from queueduct.index.queue import IndexQueue
@@ -40,11 +44,15 @@ from queueduct.stats import (
 )
 from queueduct.watching.watch import Watch, watch
 
+if _typing.TYPE_CHECKING:
+    from queueduct.pool import DeadLetter, Workers, WorkersProgress
+
 __all__ = [
     "BoundedQueue",
     "BoundedStats",
     "CorruptSegment",
     "DataLost",
+    "DeadLetter",
     "Empty",
     "EventQueue",
     "EventStats",
@@ -52,6 +60,7 @@ __all__ = [
     "GrowingQueue",
     "GrowingStats",
     "IndexQueue",
+    "JobFailed",
     "Lease",
     "LoanedSlot",
     "OverwritingQueue",
@@ -78,9 +87,22 @@ __all__ = [
     "TooManyReaders",
     "UnfitItem",
     "Watch",
+    "Workers",
+    "WorkersBroken",
+    "WorkersProgress",
     "__version__",
     "open",
     "queues",
     "unlink",
     "watch",
 ]
+
+
+def __getattr__(name: str) -> _typing.Any:
+    """The pool comes with its first use: it needs multiprocessing, which takes longer to import than the queues."""
+    if name not in ("DeadLetter", "Workers", "WorkersProgress"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from queueduct import pool as _pool
+
+    found = globals()[name] = getattr(_pool, name)
+    return found

@@ -19,6 +19,8 @@
         ├── TooManyParticipants     every line of the participant table is taken
         ├── TooManyProducers        every line of the table of producers is taken
         ├── TooManyReaders          every line of the table of readers is taken
+        ├── JobFailed               a job of a pool failed in every try, and its own exception cannot be raised here
+        ├── WorkersBroken           a pool has ended because its workers cannot start, or its queues are unusable
         └── UnfitItem               the queue's dtype cannot hold a value unchanged (also what numpy would raise)
 """
 
@@ -31,6 +33,7 @@ __all__ = [
     "DataLost",
     "Empty",
     "Full",
+    "JobFailed",
     "ProducerInUse",
     "QueueClosed",
     "QueueExists",
@@ -44,6 +47,7 @@ __all__ = [
     "TooManyProducers",
     "TooManyReaders",
     "UnfitItem",
+    "WorkersBroken",
 ]
 
 if sys.version_info >= (3, 13):
@@ -100,6 +104,14 @@ class TooManyReaders(QueueductError):
 
 class UnfitItem(QueueductError, ValueError, TypeError, OverflowError):
     """The queue's dtype cannot hold a value unchanged; the message names the field. Any error that numpy raises."""
+
+
+class JobFailed(QueueductError):
+    """A job of a pool failed in every try: its worker died, or its exception cannot be raised in this process."""
+
+
+class WorkersBroken(QueueductError):
+    """A pool has ended: its workers cannot start, or its queues are unusable. ``__cause__`` says why."""
 
 
 class ReaderInUse(QueueductError):

@@ -1,0 +1,170 @@
+"""The worker processes of a pool: start, watch, replace, end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+import warnings
+from dataclasses import dataclass, replace
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+
+from queueduct.errors import WorkersBroken
+from queueduct.pool.lines import ACTIVE, CURRENT, DONE, ENDED, LINES_LIMIT, OWNER, PID, STOP, place_of
+from queueduct.pool.places import Place
+from queueduct.pool.worker import Setup, work
+
+__all__ = ["Crew"]
+
+START_FAILURES_LIMIT = 8
+LONGEST_PAUSE = 2.0
+
+
+@dataclass
+class Member:
+    """A worker process and its line."""
+
+    process: BaseProcess
+    line: int
+    owner: int
+    is_timed_out: bool = False
+
+
+class Crew:
+    """All calls but ``processes()`` and the counts come from the supervisor's thread, which starts the workers."""
+
+    def __init__(
+        self, place: Place, setup: Setup, context: BaseContext, processes: int, task_timeout: float | None
+    ) -> None:
+        self._place = place
+        self._setup = setup
+        self._context = context
+        self._wanted = processes
+        self._task_timeout = task_timeout
+        self._members: list[Member] = []
+        self._failures = 0  # starts in a row that came to nothing
+        self._not_before = 0.0
+        self._done_by_ended = 0
+        self.starts = 0
+        self.start_error = ""
+
+    def fill(self) -> None:
+        """Starts the workers that are missing."""
+        while len(self._members) < self._wanted and time.monotonic() >= self._not_before:
+            allocated = self._place.lines.allocate()
+            if allocated is None:
+                return  # it waits until the sweep finds lines that nobody needs
+            line, owner = allocated
+            process: BaseProcess = self._context.Process(  # type: ignore[attr-defined]
+                target=work, args=(replace(self._setup, line=line, owner=owner),), name=f"queueduct-worker-{self.starts}"
+            )
+            try:
+                with warnings.catch_warnings():  # who asks for fork beside threads has read what Python says of it
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    process.start()
+            except BaseException:
+                self._place.lines.free(line)
+                raise
+            self._members.append(Member(process, line, owner))
+            self.starts += 1
+
+    def watch(self) -> None:
+        """Notes who has ended, and kills whose job takes too long."""
+        for member in list(self._members):
+            if member.process.exitcode is None:
+                self._check_time(member)
+            else:
+                self._note_end(member)
+
+    def _check_time(self, member: Member) -> None:
+        if self._task_timeout is None:
+            return
+        seconds, word = self._place.lines.seconds_in_job(member.line)
+        if seconds > self._task_timeout and self._place.lines.seconds_in_job(member.line)[1] == word:
+            member.is_timed_out = True
+            member.process.kill()
+
+    def _note_end(self, member: Member) -> None:
+        lines = self._place.lines
+        exit_code = member.process.exitcode or 0
+        self._members.remove(member)
+        member.process.join()
+        member.process.close()
+        self._done_by_ended += int(lines.table[member.line, DONE])
+        lines.set_ended(member.line, exit_code, timed_out=member.is_timed_out)
+        if lines.table[member.line, ACTIVE]:
+            self._failures = 0
+        else:
+            self._failures += 1
+            self._not_before = time.monotonic() + min(LONGEST_PAUSE, 0.02 * 2**self._failures)
+        if not lines.table[member.line, CURRENT]:
+            lines.free(member.line)
+        if self._failures >= START_FAILURES_LIMIT and not self._is_any_active():
+            raise WorkersBroken(
+                f"{self._failures} workers in a row ended before their first job, the last with exit code {exit_code}: "
+                f"{self.start_error or 'see what they wrote to stderr'}; correct this, and start another pool"
+            )
+
+    def _is_any_active(self) -> bool:
+        return any(self._place.lines.table[member.line, ACTIVE] for member in self._members)
+
+    def sweep(self) -> None:
+        """Frees the lines of dead workers whose job was released: it cannot be redelivered, and nobody asks."""
+        lines = self._place.lines
+        mine = {member.line for member in self._members}
+        for line in range(LINES_LIMIT) if lines.table[:, OWNER].any() else ():
+            owner, word = int(lines.table[line, OWNER]), int(lines.table[line, CURRENT])
+            if owner == 0 or line in mine or not (lines.table[line, ENDED] or is_dead(int(lines.table[line, PID]))):
+                continue
+            if word:
+                source, position = place_of(word)
+                if self._place.sources()[source].unreleased([position]):
+                    continue
+            if int(lines.table[line, OWNER]) == owner:
+                lines.free(line)
+
+    def stop(self) -> None:
+        """Tells all workers to end after their current job."""
+        for member in self._members:
+            self._place.lines.table[member.line, STOP] = 1
+
+    def kill(self) -> None:
+        for member in self._members:
+            member.process.kill()
+
+    def is_gone(self) -> bool:
+        return not self._members
+
+    def processes(self) -> list[int]:
+        """Returns the process numbers of the workers that are alive."""
+        found = []
+        for member in list(self._members):
+            with contextlib.suppress(ValueError):  # closed meanwhile
+                if member.process.pid is not None:
+                    found.append(member.process.pid)
+        return found
+
+    def running(self) -> int:
+        return sum(bool(self._place.lines.table[member.line, CURRENT]) for member in list(self._members))
+
+    def done(self) -> int:
+        """Returns how many jobs the workers have released."""
+        return self._done_by_ended + sum(int(self._place.lines.table[m.line, DONE]) for m in list(self._members))
+
+
+def is_dead(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    return False
+
+
+def kill_all(pids: list[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
