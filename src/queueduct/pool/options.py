@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
+import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import forkserver
@@ -110,7 +111,8 @@ def check_pickles(label: str, value: object, context: BaseContext) -> None:
         encode_object(value)
     except Exception as error:
         raise TypeError(
-            f"{label} must be picklable, as workers start by {context.get_start_method()}: {label}={value!r} ({error}); "
+            f"{label} must be picklable, as workers start by {context.get_start_method()}: {label}={reprlib.repr(value)} "
+            f"({error}); "
             'define it at the top level of a module, or pass context="fork"'
         ) from error
 
