@@ -33,7 +33,7 @@ class Member:
 
 
 class Crew:
-    """All calls but ``processes()`` and the counts come from the supervisor's thread, which starts the workers."""
+    """All calls but ``stop()``, ``processes()`` and the counts come from the supervisor's thread, which starts the workers."""
 
     def __init__(
         self, place: Place, setup: Setup, context: BaseContext, processes: int, task_timeout: float | None
@@ -126,8 +126,8 @@ class Crew:
                 lines.free(line)
 
     def stop(self) -> None:
-        """Tells all workers to end after their current job."""
-        for member in self._members:
+        """Tells all workers to end after their current job. Any thread may call it."""
+        for member in list(self._members):
             self._place.lines.table[member.line, STOP] = 1
 
     def kill(self) -> None:

@@ -88,9 +88,12 @@ def seconds(label: str, value: object, *, at_least: float) -> None:
 
 
 def context_of(context: object) -> BaseContext:
-    """Returns how workers start: as the program has set it, else by a fork server, which is safe beside threads."""
+    """Returns how workers start: by default by a fork server, which is safe beside threads, or as the program spawns.
+
+    A program cannot be asked whether it has chosen fork: multiprocessing itself sets that with the first start.
+    """
     if context is None:
-        context = multiprocessing.get_start_method(allow_none=True) or "forkserver"
+        context = "spawn" if multiprocessing.get_start_method(allow_none=True) == "spawn" else "forkserver"
     if isinstance(context, str):
         methods = multiprocessing.get_all_start_methods()
         if context not in methods:

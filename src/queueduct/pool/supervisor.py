@@ -79,6 +79,8 @@ class Supervisor:
     def end(self, mode: int, timeout: float | None = None) -> None:
         """Asks for an end; a stronger mode replaces a weaker one. After ``timeout`` seconds the workers are killed."""
         self._mode = max(self._mode, mode)
+        if mode >= STOP:
+            self.crew.stop()  # now: no worker begins another job
         if timeout is not None:
             self._kill_at = time.monotonic() + timeout
         self._woken.set()

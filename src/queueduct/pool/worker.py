@@ -5,6 +5,9 @@
 3. **Tell.** Failed jobs go into the queue ``retry``, results into ``outcomes``.
 4. **Release** the lease. A kill before this step costs another run of the batch, and a kill after it costs nothing.
 
+A failed job ends its batch, and the rest of the batch goes back to the queue: so no later job of the batch can cost the
+failed one another run. A job that takes long ends its batch, too: other workers may be idle.
+
 A redelivered job that a dead worker's line names is not run: it goes to ``retry``, as one that has failed once more.
 """
 
@@ -139,7 +142,7 @@ class Worker:
                 self._run_job(Outcome(job, source, position, False, None), tries, payload, done, failed)
                 now = time.monotonic_ns()
             finished += 1
-            if now - before > SLOW_BATCH_NS:
+            if failed or now - before > SLOW_BATCH_NS or words[base + STOP]:
                 break
         words[base + CURRENT] = 0
         self._tell(done, failed)
@@ -148,7 +151,7 @@ class Worker:
         if self._left is not None:
             self._left -= finished
         fitting = finished * BATCH_NS // max(now - before, 1)
-        self._batch = max(1, min(fitting, 4 * self._batch, self._setup.max_batch))
+        self._batch = 1 if failed else max(1, min(fitting, 4 * self._batch, self._setup.max_batch))
 
     def _unpack(self, source: int, position: int, raw: Any) -> tuple[int, int, bytes]:
         """Returns a job's number, how often it was tried, and its item as bytes."""

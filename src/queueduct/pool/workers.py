@@ -257,11 +257,9 @@ class Workers:
         self._check_process()
         deadline = None if timeout is None else time.monotonic() + checked_timeout(timeout)
         while True:
-            if self._supervisor.ended.is_set():
-                if self._supervisor.error is not None:
-                    self._check_alive()
-                return True
-            if self._supervisor.is_idle():
+            if self._supervisor.error is not None:
+                self._check_alive()
+            if self._supervisor.ended.is_set() or self._supervisor.is_idle():
                 return True
             left = JOIN_SECONDS if deadline is None else min(JOIN_SECONDS, deadline - time.monotonic())
             if left <= 0:
