@@ -13,6 +13,7 @@ from benchmarks.rows import (
     frames_between_processes,
     growing_steady,
     idle_getter,
+    jobs_in_a_pool,
     latest_value,
     ledger,
     objects_between_threads,
@@ -37,6 +38,7 @@ ROWS: tuple[Callable[[Plan], list[Case]], ...] = (
     columns.cases,
     growing_steady.cases,
     drop_in.cases,
+    jobs_in_a_pool.cases,
 )
 
 

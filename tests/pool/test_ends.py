@@ -69,10 +69,11 @@ def test_futures_that_were_not_begun_are_cancelled(workers, queue_dir):
 
 
 def test_an_exception_in_the_block_ends_the_workers_at_once(workers):
-    with pytest.raises(ZeroDivisionError), workers(None, jobs.sleep_long, processes=2) as pool:
-        pool.submit(1)
-        until(lambda: jobs.recorded("begun"), "a job in work")
-        1 / 0  # noqa: B018
+    pool = workers(None, jobs.sleep_long, processes=2)
+    pool.submit(1)
+    until(lambda: jobs.recorded("begun"), "a job in work")
+    with pytest.raises(ZeroDivisionError), pool:
+        raise ZeroDivisionError
     assert pool.processes() == []
 
 
@@ -179,7 +180,8 @@ def test_queues_without_a_name_and_of_other_kinds_are_refused():
 
 
 def test_submit_needs_a_queue_of_the_pools_own(workers):
-    with queueduct.BoundedQueue.create("jobs", 4, item=object) as queue, workers(queue, jobs.double, processes=1) as pool:
+    queue = queueduct.BoundedQueue.create("jobs", 4, item=object)
+    with queue, workers(queue, jobs.double, processes=1) as pool:
         for call in (pool.submit, pool.map):
             with pytest.raises(ValueError, match="needs a queue of the pool's own"):
                 call([1])

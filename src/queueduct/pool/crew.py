@@ -33,7 +33,7 @@ class Member:
 
 
 class Crew:
-    """All calls but ``stop()``, ``processes()`` and the counts come from the supervisor's thread, which starts the workers."""
+    """The workers of a pool. The supervisor's thread starts them, and makes all calls but ``stop()`` and the counts."""
 
     def __init__(
         self, place: Place, setup: Setup, context: BaseContext, processes: int, task_timeout: float | None
@@ -58,7 +58,9 @@ class Crew:
                 return  # it waits until the sweep finds lines that nobody needs
             line, owner = allocated
             process: BaseProcess = self._context.Process(  # type: ignore[attr-defined]
-                target=work, args=(replace(self._setup, line=line, owner=owner),), name=f"queueduct-worker-{self.starts}"
+                target=work,
+                args=(replace(self._setup, line=line, owner=owner),),
+                name=f"queueduct-worker-{self.starts}",
             )
             try:
                 with warnings.catch_warnings():  # who asks for fork beside threads has read what Python says of it

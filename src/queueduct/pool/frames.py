@@ -12,11 +12,25 @@ import numpy as np
 
 from queueduct.items.types import BYTES, OBJECT, ItemType, decode_object, encode_object
 
-__all__ = ["Entry", "Failure", "Outcome", "decode_item", "decode_ready", "encode_ready", "with_number"]
+__all__ = [
+    "Entry",
+    "Failure",
+    "FailureFields",
+    "OutcomeFields",
+    "decode_item",
+    "decode_ready",
+    "encode_ready",
+    "pack_exception",
+    "pack_result",
+    "with_number",
+]
 
 NUMBER_BYTES = 8
 SIMPLE = frozenset((int, float, str, bytes, bool, type(None)))  # types whose unpickling runs nobody's code
 RESULT_LIMIT_BYTES = 1 << 30
+
+
+FailureFields = tuple[str, str, str, bytes | None]
 
 
 class Failure(NamedTuple):
@@ -37,7 +51,7 @@ class Entry(NamedTuple):
     due: float
     """When it may be tried again, by time.time()."""
     payload: bytes
-    failure: tuple[str, str, str, bytes | None] | None
+    failure: FailureFields | None
     """None: the worker died."""
     died: tuple[int, int]
     """The line and the owner of the worker that died."""
@@ -50,16 +64,9 @@ class Entry(NamedTuple):
         return cls(*decode_object(data))
 
 
-class Outcome(NamedTuple):
-    """A job that is done, in the queue ``outcomes``."""
-
-    job: int
-    source: int
-    position: int
-    is_pickled: bool
-    value: Any
-    """The result if its type is one of SIMPLE, else its pickle."""
-
+# A job that is done, in the queue ``outcomes``: job, source, position, is_pickled, value. The value is the result if
+# its type is one of SIMPLE, else its pickle. A plain tuple: there is one for each job.
+OutcomeFields = tuple[int, int, int, bool, Any]
 
 START_FAILED = -1  # the job's number in an outcome that says why a worker could not start
 

@@ -102,7 +102,7 @@ def context_of(context: object) -> BaseContext:
     if not isinstance(context, BaseContext):
         raise TypeError(f"context must be a start method's name or a context of multiprocessing: context={context!r}")
     if context.get_start_method() == "forkserver":
-        server: Any = forkserver._forkserver  # type: ignore[attr-defined]
+        server: Any = forkserver._forkserver
         modules = getattr(server, "_preload_modules", ["__main__"])
         if WORKER_MODULE not in modules:  # a worker then starts in milliseconds; no matter if the server runs already
             context.set_forkserver_preload([*modules, WORKER_MODULE])
@@ -114,8 +114,8 @@ def check_pickles(label: str, value: object, context: BaseContext) -> None:
         encode_object(value)
     except Exception as error:
         raise TypeError(
-            f"{label} must be picklable, as workers start by {context.get_start_method()}: {label}={reprlib.repr(value)} "
-            f"({error}); "
+            f"{label} must be picklable, as workers start by {context.get_start_method()}: "
+            f"{label}={reprlib.repr(value)} ({error}); "
             'define it at the top level of a module, or pass context="fork"'
         ) from error
 

@@ -25,12 +25,13 @@ import shutil
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from queueduct.errors import QueueductError
 from queueduct.items.types import OBJECT, ItemType
 from queueduct.pool.lines import Lines
-from queueduct.rings import BoundedQueue, GrowingQueue
+from queueduct.rings import GrowingQueue
+from queueduct.segments.kinds import KINDS
 from queueduct.segments.names import directory_of
 from queueduct.segments.segment import open_regular, open_segment, validate
 
@@ -44,7 +45,7 @@ PARTICIPANTS = 1024
 class FileLock:
     """A lock that ends with its process. A forked child gives up its copy at once."""
 
-    _all: weakref.WeakSet[FileLock] = weakref.WeakSet()
+    _all: ClassVar[weakref.WeakSet[FileLock]] = weakref.WeakSet()
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -102,7 +103,7 @@ class Address:
 def open_raw(name: str, directory: str, segment_id: bytes) -> Any:
     """Opens a queue so that its objects come as their pickles: only the process that wants an object unpickles it."""
     opened = open_segment(name, directory=directory, segment_id=segment_id)
-    queue_class = GrowingQueue if opened.geometry.kind == GrowingQueue._geometry.kind else BoundedQueue
+    queue_class = KINDS[opened.geometry.kind].queue_class
     if opened.item.kind == OBJECT:
         opened.item = ItemType.of(bytes)
     return queue_class._attach(opened, True)

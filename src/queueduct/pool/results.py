@@ -17,7 +17,7 @@ from typing import Any
 
 from queueduct.errors import Full, JobFailed, WorkersBroken
 from queueduct.items.types import decode_object
-from queueduct.pool.frames import Entry, Failure, Outcome
+from queueduct.pool.frames import Entry, Failure, OutcomeFields
 from queueduct.pool.places import Place
 
 __all__ = ["Calls", "FutureCall", "MapCall", "ResultQueue", "error_of"]
@@ -142,10 +142,11 @@ class Calls:
             for number in range(first, first + count):
                 self._waiting.pop(number, None)
 
-    def receive(self, outcomes: Iterable[Outcome]) -> None:
+    def receive(self, outcomes: Iterable[OutcomeFields]) -> None:
         touched = set()
+        take = self._waiting.pop
         for job, _, _, is_pickled, value in outcomes:
-            call = self._waiting.pop(job, None)
+            call = take(job, None)
             if call is None:  # its result came before, from an earlier run
                 continue
             self.delivered += 1
@@ -197,7 +198,7 @@ class ResultQueue:
         self.kept: set[int] = set()  # jobs with a second copy on its way: they succeeded after they had failed
         self.delivered = 0
 
-    def receive(self, outcomes: Iterable[Outcome]) -> None:
+    def receive(self, outcomes: Iterable[OutcomeFields]) -> None:
         for job, source, position, _, value in outcomes:
             if job in self._delivered_at or job in self.kept:
                 continue

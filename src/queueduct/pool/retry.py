@@ -96,7 +96,7 @@ class Retries:
         else:
             delay = self._delay_of(entry.tries)
             due = min(entry.due, time.time()) + delay  # the clock may have been set back
-            self._wait(due, entry._replace(failure=tuple(failure)), held)
+            self._wait(due, entry._replace(failure=(*failure,)), held)
 
     def _failure_of(self, entry: Entry) -> Failure | None:
         """Returns why it failed, or None while it is not known how its worker ended."""
@@ -140,6 +140,9 @@ class Retries:
     def is_failing(self, job: int) -> bool:
         """Returns true if the job has failed, and neither succeeded nor died since."""
         return job in self._tries
+
+    def is_any_failing(self) -> bool:
+        return bool(self._tries)
 
     def note_done(self, job: int) -> None:
         self._tries.pop(job, None)

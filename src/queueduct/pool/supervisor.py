@@ -13,14 +13,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import ClassVar
 
 from queueduct.errors import Empty, Full, WorkersBroken
 from queueduct.items.types import decode_object
 from queueduct.lease import Lease
 from queueduct.pool import places
 from queueduct.pool.crew import Crew
-from queueduct.pool.frames import START_FAILED, Outcome
+from queueduct.pool.frames import START_FAILED, OutcomeFields
 from queueduct.pool.lines import JOBS
 from queueduct.pool.places import FileLock, Place
 from queueduct.pool.results import Calls, ResultQueue
@@ -39,7 +39,7 @@ EXIT_SECONDS = 10.0
 class Supervisor:
     """Runs in its own thread from ``start()`` on. Other threads set its mode, and read its counts."""
 
-    _all: weakref.WeakSet[Supervisor] = weakref.WeakSet()
+    _all: ClassVar[weakref.WeakSet[Supervisor]] = weakref.WeakSet()
 
     def __init__(self, place: Place, lock: FileLock, crew: Crew, sink: Calls | ResultQueue) -> None:
         self._place = place
@@ -175,20 +175,22 @@ class Supervisor:
             self._held.append(lease)
             messages = lease.items
         for message in messages:
-            self._deliver([Outcome(*fields) for fields in decode_object(message)])
+            self._deliver(decode_object(message))
         if self._sink.is_all_delivered():
             self._release_held()
 
-    def _deliver(self, outcomes: list[Outcome]) -> None:
-        if outcomes[0].job == START_FAILED:
-            self.crew.start_error = outcomes[0].value
+    def _deliver(self, outcomes: list[OutcomeFields]) -> None:
+        if outcomes[0][0] == START_FAILED:
+            self.crew.start_error = outcomes[0][4]
             return
         self._sink.receive(outcomes)
-        for outcome in outcomes:
-            if self.retries.is_failing(outcome.job):
-                if outcome.source == JOBS and isinstance(self._sink, ResultQueue):
-                    self._sink.kept.add(outcome.job)  # an earlier run failed: its retry is on the way
-                self.retries.note_done(outcome.job)
+        if not self.retries.is_any_failing():
+            return
+        for job, source, *_ in outcomes:
+            if self.retries.is_failing(job):
+                if source == JOBS and isinstance(self._sink, ResultQueue):
+                    self._sink.kept.add(job)  # an earlier run failed: its retry is on the way
+                self.retries.note_done(job)
 
     def _release_held(self) -> None:
         while self._held:

@@ -29,8 +29,8 @@ from queueduct.pool.frames import (
     NUMBER_BYTES,
     START_FAILED,
     Entry,
-    Failure,
-    Outcome,
+    FailureFields,
+    OutcomeFields,
     decode_item,
     decode_ready,
     pack_exception,
@@ -44,7 +44,7 @@ __all__ = ["Setup", "work"]
 
 IDLE_SECONDS = 0.1
 BATCH_NS = 1_000_000  # a batch is as large as this much work
-SLOW_BATCH_NS = 20_000_000  # after this much work the rest of a batch goes to other workers
+SLOW_BATCH_NS = 50_000_000  # after this much work the rest of a batch goes to other workers
 MESSAGE_BYTES = 1 << 20
 START_FAILED_CODE = 71
 
@@ -128,7 +128,7 @@ class Worker:
         words, base = self._words, self._base
         suspects = self._place.lines.suspects(self._setup.line) if lease.is_redelivered else {}
         failed: list[Entry] = []
-        done: list[Outcome] = []
+        done: list[OutcomeFields] = []
         finished = 0
         before = now = time.monotonic_ns()
         for position, raw in zip(lease.positions.tolist(), lease.items, strict=True):
@@ -139,7 +139,7 @@ class Worker:
             else:
                 words[base + STARTED] = now
                 words[base + CURRENT] = word
-                self._run_job(Outcome(job, source, position, False, None), tries, payload, done, failed)
+                self._run_job(job, source, position, tries, payload, done, failed)
                 now = time.monotonic_ns()
             finished += 1
             if failed or now - before > SLOW_BATCH_NS or words[base + STOP]:
@@ -162,24 +162,31 @@ class Worker:
         return position, 0, raw.tobytes() if self._item_type.kind == RECORD else raw
 
     def _run_job(
-        self, outcome: Outcome, tries: int, payload: bytes, done: list[Outcome], failed: list[Entry]
+        self,
+        job: int,
+        source: int,
+        position: int,
+        tries: int,
+        payload: bytes,
+        done: list[OutcomeFields],
+        failed: list[Entry],
     ) -> None:
-        wants_results = self._setup.wants_results
+        setup = self._setup
         try:
-            result = self._setup.function(decode_item(self._item_type, payload))
+            result = setup.function(decode_item(self._item_type, payload))
             if os.getpid() != self._pid:
                 os._exit(0)  # the function has forked, and this is the child: the job and its lease are the parent's
-            if wants_results:
-                is_pickled, value = pack_result(result, outcome.job if self._setup.wants_pairs else None)
-                done.append(outcome._replace(is_pickled=is_pickled, value=value))
-            elif outcome.source == READY:  # the supervisor keeps account of jobs that have failed before
-                done.append(outcome)
+            if setup.wants_results:
+                is_pickled, value = pack_result(result, job if setup.wants_pairs else None)
+                done.append((job, source, position, is_pickled, value))
+            elif source == READY:  # the supervisor keeps account of jobs that have failed before
+                done.append((job, source, position, False, None))
         except BaseException as error:  # sys.exit() and the like end a job, not the worker
             if os.getpid() != self._pid:
                 os._exit(1)
-            failed.append(Entry(outcome.job, tries + 1, time.time(), payload, self._failure(error), (0, 0)))
+            failed.append(Entry(job, tries + 1, time.time(), payload, self._failure(error), (0, 0)))
 
-    def _failure(self, error: BaseException) -> Failure:
+    def _failure(self, error: BaseException) -> FailureFields:
         trace = error.__traceback__
         shown = traceback.TracebackException(type(error), error, trace.tb_next if trace else None, compact=True)
         try:
@@ -188,22 +195,22 @@ class Worker:
             message = "the exception has no text: its __str__ failed"
         text = "".join(shown.format())
         exception = pack_exception(error) if self._is_private else None
-        return Failure(type(error).__name__, message, text, exception)
+        return type(error).__name__, message, text, exception
 
-    def _tell(self, done: list[Outcome], failed: list[Entry]) -> None:
+    def _tell(self, done: list[OutcomeFields], failed: list[Entry]) -> None:
         """Puts what the supervisor must know. Only then the jobs may be released."""
         for entry in failed:
-            self._put(self._place.retry, entry._replace(failure=entry.failure and tuple(entry.failure)).encode())
-        message: list[tuple[Any, ...]] = []
-        size = 0
-        for outcome in done:
-            message.append(tuple(outcome))
-            size += len(outcome.value) if isinstance(outcome.value, (bytes, str)) else 8
-            if size > MESSAGE_BYTES:
-                self._put(self._place.outcomes, encode_object(message))
-                message, size = [], 0
-        if message:
-            self._put(self._place.outcomes, encode_object(message))
+            self._put(self._place.retry, entry.encode())
+        start = size = 0
+        for i, outcome in enumerate(done):
+            value = outcome[4]
+            if type(value) is bytes or type(value) is str:
+                size += len(value)
+                if size > MESSAGE_BYTES:
+                    self._put(self._place.outcomes, encode_object(done[start : i + 1]))
+                    start, size = i + 1, 0
+        if start < len(done):
+            self._put(self._place.outcomes, encode_object(done[start:] if start else done))
 
     def _put(self, queue: Any, data: bytes) -> None:
         """Waits as long as there is no room: for the supervisor, or for a full file system."""

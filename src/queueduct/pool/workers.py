@@ -71,19 +71,19 @@ class Workers:
         ``task_timeout`` seconds is ended with its worker. ``max_batch`` is how many short jobs a worker takes at once.
         """
         options = arguments.checked(
-            dict(
-                function=function,
-                processes=processes,
-                retries=retries,
-                retry_delay=retry_delay,
-                max_retry_delay=max_retry_delay,
-                task_timeout=task_timeout,
-                max_tasks_per_child=max_tasks_per_child,
-                max_batch=max_batch,
-                context=context,
-                initializer=initializer,
-                initargs=initargs,
-            )
+            {
+                "function": function,
+                "processes": processes,
+                "retries": retries,
+                "retry_delay": retry_delay,
+                "max_retry_delay": max_retry_delay,
+                "task_timeout": task_timeout,
+                "max_tasks_per_child": max_tasks_per_child,
+                "max_batch": max_batch,
+                "context": context,
+                "initializer": initializer,
+                "initargs": initargs,
+            }
         )
         self._pid = os.getpid()
         self._opened: list[Any] = []
@@ -125,9 +125,7 @@ class Workers:
             queue.close()
 
     def _begin(self, options: arguments.Options) -> None:
-        address, lock = (
-            places.make_private(self._folder) if self._jobs is None else places.make_shared(self._jobs)
-        )
+        address, lock = places.make_private(self._folder) if self._jobs is None else places.make_shared(self._jobs)
         try:
             self._place = place = Place(address)
         except BaseException:
