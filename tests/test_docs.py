@@ -103,6 +103,19 @@ def test_the_examples_of_the_slots_page_run():
     assert shown.splitlines() == ["[(1, 0), (0, 1), (0, 2), (0, 3)] (0, 1) (1, 1)"]
 
 
+def run_file(path: Path, code: str) -> str:
+    path.write_text(code)
+    return subprocess.check_output([sys.executable, path], text=True, timeout=60)
+
+
+def test_the_examples_of_the_page_on_jobs_run_again_and_again(tmp_path):
+    own, named, letters = python_blocks("docs/jobs.md")
+    for _ in range(2):
+        assert run_file(tmp_path / "own.py", own).splitlines() == ["ONE", "['TWO', 'THREE']"]
+        assert run_file(tmp_path / "named.py", named).splitlines() == ["2 done, 1 dead", "[0.5, 1.0]"]
+        assert run(letters).splitlines() == ["0 3 ZeroDivisionError division by zero"]
+
+
 PREAMBLE = "import numpy as np\nimport queueduct\n"
 
 

@@ -172,6 +172,14 @@ def test_bad_options_are_refused_before_anything_starts(options, error, message,
     assert leftovers(queue_dir) == []
 
 
+def test_a_function_of_a_program_that_is_no_file_is_refused(children):
+    code = "from queueduct import Workers\ndef job(item): pass\nWorkers(None, job, processes=1{})"
+    script = children.start(code.format(""))
+    _, err = script.communicate(timeout=60)
+    assert "TypeError: function must be in a module that a new process can import" in err
+    children.run(code.format(", context='fork'") + ".close()")
+
+
 def test_queues_without_a_name_and_of_other_kinds_are_refused():
     with pytest.raises(ValueError, match=r"use BoundedQueue.create\(name"):
         Workers(queueduct.BoundedQueue(4), jobs.double, processes=1)

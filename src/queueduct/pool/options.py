@@ -6,6 +6,7 @@ import math
 import multiprocessing
 import os
 import reprlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import forkserver
@@ -110,6 +111,13 @@ def context_of(context: object) -> BaseContext:
 
 
 def check_pickles(label: str, value: object, context: BaseContext) -> None:
+    """Raises TypeError if a new process could not get the value."""
+    main = sys.modules["__main__"]
+    if getattr(value, "__module__", None) == "__main__" and not hasattr(main, "__file__") and main.__spec__ is None:
+        raise TypeError(
+            f"{label} must be in a module that a new process can import, and this program is no file: "
+            f'{label}={reprlib.repr(value)}; define it in a file and import it, or pass context="fork"'
+        )
     try:
         encode_object(value)
     except Exception as error:
