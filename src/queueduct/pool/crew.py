@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import time
 import warnings
 from dataclasses import dataclass, replace
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 
+import numpy as np
+
 from queueduct.errors import WorkersBroken
-from queueduct.pool.lines import ACTIVE, CURRENT, DONE, ENDED, LINES_LIMIT, OWNER, PID, STOP, place_of
+from queueduct.pool.lines import ACTIVE, CURRENT, DONE, ENDED, OWNER, PID, STOP, place_of
 from queueduct.pool.places import Place
 from queueduct.pool.worker import Setup, work
 
@@ -47,6 +48,7 @@ class Crew:
         self._failures = 0  # starts in a row that came to nothing
         self._not_before = 0.0
         self._done_by_ended = 0
+        self._unneeded: set[tuple[int, int]] = set()  # lines and owners that the last sweep found
         self.starts = 0
         self.start_error = ""
 
@@ -67,7 +69,7 @@ class Crew:
                     warnings.simplefilter("ignore", DeprecationWarning)
                     process.start()
             except BaseException:
-                self._place.lines.free(line)
+                self._place.lines.free(line, owner)
                 raise
             self._members.append(Member(process, line, owner))
             self.starts += 1
@@ -95,14 +97,14 @@ class Crew:
         member.process.join()
         member.process.close()
         self._done_by_ended += int(lines.table[member.line, DONE])
-        lines.set_ended(member.line, exit_code, timed_out=member.is_timed_out)
+        lines.set_ended(member.line, member.owner, exit_code, timed_out=member.is_timed_out)
         if lines.table[member.line, ACTIVE]:
             self._failures = 0
         else:
             self._failures += 1
             self._not_before = time.monotonic() + min(LONGEST_PAUSE, 0.02 * 2**self._failures)
         if not lines.table[member.line, CURRENT]:
-            lines.free(member.line)
+            lines.free(member.line, member.owner)
         if self._failures >= START_FAILURES_LIMIT and not self._is_any_active():
             raise WorkersBroken(
                 f"{self._failures} workers in a row ended before their first job, the last with exit code {exit_code}: "
@@ -113,19 +115,27 @@ class Crew:
         return any(self._place.lines.table[member.line, ACTIVE] for member in self._members)
 
     def sweep(self) -> None:
-        """Frees the lines of dead workers whose job was released: it cannot be redelivered, and nobody asks."""
+        """Frees the lines of dead workers whose job was released: it cannot be redelivered, and nobody asks.
+
+        Whoever released the job of a dead worker has put it into the queue ``retry`` first, and the supervisor asks
+        the line how the worker ended. So a line is freed one sweep later than it could be: the entry was taken then.
+        """
         lines = self._place.lines
         mine = {member.line for member in self._members}
-        for line in range(LINES_LIMIT) if lines.table[:, OWNER].any() else ():
+        found = set()
+        for line in map(int, np.flatnonzero(lines.table[:, OWNER])):
             owner, word = int(lines.table[line, OWNER]), int(lines.table[line, CURRENT])
-            if owner == 0 or line in mine or not (lines.table[line, ENDED] or is_dead(int(lines.table[line, PID]))):
+            if line in mine or not (lines.table[line, ENDED] or is_dead(int(lines.table[line, PID]))):
                 continue
             if word:
                 source, position = place_of(word)
                 if self._place.sources()[source].unreleased([position]):
                     continue
-            if int(lines.table[line, OWNER]) == owner:
-                lines.free(line)
+            if (line, owner) in self._unneeded:
+                lines.free(line, owner)
+            else:
+                found.add((line, owner))
+        self._unneeded = found
 
     def stop(self) -> None:
         """Tells all workers to end after their current job. Any thread may call it."""
@@ -164,9 +174,3 @@ def is_dead(pid: int) -> bool:
     except PermissionError:
         pass
     return False
-
-
-def kill_all(pids: list[int]) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)

@@ -69,16 +69,19 @@ class Lines:
         finally:
             os.close(descriptor)
 
-    def free(self, line: int) -> None:
-        self.table[line] = 0
+    def free(self, line: int, owner: int) -> None:
+        """Gives the line up, unless another worker has it by now."""
+        if int(self.table[line, OWNER]) == owner:
+            self.table[line] = 0
 
     def suspects(self, mine: int) -> dict[int, tuple[int, int]]:
         """Returns the jobs in work, by other lines than mine: their words, with the line and its owner."""
         busy = np.flatnonzero(self.table[:, CURRENT])
         return {int(self.table[i, CURRENT]): (int(i), int(self.table[i, OWNER])) for i in busy if i != mine}
 
-    def set_ended(self, line: int, exit_code: int, *, timed_out: bool) -> None:
-        self.table[line, ENDED] = TIMED_OUT if timed_out else EXIT_BASE + exit_code
+    def set_ended(self, line: int, owner: int, exit_code: int, *, timed_out: bool) -> None:
+        if int(self.table[line, OWNER]) == owner:
+            self.table[line, ENDED] = TIMED_OUT if timed_out else EXIT_BASE + exit_code
 
     def how_ended(self, line: int, owner: int) -> str | None:
         """Returns how the worker ended, or None while its supervisor has not said so."""
