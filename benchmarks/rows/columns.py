@@ -14,8 +14,8 @@ from benchmarks.adapter import load
 from benchmarks.case import Case, Contender, Goal, Plan
 from benchmarks.isolation import Bench, Sample, UnfaithfulError
 
-LOG_RECORDS = 1 << 18
-CALL_RECORDS = 1 << 16
+LOG_RECORDS = 1 << 20
+CALLS = (1 << 16, 1 << 20)  # records a call: a part that stays in the cache, and the whole log
 FIRST_RECORDS, MOST_RECORDS = LOG_RECORDS, 1 << 26
 SHAPES = {
     "24": ("3 fields, one of text", [("symbol", "S8"), ("price", "f8"), ("number", "i8")]),
@@ -45,6 +45,7 @@ class Setting:
 
     shape: str
     call: str
+    records: int
 
 
 def records_of(dtype: Any) -> Any:
@@ -70,24 +71,24 @@ def measure_columns(setting: Setting, amount: int, bench: Bench) -> Sample:
     try:
         queue.put_many(records_of(queue.item))
         passes = -(-amount // LOG_RECORDS)
-        seconds = sum(read_all(queue, setting.call) for _ in range(passes))
+        seconds = sum(read_all(queue, setting) for _ in range(passes))
         return Sample(passes * LOG_RECORDS / seconds, seconds)
     finally:
         queue.close()
         queueduct.unlink(bench.tag)
 
 
-def read_all(queue: Any, call: str) -> float:
+def read_all(queue: Any, setting: Setting) -> float:
     """Return the seconds of the calls that read the whole log."""
     kept = []
     with queue.subscribe("bench", start="earliest") as reader:
-        get = reader.get_many if call == "get_many" else reader.to_arrow
+        get = reader.get_many if setting.call == "get_many" else reader.to_arrow
         started = time.perf_counter()
         while reader.lag:
-            kept.append(get(CALL_RECORDS))
+            kept.append(get(setting.records))
         seconds = time.perf_counter() - started
     queue.unsubscribe("bench")
-    if call == "get_many":
+    if setting.call == "get_many":
         total = sum(int((got if got.dtype.names is None else got["number"]).sum()) for got in kept)
     else:
         total = sum(int(load("pyarrow.compute").sum(got.column(got.num_columns - 1)).as_py()) for got in kept)
@@ -99,14 +100,14 @@ def read_all(queue: Any, call: str) -> float:
 def cases(plan: Plan) -> list[Case]:
     return [
         Case(
-            name=f"columns-{shape}",
-            title=f"a log to Arrow columns, records of {shape} bytes ({what}), 65,536 a call",
+            name=f"columns-{shape}-{records}",
+            title=f"a log to Arrow columns, records of {shape} bytes ({what}), {records:,} a call",
             unit="items/s",
             contenders=tuple(
                 Contender(
                     name=name,
                     measure=measure_columns,
-                    setting=Setting(shape, call),
+                    setting=Setting(shape, call, records),
                     amount=plan.first(FIRST_RECORDS),
                     most=plan.most(MOST_RECORDS),
                     ours=True,
@@ -121,4 +122,5 @@ def cases(plan: Plan) -> list[Case]:
             goals=(Goal(0.5, "reader.get_many"),),
         )
         for shape, (what, _) in SHAPES.items()
+        for records in CALLS
     ]
