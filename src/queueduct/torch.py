@@ -12,7 +12,8 @@ from queueduct.segments.names import Directory
 from queueduct.slots import SlotQueue
 
 if TYPE_CHECKING:
-    IterableDataset: Any = object
+
+    class IterableDataset: ...
 else:
     try:
         from torch.utils.data import IterableDataset

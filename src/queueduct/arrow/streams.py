@@ -13,18 +13,24 @@ from queueduct.arrow.schema import schema_of
 from queueduct.arrow.tables import Columns, part_rows
 from queueduct.errors import ShutDown
 
-__all__ = ["queue_stream", "reader_stream", "reader_table", "schema_capsule"]
+__all__ = ["queue_stream", "reader_stream", "schema_capsule", "table_plan"]
 
 BATCH_ROWS = 1 << 16
 BATCH_BYTES = 4 << 20
 
 
-def reader_table(reader: Any, item: Any, max_items: int | None, timeout: float | None, strings: str) -> pa.Table:
-    """Returns what is there, or up to ``max_items``, and moves the reader past it."""
+class TableColumns(Columns):
+    """Collects items for to_arrow: their batch is the table, so nothing is left to do after the reader moved."""
+
+    def batch(self, rows: int | None = None) -> pa.Table:
+        return pa.Table.from_batches([super().batch(rows)], self.schema)
+
+
+def table_plan(item: Any, max_items: int | None, strings: str) -> tuple[Callable[..., TableColumns], int, pa.Table]:
+    """Returns what collects a table, for how many items at most, and the table of none."""
     schema = schema_of(item, strings=strings)
     limit = part_rows(item) if max_items is None else min(max_items, part_rows(item))
-    batch = reader._collect(partial(Columns, item, schema), limit, 1 << 52, timeout)
-    return pa.Table.from_batches([] if batch is None else [batch], schema)
+    return partial(TableColumns, item, schema), limit, pa.Table.from_batches([], schema)
 
 
 def schema_capsule(item: Any) -> object:

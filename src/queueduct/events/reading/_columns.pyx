@@ -29,11 +29,13 @@ class ArrowReading:
         not move. With ``strings="binary"`` bytes need not be UTF-8. Items of bytes are one column, ``value``. A call
         gets at most a gigabyte. Needs queueduct[arrow].
         """
-        from queueduct.arrow.streams import reader_table
+        from queueduct.arrow.streams import table_plan
         limit = None if max_items is None else checked_int("max_items", max_items)
         if limit is not None and limit < 1:
             raise ValueError(f"max_items must be at least 1: max_items={max_items}")
-        return reader_table(self, usable_queue(self).item, limit, timeout, strings)
+        make, most, nothing = table_plan(usable_queue(self).item, limit, strings)
+        found = collected(self, make, most, 1 << 52, computed_deadline(True, timeout))
+        return nothing if found is None else found
 
     def __arrow_c_schema__(self):
         """The columns, for Arrow's consumers."""
