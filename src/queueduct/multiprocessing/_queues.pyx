@@ -187,7 +187,7 @@ cdef class SharedQueue:
                 if outcome == Outcome.done:
                     ring.after_put(waited)
                     return 1
-                if not ring.wait_for_room(outcome, ring.slots_of(length), deadline, &ledger):
+                if not ring.wait_for_room(outcome, ring.slots_of(length), deadline, &ledger, not waited):
                     return 0
             else:
                 self.limit.unlock()
