@@ -45,9 +45,7 @@ def create(
     ``attach`` makes a queue of a segment, and closes the segment if it fails. It returns an object with a ``close()``.
     """
     if exist_ok and replace:
-        raise ValueError(
-            "exist_ok and replace exclude each other: one opens an existing queue, the other replaces it"
-        )
+        raise ValueError("exist_ok and replace exclude each other: one opens an existing queue, the other replaces it")
     if replace:
         return create_new(name, geometry, item, attach, directory, replace=True)
     for tries_left in reversed(range(TRIES)):
