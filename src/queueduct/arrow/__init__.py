@@ -2,10 +2,10 @@
 
 try:
     import pyarrow as _pyarrow  # noqa: F401
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
         "queueduct.arrow needs pyarrow, which is not installed: pip install 'queueduct[arrow]'", name="pyarrow"
-    ) from error
+    ) from _error
 
 from queueduct.arrow.schema import schema_of
 from queueduct.arrow.sources import records_from
