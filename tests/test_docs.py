@@ -116,15 +116,6 @@ def test_the_examples_of_the_page_on_jobs_run_again_and_again(tmp_path):
         assert run(letters).splitlines() == ["0 3 ZeroDivisionError division by zero"]
 
 
-PREAMBLE = "import numpy as np\nimport queueduct\n"
-
-
-@pytest.mark.parametrize("page", ["bounded", "growing", "overwriting", "slots", "events"])
-def test_the_examples_run_again_on_the_queues_they_have_left(page):
-    for block in python_blocks(f"docs/queues/{page}.md") * 2:
-        run(PREAMBLE + block)
-
-
 @pytest.mark.parametrize("page", ["arrow", "logging", "torch"])
 def test_the_examples_of_a_page_run_and_run_again(page, tmp_path, monkeypatch):
     if page == "arrow":
