@@ -189,7 +189,7 @@ def test_no_folder_is_crowded(root):
 def test_the_map_has_a_line_for_each_folder_and_for_no_other():
     page = (ROOT / "docs" / "architecture.md").read_text()
     drawn = re.findall(
-        r"^((?:native|src/queueduct)/\S*) ", re.search(r"```\n(native/.*?)```", page, re.DOTALL)[1], re.M
+        r"^((?:native|src/queueduct)/\S*) ", re.search(r"```text\n(native/.*?)```", page, re.DOTALL)[1], re.M
     )
     rooms = {f"{name_of(path.parent)}/" for path in (*HEADERS, *MODULES)}
     assert sorted(drawn) == sorted(rooms)

@@ -332,7 +332,7 @@ def is_what_was_put(value, got, dtype):
         return len(value) == len(got) and all(map(lambda v, g: is_what_was_put(v, g, dtype.base), value, got))
     if value is None:
         return False
-    got = got[()]
+    got = got[()] if isinstance(got, np.ndarray) else got  # numpy has bytes and str that cannot be indexed so
     if dtype.kind in "mM":
         if isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64):
             return not np.isnat(got) and int(got.astype("i8")) == value

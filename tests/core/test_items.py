@@ -180,7 +180,7 @@ def test_an_item_without_a_byte_is_refused(item):
         BoundedQueue.create("q", 4, item=item)
 
 
-@pytest.mark.parametrize("item", [str, None, b"bytes", bytearray(b"x"), 5, "no dtype", "i4(", object(), [("a",)]])
+@pytest.mark.parametrize("item", [str, b"bytes", bytearray(b"x"), 5, "no dtype", "i4(", object(), [("a",)]])
 def test_what_is_no_item_type_is_a_type_error(item):
     with pytest.raises(TypeError, match="item must be bytes, object or a numpy dtype"):
         BoundedQueue.create("q", 4, item=item)

@@ -49,6 +49,9 @@ def test_a_bad_name_is_a_value_error_everywhere(use, name, queue_dir):
 @pytest.mark.parametrize("name", [None, 5, b"bytes", ["q"]])
 @pytest.mark.parametrize("use", [BoundedQueue.create, BoundedQueue.open, queueduct.open, queueduct.unlink])
 def test_a_name_that_is_no_text_is_a_type_error(use, name):
+    if name is None and use == BoundedQueue.create:
+        use(None, 4).close()  # a queue without a name, which is gone with its last user
+        return
     with pytest.raises(TypeError, match="name must be a str"):
         use(name)
 
@@ -119,7 +122,7 @@ os.setuid(user)
 try:
     with queueduct.BoundedQueue.create("q", 4) as q:
         q.put(b"1")
-    print(oct(stat.S_IMODE(os.stat(path).st_mode)), queueduct.queues())
+    print(oct(stat.S_IMODE(os.stat(path).st_mode)), [info[:2] for info in queueduct.queues()])
 except OSError as error:
     print(type(error).__name__)
 """
@@ -129,7 +132,7 @@ except OSError as error:
 @pytest.mark.parametrize(
     ("how", "expected"),
     [
-        ("new", "0o700 [QueueInfo(name='q', kind='bounded')]"),
+        ("new", "0o700 [('q', 'bounded')]"),
         ("open to others", "PermissionError"),
         ("somebody else's", "PermissionError"),
         ("a link", "NotADirectoryError"),
@@ -446,5 +449,5 @@ for i in range(300):
 """
     )
     while child.poll() is None:
-        assert all(kind == "bounded" for _, kind in queueduct.queues())
+        assert all(kind == "bounded" for _, kind, *_ in queueduct.queues())
     assert child.communicate()[1] == ""
