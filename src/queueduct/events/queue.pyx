@@ -11,18 +11,17 @@ from queueduct.core._queue cimport (
 )
 from queueduct.events._backend cimport EventsBackend
 from queueduct.events._native cimport *
-from queueduct.events.reading._fetch cimport decoded, fetch_list, fetch_records
 from queueduct.events.reading._held cimport list_readers, readers_seen, why_full
+from queueduct.events.reading._range cimport checked_range, read_items, read_records
 from queueduct.events.reading.reader cimport make_reader
 from queueduct.items._item_kinds cimport RECORD, REFERENCE
-from queueduct.native._native cimport array_data, has_gil
 
 import numpy
 
 from queueduct.core import sync_thread
 from queueduct.async_calls import AsyncGets, AsyncPuts
 from queueduct.core._put_once import PutOnceMethods
-from queueduct.errors import DataLost, Full, ReaderInUse
+from queueduct.errors import Full, ReaderInUse
 from queueduct.events._put_once import EventsProducerCall
 from queueduct.events.geometry import EventsGeometry
 from queueduct.items.types import ItemType
@@ -31,7 +30,6 @@ from queueduct.stats import EventStats
 from queueduct.watching._participants import ParticipantMethods
 
 cdef int ONE_PROCESS = -2    # ParticipantTable::one_process
-cdef uint64_t RUN_UNDER_LOCK = 4096    # references that are read at once under the lock
 
 
 cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMethods):
@@ -325,86 +323,3 @@ cdef int keep_last(EventsBackend backend, uint64_t count) except -1:
     backend.check_sound()
     backend.queue.room().notify_all()
     return 0
-
-
-cdef tuple checked_range(EventsBackend backend, object start, object stop, object epoch):
-    """Returns positions that are kept, as plain ints."""
-    cdef EventsWord end = end_word(backend.map)
-    backend.check_sound()
-    first, last = checked_int("start", start), checked_int("stop", stop)
-    if epoch is not None and 0 <= last < 1 << 52:
-        backend.check_epoch(last, epoch)
-    if not 0 <= first <= last <= end.position():
-        raise ValueError(
-            f"start and stop must be positions up to the end, {end.position()}: start={start}, stop={stop}"
-        )
-    if first < earliest_position(backend.map[0]):
-        raise_lost(backend, first)
-    return first, last
-
-
-cdef int raise_lost(EventsBackend backend, wanted) except -1:
-    earliest = earliest_position(backend.map[0])
-    if wanted >= earliest:
-        backend.raise_corrupt()
-    raise DataLost(
-        f"items of {backend.label} are no longer kept: wanted={wanted}, earliest={earliest}", wanted, earliest
-    )
-
-
-cdef object read_records(EventsBackend backend, uint64_t start, uint64_t stop):
-    cdef Run run
-    cdef uint64_t at = start
-    cdef bint is_read
-    backend.check_count(stop - start)
-    array = numpy.empty(stop - start, dtype=backend.dtype)
-    cdef char* data = <char*>array_data(array)
-    while at < stop:
-        if run_at(backend.map[0], at, stop, stop - at, run) != ReadResult.items:
-            raise_lost(backend, at)
-        is_read = fetch_records(backend, run, data + (at - start) * backend.map.item_bytes)
-        if not is_still_kept(backend.map[0], run.chunk.number):
-            raise_lost(backend, at)
-        if not is_read:
-            backend.raise_unreadable()
-        at += run.items
-    backend.check_found(ReadResult.items)
-    return array
-
-
-cdef list read_references(EventsBackend backend, uint64_t at, uint64_t stop, Run* run):
-    """Reads a run of references under the log's lock, so that no thread drops them. Returns None if they are gone."""
-    cdef list part = None
-    backend.enter(FOREVER)
-    try:
-        if run_at(backend.map[0], at, stop, min(stop - at, RUN_UNDER_LOCK), run[0]) == ReadResult.items:
-            part = fetch_list(backend, run[0])
-    finally:
-        backend.leave()
-    return part
-
-
-cdef object read_items(EventsBackend backend, uint64_t start, uint64_t stop):
-    cdef Run run
-    cdef uint64_t at = start
-    cdef list fetched = []
-    cdef list part
-    while at < stop:
-        if not has_gil and backend.item_kind == REFERENCE:
-            part = read_references(backend, at, stop, &run)
-            if part is None:
-                raise_lost(backend, at)
-            fetched += part
-            at += run.items
-            continue
-        if run_at(backend.map[0], at, stop, stop - at, run) != ReadResult.items:
-            raise_lost(backend, at)
-        part = fetch_list(backend, run)
-        if not is_still_kept(backend.map[0], run.chunk.number):
-            raise_lost(backend, at)
-        if part is None:
-            backend.raise_unreadable()
-        fetched += part
-        at += run.items
-    backend.check_found(ReadResult.items)
-    return decoded(backend, fetched)

@@ -1,0 +1,1 @@
+"""What the surface of a queue asks of its backend."""

@@ -1,0 +1,119 @@
+# cython: language_level=3, binding=False, freethreading_compatible=True
+"""What the surface of a queue asks of its backend: the calls, their deadlines, and checks of their arguments."""
+
+from cpython.number cimport PyNumber_Index
+
+from queueduct.native._native cimport monotonic_ns, park_limit_ns
+
+from queueduct.errors import QueueClosed, QueueNotShared
+
+TIMED_OUT = object()
+FOREVER = 0x7FFFFFFFFFFFFFFF
+AT_ONCE = 1
+cdef frozenset SIZES_LEFT_OUT = frozenset(("slot_bytes", "message_bytes", "item_bytes", "chunk_bytes"))
+
+
+cdef int64_t computed_deadline(bint block, object timeout) except -1:
+    cdef double seconds
+    if not block:
+        return AT_ONCE
+    if timeout is None:
+        return FOREVER
+    seconds = timeout
+    if not seconds >= 0:
+        raise ValueError(f"timeout must be a non-negative number or None: timeout={timeout!r}")
+    if seconds == 0:
+        return AT_ONCE
+    return FOREVER if seconds > 1e9 else monotonic_ns() + <int64_t>(seconds * 1e9)
+
+
+cdef int64_t remaining_ns(int64_t deadline):
+    """Returns the time that is left; for FOREVER, the longest time that a thread sleeps at once."""
+    return park_limit_ns if deadline == FOREVER else deadline - monotonic_ns()
+
+
+cdef object checked_int(str label, object value):
+    """Returns a plain int: a subclass with comparisons of its own could pass every check."""
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"{label} must be an int: {label}={value!r}")
+    return int.__index__(PyNumber_Index(value))
+
+
+cdef dict checked_sizes(dict sizes):
+    """Returns the sizes as plain ints, or None for a size that may be left out."""
+    return {
+        label: None if size is None and label in SIZES_LEFT_OUT else checked_int(label, size)
+        for label, size in sizes.items()
+    }
+
+
+cdef list checked_positions(object positions):
+    """Returns the positions as plain ints, without those that no item can have."""
+    cdef list checked = [checked_int("position", position) for position in positions]
+    return [position for position in checked if 0 <= position < 1 << 63]
+
+
+cdef class Backend:
+    """The calls that each kind implements. This base class is the backend of a closed handle: it refuses them all."""
+
+    def __cinit__(self, *args, **kwargs):
+        self.label = "without a name"
+
+    cdef int check_open(self) except -1:
+        if self.is_closing:
+            if self.refusal is not None:
+                raise QueueNotShared(self.refusal)
+            raise QueueClosed(f"this handle of the queue {self.label} is closed; open it again")
+        return 0
+
+    cdef int check_sound(self) except -1:
+        """Raises CorruptSegment if a process has truncated the memory. Called after an access to it."""
+        return 0
+
+    cdef int put(self, object item, int64_t deadline) except -1:
+        """Returns 1 if the item is in, 0 if the time is up."""
+        return self.check_open()
+
+    cdef object get(self, int64_t deadline):
+        """Returns an item, or TIMED_OUT if the time is up."""
+        self.check_open()
+
+    cdef object put_many(self, object items, int64_t deadline):
+        """Returns how many items are in. If none is, returns None or raises Full."""
+        self.check_open()
+
+    cdef object get_many(self, uint64_t limit, int64_t deadline):
+        """Returns items, or TIMED_OUT if the time is up."""
+        self.check_open()
+
+    cdef object batch(self, object items):  # items that can be sliced: a list, or an array of records
+        self.check_open()
+        return list(items)
+
+    cdef bint wait_done(self, int64_t deadline) except -1: return self.check_open()  # false if the time is up
+    cdef int task_done(self) except -1: return self.check_open()
+    cdef int wait(self, bint for_items, uint64_t slots, int64_t deadline) except -1:
+        """Waits until there may be an item, or ``slots`` free slots. Takes nothing, and needs no participant line."""
+        return self.check_open()
+
+    cdef uint64_t slots_for(self, object item) except 0:
+        """Returns how many slots an item takes."""
+        self.check_open()
+        return 1
+
+    cdef object size(self):
+        """Returns how many items are in the queue."""
+        self.check_open()
+
+    cdef int shut_down(self, bint immediate) except -1:
+        return self.check_open()
+
+    cdef void wake_everybody(self) noexcept:
+        """Wakes all waiting threads, so that they see that the handle is closed."""
+
+
+cdef Backend closed_backend(object label):
+    cdef Backend backend = Backend()
+    backend.label = label
+    backend.is_closing = True
+    return backend
