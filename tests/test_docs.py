@@ -89,6 +89,17 @@ def test_the_example_of_the_growing_page_runs():
     assert run(code).splitlines() == ["4 10000", "b'0'"]
 
 
+def test_the_example_of_the_page_on_types_runs_and_type_checks(tmp_path):
+    (code,) = python_blocks("docs/typing.md")
+    assert run(code) == "7\n"
+    if importlib.util.find_spec("mypy") is None:  # only the environment of lint has it
+        return
+    (tmp_path / "typed.py").write_text(code)
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir", tmp_path, "typed.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def test_the_example_of_the_drop_in_page_runs():
     (code,) = python_blocks("docs/drop-in.md")
     for _ in range(2):

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import operator
-from types import TracebackType
-from typing import Any, NoReturn, Protocol, Self
+from types import GenericAlias, TracebackType
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True)
+
 __all__ = ["Lease"]
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class Holding(Protocol):
@@ -20,7 +31,22 @@ class Holding(Protocol):
         ...
 
 
-class Lease:
+if TYPE_CHECKING:
+
+    class _Items:
+        """The type of ``Lease.items``, as get_many of the queue returns them."""
+
+        @overload
+        def __get__(self, lease: Lease[NDArray[Any]], owner: object) -> Any: ...
+        @overload
+        def __get__(self, lease: Lease[Scalar], owner: object) -> NDArray[Scalar]: ...
+        @overload
+        def __get__(self, lease: Lease[T_co], owner: object) -> list[T_co]: ...
+        def __get__(self, lease: Any, owner: object) -> Any: ...
+        def __set__(self, lease: object, items: Any) -> None: ...
+
+
+class Lease(Generic[T_co]):
     """Claimed items and their positions. The queue keeps the items until they are released.
 
     ``with q.lease(1000) as lease:`` releases them all at the end of the block. An exception gives them back, and so
@@ -32,6 +58,11 @@ class Lease:
     included: 1 at first. A holder that gave the item back counts, and one that died. The number is exact up to
     16,384; beyond it is at least 8,193. Leases of other kinds have None.
     """
+
+    __class_getitem__: Any = classmethod(GenericAlias)  # as that of the queues
+
+    if TYPE_CHECKING:
+        items = _Items()
 
     _holding: Holding | None = None  # None when the lease is over: the thread that ends it removes it, in one step
 

@@ -36,30 +36,31 @@ CALLS = {name: (call, owner) for name, call, owner in public_calls()}
 
 
 def source_of(module: str) -> ast.Module:
-    """The stub of a module, or its source if it has none."""
+    """The stub of a module, or its source if it has none; nothing of a private base, which its heir's stub declares."""
     spec = importlib.util.find_spec(module)
     assert spec is not None
     assert spec.origin is not None
     path = Path(spec.origin)
     stub = path.with_name(module.rpartition(".")[2] + ".pyi")
+    if not stub.exists() and path.suffix != ".py":
+        return ast.Module([], [])
     return ast.parse((stub if stub.exists() else path).read_text())
 
 
-def declared(name: str, call: Any, owner: type | None) -> ast.FunctionDef | None:
-    """The declaration of a call in the stub of its class, or of the nearest base that has it."""
+def declared(name: str, call: Any, owner: type | None) -> list[ast.FunctionDef]:
+    """The declarations of a call, one or its overloads, in the stub of its class or of the nearest base that has it."""
     if owner is None:
         nodes: list[ast.stmt] = source_of(call.__module__).body
-        return next(node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == name)
+        return [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == name]
     wanted = (name.rpartition(".")[2],) if "." in name else ("__init__", "__new__")
     for base in owner.__mro__:
         if not base.__module__.startswith("queueduct"):
             continue
         classes = [node for node in source_of(base.__module__).body if isinstance(node, ast.ClassDef)]
         body = next((node.body for node in classes if node.name == base.__name__), [])
-        for node in body:
-            if isinstance(node, ast.FunctionDef) and node.name in wanted:
-                return node
-    return None
+        if found := [node for node in body if isinstance(node, ast.FunctionDef) and node.name in wanted]:
+            return found
+    return []
 
 
 def parameters_of(node: ast.FunctionDef) -> list[tuple[str, bool, object]]:
@@ -73,6 +74,20 @@ def parameters_of(node: ast.FunctionDef) -> list[tuple[str, bool, object]]:
     return [(name, by_name, "none" if value is None else ast.literal_eval(value)) for name, by_name, value in found]
 
 
+def merged(nodes: list[ast.FunctionDef]) -> list[tuple[str, bool, object]]:
+    """What the overloads accept together. An overload without a parameter has it at its default, which is None."""
+    each = [parameters_of(node) for node in nodes]
+    longest = max(each, key=len)
+    names = [name for name, _, _ in longest]
+    assert all([name for name, _, _ in one] == names[: len(one)] for one in each), "overloads name parameters alike"
+    found = []
+    for i, (name, by_name, _) in enumerate(longest):
+        defaults = {one[i][2] if i < len(one) else None for one in each} - {"none"}
+        assert len(defaults) <= 1, f"overloads have one default for {name}"
+        found.append((name, by_name, defaults.pop() if defaults else "none"))
+    return found
+
+
 def shown(call: Any) -> list[tuple[str, bool, object]]:
     listed = [each for each in inspect.signature(call).parameters.values() if each.name != "self"]
     return [
@@ -84,13 +99,13 @@ def shown(call: Any) -> list[tuple[str, bool, object]]:
 @pytest.mark.parametrize("name", CALLS)
 def test_a_public_call_has_the_signature_of_its_stub(name: str) -> None:
     call, owner = CALLS[name]
-    node = declared(name, call, owner)
-    if node is None:  # a dataclass or a named tuple makes its own
+    nodes = declared(name, call, owner)
+    if not nodes:  # a dataclass or a named tuple makes its own
         assert owner is not None
         assert hasattr(owner, "__dataclass_fields__") or hasattr(owner, "_fields")
         assert inspect.signature(call)
         return
-    assert shown(call) == parameters_of(node)
+    assert shown(call) == merged(nodes)
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -29,7 +29,8 @@ __all__ = ["Borrowing", "Bridge"]
 POLL_SECONDS = 0.1  # how often a helper checks whether a coroutine still waits
 BATCH_LIMIT = 1024  # items of one attempt, after the first one has found too little room for all
 
-Held = TypeVar("Held", bound=AbstractContextManager[Any])
+Held_co = TypeVar("Held_co", bound=AbstractContextManager[Any], covariant=True)
+Entered = TypeVar("Entered")
 
 
 class Waitable(Protocol):
@@ -193,18 +194,18 @@ class Deadline(NamedTuple):
     time: float | None
 
 
-class Borrowing(Generic[Held]):
+class Borrowing(Generic[Held_co]):
     """A lease, slot or view to come: ``await`` it, or enter it by ``async with``."""
 
-    def __init__(self, call: Callable[..., Coroutine[Any, Any, Held]], *arguments: Any) -> None:
+    def __init__(self, call: Callable[..., Coroutine[Any, Any, Held_co]], *arguments: Any) -> None:
         self._call = call  # made when it is awaited: one that is dropped before has nothing to warn of
         self._arguments = arguments
-        self._held: Held | None = None
+        self._held: Held_co | None = None
 
-    def __await__(self) -> Generator[Any, Any, Held]:
+    def __await__(self) -> Generator[Any, Any, Held_co]:
         return self._call(*self._arguments).__await__()
 
-    async def __aenter__(self) -> Any:
+    async def __aenter__(self: Borrowing[AbstractContextManager[Entered]]) -> Entered:
         self._held = await self._call(*self._arguments)
         return self._held.__enter__()
 

@@ -94,8 +94,7 @@ cdef class SharedQueue:
     cdef list taken                # leases of a JoinableQueue, the oldest first
     cdef object __weakref__
 
-    def __class_getitem__(cls, item):
-        return GenericAlias(cls, item)
+    __class_getitem__ = classmethod(GenericAlias)
 
     cdef int make(self, uint64_t maxsize, object participants) except -1:
         cdef int error

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from queueduct.errors import Empty, ShutDown
 from queueduct.overwriting._latest import read_newest, wait_for_newer
 
 __all__ = ["LatestMethods", "Readings"]
 
+T = TypeVar("T")
+Default = TypeVar("Default")
 
-class LatestMethods:
+
+class LatestMethods(Generic[T]):
     """The calls of an overwriting queue that take nothing."""
 
     __slots__ = ()
@@ -20,6 +23,11 @@ class LatestMethods:
 
         def _bridge(self) -> Any: ...
 
+    @overload
+    def peek(self) -> T | None: ...
+    @overload
+    def peek(self, default: Default) -> T | Default: ...
+
     def peek(self, default: Any = None) -> Any:
         """Return the newest item, and leave it in the queue; ``default`` if there is none. Never waits for a put."""
         try:
@@ -27,9 +35,7 @@ class LatestMethods:
         except (Empty, ShutDown):
             return default
 
-    def latest(
-        self, newer_than: int | None = None, block: bool = True, timeout: float | None = None
-    ) -> tuple[Any, int]:
+    def latest(self, newer_than: int | None = None, block: bool = True, timeout: float | None = None) -> tuple[T, int]:
         """Return the newest item and its position, and leave it in the queue.
 
         With ``newer_than``, a position, it waits for a later one, at most ``timeout`` seconds. Any number of readers
@@ -37,40 +43,42 @@ class LatestMethods:
         """
         return read_newest(self, newer_than, block, timeout)
 
-    def alatest(self, newer_than: int | None = None, timeout: float | None = None) -> Coroutine[Any, Any, Any]:
+    def alatest(
+        self, newer_than: int | None = None, timeout: float | None = None
+    ) -> Coroutine[Any, Any, tuple[T, int]]:
         """``await q.alatest()``: latest without blocking the event loop."""
-        call: Coroutine[Any, Any, Any] = self._bridge().newest(self, newer_than, timeout)
+        call: Coroutine[Any, Any, tuple[T, int]] = self._bridge().newest(self, newer_than, timeout)
         return call
 
     def _wait_newer(self, wanted: int, seconds: float) -> None:
         wait_for_newer(self, wanted, seconds)
 
-    def readings(self) -> Readings:
+    def readings(self) -> Readings[T]:
         """Return an iterator over the newest item, each once: what is overwritten before the next step is skipped."""
         return Readings(self)
 
 
-class Readings:
+class Readings(Generic[T]):
     """``for item in q.readings()``, or ``async for``: ends when the queue is shut down. ``position`` is the last."""
 
-    def __init__(self, queue: LatestMethods) -> None:
+    def __init__(self, queue: LatestMethods[T]) -> None:
         self._queue = queue
         self.position: int | None = None
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[T]:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> T:
         try:
             item, self.position = self._queue.latest(self.position)
         except ShutDown:
             raise StopIteration from None
         return item
 
-    def __aiter__(self) -> AsyncIterator[Any]:
+    def __aiter__(self) -> AsyncIterator[T]:
         return self
 
-    async def __anext__(self) -> Any:
+    async def __anext__(self) -> T:
         try:
             item, self.position = await self._queue.alatest(self.position)
         except ShutDown:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from multiprocessing.context import BaseContext
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from types import GenericAlias, TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 from queueduct.errors import Full, QueueClosed, QueueNotShared, WorkersBroken
 from queueduct.pool import options as arguments
@@ -25,7 +25,18 @@ from queueduct.pool.results import Calls, FutureCall, MapCall, ResultQueue
 from queueduct.pool.retry import Retries
 from queueduct.pool.supervisor import DRAIN, KILL, RUN, STOP, Supervisor
 from queueduct.pool.worker import Setup
+from queueduct.rings import BoundedQueue, GrowingQueue
 from queueduct.segments.names import Directory
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Job = TypeVar("Job", default=Any)
+    Result = TypeVar("Result", default=Any)
+else:
+    from typing import TypeVar
+
+    Job, Result = TypeVar("Job"), TypeVar("Result")
 
 __all__ = ["Workers"]
 
@@ -33,7 +44,7 @@ MAP_SLICE = 1024
 JOIN_SECONDS = 0.02
 
 
-class Workers:
+class Workers(Generic[Job, Result]):
     """Worker processes that call ``function(item)`` for each item of a queue. A worker that dies costs one try.
 
     ``Workers("jobs", function)`` works on the items of a named queue: any process may put them.
@@ -44,10 +55,12 @@ class Workers:
     after an exception it ends the workers at once, and their jobs go back to the queue.
     """
 
+    __class_getitem__: Any = classmethod(GenericAlias)  # as that of the queues
+
     def __init__(
         self,
-        queue: Any,
-        function: Callable[[Any], object],
+        queue: BoundedQueue[Job] | GrowingQueue[Job] | str | None,
+        function: Callable[[Job], Result],
         *,
         processes: int | None = None,
         retries: int = 3,
@@ -160,14 +173,14 @@ class Workers:
 
     # -- jobs -------------------------------------------------------------------------------------------
 
-    def submit(self, item: Any) -> Future[Any]:
+    def submit(self, item: Job) -> Future[Result]:
         """Put a job into the pool's own queue, and return a future of its result."""
         calls = self._own_calls("submit")
-        future: Future[Any] = Future()
+        future: Future[Result] = Future()
         self._put(calls, FutureCall(future), [item])
         return future
 
-    def map(self, items: Iterable[Any], timeout: float | None = None) -> Iterator[Any]:
+    def map(self, items: Iterable[Job], timeout: float | None = None) -> Iterator[Result]:
         """Put a job for each item, and return an iterator over their results, in the order of the items.
 
         Raises what a job raised in its last try, when its turn comes, and TimeoutError ``timeout`` seconds after the

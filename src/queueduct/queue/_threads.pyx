@@ -28,8 +28,7 @@ cdef class Threaded:
     def __cinit__(self, *args, **kwargs):
         self.ring = LocalBackend(None)
 
-    def __class_getitem__(cls, item):
-        return GenericAlias(cls, item)
+    __class_getitem__ = classmethod(GenericAlias)
 
     def __reduce__(self):
         raise TypeError(

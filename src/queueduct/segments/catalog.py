@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from queueduct.rings.growing import GrowingQueue
     from queueduct.slots.queue import SlotQueue
 
-    AnyQueue = BoundedQueue | EventQueue | GrowingQueue | OverwritingQueue | SlotQueue
+    _AnyQueue = BoundedQueue[Any] | EventQueue[Any] | GrowingQueue[Any] | OverwritingQueue[Any] | SlotQueue[Any]
 
 __all__ = ["await_segment", "open", "queues", "reopen", "unlink", "unlink_segment"]
 
@@ -31,10 +31,10 @@ LONGEST_PAUSE_SECONDS = 0.02
 
 def open(
     name: str, *, directory: Directory = None, allow_pickle: bool = True, timeout: float | None = None
-) -> AnyQueue:
+) -> _AnyQueue:
     """Open the queue of that name, whatever its kind; wait for it to be created, at most ``timeout`` seconds."""
     opened = await_segment(name, directory=directory, timeout=timeout)
-    queue: AnyQueue = KINDS[opened.geometry.kind].queue_class._attach(opened, allow_pickle)
+    queue: _AnyQueue = KINDS[opened.geometry.kind].queue_class._attach(opened, allow_pickle)
     return queue
 
 

@@ -1,7 +1,10 @@
-from types import TracebackType
-from typing import Any, Self, final
+from types import GenericAlias, TracebackType
+from typing import Any, Generic, Self, final
 
 from numpy.typing import NDArray
+from typing_extensions import TypeVar
+
+_T_co = TypeVar("_T_co", covariant=True, default=Any)
 
 class Slot:
     """A slot lent to a caller."""
@@ -28,13 +31,14 @@ class LoanedSlot(Slot):
     def cancel(self) -> None: ...
 
 @final
-class TakenSlot(Slot):
+class TakenSlot(Slot, Generic[_T_co]):
     """An item to read in shared memory."""
 
+    def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
     @property
     def position(self) -> int: ...
     @property
     def is_redelivered(self) -> bool: ...
-    def copy(self) -> Any: ...
+    def copy(self) -> _T_co: ...
     def release(self) -> None: ...
     def give_back(self) -> None: ...

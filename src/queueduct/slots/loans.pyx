@@ -8,6 +8,8 @@ from queueduct.items._item_kinds cimport OBJECT, RECORD
 from queueduct.native._native cimport lower
 from queueduct.core._queue cimport TIMED_OUT, checked_int
 
+from types import GenericAlias
+
 import numpy
 
 from queueduct.errors import Empty, Full
@@ -198,6 +200,8 @@ cdef class LoanedSlot(Slot):
 @cython.final
 cdef class TakenSlot(Slot):
     """An item to read in shared memory. Leaving its ``with`` releases it; an exception inside puts it back."""
+
+    __class_getitem__ = classmethod(GenericAlias)
 
     @property
     @cython.critical_section

@@ -17,6 +17,8 @@ from queueduct.native._native cimport array_data, has_gil
 from queueduct.items._objects cimport unpickle_all, unpickle_one
 from queueduct.core._queue cimport AT_ONCE, FOREVER, TIMED_OUT, checked_int, computed_deadline
 
+from types import GenericAlias
+
 import numpy
 
 from queueduct.async_calls import AsyncGets
@@ -50,6 +52,8 @@ def begun_view(Reader reader, limit):
 cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
     """Reads an event queue, for one thread at a time. Made by ``EventQueue.subscribe``."""
     # Every call is a critical section: without a GIL, too, no other thread enters it until it waits.
+
+    __class_getitem__ = classmethod(GenericAlias)
 
     # -- get --------------------------------------------------------------------------------------------
 
