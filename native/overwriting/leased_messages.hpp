@@ -15,6 +15,8 @@
 //                with the header's lock frees the cell and counts it for good, by one change. A filler that was
 //                overtaken says so by one store: from then on it counts as overwritten, until the same change.
 //            S5  a holder frees a cell by one store of 0: a released message is never delivered again.
+//            S6  a holder's word counts how often its message was delivered again, and a take-over counts itself by the
+//                compare-and-swap that makes it: so each holder counts once, at whatever step it dies.
 // Progress   lock-free, except to fill a cell and to free half a message, which take the header's lock.
 // Source     ours; killed at every step in tests/native/crash/overwriting.
 //
@@ -34,6 +36,9 @@ struct LeasedMessage {
   std::uint64_t position;
   std::uint64_t cell;
   std::uint64_t owner;  // the cell's word when it was found
+
+  // This delivery included: exact up to 4,096, then at least that. keeps S6
+  [[nodiscard]] std::uint64_t deliveries() const noexcept { return lock_word::redeliveries_of(owner) + 1; }
 };
 
 class LeasedMessages {
@@ -108,12 +113,13 @@ class LeasedMessages {
     std::uint64_t count = 0;
     for (std::uint64_t i = 0; i < orphans; ++i) {
       std::uint64_t owner = taken[i].owner;
+      const std::uint64_t mine = lock_word::with_redeliveries(me, lock_word::redeliveries_of(owner) + 1);  // keeps S6
       QUEUEDUCT_FAILPOINT("leased_message.before_take_over");
       // acquire P5; keeps S3
-      if (!memory_.cell_word(taken[i].cell).compare_exchange_strong(owner, me, std::memory_order_acquire)) continue;
+      if (!memory_.cell_word(taken[i].cell).compare_exchange_strong(owner, mine, std::memory_order_acquire)) continue;
       QUEUEDUCT_FAILPOINT("leased_message.taken_over");
       memory_.control().redelivered.fetch_add(1, std::memory_order_relaxed);  // nothing depends on a count
-      taken[count++] = {taken[i].position, taken[i].cell, me};
+      taken[count++] = {taken[i].position, taken[i].cell, mine};
     }
     return count;
   }
@@ -175,19 +181,20 @@ class LeasedMessages {
     return lock_word::is_alive(*participant_table_, owner);
   }
 
-  // Messages whose holder is gone. Few system calls: all cells of a lease have the same word.
+  // Messages whose holder is gone. Few system calls: the cells of a lease have the same word, but for the count.
   template <class Visit>
   void for_each_orphan(Visit visit) const noexcept {
     std::uint64_t living = 0;
     std::uint64_t gone = 0;
     for (std::uint64_t cell = 0, end = used(); cell < end; ++cell) {
       const std::uint64_t owner = word(cell);
-      if (owner == living || !lock_word::has_role(owner, LockRole::holder)) continue;
-      if (owner != gone && is_alive(owner)) {
-        living = owner;
+      const std::uint64_t holder = lock_word::with_redeliveries(owner, 0);
+      if (holder == living || !lock_word::has_role(owner, LockRole::holder)) continue;
+      if (holder != gone && is_alive(owner)) {
+        living = holder;
         continue;
       }
-      gone = owner;
+      gone = holder;
       visit({position(cell), cell, owner});
     }
   }

@@ -2,6 +2,7 @@
 //
 // Shape      0: free
 //            | 1 : 1 | tenure : 31 | 0 : 12 | role : 4 | a waiter may sleep : 1 | 0 : 1 | participant line : 14 |
+//              in the word of a cell's holder the 12 bits count redeliveries (overwriting/leased_messages.hpp)
 //            any other word without bit 63: a foreign program's, which knows the published format only
 //            the low half of the header's lock is its futex word
 // Roles      a participant locks and unlocks; a waiter asks the kernel whether the owner lives.
@@ -39,6 +40,8 @@ inline constexpr std::uint64_t ours = std::uint64_t{1} << 63;
 inline constexpr std::uint64_t line_mask = participants_limit - 1;
 inline constexpr std::uint64_t sleeping = 1 << 15;
 inline constexpr int role_shift = 16;
+inline constexpr int redeliveries_shift = 20;
+inline constexpr std::uint64_t redeliveries_most = (std::uint64_t{1} << 12) - 1;
 static_assert(participants_limit <= 1 << 14);
 
 [[nodiscard]] inline std::uint64_t tenure_of(const ParticipantTable& participant_table, std::uint64_t line) noexcept {
@@ -55,6 +58,15 @@ static_assert(participants_limit <= 1 << 14);
 
 [[nodiscard]] constexpr bool has_role(std::uint64_t word, LockRole role) noexcept {
   return (word & ours) && (word >> role_shift & 0xf) == static_cast<std::uint64_t>(role);
+}
+
+// How often the message of a cell was delivered again; redeliveries_most: so often, or more.
+[[nodiscard]] constexpr std::uint64_t redeliveries_of(std::uint64_t word) noexcept {
+  return word >> redeliveries_shift & redeliveries_most;
+}
+[[nodiscard]] constexpr std::uint64_t with_redeliveries(std::uint64_t word, std::uint64_t count) noexcept {
+  return (word & ~(redeliveries_most << redeliveries_shift)) |
+         (count < redeliveries_most ? count : redeliveries_most) << redeliveries_shift;
 }
 
 // Returns false for a word in our format that no participant can have written.

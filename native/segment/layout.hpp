@@ -22,7 +22,7 @@
 namespace queueduct {
 
 inline constexpr char magic[8] = {'Q', 'U', 'E', 'U', 'D', 'U', 'C', 'T'};
-inline constexpr std::uint32_t layout_version = 6;
+inline constexpr std::uint32_t layout_version = 7;
 inline constexpr std::uint32_t byte_order_mark = 0x01020304;
 
 enum class Kind : std::uint32_t { bounded = 1, growing = 2, overwriting = 3, slots = 4, events = 5 };

@@ -49,8 +49,9 @@ struct SlotLine {
   alignas(line_bytes) std::atomic<std::uint64_t> word;  // its state and owner: slots/slots.hpp
   std::atomic<std::uint64_t> length;                    // bytes of the item in it
   std::atomic<std::uint64_t> position;                  // of that item: how many were published before it
+  std::atomic<std::uint64_t> arrival;                   // the generation of the word with which that item arrived
 };
-static_assert(sizeof(SlotLine) == line_bytes);
+static_assert(sizeof(SlotLine) == line_bytes && offsetof(SlotLine, arrival) == 24);
 
 struct SlotsOffsets {
   std::uint64_t item_text, control, participants, producers, free_cells, used_cells, lines, payload, total, stride;

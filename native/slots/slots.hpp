@@ -20,9 +20,14 @@
 //                after that head has moved: so a participant that reads the word, and then finds the head where it
 //                was, has read a word of this stay in the queue.
 //            S3  each change of a word raises its generation: a compare-and-swap from an old word fails.
-//            S4  only the owner writes a slot's bytes, length and position, and only while it is HELD or ARRIVING.
+//            S4  only the owner writes a slot's bytes, length, position and arrival, and only while it is HELD or
+//                ARRIVING.
 //            S5  at most `capacity` slots are out of `free`; but for those loaned before it was lowered.
 //            S6  shutdown() sees every publish that succeeds: a publish after it has read the words fails.
+//            S7  from its arrival to its end an item is claimed by one generation, and comes back by the next one:
+//                  ARRIVING --> [QUEUED] --> claimed --> ORPHANED --> claimed --> ORPHANED --> claimed ...
+//                So the distance from the arrival tells how often it was delivered, and a kill cannot come between
+//                a delivery and its count.
 // Progress   lock-free. A stopped participant keeps the slots that it owns, and nothing else.
 // Source     a queue of data as two queues of indices, free and used (SCQ, section 2: Nikolaev 2019); the owner words
 //            and recovery are ours.
@@ -58,6 +63,13 @@ static_assert(participants_limit < owner_mask);
          static_cast<std::uint64_t>(state);
 }
 
+[[nodiscard]] constexpr std::uint64_t generation_of(std::uint64_t word) noexcept { return word >> generation_shift; }
+// How often an item has been delivered whose claim made this word. Generations wrap. keeps S7
+[[nodiscard]] constexpr std::uint64_t count_deliveries(std::uint64_t word, std::uint64_t arrival) noexcept {
+  const std::uint64_t steps = (generation_of(word) - arrival) << generation_shift >> generation_shift;
+  return (steps + 1) / 2;
+}
+
 [[nodiscard]] constexpr bool can_be_held(std::uint64_t word) noexcept {
   return state_of(word) == State::free || state_of(word) == State::leaving;
 }
@@ -79,9 +91,10 @@ enum class SlotOutcome : std::uint8_t {
 struct Lease {
   std::uint64_t slot = 0;
   std::uint64_t word = 0;
-  std::uint64_t bytes = 0;     // of its item
-  std::uint64_t position = 0;  // of its item
-  bool redelivered = false;    // another participant had it before
+  std::uint64_t bytes = 0;       // of its item
+  std::uint64_t position = 0;    // of its item
+  std::uint64_t deliveries = 0;  // of its item, this one included
+  bool redelivered = false;      // another participant had it before
   std::byte* data = nullptr;
 };
 
@@ -136,6 +149,10 @@ class Slots {
     SlotLine& line = lines_[lease.slot];
     const std::uint32_t me = slot_word::owner_of(lease.word);
     line.length.store(bytes, std::memory_order_relaxed);  // Q1 carries it out
+    QUEUEDUCT_FAILPOINT("slots.before_arrival");
+    const std::uint64_t arrives = slot_word::next(lease.word, State::arriving, me);
+    line.arrival.store(slot_word::generation_of(arrives), std::memory_order_relaxed);  // Q1 carries it out
+    QUEUEDUCT_FAILPOINT("slots.arrival_noted");
     if (!swap(lease.slot, lease.word, State::arriving, me)) return SlotOutcome::corrupt;
     QUEUEDUCT_FAILPOINT("slots.arriving");
     if (closed() & puts_closed) {  // P2; keeps S6
@@ -316,6 +333,8 @@ class Slots {
   [[nodiscard]] bool read_line(Lease& lease) const noexcept {
     lease.bytes = lines_[lease.slot].length.load(std::memory_order_relaxed);
     lease.position = position_of(lease.slot);
+    const std::uint64_t arrival = lines_[lease.slot].arrival.load(std::memory_order_relaxed);  // as the position
+    lease.deliveries = slot_word::count_deliveries(lease.word, arrival);
     lease.data = payload_ + lease.slot * stride_;
     return lease.bytes <= slot_bytes_;
   }

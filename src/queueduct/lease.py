@@ -54,9 +54,9 @@ class Lease(Generic[T_co]):
     after items that were put later. So an item may be processed twice; a consumer that must not do so remembers
     positions.
 
-    ``deliveries`` says for each item of a bounded or growing queue how often it has been delivered, this time
-    included: 1 at first. A holder that gave the item back counts, and one that died. The number is exact up to
-    16,384; beyond it is at least 8,193. Leases of other kinds have None.
+    ``deliveries`` says for each item how often it has been delivered, this time included: 1 at first. A holder that
+    gave the item back counts, and one that died. In a bounded or growing queue the number is exact up to 16,384, and
+    beyond at least 8,193; in an overwriting queue it is exact up to 4,096, and then stays there; slots are exact.
     """
 
     __class_getitem__: Any = classmethod(GenericAlias)  # as that of the queues
@@ -74,7 +74,7 @@ class Lease(Generic[T_co]):
         name: str,
         *,
         is_redelivered: bool,
-        deliveries: NDArray[np.int64] | None = None,
+        deliveries: NDArray[np.int64],
     ) -> None:
         self.items = items
         self.positions = positions

@@ -214,7 +214,7 @@ def test_a_watch_of_something_else_says_why(queue_dir: Path) -> None:
         old = bytearray((queue_dir / "b").read_bytes())
         old[8:12] = (5).to_bytes(4, "little")
         (queue_dir / "old").write_bytes(old)
-        with pytest.raises(queueduct.CorruptSegment, match="layout_version must be 6: layout_version=5"):
+        with pytest.raises(queueduct.CorruptSegment, match="layout_version must be 7: layout_version=5"):
             queueduct.watch("old")
         with queueduct.watch("b") as watch:
             with pytest.raises(TypeError, match="only an event queue has readers"):

@@ -19,7 +19,7 @@ cdef class Holding:
     cdef bint wait(self, int64_t deadline) except -1        # returns true to claim again, false if the time is up
     cdef bint is_ours(self) noexcept                        # false in a forked child: the parent has the lease
     cdef uint64_t position_of(self, uint64_t i) noexcept
-    cdef uint64_t deliveries_of(self, uint64_t i) noexcept  # this one included; 0: this kind does not count them
+    cdef uint64_t deliveries_of(self, uint64_t i) noexcept  # this one included
     cdef bytes copied(self, uint64_t i)                     # an item that is no record
     cdef void copy_records(self, char* to) noexcept nogil   # copies all items, if they are records
     cdef bint end(self, uint64_t released) noexcept nogil   # gives the rest back; false if the queue is corrupt

@@ -90,12 +90,8 @@ cdef class Holding:
 
     cdef object _deliveries(self):
         cdef uint64_t i
-        cdef object deliveries
-        cdef int64_t* to
-        if self.deliveries_of(0) == 0:
-            return None
-        deliveries = numpy.empty(self.count, dtype=numpy.int64)
-        to = <int64_t*>array_data(deliveries)
+        cdef object deliveries = numpy.empty(self.count, dtype=numpy.int64)
+        cdef int64_t* to = <int64_t*>array_data(deliveries)
         for i in range(self.count):
             to[i] = self.deliveries_of(i)
         return deliveries

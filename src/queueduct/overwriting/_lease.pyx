@@ -104,6 +104,9 @@ cdef class OverwritingHolding(Holding):
         return PyBytes_FromStringAndSize(
             <char*>self.queue.leased_messages().data(self.kept[i].cell), (<OverwritingBackend>self.backend).item_bytes
         )
+    cdef uint64_t deliveries_of(self, uint64_t i) noexcept:
+        return self.kept[i].deliveries()
+
 
     cdef void copy_records(self, char* to) noexcept nogil:
         cdef uint64_t size = (<OverwritingBackend>self.backend).item_bytes

@@ -30,8 +30,9 @@ cdef extern from "overwriting/queue.hpp" namespace "queueduct" nogil:
         bint may_be_gettable() const
         bint may_be_free() const
 
-    cdef struct LeasedMessage:
+    cdef cppclass LeasedMessage:
         uint64_t position, cell
+        uint64_t deliveries() const
 
     cdef cppclass LeasedMessages:
         uint64_t cells() const

@@ -60,6 +60,9 @@ cdef class SlotsHolding(Holding):
     cdef uint64_t position_of(self, uint64_t i) noexcept:
         return self.leases[i].position
 
+    cdef uint64_t deliveries_of(self, uint64_t i) noexcept:
+        return self.leases[i].deliveries
+
     cdef bytes copied(self, uint64_t i):
         return (<SlotsBackend>self.backend).copy_out(&self.leases[i])
 

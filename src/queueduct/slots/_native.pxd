@@ -42,7 +42,7 @@ cdef extern from "slots/queue.hpp" namespace "queueduct" nogil:
 
     cdef cppclass Lease:
         Lease()
-        uint64_t slot, word, bytes, position
+        uint64_t slot, word, bytes, position, deliveries
         boolean redelivered
         byte* data
 

@@ -214,6 +214,12 @@ cdef class TakenSlot(Slot):
     def is_redelivered(self):
         """True if a consumer had the item before, and died or gave it back."""
         return bool(self.memory.lease.redelivered)
+    @property
+    @cython.critical_section
+    def deliveries(self):
+        """How often the item has been delivered, this time included: a holder that died or gave it back counts."""
+        return self.memory.lease.deliveries
+
 
     @cython.critical_section
     def copy(self):

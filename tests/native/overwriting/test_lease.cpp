@@ -99,6 +99,32 @@ TEST(a_get_is_given_what_a_dead_holder_had_when_the_queue_is_empty) {
   check_sum(next, __LINE__);
 }
 
+TEST(each_holder_counts_once_as_a_delivery_up_to_what_its_word_holds) {
+  OverwritingSegment segment({.capacity = 3, .words = 2});
+  OverwritingAttachment attached(segment);
+  put(attached, 1, 2);
+  {
+    Held held(attached);
+    REQUIRE(held.claim(2) == Claim::done);
+    CHECK_EQUAL(held.kept[0].deliveries(), 1u);
+    held.lease.release(held.kept, 1);
+  }
+  for (std::uint64_t delivery = 2; delivery < 4'200; ++delivery) {
+    Held held(attached);
+    REQUIRE(held.take_over() == 1);
+    CHECK_EQUAL(held.number(0), 2u);
+    CHECK_EQUAL(held.kept[0].deliveries(), delivery < 4'096 ? delivery : 4'096u);
+    CHECK_EQUAL(attached.queue().leased_messages().count_leased(), 1u);
+  }
+  Held last(attached);
+  REQUIRE(last.take_over() == 1);
+  last.lease.release(last.kept, 1);
+  put(attached, 3, 3);
+  Held other(attached);  // in the same cell
+  REQUIRE(other.claim(1) == Claim::done);
+  CHECK_EQUAL(other.kept[0].deliveries(), 1u);
+}
+
 TEST(of_many_that_were_left_a_small_lease_takes_the_oldest) {
   OverwritingSegment segment({.capacity = 8, .words = 2});
   OverwritingAttachment attached(segment);

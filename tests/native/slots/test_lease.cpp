@@ -73,6 +73,44 @@ TEST(what_a_dead_holder_had_comes_again_oldest_first_and_apart) {
   CHECK_EQUAL(segment.control().redelivered.load(), 6u);
 }
 
+TEST(each_holder_counts_once_as_a_delivery_whether_it_died_or_gave_back) {
+  SlotsSegment segment({.count = 2});
+  SlotsAttachment next(segment);
+  for (std::uint64_t round = 0; round < 3; ++round) {  // a slot's earlier items do not count
+    put_some(next, 1);
+    Lease lease;
+    for (std::uint64_t delivery = 1; delivery < 6; ++delivery) {
+      if (delivery % 2 == 0) {
+        REQUIRE(next.take(lease) == SlotOutcome::done);
+        CHECK_EQUAL(lease.deliveries, delivery);
+        CHECK(next.slots().put_back(lease));
+        continue;
+      }
+      SlotsAttachment doomed(segment);
+      REQUIRE(doomed.take(lease) == SlotOutcome::done);
+      CHECK_EQUAL(lease.deliveries, delivery);
+      doomed.die();
+      (void)next.queue().recover_if_due(next.me(), true);
+    }
+    REQUIRE(next.take(lease) == SlotOutcome::done);
+    CHECK_EQUAL(lease.deliveries, 6u);
+    CHECK(next.slots().leave(lease));
+  }
+}
+
+TEST(a_publish_that_is_cut_short_counts_no_delivery) {
+  // taken while its producer has not removed its name yet, or queued by a recoverer: the first delivery is the first
+  for (const std::uint64_t base : {std::uint64_t{7}, (std::uint64_t{1} << 46) - 3}) {  // generations wrap
+    const auto word = [base](std::uint64_t steps) { return (base + steps) << slot_word::generation_shift; };
+    const std::uint64_t arrival = slot_word::generation_of(word(0));
+    CHECK_EQUAL(slot_word::count_deliveries(word(1), arrival), 1u);  // ARRIVING, TAKEN
+    CHECK_EQUAL(slot_word::count_deliveries(word(2), arrival), 1u);  // ARRIVING, QUEUED, TAKEN
+    CHECK_EQUAL(slot_word::count_deliveries(word(3), arrival), 2u);
+    CHECK_EQUAL(slot_word::count_deliveries(word(4), arrival), 2u);
+    CHECK_EQUAL(slot_word::count_deliveries(word(5), arrival), 3u);
+  }
+}
+
 TEST(after_the_end_of_gets_nothing_is_leased) {
   SlotsSegment segment({});
   SlotsAttachment one(segment);

@@ -47,6 +47,9 @@ struct OverwritingProbe : Trace {
   std::uint32_t kept_ids[kept_limit] = {};
   std::uint32_t kept = 0;
   std::uint32_t released = 0;
+  std::uint64_t holder_words[2] = {};          // in the cells that it holds: as a thread, and as a lease
+  std::uint32_t handed_ids[kept_limit] = {};  // what it has leased or taken over, and counted
+  std::uint32_t handed = 0;
 
   void note_cell(const char* name) noexcept;
   void note(const char* name) noexcept;
@@ -59,6 +62,7 @@ struct OverwritingItem {
   std::atomic<bool> is_whole{false};
   std::atomic<bool> is_kept{false};
   std::atomic<std::uint8_t> delivered{0};
+  std::atomic<std::uint32_t> handed{0};  // how often a consumer had it on lease
   std::uint8_t putter = 0;
 };
 
@@ -70,6 +74,7 @@ struct OverwritingHistory {
   std::atomic<std::uint64_t> dropped{0}, taken{0}, ended_whole{0}, ended_overwritten{0}, lost{0};
   std::atomic<std::uint64_t> torn{0}, disordered{0};
   std::atomic<bool> is_over{false};
+  std::atomic<bool> is_soak{false};  // then nobody looks at the dead before others take what they had
 
   static OverwritingHistory* create() {
     void* memory = mmap(nullptr, sizeof(OverwritingHistory), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -86,7 +91,7 @@ struct OverwritingHistory {
     probes_used = 0;
     next_id = 1;
     for (auto* count : {&dropped, &taken, &ended_whole, &ended_overwritten, &lost, &torn, &disordered}) count->store(0);
-    is_over = false;
+    is_over = is_soak = false;
   }
 
   // 0: the history is full.
@@ -96,6 +101,19 @@ struct OverwritingHistory {
     items[id].putter = putter;
     items[id].length.store(length);
     return id;
+  }
+
+  // The caller has this message on lease: the queue must say how often one had, deaths included.
+  void hand(OverwritingProbe& probe, const LeasedMessage& leased, std::uint32_t id) noexcept {
+    const std::uint32_t handed = items[id].handed.fetch_add(1) + 1;
+    if (probe.handed < kept_limit) probe.handed_ids[probe.handed++] = id;
+    if (!is_soak.load() && id != 0 && leased.deliveries() != handed) probe.complain("deliveries are miscounted");
+  }
+  // Whoever is dead held this message; it may have died before it could count that.
+  void hand_late(const OverwritingProbe& probe, std::uint32_t id) noexcept {
+    for (std::uint32_t i = 0; i < probe.handed; ++i)
+      if (probe.handed_ids[i] == id) return;
+    items[id].handed.fetch_add(1);
   }
 
   // Somebody is dead.

@@ -98,6 +98,7 @@ inline void join(OverwritingAttachment& attached, OverwritingHistory& history, O
   probe.leased_messages = reinterpret_cast<const unsigned char*>(segment.base() + segment.offsets().leased_data);
   probe.participants = segment.shape().participants;
   probe.length = 8 * segment.shape().words;
+  probe.holder_words[0] = lock_word::of(attached.queue().participant_table(), probe.line, LockRole::holder);
 }
 
 inline void lose_lock(OverwritingAttachment& attached, const OverwritingProbe& probe) noexcept {
@@ -198,6 +199,20 @@ inline Claim get_item(OverwritingContext& context, std::uint16_t length, int wai
   return claim;
 }
 
+inline void name_holder(OverwritingContext& context, const OverwritingLease& lease) {
+  const ParticipantTable& table = context.queue().participant_table();
+  context.probe.holder_words[1] = lock_word::of(table, lease.line(), LockRole::holder);
+  context.probe.handed = 0;
+}
+
+inline void count_handed(OverwritingContext& context, const LeasedMessage* kept, std::uint64_t count) {
+  const OverwritingProbe& probe = context.probe;
+  for (std::uint64_t i = 0; i < count; ++i)
+    context.history.hand(
+        context.probe, kept[i],
+        read_item(context.history, probe.leased_messages + kept[i].cell * probe.length, probe.length));
+}
+
 // Up to three messages, what others have left first.
 [[nodiscard]] inline std::uint64_t hold(OverwritingContext& context, OverwritingLease& lease, LeasedMessage* kept) {
   std::uint64_t count = lease.take_over(kept, 3);
@@ -206,6 +221,7 @@ inline Claim get_item(OverwritingContext& context, std::uint16_t length, int wai
     const Claim claim = lease.try_claim(kept, 3, lock_limit_ns, count);
     if (claim == Claim::corrupt) context.probe.complain("a lease found the queue corrupt");
   }
+  count_handed(context, kept, count);
   return count;
 }
 
@@ -224,6 +240,7 @@ inline void note_held(OverwritingContext& context, const LeasedMessage* kept, st
 inline void lease_items(OverwritingContext& context, std::uint64_t released) {
   OverwritingLease lease(context.queue());
   if (lease.join() != ParticipantTable::Joined::yes) return context.probe.complain("no line for a lease");
+  name_holder(context, lease);
   LeasedMessage kept[3];
   const std::uint64_t count = hold(context, lease, kept);
   note_held(context, kept, count);
@@ -233,10 +250,23 @@ inline void lease_items(OverwritingContext& context, std::uint64_t released) {
   context.queue().items().notify();
 }
 
+// What others have left, all of it.
+inline void lease_left(OverwritingContext& context) {
+  OverwritingLease lease(context.queue());
+  if (lease.join() != ParticipantTable::Joined::yes) return context.probe.complain("no line for a lease");
+  name_holder(context, lease);
+  LeasedMessage kept[kept_limit];
+  const std::uint64_t count = lease.take_over(kept, kept_limit);
+  count_handed(context, kept, count);
+  note_held(context, kept, count);
+  lease.release(kept, count);
+}
+
 // As a get of objects: with the thread's line, which is set apart while they are converted.
 inline void convert_items(OverwritingContext& context) {
   OverwritingLease lease(context.queue());
   lease.borrow(context.probe.line);
+  name_holder(context, lease);
   LeasedMessage kept[3];
   const std::uint64_t count = hold(context, lease, kept);
   if (count == 0) return;

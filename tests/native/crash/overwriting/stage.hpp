@@ -61,6 +61,7 @@ class OverwritingPlay {
     const std::int64_t start = monotonic_ns();
     const bool is_shut = segment_.control().closed.load() != 0;
     const bool is_discarded = segment_.control().closed.load() & closed_to_gets;
+    if (!is_discarded) survivors.lease_left();
     if (closing.producer_first && survivors.put(true) != (is_shut ? Claim::closed : Claim::done))
       survivors.complain("a producer cannot go on");
     (void)survivors.drain();
@@ -106,8 +107,18 @@ class OverwritingPlay {
     if (fates.torn != 0 || fates.lost_with_consumer != 0) survivors.complain("a living process was abandoned");
   }
 
-  void abandon(std::uint32_t number) { history_->settle(history_->probes[number]); }
-  void settle(std::uint32_t lane) { abandon(lane); }
+  void abandon(std::uint32_t number) {
+    const OverwritingProbe& probe = history_->probes[number];
+    const auto* words = reinterpret_cast<std::atomic<std::uint64_t>*>(segment_.base() + segment_.offsets().leased_words);
+    for (std::uint64_t cell = 0; cell < leased_cells(segment_.shape().capacity, segment_.shape().words); ++cell) {
+      const std::uint64_t holder = lock_word::with_redeliveries(words[cell].load(), 0);
+      if (holder == 0 || (holder != probe.holder_words[0] && holder != probe.holder_words[1])) continue;
+      const auto* data = reinterpret_cast<const unsigned char*>(segment_.base() + segment_.offsets().leased_data);
+      history_->hand_late(probe, read_item(*history_, data + cell * probe.length, probe.length));
+    }
+    settle(number);
+  }
+  void settle(std::uint32_t lane) { history_->settle(history_->probes[lane]); }
 
   // One of a soak: it puts and gets until the case is over.
   void work(const Scene& scene, std::uint32_t lane, std::uint64_t seed, std::uint8_t me) {
@@ -115,6 +126,7 @@ class OverwritingPlay {
                           Op::lease, Op::lease_back};
     OverwritingProbe& probe = history_->probes[lane];
     OverwritingAttachment attached(segment_);
+    history_->is_soak = true;
     join(attached, *history_, probe, segment_);
     lose_lock(attached, probe);
     arm(probe);
@@ -191,6 +203,12 @@ class OverwritingPlay {
       std::uint64_t items = 0;
       while (get() == Claim::done) ++items;
       return items;
+    }
+    // First of all: leases say how often the dead have had what they left.
+    void lease_left() {
+      arm(probes_[1]);
+      crash::lease_left(gets_);
+      disarm();
     }
     // What the gets have left there is what somebody was copying when it died, unless a shutdown has ended the gets.
     void clear_leases(bool is_discarded) {

@@ -34,6 +34,8 @@ struct SlotsProbe : Trace {
   std::uint32_t leased = 0;
   std::uint32_t released = 0;  // the first so many of them
   bool is_leaving = false;     // the next of them: its next swap ends it
+  std::uint32_t handed_ids[lease_limit] = {};  // what this operation has taken, and counted
+  std::uint32_t handed = 0;
 
   void restart() noexcept {
     if (is_used()) new (this) SlotsProbe;
@@ -44,7 +46,7 @@ struct SlotsProbe : Trace {
     doing = Doing::nothing;
     put_id = got_id = evicted_id = 0;
     has_returned = has_published = has_ended = has_evicted = is_leaving = false;
-    leased = released = 0;
+    leased = released = handed = 0;
   }
   void note(const char* name) noexcept {
     const auto is = [name](const char* wanted) { return std::strcmp(name, wanted) == 0; };
@@ -65,6 +67,7 @@ struct SlotsItem {
   std::atomic<std::uint16_t> length{0};  // 0: no such item
   std::atomic<std::uint8_t> published{0};
   std::atomic<std::uint8_t> ended{0};
+  std::atomic<std::uint32_t> handed{0};  // how often it was taken
 };
 
 struct SlotsHistory {
@@ -72,6 +75,7 @@ struct SlotsHistory {
   std::atomic<std::uint32_t> next_id{1};
   std::atomic<std::uint32_t> torn{0};
   std::atomic<bool> is_over{false};
+  std::atomic<bool> is_soak{false};  // then nobody looks at the dead before others take what they had
   SlotsProbe probes[probe_limit];
   std::uint32_t probes_used = 0;
   Plan plan;
@@ -88,7 +92,7 @@ struct SlotsHistory {
     probes_used = 0;
     next_id = 1;
     torn = 0;
-    is_over = false;
+    is_over = is_soak = false;
     plan = {};
   }
 
@@ -104,6 +108,19 @@ struct SlotsHistory {
     const std::uint32_t id = read_item(*this, reinterpret_cast<const unsigned char*>(lease.data), lease.bytes);
     if (id == 0) torn.fetch_add(1);
     return id;
+  }
+
+  // The caller has taken this item: the queue must say how often that was done, deaths included.
+  void hand(SlotsProbe& probe, const Lease& lease, std::uint32_t id) noexcept {
+    const std::uint32_t handed = items[id].handed.fetch_add(1) + 1;
+    if (probe.handed < lease_limit) probe.handed_ids[probe.handed++] = id;
+    if (!is_soak.load() && id != 0 && lease.deliveries != handed) probe.complain("deliveries are miscounted");
+  }
+  // Whoever is dead had taken this item; it may have died before it could count that.
+  void hand_late(const SlotsProbe& probe, std::uint32_t id) noexcept {
+    for (std::uint32_t i = 0; i < probe.handed; ++i)
+      if (probe.handed_ids[i] == id) return;
+    items[id].handed.fetch_add(1);
   }
 
   // After the operation, or after its process is dead: what it has done. Once: the probe forgets it.

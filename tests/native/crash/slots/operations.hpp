@@ -139,6 +139,7 @@ inline void end_item(SlotsContext& context, Lease& lease) {
   const SlotOutcome outcome = context.attached.take(lease);
   if (outcome != SlotOutcome::done) return outcome;
   context.probe.got_id = context.history.see(lease);
+  context.history.hand(context.probe, lease, context.probe.got_id);
   end_item(context, lease);
   return outcome;
 }
@@ -169,6 +170,7 @@ inline void end_item(SlotsContext& context, Lease& lease) {
   const SlotOutcome outcome = try_lease(context.slots(), context.attached.me(), leases, lease_limit, count);
   for (std::uint64_t i = 0; i < count; ++i) {
     probe.leased_ids[i] = context.history.see(leases[i]);
+    context.history.hand(probe, leases[i], probe.leased_ids[i]);
     if (leases[i].redelivered != leases[0].redelivered) probe.complain("a lease is redelivered in part");
     if (i > 0 && leases[i].position <= leases[i - 1].position) probe.complain("a lease is not in order");
   }
@@ -215,9 +217,11 @@ inline void perform(SlotsContext& context, SlotsOp op) {
       if (outcome == SlotOutcome::done && !context.slots().leave(lease)) context.probe.complain("a slot was not ours");
       break;
     case SlotsOp::put_back:
+      context.probe.begin_operation();
       outcome = context.attached.take(lease);
-      if (outcome == SlotOutcome::done && !context.slots().put_back(lease))
-        context.probe.complain("an item was not ours");
+      if (outcome != SlotOutcome::done) break;
+      context.history.hand(context.probe, lease, context.history.see(lease));
+      if (!context.slots().put_back(lease)) context.probe.complain("an item was not ours");
       break;
     case SlotsOp::lease: outcome = lease_items(context); break;
     case SlotsOp::put_once: put_planned(context); break;

@@ -188,6 +188,7 @@ class SlotsPlay {
   void abandon(std::uint32_t number) {
     SlotsProbe& probe = history_->probes[number];
     if (probe.has_evicted && probe.evicted_id == 0) probe.evicted_id = evicted_by(probe.line + 1);
+    for_each_slot_of(probe.line + 1, slot_word::State::taken, [&](std::uint32_t id) { history_->hand_late(probe, id); });
     history_->settle(probe);
   }
 
@@ -197,6 +198,7 @@ class SlotsPlay {
                                SlotsOp::put_back, SlotsOp::cancel, SlotsOp::recover, SlotsOp::lease};
     SlotsProbe& probe = history_->probes[lane];
     SlotsAttachment attached(segment_);
+    history_->is_soak = true;
     join(attached, probe);
     lose_lock(attached, probe);
     SlotsContext context{attached, *history_, probe};
@@ -220,16 +222,24 @@ class SlotsPlay {
     disarm();
   }
 
-  [[nodiscard]] std::uint32_t evicted_by(std::uint32_t owner) {
+  // The items in the slots that this participant owns.
+  template <class Visit>
+  void for_each_slot_of(std::uint32_t owner, slot_word::State state, Visit visit) {
     for (std::uint64_t slot = 0; slot < segment_.sizes().count; ++slot) {
       const SlotLine& line = reinterpret_cast<SlotLine*>(segment_.base() + segment_.offsets().lines)[slot];
-      if (slot_word::owner_of(line.word.load()) != owner) continue;
+      const std::uint64_t word = line.word.load();
+      if (slot_word::owner_of(word) != owner || slot_word::state_of(word) != state) continue;
       Lease lease;
       lease.bytes = line.length.load();
       lease.data = segment_.base() + segment_.offsets().payload + slot * segment_.offsets().stride;
-      return history_->see(lease);
+      visit(history_->see(lease));
     }
-    return 0;
+  }
+
+  [[nodiscard]] std::uint32_t evicted_by(std::uint32_t owner) {
+    std::uint32_t found = 0;
+    for_each_slot_of(owner, slot_word::State::held, [&found](std::uint32_t id) { found = found == 0 ? id : found; });
+    return found;
   }
 
   SlotsSegment segment_;
