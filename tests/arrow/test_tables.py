@@ -200,8 +200,8 @@ def test_python_objects_are_refused():
 @pytest.mark.parametrize(
     ("values", "kind", "dtype", "why"),
     [
-        ([1, None], pa.int64(), "i8", "has a null in 1 of 2 rows"),
-        ([None], pa.null(), "i8", "has a null in 1 of 1 rows"),
+        ([1, None], pa.int64(), "i8", "has a null"),
+        ([None], pa.null(), "i8", "has a null"),
         ([300], pa.int64(), "i1", "does not fit int8"),
         ([-1], pa.int64(), "u4", "does not fit uint32"),
         ([1.5], pa.float64(), "i4", "does not fit int32"),
@@ -290,7 +290,7 @@ def test_streams_arrays_and_batches_are_taken_and_other_things_are_not():
             return batch.__arrow_c_array__(requested_schema)
 
     assert records_from(OnlyAnArray(), dtype)["a"].tolist() == [1, 2]
-    with pytest.raises(TypeError, match=r"dict; for records of numpy use put_many"):
+    with pytest.raises(TypeError, match=r"dict; for lists, dicts and arrays use put_many"):
         records_from({"a": [1]}, dtype)
 
 
@@ -299,7 +299,7 @@ def test_a_pandas_frame_leaves_its_index_at_home_and_keeps_nan():
     frame = pandas.DataFrame({"px": [1.0, np.nan, 3.0], "sym": ["a", "b", "c"], "n": [1, 2, 3]})
     dtype = np.dtype([("sym", "S2"), ("px", "f8"), ("n", "i4")])
     assert str(records_from(frame[frame.n > 1], dtype).tolist()) == "[(b'b', nan, 2), (b'c', 3.0, 3)]"
-    with pytest.raises(ValueError, match="'sym' has a null in 1 of 3"):
+    with pytest.raises(ValueError, match=r"'sym' has a null, .*, in row 1: None; fill or filter"):
         records_from(frame.assign(sym=["a", None, "b"]), dtype)
     with pytest.raises(ValueError, match="'sym' has values of several types"):
         records_from(frame.assign(sym=["a", 1, "b"]), dtype)
@@ -311,5 +311,5 @@ def test_a_polars_frame_is_taken():
     dtype = np.dtype([("sym", "S2"), ("px", "f8")])
     assert records_from(frame.fill_null(0), dtype).tolist() == [(b"a", 1.0), (b"b", 0.0)]
     assert records_from(frame.head(1).cast({"sym": polars.Categorical}), dtype).tolist() == [(b"a", 1.0)]
-    with pytest.raises(ValueError, match="'px' has a null in 1 of 2"):
+    with pytest.raises(ValueError, match=r"'px' has a null, .*, in row 1: None; fill or filter"):
         records_from(frame, dtype)

@@ -9,10 +9,23 @@ import numpy as np
 import pyarrow as pa
 
 from queueduct.arrow.schema import dtype_of
+from queueduct.errors import UnfitItem
 
-__all__ = ["chosen_columns", "to_items"]
+__all__ = ["UnfitValue", "chosen_columns", "fitted", "to_items"]
 
 NOT_A_TIME = np.iinfo(np.int64).min
+
+
+class UnfitValue(UnfitItem):
+    """Some row has a value that does not fit its field. The remedy stands apart: the row is named before it."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(problem, remedy)
+        self.problem = problem
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.problem}; {self.remedy}"
 
 
 def chosen_columns(columns: Sequence[str], item: object, position_column: str | None = None) -> list[str]:
@@ -23,16 +36,16 @@ def chosen_columns(columns: Sequence[str], item: object, position_column: str | 
     if names is None:
         given = [column for column in columns if column != position_column]
         if len(given) != 1:
-            raise ValueError(f"items of one value take one column: columns={', '.join(given)}; select one of them")
+            raise UnfitItem(f"items of one value take one column: columns={', '.join(given)}; select one of them")
         return given
     twice = sorted({column for column in columns if list(columns).count(column) > 1})
     if twice:
-        raise ValueError(f"each column needs a name of its own: {', '.join(twice)}; rename or drop one of them")
+        raise UnfitItem(f"each column needs a name of its own: {', '.join(twice)}; rename or drop one of them")
     missing = [name for name in names if name not in columns]
     unknown = [column for column in columns if column not in names and column != position_column]
     if missing or unknown:
         problem = f"missing: {', '.join(missing) or 'none'}; unknown: {', '.join(unknown) or 'none'}"
-        raise ValueError(f"the columns must be the record's fields: {problem}; select and rename them first")
+        raise UnfitItem(f"the columns must be the record's fields: {problem}; select and rename them first")
     return list(names)
 
 
@@ -40,15 +53,23 @@ def to_items(batch: pa.RecordBatch, columns: Sequence[str], item: object) -> Any
     """Returns the rows as items of this type: one array of records, or a list of bytes."""
     arrays = [batch.column(batch.schema.get_field_index(name)) for name in columns]
     if item is bytes:
-        return byte_strings(plain(arrays[0], columns[0]), columns[0]).to_pylist()
+        return fitted(arrays[0], columns[0], item)
     dtype = dtype_of(item)
-    records = np.zeros(batch.num_rows, dtype)
     if dtype.names is None:
-        fill(records, arrays[0], columns[0])
-    else:
-        for name, array in zip(columns, arrays, strict=True):
-            fill(records[name], array, name)
+        return fitted(arrays[0], columns[0], dtype)
+    records = np.zeros(batch.num_rows, dtype)
+    for name, array in zip(columns, arrays, strict=True):
+        fill(records[name], array, name)
     return records
+
+
+def fitted(array: pa.Array, path: str, item: object) -> Any:
+    """Returns one column as values of this type: an array, or a list of bytes."""
+    if item is bytes:
+        return byte_strings(plain(array, path), path).to_pylist()
+    values = np.zeros(len(array), dtype_of(item))
+    fill(values, array, path)
+    return values
 
 
 def fill(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
@@ -114,7 +135,9 @@ def check_finite(array: pa.Array, narrowed: np.ndarray[Any, Any], path: str) -> 
     is_lost = np.isinf(narrowed) & ~np.isinf(array.to_numpy(zero_copy_only=False))
     if is_lost.any():
         value = array[int(np.flatnonzero(is_lost)[0])].as_py()
-        raise ValueError(f"column {path!r} has a value beyond {narrowed.dtype}: {value}; give the record a wider field")
+        raise UnfitValue(
+            f"column {path!r} has a value beyond {narrowed.dtype}: {value}", "give the record a wider field"
+        )
 
 
 def fill_times(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
@@ -130,7 +153,7 @@ def fill_times(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
     fitted = values.astype(out.dtype)
     # numpy rounds down, and wraps around: either shows on the way back
     if fitted.dtype != values.dtype and not np.array_equal(fitted.astype(values.dtype), values, equal_nan=True):
-        raise ValueError(f"column {path!r} does not fit {out.dtype} exactly; round it first, as with date_trunc")
+        raise UnfitValue(f"column {path!r} does not fit {out.dtype} exactly", "round it first, as with date_trunc")
     out[...] = fitted
 
 
@@ -145,7 +168,7 @@ def fill_lists(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
         raise wrong_type(array, out.dtype, path)
     if (lengths != wanted).any():
         found = int(lengths[lengths != wanted][0])
-        raise ValueError(f"column {path!r} must have {wanted} elements in each row: one has {found}; pad or cut it")
+        raise UnfitValue(f"column {path!r} must have {wanted} elements in each row: one has {found}", "pad or cut it")
     inner = np.zeros((out.shape[0] * wanted, *out.shape[2:]), out.dtype)
     fill(inner, array.flatten(), path)
     out[...] = inner.reshape(out.shape)
@@ -157,7 +180,10 @@ def fill_bytes(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
     check_lengths(lengths, width, out.dtype, path)
     ends = np.cumsum(lengths)[lengths > 0] - 1
     if (data[ends] == 0).any():
-        raise ValueError(f"column {path!r} has a value that ends with a NUL byte, which {out.dtype} cannot keep")
+        raise UnfitValue(
+            f"column {path!r} has a value that ends with a NUL byte, which {out.dtype} cannot keep",
+            "strip it, or give the record a field of V bytes",
+        )
     characters = np.zeros((len(out), width), np.uint8)
     characters[np.arange(width) < lengths[:, None]] = data
     out[...] = characters.view(f"S{width}").reshape(len(out)) if width else b""
@@ -169,7 +195,10 @@ def fill_text(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
     try:
         text = data.tobytes().decode()
     except UnicodeDecodeError as error:
-        raise ValueError(f"column {path!r} is not UTF-8, and {out.dtype} takes text; {error}") from error
+        raise UnfitValue(
+            f"column {path!r} is not UTF-8, and {out.dtype} takes text: {error.reason}",
+            f"decode it first, or give the record a field of S{width} bytes",
+        ) from error
     # a character begins at every byte that does not continue another one
     begun = np.concatenate([[0], np.cumsum((data & 0xC0) != 0x80)])
     ends = np.cumsum(lengths)
@@ -182,9 +211,9 @@ def fill_text(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
 
 def check_lengths(lengths: np.ndarray[Any, Any], width: int, dtype: np.dtype[Any], path: str) -> None:
     if len(lengths) and lengths.max() > width:
-        raise ValueError(
-            f"column {path!r} has a value of length {lengths.max()}, too long for {dtype.kind}{width}; "
-            "cut it with left(), or give the record a wider field"
+        raise UnfitValue(
+            f"column {path!r} has a value of length {lengths.max()}, too long for {dtype.kind}{width}",
+            "cut it first, or give the record a wider field",
         )
 
 
@@ -202,23 +231,21 @@ def byte_strings(array: pa.Array, path: str) -> pa.Array:
     refuse_nulls(array, path)
     if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
         return array.cast(pa.binary())
-    raise ValueError(f"column {path!r} must be string or binary: {array.type}; cast it first")
+    raise UnfitItem(f"column {path!r} must be string or binary: {array.type}; cast it first")
 
 
 def refuse_nulls(array: pa.Array, path: str) -> None:
     if array.null_count:
-        raise ValueError(
-            f"column {path!r} has a null in {array.null_count} of {len(array)} rows, and a record has no nulls; "
-            "fill or filter them first"
-        )
+        raise UnfitValue(f"column {path!r} has a null, and a record has no nulls", "fill or filter them first")
 
 
 def cast(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
     try:
         return array.cast(wanted, safe=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ValueError(f"column {path!r} does not fit {wanted} exactly; {error}") from error
+        why = f"column {path!r} does not fit {wanted} exactly: {str(error).rstrip('.')}"
+        raise UnfitValue(why, "convert it first, or give the record another field") from error
 
 
-def wrong_type(array: pa.Array, dtype: np.dtype[Any], path: str) -> ValueError:
-    return ValueError(f"column {path!r} cannot become {dtype}: it is {array.type}; cast it first")
+def wrong_type(array: pa.Array, dtype: np.dtype[Any], path: str) -> UnfitItem:
+    return UnfitItem(f"column {path!r} cannot become {dtype}: it is {array.type}; cast it first")
