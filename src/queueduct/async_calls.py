@@ -24,7 +24,7 @@ class AsyncPuts(Generic[T]):
     if TYPE_CHECKING:
 
         def _bridge(self) -> Any: ...
-        def _batch(self, items: Iterable[Any]) -> Any: ...
+        def _batch(self, items: Iterable[Any], timeout: float | None = None) -> Any: ...
 
     @overload
     def aput(
@@ -55,7 +55,7 @@ class AsyncPuts(Generic[T]):
         Waits until all are in, at most ``timeout`` seconds. Raises Full, or ShutDown, only if none is in. What was put
         before a cancellation stays in the queue; a note of the CancelledError says how many.
         """
-        call: Coroutine[Any, Any, int] = self._bridge().put_many(self._batch(items), timeout)
+        call: Coroutine[Any, Any, int] = self._bridge().put_many(self._batch(items, timeout), timeout)
         return call
 
 

@@ -260,8 +260,8 @@ def test_a_field_that_is_an_array_takes_what_has_its_shape(legs):
             assert (got["id"], got["at"].item(), got["legs"].tolist()) == (1, (0.5, "abc"), [1, 2])
 
 
-@pytest.mark.parametrize("item", [5, [1, 2], "text", (1, 2, 3), (1,), {"a": 1}, None], ids=repr)
-def test_a_record_is_a_tuple_and_nothing_is_spread_over_its_fields(item):
+@pytest.mark.parametrize("item", [5, [1], [1, 2, 3], "text", (1, 2, 3), (1,), {"a": 1}, None], ids=repr)
+def test_a_record_has_each_of_its_fields_and_nothing_is_spread_over_them(item):
     with BoundedQueue.create("q", 4, item=[("a", "<i4"), ("b", "<i4")]) as q:
         with pytest.raises((TypeError, ValueError)):
             q.put(item)

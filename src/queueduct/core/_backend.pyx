@@ -7,7 +7,7 @@ from cpython.exc cimport PyErr_CheckSignals
 import os
 
 from queueduct.core._queue cimport AT_ONCE, open_backend, remaining_ns
-from queueduct.items._buffers cimport Held, gather
+from queueduct.items._buffers cimport Held, gather, listed
 from queueduct.items._item_kinds cimport OBJECT, REFERENCE
 from queueduct.native._guard cimport forget, watch
 from queueduct.native._native cimport (
@@ -120,7 +120,7 @@ cdef class SegmentBackend(Backend):
 
     cdef Gathered gather(self, object items):
         """Returns a batch of items that vary in length. Raises if one of them can never fit."""
-        cdef Gathered batch = gather(list(map(encode_object, items)) if self.item_kind == OBJECT else items)
+        cdef Gathered batch = gather(list(map(encode_object, listed(items))) if self.item_kind == OBJECT else items)
         self.check_length(batch.longest)
         return batch
 

@@ -11,8 +11,8 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.core._backend cimport SegmentBackend, line_of, named_backend
-from queueduct.core._queue cimport AT_ONCE, checked_int, computed_deadline, remaining_ns, sound
-from queueduct.items._buffers cimport as_records
+from queueduct.core._queue cimport AT_ONCE, FOREVER, checked_int, computed_deadline, remaining_ns, sound
+from queueduct.items._buffers cimport as_records, refuse_stream
 from queueduct.items._item_kinds cimport LONG_COPY, RECORD
 from queueduct.native._native cimport *
 
@@ -43,6 +43,8 @@ cdef class ProducerCall:
             raise ValueError(f"sequence must be between 0 and 2**63 - 1: sequence={number}")
         self.sequence = number
         self.deadline = deadline
+        if deadline != FOREVER:
+            refuse_stream(items)
         self._collect(items)
         if self.total > count_limit:
             raise ValueError(f"one sequence has at most {count_limit} items: {self.total} items")

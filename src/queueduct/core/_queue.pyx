@@ -14,6 +14,7 @@ from types import GenericAlias
 cimport cython
 
 from queueduct.core.interface._calls cimport closed_backend
+from queueduct.items._buffers cimport refuse_stream
 
 from queueduct.errors import CorruptSegment, Empty, Full, QueueNotShared, ShutDown
 from queueduct.items.types import ItemType
@@ -184,7 +185,11 @@ cdef class Queue:
         Waits until all are in, at most ``timeout`` seconds. Raises Full, or ShutDown, only if none is in.
         """
         cdef Backend backend = held(self)
-        cdef object put = backend.put_many(items, deadline_of(block, timeout))
+        cdef int64_t deadline = deadline_of(block, timeout)
+        cdef object put
+        if deadline != FOREVER:
+            refuse_stream(items)
+        put = backend.put_many(items, deadline)
         if put is None:
             self.raise_full(backend)
         return put
@@ -205,7 +210,9 @@ cdef class Queue:
         return found
 
     def put_arrow(self, data, block=True, timeout=None):
-        """put_many of an Arrow table or stream, or a data frame; if one value does not fit, nothing is put."""
+        """put_many of an Arrow table or stream, or a data frame, also of one column into a queue of bytes."""
+        if deadline_of(block, timeout) != FOREVER:
+            refuse_stream(data)
         from queueduct.arrow.sources import records_from  # here: it imports pyarrow
         return self.put_many(records_from(data, self.item), block, timeout)
 
@@ -231,7 +238,9 @@ cdef class Queue:
             self.waiters = Bridge(self)
         return self.waiters
 
-    def _batch(self, items):
+    def _batch(self, items, timeout=None):
+        if timeout is not None:
+            refuse_stream(items)
         return held(self).batch(items)
 
     def _slots_for(self, item):

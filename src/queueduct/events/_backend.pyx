@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from queueduct.core._backend cimport lend
 from queueduct.core._queue cimport AT_ONCE, FOREVER, checked_int, remaining_ns
 from queueduct.events._native cimport *
-from queueduct.items._buffers cimport Gathered, as_records
+from queueduct.items._buffers cimport Gathered, as_records, listed
 from queueduct.items._item_kinds cimport LONG_COPY, RECORD, REFERENCE
 from queueduct.native._native cimport array_data, count_each, drop_each, is_broken, monotonic_ns, references_of
 
@@ -48,7 +48,7 @@ cdef class EventsBackend(LogBackend):
         cdef object held
         self.check_open()
         if self.item_kind == REFERENCE:
-            held = tuple(given)
+            held = tuple(listed(given))
             if not held:
                 return 0
             total = self.append(references_of(held), NULL, len(held), len(held) * sizeof(void*), deadline, NULL)

@@ -18,5 +18,7 @@ cdef class Gathered:
 
 cdef Held borrow(object item)
 cdef Gathered gather(object items)
+cdef object listed(object items)
+cdef int refuse_stream(object given) except -1
 cdef object as_records(object dtype, object given, bint one)
 cdef object scalar_of(object record)

@@ -3,6 +3,7 @@ cimport cython
 
 cdef class Rule:
     cdef object dtype                # of one value
+    cdef str name                    # the field's own
     cdef str path                    # the field, as a.b; empty for a queue of plain numbers
     cdef Py_UCS4 kind                # numpy's letter for the kind
     cdef tuple shape                 # of a field that is an array; else ()
@@ -11,6 +12,11 @@ cdef class Rule:
     cdef bint is_wide                # more precise than a Python float
     cdef bint is_subtle              # one comparison is not enough: times, and wide floats
 
+    cdef object ordered(self, object given, object index)
+    cdef object _ordered_array(self, object given, tuple shape, object index)
+    cdef object _ordered_record(self, object given, object index)
+    cdef list by_name(self, object given, object index)
+    cdef int _misnamed(self, object given, object index) except -1
     cdef bint is_equal(self, object given, object stored) except -1
     cdef int check(self, object given, object stored, object index) except -1
     cdef int _check_one(self, object given, object stored, object index) except -1
@@ -22,6 +28,7 @@ cdef class Rule:
     cdef int _check_leaf(self, object given, object stored, object index) except -1
     cdef int _refuse(self, object given, str why, object index) except -1
 
+cdef bint is_mapping(object given) except -1
 cdef object converted(object given, object base)
 cdef int check_mask(object given) except -1
 cdef Rule rule_of(object dtype)

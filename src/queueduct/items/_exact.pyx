@@ -12,6 +12,7 @@ import datetime
 import decimal
 import fractions
 import numbers
+from collections.abc import Mapping
 
 import numpy
 
@@ -31,6 +32,7 @@ cdef class Rule:
         self.shape = dtype.shape
         dtype = dtype.base
         self.dtype = dtype
+        self.name = path.rpartition(".")[2]
         self.path = path
         self.kind = dtype.kind
         prefix = path + "." if path else ""
@@ -39,6 +41,74 @@ cdef class Rule:
         self.is_wide = dtype.kind == "f" and dtype.itemsize > 8 or dtype.kind == "c" and dtype.itemsize > 16
         self.is_subtle = (
             dtype.kind in "mM" or self.is_wide or any([(<Rule>field).is_subtle for field in self.fields])
+        )
+
+    cdef object ordered(self, object given, object index):
+        """Returns a value with each record as a tuple, as numpy wants it, also where it was given as a dict or a list.
+
+        Returns the same object if there is nothing to change.
+        """
+        return self._ordered_array(given, self.shape, index)
+
+    cdef object _ordered_array(self, object given, tuple shape, object index):
+        cdef list parts
+        cdef Py_ssize_t i
+        if not self.fields:
+            return given
+        if not shape:
+            return self._ordered_record(given, index)
+        if not isinstance(given, (list, tuple)):
+            return given
+        parts = [self._ordered_array(part, shape[1:], index) for part in given]
+        for i in range(len(parts)):
+            if parts[i] is not given[i]:
+                return parts
+        return given
+
+    cdef object _ordered_record(self, object given, object index):
+        cdef object values = given
+        cdef bint is_same = isinstance(given, tuple)
+        cdef list parts = []
+        cdef Py_ssize_t i
+        cdef Rule field
+        if is_mapping(given):
+            values = self.by_name(given, index)
+        elif not isinstance(given, (list, tuple)) or len(given) != len(self.fields):
+            return given
+        for i in range(len(self.fields)):
+            field = self.fields[i]
+            part = field._ordered_array(values[i], field.shape, index)
+            is_same = is_same and part is values[i]
+            parts.append(part)
+        return given if is_same else tuple(parts)
+
+    cdef list by_name(self, object given, object index):
+        """Returns the values of a dict in the order of the fields. Raises unless its keys are exactly their names."""
+        cdef list values = []
+        cdef Rule field
+        for field in self.fields:
+            if field.name not in given:
+                self._misnamed(given, index)
+            values.append(given[field.name])
+        if len(given) != len(values):
+            self._misnamed(given, index)
+        return values
+
+    cdef int _misnamed(self, object given, object index) except -1:
+        """Raises the error of a dict whose keys are not the names of the fields."""
+        cdef list names = [(<Rule>field).name for field in self.fields]
+        cdef list missing = [name for name in names if name not in given]
+        cdef list unknown = [key for key in given if key not in names]
+        cdef str what = f"the record {self.path!r}" if self.path else "a record"
+        where = "" if index is None else f" of item {index}"
+        problem = "; ".join(
+            [f"{label}: {', '.join(map(repr, keys))}" for label, keys in (("missing", missing), ("unknown", unknown))
+             if keys]
+        )
+        raise UnfitItem(
+            f"{what}{where} must have exactly the fields {', '.join(map(repr, names))}: {shortened(given)}: {problem}; "
+            + ("give each field a value" if missing else "leave out what is unknown")
+            + (", under its own name" if missing and unknown else "")
         )
 
     cdef bint is_equal(self, object given, object stored) except -1:
@@ -61,7 +131,7 @@ cdef class Rule:
             return self._check_one(given, stored, index)
         if isinstance(stored, numpy.ndarray):
             stored = stored.tolist()
-        if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):
+        if isinstance(given, (str, bytes)) or not hasattr(given, "__len__") or is_mapping(given):
             self._refuse(given, f"an array of shape {shape} is needed", index)
         if isinstance(given, numpy.ndarray) or PyObject_CheckBuffer(given) or hasattr(given, "__array__"):
             given = numpy.asanyarray(given)  # asanyarray keeps a mask
@@ -95,7 +165,7 @@ cdef class Rule:
         if not isinstance(given, tuple):
             if isinstance(given, (numpy.void, numpy.ndarray)):
                 return self._check_numpys(given, index)
-            self._refuse(given, "a record is given as a tuple", index)
+            self._refuse(given, "a record is a tuple or a list of its values, or a dict by the names of its fields", index)
         if len(given) != len(self.fields):
             self._refuse(given, f"a record has {len(self.fields)} fields", index)
         for i in range(len(self.fields)):
@@ -163,11 +233,19 @@ cdef class Rule:
         where = f"field {self.path!r}" if self.path else "the value"
         if index is not None:
             where += f" of item {index}"
-        text = repr(given)
         raise UnfitItem(
-            f"{where} must come through unchanged as {self.dtype}: {text if len(text) <= 80 else text[:77] + '...'}: "
+            f"{where} must come through unchanged as {self.dtype}: {shortened(given)}: "
             f"{why}; convert it first, or create the queue with a dtype that holds it"
         )
+
+
+cdef bint is_mapping(object given) except -1:
+    return isinstance(given, dict) or isinstance(given, Mapping)
+
+
+cdef str shortened(object given):
+    cdef str text = repr(given)
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 cdef Rule rule_of(object dtype):

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from queueduct.core._backend cimport encode_object, lend, line_of
 from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
-from queueduct.items._buffers cimport Gathered, as_records, gather, scalar_of
+from queueduct.items._buffers cimport Gathered, as_records, gather, listed, scalar_of
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from queueduct.items._objects cimport unpickle_all
 from queueduct.native._native cimport (
@@ -90,7 +90,7 @@ cdef class OverwritingBackend(SegmentBackend):
             given = as_records(self.dtype, given, one=False)
             count = <uint64_t>given.nbytes // self.item_bytes
             return self._put_messages(<const char*>array_data(given), NULL, count, overwrite, deadline)
-        batch = gather(list(map(encode_object, given)) if self.item_kind == OBJECT else given)
+        batch = gather(list(map(encode_object, listed(given))) if self.item_kind == OBJECT else given)
         for i in range(batch.count):
             self.check_length(batch.buffers[i].bytes)
         return self._put_messages(NULL, batch.buffers, batch.count, overwrite, deadline)

@@ -4,7 +4,10 @@
 from libc.stdint cimport int64_t
 
 from queueduct.core._backend cimport counter_fields
-from queueduct.core._queue cimport AT_ONCE, Backend, Queue, checked_int, computed_deadline, held, open_backend, sound
+from queueduct.core._queue cimport (
+    AT_ONCE, FOREVER, Backend, Queue, checked_int, computed_deadline, held, open_backend, sound,
+)
+from queueduct.items._buffers cimport refuse_stream
 from queueduct.native._native cimport Counted, counted
 from queueduct.overwriting._backend cimport OverwritingBackend
 from queueduct.overwriting._native cimport Fates
@@ -100,7 +103,10 @@ cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMet
         is. Raises ShutDown only if none is in.
         """
         cdef OverwritingBackend backend = open_backend(self)
-        put = backend.put_many_as(items, overwrite, computed_deadline(block, timeout))
+        cdef int64_t deadline = computed_deadline(block, timeout)
+        if deadline != FOREVER:
+            refuse_stream(items)
+        put = backend.put_many_as(items, overwrite, deadline)
         if put is None:
             raise Full
         return put
@@ -111,7 +117,7 @@ cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMet
 
     def aput_many(self, items, timeout=None, *, overwrite=True):
         """``await q.aput_many(items)``: put_many without blocking the event loop."""
-        return self._bridge().put_many(self._batch(items), timeout, overwrite=overwrite)
+        return self._bridge().put_many(self._batch(items, timeout), timeout, overwrite=overwrite)
 
     @property
     def capacity(self):

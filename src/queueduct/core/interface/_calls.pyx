@@ -3,6 +3,7 @@
 
 from cpython.number cimport PyNumber_Index
 
+from queueduct.items._buffers cimport listed
 from queueduct.native._native cimport monotonic_ns, park_limit_ns
 
 from queueduct.errors import QueueClosed, QueueNotShared
@@ -88,7 +89,7 @@ cdef class Backend:
 
     cdef object batch(self, object items):  # items that can be sliced: a list, or an array of records
         self.check_open()
-        return list(items)
+        return list(listed(items))
 
     cdef bint wait_done(self, int64_t deadline) except -1: return self.check_open()  # false if the time is up
     cdef int task_done(self) except -1: return self.check_open()

@@ -6,7 +6,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from queueduct.core._queue cimport AT_ONCE, remaining_ns
-from queueduct.items._buffers cimport Held, borrow, gather
+from queueduct.items._buffers cimport Held, borrow, gather, listed
 from queueduct.items._item_kinds cimport OBJECT, RECORD
 from queueduct.native._native cimport Joined, counted, is_broken, item_bytes_limit, monotonic_ns
 from queueduct.rings.shared._native cimport new_lease
@@ -87,7 +87,7 @@ cdef class RingBackend(SegmentBackend):
 
     cdef Gathered gather(self, object items):
         """Returns a batch of items that vary in length. Raises if one of them can never fit."""
-        cdef Gathered batch = gather(list(map(encode_object, items)) if self.item_kind == OBJECT else items)
+        cdef Gathered batch = gather(list(map(encode_object, listed(items))) if self.item_kind == OBJECT else items)
         if batch.longest > self.slot_bytes or batch.longest > item_bytes_limit:
             self.check_length(batch.longest)
         return batch

@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t, uint32_t
 from libcpp.vector cimport vector
 
 from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, remaining_ns
-from queueduct.items._buffers cimport Gathered, Held, as_records, borrow, scalar_of
+from queueduct.items._buffers cimport Gathered, Held, as_records, borrow, listed, scalar_of
 from queueduct.items._item_kinds cimport BYTES, LONG_COPY, OBJECT, RECORD
 from queueduct.native._native cimport (
     PyTypeObject, Span, array_data, count_each, drop_each, drop_held, has_gil, import_array, inquiry, is_broken,
@@ -284,7 +284,7 @@ cdef class LocalBackend(Backend):
         cdef Outcome outcome
         # A list is read again after each wait. With a GIL no other thread changes it meanwhile; without one, a slice of
         # it is copied in one step.
-        cdef object items = given if type(given) in (list, tuple) else tuple(given)
+        cdef object items = listed(given)
         cdef object part
         cdef uint64_t done
         cdef uint64_t most = self.queue.claim_limit()
