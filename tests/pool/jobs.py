@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+import queueduct
+
 
 def use_folder(folder: str) -> None:
     os.environ["QUEUEDUCT_DIR"] = folder
@@ -156,3 +158,40 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def arrive_with_ctrl_c() -> None:
+    """Is unpickled until Ctrl-C has come, which must wait."""
+    record("arriving", os.getpid())
+    end = time.monotonic() + 30
+    while signal.SIGINT not in signal.sigpending():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+class ArrivesWithCtrlC:
+    def __reduce__(self) -> Any:
+        return arrive_with_ctrl_c, ()
+
+
+def leave_a_pool_open(item: Any) -> Any:
+    pool = queueduct.Workers(None, double, processes=1, context="fork")
+    LEFT_OPEN.append(pool)
+    return pool.submit(item).result(30)
+
+
+LEFT_OPEN: list[Any] = []
+
+
+WATCHES: list[Any] = []
+
+
+def count_leased(item: Any) -> int:
+    """How many jobs are out just now."""
+    if not WATCHES:
+        WATCHES.append(queueduct.watch("jobs"))
+    return WATCHES[0].stats().leased
+
+
+def raise_long(item: int) -> None:
+    raise ValueError("x" * item)

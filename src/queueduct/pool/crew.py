@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from multiprocessing import resource_tracker
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 
@@ -31,6 +34,7 @@ class Member:
     line: int
     owner: int
     is_timed_out: bool = False
+    stopped_since: float | None = None
 
 
 class Crew:
@@ -65,14 +69,37 @@ class Crew:
                 name=f"queueduct-worker-{self.starts}",
             )
             try:
-                with warnings.catch_warnings():  # who asks for fork beside threads has read what Python says of it
+                # Who asks for fork beside threads has read what Python says of it.
+                with self._without_interrupts(), warnings.catch_warnings():
                     warnings.simplefilter("ignore", DeprecationWarning)
                     process.start()
-            except BaseException:
+            except BaseException as error:
                 self._place.lines.free(line, owner)
-                raise
+                if not self.starts or not isinstance(error, (OSError, EOFError)):
+                    raise
+                self.start_error = f"{type(error).__name__}: {error}"  # no process or no memory just now, perhaps
+                self._note_failure("a process could not be started")
+                return
             self._members.append(Member(process, line, owner))
             self.starts += 1
+
+    @contextlib.contextmanager
+    def _without_interrupts(self) -> Iterator[None]:
+        """A worker inherits this until it ignores them: or Ctrl-C would print a traceback of each one that starts.
+
+        A fork server would pass it on to processes that are not ours.
+        """
+        method = self._context.get_start_method()
+        if method == "forkserver":
+            yield
+            return
+        if method == "spawn":
+            resource_tracker.ensure_running()  # its start lets interrupts through again
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def watch(self) -> None:
         """Notes who has ended, and kills whose job takes too long."""
@@ -90,6 +117,24 @@ class Crew:
             member.is_timed_out = True
             member.process.kill()
 
+    def end_stopped(self, *, at_once: bool) -> None:
+        """Kills who was stopped by a signal for ``task_timeout``, job or not: it may hold jobs that it never ends.
+
+        With ``at_once``, who is still stopped when this is called again: it cannot end by itself.
+        """
+        patience = 0.5 if at_once else self._task_timeout
+        if patience is None:
+            return
+        now = time.monotonic()
+        for member in self._members:
+            if not is_stopped(member.process.pid):
+                member.stopped_since = None
+            elif member.stopped_since is None:
+                member.stopped_since = now
+            elif now - member.stopped_since > patience:
+                member.is_timed_out = not at_once
+                member.process.kill()
+
     def _note_end(self, member: Member) -> None:
         lines = self._place.lines
         exit_code = member.process.exitcode or 0
@@ -98,16 +143,22 @@ class Crew:
         member.process.close()
         self._done_by_ended += int(lines.table[member.line, DONE])
         lines.set_ended(member.line, member.owner, exit_code, timed_out=member.is_timed_out)
-        if lines.table[member.line, ACTIVE]:
+        words = lines.table[member.line]
+        has_job, has_worked = bool(words[CURRENT]), bool(words[ACTIVE]) and (exit_code <= 0 or bool(words[DONE]))
+        if not has_job:
+            lines.free(member.line, member.owner)
+        if has_job or has_worked:
             self._failures = 0
         else:
-            self._failures += 1
-            self._not_before = time.monotonic() + min(LONGEST_PAUSE, 0.02 * 2**self._failures)
-        if not lines.table[member.line, CURRENT]:
-            lines.free(member.line, member.owner)
+            self._note_failure(f"the last with exit code {exit_code}")
+
+    def _note_failure(self, how: str) -> None:
+        """Waits the longer for the next start, and gives up if all workers fail."""
+        self._failures += 1
+        self._not_before = time.monotonic() + min(LONGEST_PAUSE, 0.02 * 2**self._failures)
         if self._failures >= START_FAILURES_LIMIT and not self._is_any_active():
             raise WorkersBroken(
-                f"{self._failures} workers in a row ended before their first job, the last with exit code {exit_code}: "
+                f"{self._failures} workers in a row ended before their first job, {how}: "
                 f"{self.start_error or 'see what they wrote to stderr'}; correct this, and start another pool"
             )
 
@@ -164,6 +215,14 @@ class Crew:
     def done(self) -> int:
         """Returns how many jobs the workers have released."""
         return self._done_by_ended + sum(int(self._place.lines.table[m.line, DONE]) for m in list(self._members))
+
+
+def is_stopped(pid: int | None) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            return stat.read().rpartition(b")")[2].split()[0] == b"T"
+    except OSError:
+        return False
 
 
 def is_dead(pid: int) -> bool:

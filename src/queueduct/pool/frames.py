@@ -13,6 +13,7 @@ import numpy as np
 from queueduct.items.types import BYTES, OBJECT, ItemType, decode_object, encode_object
 
 __all__ = [
+    "RESULT_LIMIT_BYTES",
     "Entry",
     "Failure",
     "FailureFields",
@@ -28,6 +29,7 @@ __all__ = [
 NUMBER_BYTES = 8
 SIMPLE = frozenset((int, float, str, bytes, bool, type(None)))  # types whose unpickling runs nobody's code
 RESULT_LIMIT_BYTES = 1 << 30
+EXCEPTION_LIMIT_BYTES = 16 << 20
 
 
 FailureFields = tuple[str, str, str, bytes | None]
@@ -98,7 +100,7 @@ def decode_item(item_type: ItemType, payload: bytes) -> Any:
     return one[0]
 
 
-def pack_result(result: object, job: int | None) -> tuple[bool, Any]:
+def pack_result(result: object, job: int | None, limit: int) -> tuple[bool, Any]:
     """Returns a result for the supervisor; with ``job``, the pickled pair of both for a queue of results.
 
     A result that cannot be unpickled must fail here, in the worker, and not in the process that waits for it.
@@ -107,8 +109,11 @@ def pack_result(result: object, job: int | None) -> tuple[bool, Any]:
     if is_simple and job is None:
         return False, result
     data = encode_object(result if job is None else (job, result))
-    if len(data) > RESULT_LIMIT_BYTES:
-        raise ValueError(f"a result must have at most {RESULT_LIMIT_BYTES} bytes when pickled: {len(data)} bytes")
+    if len(data) > limit:
+        raise ValueError(
+            f"a result must have at most {limit} bytes when pickled: {len(data)} bytes; return less, for example the "
+            "name of a file" + (", or use a larger queue of results" if job is not None else "")
+        )
     if not is_simple:
         decode_object(data)
     return True, data
@@ -118,6 +123,8 @@ def pack_exception(error: BaseException) -> bytes | None:
     """Returns the exception pickled, or None if another process could not unpickle it."""
     try:
         data = encode_object(error)
+        if len(data) > EXCEPTION_LIMIT_BYTES:
+            return None
         return data if isinstance(decode_object(data), BaseException) else None
     except BaseException:  # the code of an exception's class may raise anything
         return None

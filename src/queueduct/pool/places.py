@@ -23,12 +23,14 @@ import os
 import secrets
 import shutil
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from queueduct.errors import QueueductError
+from queueduct.errors import QueueductError, QueueNotFound
 from queueduct.items.types import OBJECT, ItemType
+from queueduct.pool.frames import RESULT_LIMIT_BYTES
 from queueduct.pool.lines import Lines
 from queueduct.rings import GrowingQueue
 from queueduct.segments.kinds import KINDS
@@ -102,11 +104,18 @@ class Address:
 
 def open_raw(name: str, directory: str, segment_id: bytes) -> Any:
     """Opens a queue so that its objects come as their pickles: only the process that wants an object unpickles it."""
+    return open_with_limit(name, directory, segment_id)[0]
+
+
+def open_with_limit(name: str, directory: str, segment_id: bytes) -> tuple[Any, int]:
+    """Returns the queue, and how many bytes an item may have at most."""
     opened = open_segment(name, directory=directory, segment_id=segment_id)
+    sizes = opened.geometry.values()
+    limit = min(RESULT_LIMIT_BYTES, sizes["capacity"] * sizes["slot_bytes"])
     queue_class = KINDS[opened.geometry.kind].queue_class
     if opened.item.kind == OBJECT:
         opened.item = ItemType.of(bytes)
-    return queue_class._attach(opened, True)
+    return queue_class._attach(opened, True), limit
 
 
 class Place:
@@ -139,13 +148,26 @@ def prepare(path: Path, name: str) -> FileLock:
         if lock.is_at_path():
             break
         lock.close()
-    (path / "name").write_text(name)
-    Lines(path / "lines", create=True)
-    for queue in QUEUES:
-        GrowingQueue.create(
-            queue, directory=path, exist_ok=True, participants=PARTICIPANTS, producers=0, slot_bytes=256
-        ).close()
+    with removed_on_failure(path, lock, if_empty=bool(name)):
+        (path / "name").write_text(name)
+        Lines(path / "lines", create=True)
+        for queue in QUEUES:
+            GrowingQueue.create(
+                queue, directory=path, exist_ok=True, participants=PARTICIPANTS, producers=0, slot_bytes=256
+            ).close()
     return lock
+
+
+@contextlib.contextmanager
+def removed_on_failure(path: Path, lock: FileLock, *, if_empty: bool) -> Iterator[None]:
+    """Leaves nothing behind if the start of a pool fails, or is interrupted."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(Exception):
+            remove(path, lock, if_empty=if_empty)
+        lock.close()
+        raise
 
 
 def make_private(directory: Path) -> tuple[Address, FileLock]:
@@ -153,7 +175,10 @@ def make_private(directory: Path) -> tuple[Address, FileLock]:
     remove_unused(directory)
     path = directory / f"{PREFIX}own-{os.getpid()}-{secrets.token_hex(4)}"
     lock = prepare(path, "")
-    with GrowingQueue.create("jobs", directory=path, participants=PARTICIPANTS, producers=0, slot_bytes=64) as jobs:
+    with (
+        removed_on_failure(path, lock, if_empty=False),
+        GrowingQueue.create("jobs", directory=path, participants=PARTICIPANTS, producers=0, slot_bytes=64) as jobs,
+    ):
         assert jobs.segment_id is not None
         return Address(path, "jobs", str(path), jobs.segment_id, ItemType.of(object), True), lock
 
@@ -168,14 +193,16 @@ def make_shared(queue: Any) -> tuple[Address, FileLock]:
 
 def remove(path: Path, lock: FileLock, *, if_empty: bool) -> None:
     """Removes the directory if no other pool uses it; with ``if_empty``, only if no job waits in it."""
-    if not lock.try_exclusive():
+    if not lock.try_exclusive() or not lock.is_at_path():
         return
     if if_empty:
         for name in QUEUES:
-            with GrowingQueue.open(name, directory=path) as queue:
+            with contextlib.suppress(QueueNotFound), GrowingQueue.open(name, directory=path) as queue:
                 if queue.qsize() or queue.stats().leased:
                     return
-    shutil.rmtree(path, ignore_errors=True)
+    unused = path.with_name(f"{PREFIX}unused-{secrets.token_hex(8)}")  # in one step: a pool that starts makes it anew
+    path.rename(unused)
+    shutil.rmtree(unused, ignore_errors=True)
 
 
 def remove_unused(directory: Path) -> None:

@@ -8,6 +8,7 @@ knows: a released position is never delivered again.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -15,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
-from queueduct.errors import Full, JobFailed, WorkersBroken
+from queueduct.errors import Full, JobFailed, QueueClosed, WorkersBroken
 from queueduct.items.types import decode_object
 from queueduct.pool.frames import Entry, Failure, OutcomeFields
 from queueduct.pool.places import Place
@@ -23,6 +24,7 @@ from queueduct.pool.places import Place
 __all__ = ["Calls", "FutureCall", "MapCall", "ResultQueue", "error_of"]
 
 REMEMBERED = 4096
+LOG = logging.getLogger("concurrent.futures")  # where Future itself tells of a callback that raises an Exception
 
 
 def error_of(entry: Entry, failure: Failure) -> Exception:
@@ -42,28 +44,38 @@ def error_of(entry: Entry, failure: Failure) -> Exception:
 
 
 class FutureCall:
-    """One job, and its future."""
+    """One job, and its future. Its callbacks run here, and nothing that one raises may reach the supervisor."""
 
     def __init__(self, future: Future[Any]) -> None:
         self.future = future
 
     def resolve(self, job: int, is_pickled: bool, value: Any) -> None:
-        if not self.future.set_running_or_notify_cancel():
-            return
         try:
             result = decode_object(value) if is_pickled else value
         except BaseException as error:  # it could be unpickled in its worker; a class may behave otherwise here
-            self.future.set_exception(error)
-        else:
-            self.future.set_result(result)
+            return self.fail(job, error)
+        try:
+            if self.future.set_running_or_notify_cancel():
+                self.future.set_result(result)
+        except BaseException as error:
+            self._report(error)
 
     def fail(self, job: int, error: BaseException) -> None:
-        if self.future.set_running_or_notify_cancel():
-            self.future.set_exception(error)
+        try:
+            if self.future.set_running_or_notify_cancel():
+                self.future.set_exception(error)
+        except BaseException as raised:
+            self._report(raised)
 
     def cancel(self, job: int) -> None:
-        self.future.cancel()
-        self.future.set_running_or_notify_cancel()
+        try:
+            self.future.cancel()
+            self.future.set_running_or_notify_cancel()
+        except BaseException as error:
+            self._report(error)
+
+    def _report(self, error: BaseException) -> None:
+        LOG.error("the callback of %r raised %r; the pool goes on", self.future, error, exc_info=error)
 
     def notify(self) -> None:
         """Its future has told everybody."""
@@ -124,11 +136,14 @@ class Calls:
         self._lock = threading.Lock()
         self._waiting: dict[int, FutureCall | MapCall] = {}
         self._next = 0
+        self._is_over = False
         self.delivered = 0
 
     def number(self, call: FutureCall | MapCall, count: int) -> int:
         """Returns the first of ``count`` new numbers. From now on results for them are expected."""
         with self._lock:
+            if self._is_over:  # nobody would resolve them
+                raise QueueClosed("this pool is closed; start another one")
             first = self._next
             self._next += count
             if isinstance(call, MapCall):
@@ -163,6 +178,8 @@ class Calls:
 
     def end(self, error: WorkersBroken | None) -> None:
         """Nobody works any more: fails what is left, or cancels it."""
+        with self._lock:
+            self._is_over = True
         while self._waiting:
             job, call = self._waiting.popitem()
             if error is None:
@@ -182,6 +199,9 @@ class Calls:
     def is_all_delivered(self) -> bool:
         return True
 
+    def undelivered(self) -> list[OutcomeFields]:
+        return []
+
     def flush(self) -> None:
         """Nothing waits here for room."""
 
@@ -192,20 +212,21 @@ class ResultQueue:
     def __init__(self, place: Place, queue: Any) -> None:
         self._place = place
         self._queue = queue
-        self._pending: deque[bytes] = deque()
+        self._pending: deque[OutcomeFields] = deque()
         self._delivered_at: dict[int, tuple[int, int]] = {}  # job: the source and position that it was leased at
         self._limit = REMEMBERED
         self.kept: set[int] = set()  # jobs with a second copy on its way: they succeeded after they had failed
         self.delivered = 0
 
     def receive(self, outcomes: Iterable[OutcomeFields]) -> None:
-        for job, source, position, _, value in outcomes:
+        for outcome in outcomes:
+            job, source, position, *_ = outcome
             if job in self._delivered_at or job in self.kept:
                 continue
             self._delivered_at[job] = (source, position)
             self.delivered += 1
             if self._queue is not None:
-                self._pending.append(value)
+                self._pending.append(outcome)
         if len(self._delivered_at) > self._limit:
             self._forget_released()
         self.flush()
@@ -222,7 +243,7 @@ class ResultQueue:
         """Puts what waits for room in the queue of results, as much as fits."""
         while self._pending:
             try:
-                count = self._queue.put_many(list(self._pending), False)
+                count = self._queue.put_many([outcome[4] for outcome in self._pending], False)
             except (Full, OSError):
                 return
             for _ in range(count):
@@ -230,3 +251,7 @@ class ResultQueue:
 
     def is_all_delivered(self) -> bool:
         return not self._pending
+
+    def undelivered(self) -> list[OutcomeFields]:
+        """Returns the results for which there is no room yet."""
+        return list(self._pending)

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import multiprocessing.util  # noqa: F401 (its function at exit joins all children: ours must be registered later)
+import multiprocessing.util  # its function at exit joins all children: ours must be registered later
+import os
 import threading
 import time
 import weakref
 from collections.abc import Callable
 from typing import ClassVar
 
-from queueduct.errors import Empty, Full, WorkersBroken
-from queueduct.items.types import decode_object
+from queueduct.errors import Empty, Full, QueueClosed, WorkersBroken
+from queueduct.items.types import decode_object, encode_object
 from queueduct.lease import Lease
 from queueduct.pool import places
 from queueduct.pool.crew import Crew
@@ -42,6 +43,7 @@ class Supervisor:
     _all: ClassVar[weakref.WeakSet[Supervisor]] = weakref.WeakSet()
 
     def __init__(self, place: Place, lock: FileLock, crew: Crew, sink: Calls | ResultQueue) -> None:
+        self._pid = os.getpid()  # a forked child has a copy of this object, and runs in a copy of its thread
         self._place = place
         self._lock = lock
         self._leader = FileLock(place.address.path / "leader")
@@ -63,6 +65,8 @@ class Supervisor:
         """Starts the thread and waits until it has started the workers. Raises what went wrong with that."""
         self.retries = retries
         Supervisor._all.add(self)
+        if multiprocessing.parent_process() is not None:  # such a process runs no atexit, and joins its children
+            multiprocessing.util.Finalize(None, Supervisor.end_all, exitpriority=100)
         self._thread.start()
         try:
             self._started.wait()
@@ -85,6 +89,14 @@ class Supervisor:
             self._kill_at = time.monotonic() + timeout
         self._woken.set()
 
+    def check_may_wait(self, call: str) -> None:
+        """Raises in the supervisor's own thread, which nobody would carry on."""
+        if threading.current_thread() is self._thread:
+            raise RuntimeError(
+                f"{call} waits for the thread that calls back, which this is: use shutdown(wait=False) in a callback "
+                "of a future, or wait in another thread"
+            )
+
     @property
     def mode(self) -> int:
         return self._mode
@@ -93,6 +105,12 @@ class Supervisor:
         """Returns true if no job waits, runs or is to be tried again, and all results are delivered."""
         if isinstance(self._sink, Calls):
             return self._sink.count() == 0
+        try:
+            return self._are_queues_empty()
+        except QueueClosed:  # the end has begun: wait for that
+            return False
+
+    def _are_queues_empty(self) -> bool:
         place = self._place
         before = (place.retry.stats().push_position, place.ready.stats().push_position)
         for queue in (place.jobs, place.retry, place.ready, place.outcomes):
@@ -124,8 +142,10 @@ class Supervisor:
                 next_watch = now + WATCH_SECONDS
                 if self._mode <= DRAIN:
                     self.crew.fill()
-                if self._leads and now >= next_sweep:
-                    self.crew.sweep()
+                if now >= next_sweep:
+                    self.crew.end_stopped(at_once=self._mode >= STOP)
+                    if self._leads:
+                        self.crew.sweep()
                     next_sweep = now + SWEEP_SECONDS
             if self._leads:
                 with contextlib.suppress(Full, OSError):  # no room just now: what waits is still in its queue
@@ -215,7 +235,9 @@ class Supervisor:
                 self.retries.close()
         if isinstance(self._sink, Calls):
             self._sink.end(broken)
-        self._held.clear()  # what is not delivered comes back, for the next pool
+        with contextlib.suppress(BaseException):
+            self._leave_undelivered()
+        self._held.clear()
         self._leader.close()
         self._place.close()
         for action in self._end_actions:
@@ -227,10 +249,17 @@ class Supervisor:
         self.ended.set()
         self._started.set()
 
+    def _leave_undelivered(self) -> None:
+        """Leaves results that found no room to the next pool, without those before them in the same messages."""
+        rest = [encode_object([outcome]) for outcome in self._sink.undelivered()]
+        if self._held and self._place.outcomes.put_many(rest, False) == len(rest):
+            self._release_held()
+
     @classmethod
     def end_all(cls) -> None:
         """Called when the interpreter ends: jobs that are not done go back to their queues."""
-        running = [one for one in cls._all if not one.ended.is_set() and one._thread.is_alive()]
+        mine = [one for one in cls._all if one._pid == os.getpid()]
+        running = [one for one in mine if not one.ended.is_set() and one._thread.is_alive()]
         for supervisor in running:
             supervisor.end(KILL)
         for supervisor in running:

@@ -44,9 +44,11 @@ __all__ = ["Setup", "work"]
 
 IDLE_SECONDS = 0.1
 BATCH_NS = 1_000_000  # a batch is as large as this much work
+BATCH_BYTES = 16 << 20
 SLOW_BATCH_NS = 50_000_000  # after this much work the rest of a batch goes to other workers
 MESSAGE_BYTES = 1 << 20
 START_FAILED_CODE = 71
+TEXT_CHARACTERS = 1 << 20  # of a message or a traceback
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,14 @@ class Setup:
     wants_pairs: bool
     """Results go to a queue, each with its job's position."""
     wants_results: bool
+    result_bytes: int
+    """The longest result that fits."""
 
 
 def work(setup: Setup) -> None:
     """The main function of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the pool's: it ends its workers
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with_parent(setup.pool_pid)
     place = Place(setup.address)
@@ -83,7 +88,11 @@ def work(setup: Setup) -> None:
         place.outcomes.put(encode_object([(START_FAILED, 0, 0, False, traceback.format_exc())]))
         sys.exit(START_FAILED_CODE)
     place.lines.table[setup.line, ACTIVE] = 1
-    Worker(setup, place).run()
+    try:
+        Worker(setup, place).run()
+    except Exception:  # not of a job: the pool says it if no worker can go on
+        place.outcomes.put(encode_object([(START_FAILED, 0, 0, False, traceback.format_exc())]))
+        raise
 
 
 class Worker:
@@ -130,6 +139,7 @@ class Worker:
         failed: list[Entry] = []
         done: list[OutcomeFields] = []
         finished = 0
+        held = sum(map(len, lease.items)) if self._item_type.kind != RECORD else 0
         before = now = time.monotonic_ns()
         for position, raw in zip(lease.positions.tolist(), lease.items, strict=True):
             job, tries, payload = self._unpack(source, position, raw)
@@ -150,8 +160,8 @@ class Worker:
         words[base + DONE] += finished - len(failed)
         if self._left is not None:
             self._left -= finished
-        fitting = finished * BATCH_NS // max(now - before, 1)
-        self._batch = 1 if failed else max(1, min(fitting, 4 * self._batch, self._setup.max_batch))
+        fitting = finished * min(BATCH_NS / max(now - before, 1), BATCH_BYTES / max(held, 1))
+        self._batch = 1 if failed else max(1, min(int(fitting), 4 * self._batch, self._setup.max_batch))
 
     def _unpack(self, source: int, position: int, raw: Any) -> tuple[int, int, bytes]:
         """Returns a job's number, how often it was tried, and its item as bytes."""
@@ -177,7 +187,7 @@ class Worker:
             if os.getpid() != self._pid:
                 os._exit(0)  # the function has forked, and this is the child: the job and its lease are the parent's
             if setup.wants_results:
-                is_pickled, value = pack_result(result, job if setup.wants_pairs else None)
+                is_pickled, value = pack_result(result, job if setup.wants_pairs else None, setup.result_bytes)
                 done.append((job, source, position, is_pickled, value))
             elif source == READY:  # the supervisor keeps account of jobs that have failed before
                 done.append((job, source, position, False, None))
@@ -195,7 +205,7 @@ class Worker:
             message = "the exception has no text: its __str__ failed"
         text = "".join(shown.format())
         exception = pack_exception(error) if self._is_private else None
-        return type(error).__name__, message, text, exception
+        return type(error).__name__, brief(message), brief(text), exception
 
     def _tell(self, done: list[OutcomeFields], failed: list[Entry]) -> None:
         """Puts what the supervisor must know. Only then the jobs may be released."""
@@ -223,3 +233,9 @@ class Worker:
                 time.sleep(IDLE_SECONDS)
             if is_parent_gone(self._setup.pool_pid):
                 os._exit(1)
+
+
+def brief(text: str) -> str:
+    """Returns the text, without its middle if it is very long."""
+    half = TEXT_CHARACTERS // 2
+    return text if len(text) <= 2 * half else f"{text[:half]}\n[...]\n{text[-half:]}"

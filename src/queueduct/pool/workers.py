@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from multiprocessing.context import BaseContext
 from pathlib import Path
 from types import GenericAlias, TracebackType
@@ -18,8 +20,8 @@ from queueduct.pool import options as arguments
 from queueduct.pool import places
 from queueduct.pool.crew import Crew
 from queueduct.pool.dead_letters import DeadLetter
-from queueduct.pool.frames import Entry, Failure, with_number
-from queueduct.pool.places import Place
+from queueduct.pool.frames import RESULT_LIMIT_BYTES, Entry, Failure, with_number
+from queueduct.pool.places import Address, FileLock, Place
 from queueduct.pool.progress import WorkersProgress
 from queueduct.pool.results import Calls, FutureCall, MapCall, ResultQueue
 from queueduct.pool.retry import Retries
@@ -42,6 +44,7 @@ __all__ = ["Workers"]
 
 MAP_SLICE = 1024
 JOIN_SECONDS = 0.02
+BRIEF_CHARACTERS = 200
 
 
 class Workers(Generic[Job, Result]):
@@ -112,6 +115,7 @@ class Workers(Generic[Job, Result]):
         self._jobs: Any = None
         self._letters: Any = None
         self._results: Any = None
+        self._result_bytes = RESULT_LIMIT_BYTES
         if queue is None:
             if results is not None:
                 raise ValueError("results needs a queue of jobs: with queue=None, submit and map return the results")
@@ -124,7 +128,9 @@ class Workers(Generic[Job, Result]):
             self._letters = self._keep(arguments.letter_queue(dead_letters, self._folder))
         if results is not None:
             opened = self._keep(arguments.result_queue(results, self._folder))
-            self._results = places.open_raw(opened.name, str(opened.directory), opened.segment_id)
+            self._results, self._result_bytes = places.open_with_limit(
+                opened.name, str(opened.directory), opened.segment_id
+            )
             self._opened.append(self._results)
 
     def _keep(self, opened: tuple[Any, bool]) -> Any:
@@ -139,11 +145,13 @@ class Workers(Generic[Job, Result]):
 
     def _begin(self, options: arguments.Options) -> None:
         address, lock = places.make_private(self._folder) if self._jobs is None else places.make_shared(self._jobs)
-        try:
-            self._place = place = Place(address)
-        except BaseException:
-            lock.close()
-            raise
+        with places.removed_on_failure(address.path, lock, if_empty=not address.is_private):
+            self._make(options, address, lock)
+        weakref.finalize(self, self._supervisor.end, KILL).atexit = False
+        self._supervisor.start(self._retries)
+
+    def _make(self, options: arguments.Options, address: Address, lock: FileLock) -> None:
+        self._place = place = Place(address)
         setup = Setup(
             address,
             options.function,
@@ -156,6 +164,7 @@ class Workers(Generic[Job, Result]):
             options.max_batch,
             wants_pairs=self._results is not None,
             wants_results=self._results is not None or self._jobs is None,
+            result_bytes=self._result_bytes,
         )
         crew = Crew(place, setup, options.context, options.processes, options.task_timeout)
         self._calls = Calls() if self._jobs is None else None
@@ -168,8 +177,6 @@ class Workers(Generic[Job, Result]):
             self._supervisor.at_end(queue.close)
         bury = Undertaker(self._letters, self._calls, address.item_type).bury
         self._retries = Retries(place, options.retries, options.delay_of, bury)
-        weakref.finalize(self, self._supervisor.end, KILL).atexit = False
-        self._supervisor.start(self._retries)
 
     # -- jobs -------------------------------------------------------------------------------------------
 
@@ -236,7 +243,7 @@ class Workers(Generic[Job, Result]):
         """One look at the counts of this pool."""
         self._check_process()
         waiting = redelivered = 0
-        if not self._supervisor.ended.is_set():
+        with contextlib.suppress(QueueClosed):  # it has ended, perhaps just now
             place = self._place
             stats = [queue.stats() for queue in place.sources()]
             waiting = sum(each.size for each in stats) + place.retry.qsize() + self._retries.count()
@@ -267,10 +274,12 @@ class Workers(Generic[Job, Result]):
         """Wait until every job is done or dead, and all results are delivered. Returns False if the time is up."""
         self._check_process()
         deadline = None if timeout is None else time.monotonic() + checked_timeout(timeout)
+        self._supervisor.check_may_wait("join")
         while True:
+            is_over = self._supervisor.ended.is_set() or self._supervisor.is_idle()
             if self._supervisor.error is not None:
                 self._check_alive()
-            if self._supervisor.ended.is_set() or self._supervisor.is_idle():
+            if is_over:
                 return True
             left = JOIN_SECONDS if deadline is None else min(JOIN_SECONDS, deadline - time.monotonic())
             if left <= 0:
@@ -285,15 +294,16 @@ class Workers(Generic[Job, Result]):
         self._check_process()
         self._supervisor.end(STOP if cancel_futures else DRAIN)
         if wait:
-            self._wait_for_end()
+            self._wait_for_end("shutdown")
 
     def close(self, timeout: float | None = None) -> None:
         """End the pool after the jobs that run now; after ``timeout`` seconds kill them: they go back to the queue."""
         self._check_process()
         self._supervisor.end(STOP, None if timeout is None else checked_timeout(timeout))
-        self._wait_for_end(raises=False)
+        self._wait_for_end("close", raises=False)
 
-    def _wait_for_end(self, *, raises: bool = True) -> None:
+    def _wait_for_end(self, call: str, *, raises: bool = True) -> None:
+        self._supervisor.check_may_wait(call)
         while not self._supervisor.ended.wait(1):
             pass
         if raises and self._supervisor.error is not None:
@@ -309,13 +319,13 @@ class Workers(Generic[Job, Result]):
             return
         if kind is not None:
             self._supervisor.end(KILL)
-            self._wait_for_end(raises=False)
+            self._wait_for_end("the end of with", raises=False)
             return
         try:
             self.shutdown()
         except BaseException:  # Ctrl-C while it waits
             self._supervisor.end(KILL)
-            self._wait_for_end(raises=False)
+            self._wait_for_end("the end of with", raises=False)
             raise
 
     def __reduce__(self) -> Any:
@@ -338,23 +348,32 @@ class Undertaker:
     def bury(self, entry: Entry, failure: Failure) -> bool:
         """Returns false if there is no room for the letter just now."""
         if self._letters is not None:
-            letter = DeadLetter(
-                entry.job,
-                entry.tries,
-                failure.error_type,
-                failure.message,
-                failure.traceback,
-                entry.due,
-                entry.payload,
-                self._item_type,
-            )
             try:
-                self._letters.put(letter, False)
+                self._put_letter(entry, failure)
             except (Full, OSError):
                 return False
         if self._calls is not None:
             self._calls.bury(entry, failure)
         return True
+
+    def _put_letter(self, entry: Entry, failure: Failure) -> None:
+        letter = DeadLetter(
+            entry.job,
+            entry.tries,
+            failure.error_type,
+            failure.message,
+            failure.traceback,
+            entry.due,
+            entry.payload,
+            self._item_type,
+        )
+        try:
+            self._letters.put(letter, False)
+        except ValueError:  # too long for this queue: the item counts more than the text about it
+            brief = replace(
+                letter, message=letter.message[:BRIEF_CHARACTERS], traceback=letter.traceback[-BRIEF_CHARACTERS:]
+            )
+            self._letters.put(brief, False)
 
 
 def checked_timeout(timeout: float) -> float:
