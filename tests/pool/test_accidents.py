@@ -12,7 +12,7 @@ import pytest
 
 import queueduct
 from queueduct import QueueClosed, Workers, WorkersBroken
-from queueduct.pool import places, supervisor
+from queueduct.pool import places, retry, supervisor
 from queueduct.pool.results import Calls, FutureCall
 from tests.pool import jobs
 from tests.pool.test_ends import PROGRAM, leftovers
@@ -177,6 +177,26 @@ def test_a_stopped_worker_without_a_job_is_replaced_after_the_task_timeout(worke
         assert pool.submit(2).result(30) == 4
         assert pool.progress().failed == 0
         assert stopped not in pool.processes()
+
+
+def test_jobs_that_fail_one_by_one_and_wait_long_keep_no_other_failure_waiting(workers, monkeypatch):
+    monkeypatch.setattr(retry, "HELD_LIMIT", 4)
+    with workers(None, jobs.fail_twice, processes=1, retry_delay=600, max_retry_delay=600) as pool:
+        for count in range(1, 21):
+            pool.submit(count)
+            until(lambda count=count: pool.progress().failed == count, "the next failure")
+        assert pool.progress().waiting == 20
+        pool.close()
+
+
+def test_every_failed_job_has_all_its_tries_however_few_leases_there_are(workers, monkeypatch):
+    monkeypatch.setattr(retry, "HELD_LIMIT", 2)
+    monkeypatch.setattr(retry, "LEASE_ITEMS", 16)
+    with workers(None, jobs.fail_twice, processes=2, retry_delay=0.05) as pool:
+        assert list(pool.map(range(40), timeout=60)) == list(range(40))
+        progress = pool.progress()
+    assert all(len(jobs.recorded(f"tried-{item}")) == 3 for item in range(40))
+    assert (progress.failed, progress.retried, progress.dead_letters) == (80, 80, 0)
 
 
 def test_a_worker_that_cannot_be_replaced_just_now_is_replaced_later(workers, monkeypatch):

@@ -59,6 +59,7 @@ class Retries:
         self._to_bury: list[tuple[Entry, Failure, Held]] = []
         self._order = itertools.count()
         self._holds: list[Held] = []
+        self._gathered: set[tuple[int, int]] = set()  # jobs and tries that are on their way back to their wait
         self._tries: dict[int, int] = {}  # of jobs that have failed and are not done
         self._dead: OrderedDict[int, None] = OrderedDict()
         self.failed = self.retried = self.dead_letters = 0
@@ -67,7 +68,7 @@ class Retries:
         """Takes what has failed, and hands out what is due."""
         self._bury_some()
         self._holds = [held for held in self._holds if held.left]
-        while len(self._holds) < HELD_LIMIT and self._place.retry.qsize():
+        while self._place.retry.qsize() and (len(self._holds) < HELD_LIMIT or self._gather()):
             try:
                 lease = self._place.retry.lease(LEASE_ITEMS, False)
             except Empty:
@@ -78,7 +79,25 @@ class Retries:
                 self._take(Entry.decode(data), held)
         self._hand_out()
 
+    def _gather(self) -> bool:
+        """Puts what waits into the queue again, to hold it with few leases. Returns false if that frees too little."""
+        if len(self._waiting) > HELD_LIMIT * LEASE_ITEMS // 2:
+            return False
+        data = [entry.encode() for _, _, entry, _ in self._waiting]
+        if not data or self._place.retry.put_many(data, False) < len(data):
+            return False  # what was put comes again, and was there before
+        for _, _, entry, held in self._waiting:
+            self._gathered.add((entry.job, entry.tries))
+            held.settle()
+        self._waiting.clear()
+        self._holds = [held for held in self._holds if held.left]
+        return len(self._holds) < HELD_LIMIT
+
     def _take(self, entry: Entry, held: Held) -> None:
+        if (entry.job, entry.tries) in self._gathered:
+            self._gathered.discard((entry.job, entry.tries))
+            self._decide(entry, held)
+            return
         if entry.tries <= self._tries.get(entry.job, 0) or entry.job in self._dead:
             held.settle()  # it came before
             return
