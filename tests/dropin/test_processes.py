@@ -93,6 +93,17 @@ def test_an_item_of_100_megabytes_arrives():
     assert q.get() == item
 
 
+@pytest.mark.parametrize("maxsize", [0, 1])
+def test_an_item_that_is_too_long_is_refused_with_a_remedy_and_nothing_is_put(maxsize):
+    q = Queue(maxsize)
+    with pytest.raises(ValueError, match=r"at most 5\d{8} bytes when pickled: .*; put it in parts") as raised:
+        q.put(bytes(513 << 20))
+    assert "first_bytes" not in str(raised.value)
+    assert q.empty()
+    q.put(1, timeout=5)
+    assert q.get(timeout=5) == 1
+
+
 def produce(q, number, count):
     for i in range(count):
         q.put((number, i))

@@ -162,17 +162,28 @@ cdef class SharedQueue:
         return self.put_message(lent.view.buf, lent.view.len, deadline)
 
     cdef int put_message(self, const void* data, uint64_t length, int64_t deadline) except -1:
+        if length > SLOT_BYTES:
+            self.check_length(length)
         if self.limit is NULL:
             return self.ring._put_bytes(data, length, deadline)
         return self.put_within_limit(data, length, deadline)
+
+    cdef int check_length(self, uint64_t length) except -1:
+        cdef RingBackend ring = self.ring
+        if ring.slots_of(length) > ring.item_slots_limit:
+            raise ValueError(
+                f"an item must have at most {ring.item_slots_limit * ring.slot_bytes} bytes when pickled: "
+                f"{length} bytes; put it in parts, or put the name of a file"
+            )
+        if self.limit is not NULL:
+            ring.check_length(length)  # which also tells the consumers of long items
+        return 0
 
     cdef int put_within_limit(self, const void* data, uint64_t length, int64_t deadline) except -1:
         cdef RingBackend ring = self.ring
         cdef Participant ledger
         cdef Outcome outcome
         cdef bint waited = False
-        if length > ring.slot_bytes:
-            ring.check_length(length)
         while True:
             ring.find_participant(&ledger)
             if not self.limit.try_lock() and not self.wait_for_lock():
