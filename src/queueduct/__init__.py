@@ -25,6 +25,7 @@ from queueduct.errors import (
     WorkersBroken,
 )
 from queueduct.events import EventQueue, Reader
+from queueduct.headers import get_cmake_dir, get_include, get_pkgconfig_dir
 from queueduct.index.queue import IndexQueue
 from queueduct.lease import Lease
 from queueduct.overwriting import OverwritingQueue
@@ -91,6 +92,9 @@ __all__ = [
     "WorkersBroken",
     "WorkersProgress",
     "__version__",
+    "get_cmake_dir",
+    "get_include",
+    "get_pkgconfig_dir",
     "open",
     "queues",
     "unlink",
