@@ -166,7 +166,8 @@ class Validation {
       product("QUEUE_MAX_LEN * (1 + MSG_SIZE)", start.max_len, message_stride(start.words));
       segment_.header_offset = overwriting_offsets(start.max_len, start.words, 0, 0).own;
     }
-    read(&header_, sizeof header_, segment_.header_offset);
+    if (segment_.header_offset == 0 || file_bytes_ >= segment_.header_offset + sizeof header_)
+      read(&header_, sizeof header_, segment_.header_offset);
     if (segment_.header_offset != 0 && std::memcmp(header_.magic, magic, sizeof magic) == 0) {
       expect("kind", header_.kind, static_cast<std::uint64_t>(Kind::overwriting));
       expect("capacity", header_.capacity, start.max_len);

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 NATIVE = Path(__file__).parents[1]
-ENTRIES = ("queueduct.hpp",)
+ENTRIES = ("queueduct.hpp", "overwriting/published.h")
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 

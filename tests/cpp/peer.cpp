@@ -1,4 +1,5 @@
 // What the tests let a C++ program do: peer COMMAND QUEUE ARGUMENT ... An error goes to stderr, with its class.
+#include <queueduct/overwriting/published.h>
 #include <queueduct/queueduct.hpp>
 
 #include <sys/wait.h>
@@ -9,6 +10,12 @@
 #include <iostream>
 #include <map>
 #include <thread>
+
+static_assert(QUEUEDUCT_HEADER_LOCK_AT == offsetof(queueduct::PublishedHeader, header_lock));
+static_assert(QUEUEDUCT_RING_STATE_AT == offsetof(queueduct::PublishedHeader, ring_state));
+static_assert(QUEUEDUCT_MESSAGES_AT == sizeof(queueduct::PublishedHeader));
+static_assert(QUEUEDUCT_CONTROL_OFFSET_AT == offsetof(queueduct::SegmentHeader, control_offset));
+static_assert(QUEUEDUCT_PAGE == queueduct::page_bytes);
 
 namespace feed {
 

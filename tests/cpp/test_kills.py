@@ -190,9 +190,7 @@ def test_an_item_that_a_killed_cpp_consumer_had_not_got_goes_to_another(start, k
     stats = q.stats()
     assert (stats.size, len(np.setdiff1d(values, np.arange(put)))) == (0, 0)
     with capsys.disabled():
-        print(
-            f"\n  batch {batch}: {kills} kills, {put} items, {len(missing)} told nobody, {stats.redelivered} redelivered"
-        )
+        print(f"\n  batch {batch}: {kills} kills, {put} items, {len(missing)} told nobody, {stats.redelivered} again")
 
 
 def test_a_log_on_a_disk_that_a_killed_cpp_producer_left_is_whole(start, disk):
