@@ -4,6 +4,7 @@ They have no name, and go with their last user. Pass one to a process as an argu
 """
 
 from queueduct.errors import Empty, Full
-from queueduct.multiprocessing._queues import JoinableQueue, Queue, SimpleQueue
+from queueduct.multiprocessing._joinable import JoinableQueue
+from queueduct.multiprocessing._queues import Queue, SimpleQueue
 
 __all__ = ["Empty", "Full", "JoinableQueue", "Queue", "SimpleQueue"]

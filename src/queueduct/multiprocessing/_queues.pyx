@@ -11,49 +11,20 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
-from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, Queue as AnyQueue, checked_int, deadline_of, held, remaining_ns
+from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, checked_int, deadline_of, held, remaining_ns
 from queueduct.items._buffers cimport Held, borrow
 from queueduct.items._messages cimport decode_message, encode_message, keep_if_intact
 from queueduct.native._native cimport Outcome, Participant, run_without_gil
 from queueduct.rings.shared._backend cimport RingBackend
 from queueduct.rings.shared._growing_backend cimport GrowingBackend
-from queueduct.rings.shared._native cimport RingHandle
 
 import os
-import time
 import weakref
 from types import GenericAlias
 
-from queueduct.errors import Empty, Full, TooManyParticipants
+from queueduct.errors import Empty, Full
 from queueduct.rings.growing import GrowingQueue
 from queueduct.segments import anonymous
-
-cdef extern from "growing/item_limit.hpp" namespace "queueduct" nogil:
-    cdef cppclass ItemLimit:
-        int initialise(uint64_t)
-        uint64_t limit() const
-        bint try_lock()
-        bint lock(int64_t)
-        void unlock()
-
-cdef extern from *:
-    """
-    namespace queueduct {
-    inline bool take_credit(ItemLimit& limit, RingHandle& queue) noexcept {
-      return limit.take_credit([&queue] { return queue.count_items(); });
-    }
-    inline void wait_below(ItemLimit& limit, RingHandle& queue, IdleStrategy& idle, std::int64_t limit_ns) noexcept {
-      const std::uint64_t most = limit.limit();
-      wait_until(
-          queue.room(), idle, [&] { return queue.count_items() < most; },
-          [&] { return queue.count_items() <= most / 2; }, limit_ns);
-    }
-    }
-    """
-    cdef cppclass IdleStrategy "queueduct::IdleStrategy":
-        pass
-    bint take_credit_of "queueduct::take_credit"(ItemLimit&, RingHandle&) noexcept nogil
-    void wait_below "queueduct::wait_below"(ItemLimit&, RingHandle&, IdleStrategy&, int64_t) noexcept nogil
 
 cdef enum:
     SHORT_BYTES = 1023             # bytes that are copied on the stack
@@ -62,11 +33,9 @@ cdef enum:
     FIRST_BYTES = 128 * 1024       # 1,024 short items before it grows
     STEPS = 9                      # the last level has 8 GB
     LOCK_NS = 20000000
+    PARTICIPANTS = 512
 
 cdef object MAXSIZE_LIMIT = 2**31 - 1
-PARTICIPANTS = 512
-LEASING_PARTICIPANTS = 1024
-
 
 # Of each queue in this process, for the fork handler.
 cdef object queues = weakref.WeakSet()
@@ -83,16 +52,6 @@ os.register_at_fork(after_in_child=leave_to_parent)
 
 cdef class SharedQueue:
     """What the three classes share."""
-    cdef AnyQueue inner
-    cdef GrowingBackend ring
-    cdef Held memory               # keeps the limit's memory mapped
-    cdef ItemLimit* limit          # NULL: as many items as there is memory for
-    cdef IdleStrategy idle
-    cdef bint is_closed
-    cdef bint has_put              # in this process
-    cdef list kept                 # messages whose unpickling was interrupted: they are delivered first
-    cdef list taken                # leases of a JoinableQueue, the oldest first
-    cdef object __weakref__
 
     __class_getitem__ = classmethod(GenericAlias)
 
@@ -255,7 +214,13 @@ cdef class SharedQueue:
     # -- surface ----------------------------------------------------------------------------------------
 
     def empty(self):
-        """Return True if there is nothing to get. A hint: other processes may change it at once."""
+        """Return True if there is nothing to get. A hint: other processes may change it at once.
+
+        >>> import queueduct.multiprocessing
+        >>> q = queueduct.multiprocessing.Queue()
+        >>> q.empty()
+        True
+        """
         if self.is_closed and (self.has_put or isinstance(self, SimpleQueue)):
             raise OSError(f"{type(self).__name__} {self!r} is closed")  # as multiprocessing, once it was used
         return self.count() == 0
@@ -265,7 +230,12 @@ cdef class SharedQueue:
         return True if self.is_closed else False
 
     def close(self):
-        """Close the queue in this process: what was put stays for the other processes."""
+        """Close the queue in this process: what was put stays for the other processes.
+
+        >>> import queueduct.multiprocessing
+        >>> q = queueduct.multiprocessing.Queue()
+        >>> q.close()
+        """
         if not self.is_closed and self.inner is not None:
             self.is_closed = True
             self.inner.close()
@@ -284,7 +254,15 @@ def reopen(queue_class, passed, folder, has_limit):
 
 
 cdef class Queue(SharedQueue):
-    """``multiprocessing.Queue(maxsize)``: first in, first out, at most ``maxsize`` items if that is positive."""
+    """Queue(maxsize=0, *, ctx=None)\n--\n
+    ``multiprocessing.Queue(maxsize)``: first in, first out, at most ``maxsize`` items if that is positive.
+
+    >>> import queueduct.multiprocessing
+    >>> q = queueduct.multiprocessing.Queue(maxsize=8)
+    >>> q.put({"job": 1})
+    >>> q.get()
+    {'job': 1}
+    """
 
     def __init__(self, maxsize=0, *, ctx=None):
         if self.ring is None:
@@ -294,118 +272,122 @@ cdef class Queue(SharedQueue):
         """Put an object; wait for room if ``block``, at most ``timeout`` seconds. Raises Full.
 
         The object is pickled here: an error of its pickling is raised here, and nothing is put.
+
+        >>> import queueduct.multiprocessing
+        >>> q = queueduct.multiprocessing.Queue()
+        >>> q.put({"job": 1})
         """
         if not self.put_item(obj, deadline_as_standard(block, timeout)):
             raise Full
 
     def get(self, block=True, timeout=None):
-        """Get an object; wait for one if ``block``, at most ``timeout`` seconds. Raises Empty."""
+        """Get an object; wait for one if ``block``, at most ``timeout`` seconds. Raises Empty.
+
+        >>> import queueduct.multiprocessing
+        >>> q = queueduct.multiprocessing.Queue()
+        >>> q.put({"job": 1})
+        >>> q.get()
+        {'job': 1}
+        """
         cdef object item = self.get_item(deadline_as_standard(block, timeout))
         if item is TIMED_OUT:
             raise Empty
         return item
 
     def put_nowait(self, obj):
-        """``put(obj, False)``."""
+        """``put(obj, False)``.
+
+        >>> import queueduct.multiprocessing
+        >>> q = queueduct.multiprocessing.Queue()
+        >>> q.put_nowait({"job": 1})
+        """
         if not self.put_item(obj, AT_ONCE):
             raise Full
 
     def get_nowait(self):
-        """``get(False)``."""
+        """``get(False)``.
+
+        >>> import queueduct.multiprocessing
+        >>> q = queueduct.multiprocessing.Queue()
+        >>> q.get_nowait()
+        Traceback (most recent call last):
+        _queue.Empty
+        """
         return self.get(False)
 
     def qsize(self):
-        """Return how many objects there are."""
+        """Return how many objects there are.
+
+        >>> import queueduct.multiprocessing
+        >>> q = queueduct.multiprocessing.Queue()
+        >>> q.qsize()
+        0
+        """
         return self.count()
 
     def full(self):
-        """Return True if there are ``maxsize`` objects. A hint: other processes may change it at once."""
+        """Return True if there are ``maxsize`` objects. A hint: other processes may change it at once.
+
+        >>> import queueduct.multiprocessing
+        >>> q = queueduct.multiprocessing.Queue()
+        >>> q.full()
+        False
+        """
         return self.limit is not NULL and self.count() >= self.limit.limit()
 
     def join_thread(self):
-        """Does nothing, since there is no thread: what was put is in. Raises if the queue is not closed."""
+        """Does nothing, since there is no thread: what was put is in. Raises if the queue is not closed.
+
+        >>> import queueduct.multiprocessing
+        >>> q = queueduct.multiprocessing.Queue()
+        >>> q.close()
+        >>> q.join_thread()
+        """
         if not self.is_closed:
             raise AssertionError(f"Queue {self!r} not closed")
 
     def cancel_join_thread(self):
-        """Does nothing: no thread has to be waited for."""
+        """Does nothing: no thread has to be waited for.
 
-
-cdef class JoinableQueue(Queue):
-    """``multiprocessing.JoinableQueue(maxsize)``: ``join()`` waits until a ``task_done()`` has followed each get.
-
-    A task that was got stays in the queue until its task_done(). If its process dies before, another process gets it.
-    """
-
-    def __init__(self, maxsize=0, *, ctx=None):
-        if self.ring is None:
-            self.make(checked_maxsize(maxsize), LEASING_PARTICIPANTS)
-
-    cdef object get_item(self, int64_t deadline):
-        cdef object lease
-        self.check_open()
-        try:
-            lease = self.inner.lease(1, True, seconds_until(deadline))
-        except Empty:
-            return TIMED_OUT
-        except TooManyParticipants as error:
-            raise TooManyParticipants(
-                f"more than {LEASING_PARTICIPANTS} tasks and threads at once are out of a JoinableQueue: "
-                f"{len(self.taken)} of this process; call task_done() for each get(), or use Queue"
-            ) from error
-        if self.limit is not NULL:
-            self.ring.queue.room().notify()
-        try:
-            item = decode_message(lease.items[0])
-        except Exception as error:
-            kept = []
-            keep_if_intact(kept, error, lease.items[0])
-            if not kept:  # it can never be unpickled: it is a task of its receiver like any other
-                self.taken.append(lease)
-            raise
-        self.taken.append(lease)
-        return item
-
-    def task_done(self):
-        """Say that a task is done: the oldest that this process has got, whichever thread calls."""
-        self.check_open_or_closed()
-        try:
-            lease = self.taken.pop(0)
-        except IndexError:
-            raise ValueError("task_done() called too many times") from None
-        lease.release()
-
-    def join(self):
-        """Wait until every task that was put has been got and is done."""
-        cdef double pause = 0.0002
-        self.check_open_or_closed()
-        while not self.is_all_done():
-            time.sleep(pause)
-            pause = min(pause * 1.5, 0.005)
-
-    cdef bint is_all_done(self) except -1:
-        """A task that comes back from a dead process moves from `leased` to `size`: so both are read between two
-        looks at the count of such moves."""
-        before = self.inner.stats()
-        after = self.inner.stats()
-        return (
-            before.size == before.leased == after.size == after.leased == 0 and before.redelivered == after.redelivered
-        )
+        >>> import queueduct.multiprocessing
+        >>> q = queueduct.multiprocessing.Queue()
+        >>> q.cancel_join_thread()
+        """
 
 
 cdef class SimpleQueue(SharedQueue):
-    """``multiprocessing.SimpleQueue()``: first in, first out, without limits and timeouts."""
+    """SimpleQueue(*, ctx=None)\n--\n
+    ``multiprocessing.SimpleQueue()``: first in, first out, without limits and timeouts.
+
+    >>> import queueduct.multiprocessing
+    >>> q = queueduct.multiprocessing.SimpleQueue()
+    >>> q.put({"job": 1})
+    >>> q.get()
+    {'job': 1}
+    """
 
     def __init__(self, *, ctx=None):
         if self.ring is None:
             self.make(0, PARTICIPANTS)
 
     def put(self, obj):
-        """Put an object."""
+        """Put an object.
+
+        >>> import queueduct.multiprocessing
+        >>> q = queueduct.multiprocessing.SimpleQueue()
+        >>> q.put({"job": 1})
+        """
         self.put_item(obj, deadline_of(True, None))
 
     def get(self):
-        """Get an object; wait for one."""
+        """Get an object; wait for one.
+
+        >>> import queueduct.multiprocessing
+        >>> q = queueduct.multiprocessing.SimpleQueue()
+        >>> q.put({"job": 1})
+        >>> q.get()
+        {'job': 1}
+        """
         return self.get_item(deadline_of(True, None))
 
 
@@ -422,11 +404,3 @@ cdef int64_t deadline_as_standard(object block, object timeout) except -1:
     if timeout is not None and block and timeout < 0:
         return AT_ONCE
     return deadline_of(block if type(block) is bool else bool(block), timeout)
-
-
-cdef object seconds_until(int64_t deadline):
-    if deadline == AT_ONCE:
-        return 0
-    if deadline == 0x7FFFFFFFFFFFFFFF:
-        return None
-    return max(remaining_ns(deadline), 0) / 1e9

@@ -44,30 +44,74 @@ cdef class Threaded:
 
 
 cdef class SimpleQueue(Threaded):
-    """``queue.SimpleQueue()``: first in, first out, without limits and tasks. put may be called in a finalizer."""
+    """SimpleQueue()\n--\n
+    ``queue.SimpleQueue()``: first in, first out, without limits and tasks. put may be called in a finalizer.
+
+    >>> import queueduct.queue
+    >>> q = queueduct.queue.SimpleQueue()
+    >>> q.put("a")
+    >>> q.get()
+    'a'
+    """
 
     def put(self, item, block=True, timeout=None):
-        """Put an item. It never waits; ``block`` and ``timeout`` are there for the likeness of Queue.put."""
+        """Put an item. It never waits; ``block`` and ``timeout`` are there for the likeness of Queue.put.
+
+        >>> import queueduct.queue
+        >>> q = queueduct.queue.SimpleQueue()
+        >>> q.put("a")
+        """
         self.ring.put(item, AT_ONCE)
 
     def put_nowait(self, item):
-        """``put(item)``."""
+        """``put(item)``.
+
+        >>> import queueduct.queue
+        >>> q = queueduct.queue.SimpleQueue()
+        >>> q.put_nowait("a")
+        """
         self.ring.put(item, AT_ONCE)
 
     def get(self, block=True, timeout=None):
-        """Get an item; wait for one if ``block``, at most ``timeout`` seconds. Raises Empty."""
+        """Get an item; wait for one if ``block``, at most ``timeout`` seconds. Raises Empty.
+
+        >>> import queueduct.queue
+        >>> q = queueduct.queue.SimpleQueue()
+        >>> q.put("a")
+        >>> q.get(timeout=5)
+        'a'
+        """
         return self.get_reference(checked_deadline(block, timeout))
 
     def get_nowait(self):
-        """``get(False)``."""
+        """``get(False)``.
+
+        >>> import queueduct.queue
+        >>> q = queueduct.queue.SimpleQueue()
+        >>> q.get_nowait()
+        Traceback (most recent call last):
+        _queue.Empty
+        """
         return self.get_reference(AT_ONCE)
 
     def empty(self):
-        """Return True if there is nothing to get. A hint: other threads may change it at once."""
+        """Return True if there is nothing to get. A hint: other threads may change it at once.
+
+        >>> import queueduct.queue
+        >>> q = queueduct.queue.SimpleQueue()
+        >>> q.empty()
+        True
+        """
         return self.ring.size() == 0
 
     def qsize(self):
-        """Return how many items there are."""
+        """Return how many items there are.
+
+        >>> import queueduct.queue
+        >>> q = queueduct.queue.SimpleQueue()
+        >>> q.qsize()
+        0
+        """
         return self.ring.size()
 
 
@@ -78,15 +122,27 @@ cdef int64_t checked_deadline(object block, object timeout) except -1:
 
 
 cdef class Queue(Threaded, WithHooks):
-    """``queue.Queue(maxsize)``: first in, first out, at most ``maxsize`` items if that is positive.
+    """Queue(maxsize=0)\n--\n
+    ``queue.Queue(maxsize)``: first in, first out, at most ``maxsize`` items if that is positive.
 
     A subclass that overrides ``_init``, ``_put``, ``_get`` or ``_qsize`` works as one of ``queue.Queue``, and as fast.
+
+    >>> import queueduct.queue
+    >>> q = queueduct.queue.Queue(maxsize=8)
+    >>> q.put("a")
+    >>> q.get()
+    'a'
     """
     cdef public object maxsize
+    """How many items fit; 0 or less for any number."""
     cdef public object unfinished_tasks
+    """Items that were put, and for which task_done() was not called yet."""
     cdef public object is_shutdown
+    """True if the queue was shut down."""
     cdef public object mutex
+    """The lock of ``all_tasks_done``. Puts and gets do not take it."""
     cdef public object all_tasks_done
+    """The condition that join() waits for."""
 
     def __init__(self, maxsize=0):
         initialise = getattr(type(self), "_initialise", None)
@@ -153,31 +209,73 @@ cdef class Queue(Threaded, WithHooks):
         return True
 
     def put(self, item, block=True, timeout=None):
-        """Put an item; wait for room if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown."""
+        """Put an item; wait for room if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown.
+
+        >>> import queueduct.queue
+        >>> q = queueduct.queue.Queue()
+        >>> q.put("a")
+        """
         self.put_item(item, checked_deadline(block, timeout) if self.maxsize > 0 else AT_ONCE)
 
     def put_nowait(self, item):
-        """``put(item, block=False)``."""
+        """``put(item, block=False)``.
+
+        >>> import queueduct.queue
+        >>> q = queueduct.queue.Queue()
+        >>> q.put_nowait("a")
+        """
         self.put_item(item, AT_ONCE)
 
     def get(self, block=True, timeout=None):
-        """Get an item; wait for one if ``block``, at most ``timeout`` seconds. Raises Empty or ShutDown."""
+        """Get an item; wait for one if ``block``, at most ``timeout`` seconds. Raises Empty or ShutDown.
+
+        >>> import queueduct.queue
+        >>> q = queueduct.queue.Queue()
+        >>> q.put("a")
+        >>> q.get(timeout=5)
+        'a'
+        """
         return self.get_reference(checked_deadline(block, timeout))
 
     def get_nowait(self):
-        """``get(block=False)``."""
+        """``get(block=False)``.
+
+        >>> import queueduct.queue
+        >>> q = queueduct.queue.Queue()
+        >>> q.get_nowait()
+        Traceback (most recent call last):
+        _queue.Empty
+        """
         return self.get_reference(AT_ONCE)
 
     def qsize(self):
-        """Return how many items there are."""
+        """Return how many items there are.
+
+        >>> import queueduct.queue
+        >>> q = queueduct.queue.Queue()
+        >>> q.qsize()
+        0
+        """
         return self.ring.size()
 
     def empty(self):
-        """Return True if there is nothing to get. A hint: other threads may change it at once."""
+        """Return True if there is nothing to get. A hint: other threads may change it at once.
+
+        >>> import queueduct.queue
+        >>> q = queueduct.queue.Queue()
+        >>> q.empty()
+        True
+        """
         return self.ring.size() == 0
 
     def full(self):
-        """Return True if there are ``maxsize`` items. A hint: other threads may change it at once."""
+        """Return True if there are ``maxsize`` items. A hint: other threads may change it at once.
+
+        >>> import queueduct.queue
+        >>> q = queueduct.queue.Queue()
+        >>> q.full()
+        False
+        """
         return 0 < self.maxsize <= self.ring.size()
 
     @cython.critical_section
@@ -189,13 +287,26 @@ cdef class Queue(Threaded, WithHooks):
         return self.unfinished_tasks == 0
 
     def task_done(self):
-        """Say that a task that was got is done. Raises ValueError if called more often than put."""
+        """Say that a task that was got is done. Raises ValueError if called more often than put.
+
+        >>> import queueduct.queue
+        >>> q = queueduct.queue.Queue()
+        >>> q.put("a")
+        >>> item = q.get()
+        >>> q.task_done()
+        >>> q.join()
+        """
         if self.finish(1):
             with self.all_tasks_done:
                 self.all_tasks_done.notify_all()
 
     def join(self):
-        """Wait until a task_done() has been called for each item that was put."""
+        """Wait until a task_done() has been called for each item that was put.
+
+        >>> import queueduct.queue
+        >>> q = queueduct.queue.Queue()
+        >>> q.join()
+        """
         with self.all_tasks_done:
             while self.unfinished_tasks:
                 self.all_tasks_done.wait()
@@ -208,7 +319,15 @@ cdef class Queue(Threaded, WithHooks):
             return False
 
     def shutdown(self, immediate=False):
-        """Refuse further puts. Gets go on until the queue is empty; with ``immediate`` they end, and tasks are done."""
+        """Refuse further puts. Gets go on until the queue is empty; with ``immediate`` they end, and tasks are done.
+
+        >>> import queueduct.queue
+        >>> q = queueduct.queue.Queue()
+        >>> q.shutdown()
+        >>> q.put("a")  # raises ShutDown
+        Traceback (most recent call last):
+        ShutDown
+        """
         if hasattr(self, "queue"):  # the items of a subclass with hooks
             raise NotImplementedError(
                 "a subclass with hooks of its own can be shut down from Python 3.13 on; override fewer methods"
