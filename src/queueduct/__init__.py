@@ -1,4 +1,33 @@
-"""Concurrent queues for threads and processes, by name, through shared memory."""
+"""Concurrent queues for threads and processes, by name, through shared memory. They survive kill -9.
+
+Which queue:
+
+- BoundedQueue: each item goes to one consumer; a full queue makes producers wait.
+- GrowingQueue: the same, and it grows and shrinks with its items.
+- OverwritingQueue: never full: the newest item replaces the oldest, and every loss is counted.
+- SlotQueue: large items, filled and read in place, without a copy.
+- EventQueue: a log: every Reader sees every item.
+- IndexQueue: the numbers of free places of an array, between threads.
+
+A queue is made by create(name, ...), or without a name between threads, and opened by open(name) of its class or of
+this module; queues() lists them, unlink(name) removes one, watch(name) looks at one without taking part. Items are
+bytes, records of numpy, or pickled objects. A Lease keeps items in the queue until they are done. Workers run a
+function for each item in processes of their own.
+
+    >>> q = queueduct.BoundedQueue.create("ticks", item=[("symbol", "S8"), ("price", "f8")])
+    >>> q.put((b"ACME", 101.5))
+    >>> with queueduct.open("ticks") as same:  # in any process
+    ...     float(same.get()["price"])
+    101.5
+    >>> q.unlink()
+
+What goes wrong is one of a few exceptions: Full, Empty and ShutDown of a call that cannot go on, and QueueductError.
+help(queueduct.errors) has the tree.
+
+Modules to import: queueduct.multiprocessing and queueduct.queue replace the standard library's queues,
+queueduct.logging logs through a queue, queueduct.arrow has columns, queueduct.torch has tensors, queueduct.spark has
+sessions.
+"""
 
 import typing as _typing
 

@@ -36,7 +36,12 @@ class AsyncPuts(Generic[T]):
     def aput(self, item: T, timeout: float | None = None) -> Coroutine[Any, Any, None]: ...
 
     def aput(self, item: Any, timeout: float | None = None) -> Coroutine[Any, Any, None]:
-        """``await q.aput(item)``: put without blocking the event loop."""
+        """``await q.aput(item)``: put without blocking the event loop.
+
+        >>> import asyncio
+        >>> q = queueduct.BoundedQueue(8)
+        >>> asyncio.run(q.aput("a"))
+        """
         call: Coroutine[Any, Any, None] = self._bridge().put(item, timeout)
         return call
 
@@ -54,6 +59,11 @@ class AsyncPuts(Generic[T]):
 
         Waits until all are in, at most ``timeout`` seconds. Raises Full, or ShutDown, only if none is in. What was put
         before a cancellation stays in the queue; a note of the CancelledError says how many.
+
+        >>> import asyncio
+        >>> q = queueduct.BoundedQueue(8)
+        >>> asyncio.run(q.aput_many(["a", "b"]))
+        2
         """
         call: Coroutine[Any, Any, int] = self._bridge().put_many(self._batch(items, timeout), timeout)
         return call
@@ -70,7 +80,14 @@ class AsyncGets(Generic[T_co]):
         def get_many(self, max_items: int, block: bool = True, timeout: float | None = None) -> Any: ...
 
     def aget(self, timeout: float | None = None) -> Coroutine[Any, Any, T_co]:
-        """``await q.aget()``: get without blocking the event loop. A cancelled aget takes no item."""
+        """``await q.aget()``: get without blocking the event loop. A cancelled aget takes no item.
+
+        >>> import asyncio
+        >>> q = queueduct.BoundedQueue(8)
+        >>> q.put("a")
+        >>> asyncio.run(q.aget())
+        'a'
+        """
         call: Coroutine[Any, Any, T_co] = self._bridge().get(timeout)
         return call
 
@@ -86,6 +103,13 @@ class AsyncGets(Generic[T_co]):
     def aget_many(self, max_items: int, timeout: float | None = None) -> Coroutine[Any, Any, list[T_co]]: ...
 
     def aget_many(self, max_items: int, timeout: float | None = None) -> Coroutine[Any, Any, Any]:
-        """``await q.aget_many(1000)``: get_many without blocking the event loop. A cancelled one takes no item."""
+        """``await q.aget_many(1000)``: get_many without blocking the event loop. A cancelled one takes no item.
+
+        >>> import asyncio
+        >>> q = queueduct.BoundedQueue(8)
+        >>> q.put("a")
+        >>> asyncio.run(q.aget_many(100))
+        ['a']
+        """
         call: Coroutine[Any, Any, Any] = self._bridge().take(self.get_many, (max_items, False), timeout)
         return call

@@ -57,6 +57,13 @@ class Lease(Generic[T_co]):
     ``deliveries`` says for each item how often it has been delivered, this time included: 1 at first. A holder that
     gave the item back counts, and one that died. In a bounded or growing queue the number is exact up to 16,384, and
     beyond at least 8,193; in an overwriting queue it is exact up to 4,096, and then stays there; slots are exact.
+
+    >>> q = queueduct.BoundedQueue.create(None)
+    >>> q.put_many([b"a", b"b"])
+    2
+    >>> with q.lease(100) as lease:
+    ...     print(lease.items, lease.positions, lease.deliveries)
+    [b'a', b'b'] [0 1] [1 1]
     """
 
     __class_getitem__: Any = classmethod(GenericAlias)  # as that of the queues
@@ -92,7 +99,15 @@ class Lease(Generic[T_co]):
         return self._holding is not None
 
     def release(self, count: int | None = None) -> None:
-        """Release the first ``count`` items, or all: they are never delivered again. Give the rest back."""
+        """Release the first ``count`` items, or all: they are never delivered again. Give the rest back.
+
+        >>> q = queueduct.BoundedQueue.create(None)
+        >>> q.put_many([b"a", b"b"])
+        2
+        >>> q.lease(100).release(1)
+        >>> q.get()
+        b'b'
+        """
         if isinstance(count, bool) or not (count is None or hasattr(type(count), "__index__")):
             raise TypeError(f"count must be an int or None: count={count!r}")
         chosen = len(self) if count is None else int.__index__(operator.index(count))  # before anything is released
@@ -104,7 +119,15 @@ class Lease(Generic[T_co]):
         holding.release(chosen)
 
     def give_back(self) -> None:
-        """Give all items back, to the next consumer that asks."""
+        """Give all items back, to the next consumer that asks.
+
+        >>> q = queueduct.BoundedQueue.create(None)
+        >>> q.put_many([b"a", b"b"])
+        2
+        >>> q.lease(100).give_back()
+        >>> q.lease(100).is_redelivered
+        True
+        """
         self.release(0)
 
     def _raise_over(self) -> NoReturn:

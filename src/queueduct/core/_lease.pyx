@@ -123,6 +123,12 @@ class LeaseMethods:
         ``with q.lease(1000) as lease:`` has ``lease.items`` and ``lease.positions``, and releases them at its end. If
         it ends by an exception, or its process dies, another consumer gets them, at the same positions. Raises Empty
         or ShutDown, as a get.
+
+        >>> q = queueduct.BoundedQueue.create(None, item=object)
+        >>> q.put("a")
+        >>> with q.lease(100) as lease:
+        ...     print(lease.items, lease.positions)
+        ['a'] [0]
         """
         cdef SegmentBackend backend = named_backend(self, "leases")
         cdef Holding holding = type(self)._holding(backend)
@@ -132,6 +138,15 @@ class LeaseMethods:
         """``async with q.alease(1000) as lease:``, or ``lease = await q.alease(1000)``: lease for asyncio.
 
         A cancelled alease has taken nothing.
+
+        >>> import asyncio
+        >>> q = queueduct.BoundedQueue.create(None)
+        >>> q.put(b"a")
+        >>> async def work():
+        ...     async with q.alease(100) as lease:
+        ...         return lease.items
+        >>> asyncio.run(work())
+        [b'a']
         """
         from queueduct.core.aio import Borrowing  # here, as in Queue
         named_backend(self, "leases")
@@ -143,6 +158,11 @@ class LeaseMethods:
         An item is done when it is out of the queue and no consumer has it on lease; what a dead consumer had is
         delivered again first. In a queue without a name it is done when ``task_done`` was called for it. A queue that
         was shut down with ``immediate`` has nothing to wait for; one without a name waits for what was got before.
+
+        >>> q = queueduct.BoundedQueue.create(None)
+        >>> q.put(b"a")
+        >>> q.join(timeout=0)
+        False
         """
         cdef Backend backend = open_backend(self)
         cdef bint is_done = backend.wait_done(computed_deadline(True, timeout))
@@ -152,6 +172,13 @@ class LeaseMethods:
         """Report an item of a queue without a name as done, as queue.Queue.task_done. Raises ValueError if none is left.
 
         A queue with a name knows by itself: the release of a lease is the end of its items.
+
+        >>> q = queueduct.BoundedQueue(8)
+        >>> q.put("a")
+        >>> item = q.get()
+        >>> q.task_done()
+        >>> q.join()
+        True
         """
         cdef Backend backend = open_backend(self)
         if self.name is not None:
@@ -162,7 +189,15 @@ class LeaseMethods:
         backend.task_done()
 
     def unreleased(self, positions):
-        """Returns those of the positions that a consumer has claimed and no consumer has released yet."""
+        """Returns those of the positions that a consumer has claimed and no consumer has released yet.
+
+        >>> q = queueduct.BoundedQueue.create(None)
+        >>> q.put_many([b"a", b"b", b"c"])
+        3
+        >>> lease = q.lease(2)
+        >>> q.unreleased([0, 1, 2])
+        [0, 1]
+        """
         cdef SegmentBackend backend = named_backend(self, "leases")
         cdef Holding holding = type(self)._holding(backend)
         return sound(backend, holding.unreleased(checked_positions(positions)))

@@ -215,6 +215,12 @@ class PutOnceMethods:
         a sequence that is complete, or lower than the last one, puts nothing and returns 0. A producer is a name of 1
         to 64 bytes of UTF-8 that one thread uses at a time. Its sequences must rise, and may skip numbers. Raises Full
         when the time is up (items that are in stay counted), ShutDown, ProducerInUse or TooManyProducers.
+
+        >>> q = queueduct.BoundedQueue.create(None)
+        >>> q.put_once([b"a", b"b"], "feed", 1)
+        2
+        >>> q.put_once([b"a", b"b"], "feed", 1)  # again, after a kill
+        0
         """
         cdef SegmentBackend backend = named_backend(self, "producers")
         cdef ProducerCall call = type(self)._producer_call(backend)
@@ -225,13 +231,28 @@ class PutOnceMethods:
             raise
 
     def producers(self):
-        """Returns what put_once has recorded of each producer: a list of (name, sequence, done, total)."""
+        """Returns what put_once has recorded of each producer: a list of (name, sequence, done, total).
+
+        >>> q = queueduct.BoundedQueue.create(None)
+        >>> q.put_once([b"a", b"b"], "feed", 1)
+        2
+        >>> q.producers()
+        [ProducerInfo(name='feed', sequence=1, done=2, total=2)]
+        """
         cdef SegmentBackend backend = named_backend(self, "producers")
         cdef ProducerCall call = type(self)._producer_call(backend)
         return sound(backend, call.listed())
 
     def forget_producer(self, name):
-        """Remove a name from the table of producers. Its items stay; a sequence that it repeats is put again."""
+        """Remove a name from the table of producers. Its items stay; a sequence that it repeats is put again.
+
+        >>> q = queueduct.BoundedQueue.create(None)
+        >>> q.put_once([b"a"], "feed", 1)
+        1
+        >>> q.forget_producer("feed")
+        >>> q.producers()
+        []
+        """
         cdef SegmentBackend backend = named_backend(self, "producers")
         cdef ProducerCall call = type(self)._producer_call(backend)
         try:

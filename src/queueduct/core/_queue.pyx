@@ -89,6 +89,10 @@ cdef class Queue:
         """Open the queue of this kind and name; wait for it to be created, at most ``timeout`` seconds.
 
         Without ``allow_pickle`` a queue of pickled objects is refused.
+
+        >>> made = queueduct.BoundedQueue.create("ticks", item="f8")
+        >>> q = queueduct.BoundedQueue.open("ticks")
+        >>> q.unlink()
         """
         opened = catalog.await_segment(name, directory=directory, kind=cls._geometry.kind, timeout=timeout)
         return cls._attach(opened, allow_pickle)
@@ -141,24 +145,45 @@ cdef class Queue:
         return 0
 
     def put(self, item, block=True, timeout=None):
-        """Put an item; wait for room if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown."""
+        """Put an item; wait for room if ``block``, at most ``timeout`` seconds. Raises Full or ShutDown.
+
+        >>> q = queueduct.BoundedQueue(1)
+        >>> q.put("a")
+        >>> q.put("b", timeout=0)
+        Traceback (most recent call last):
+        queue.Full
+        """
         cdef Backend backend = held(self)
         if not backend.put(item, deadline_of(block, timeout)):
             self.raise_full(backend)
 
     def put_nowait(self, item):
-        """``put(item, block=False)``."""
+        """``put(item, block=False)``.
+
+        >>> queueduct.BoundedQueue(8).put_nowait("a")
+        """
         cdef Backend backend = held(self)
         if not backend.put(item, AT_ONCE):
             self.raise_full(backend)
 
     def try_put(self, item):
-        """Put an item if there is room now. Returns True if it is in. Never waits."""
+        """Put an item if there is room now. Returns True if it is in. Never waits.
+
+        >>> q = queueduct.BoundedQueue(1)
+        >>> q.try_put("a"), q.try_put("b")
+        (True, False)
+        """
         cdef Backend backend = held(self)
         return backend.put(item, AT_ONCE) == 1
 
     def get(self, block=True, timeout=None):
-        """Get an item; wait for one if ``block``, at most ``timeout`` seconds. Raises Empty or ShutDown."""
+        """Get an item; wait for one if ``block``, at most ``timeout`` seconds. Raises Empty or ShutDown.
+
+        >>> q = queueduct.BoundedQueue(8)
+        >>> q.put("a")
+        >>> q.get(timeout=5)
+        'a'
+        """
         cdef Backend backend = held(self)
         cdef object item = backend.get(deadline_of(block, timeout))
         if item is TIMED_OUT:
@@ -166,7 +191,12 @@ cdef class Queue:
         return item
 
     def get_nowait(self):
-        """``get(block=False)``."""
+        """``get(block=False)``.
+
+        >>> queueduct.BoundedQueue(8).get_nowait()
+        Traceback (most recent call last):
+        _queue.Empty
+        """
         cdef Backend backend = held(self)
         cdef object item = backend.get(AT_ONCE)
         if item is TIMED_OUT:
@@ -174,7 +204,11 @@ cdef class Queue:
         return item
 
     def try_get(self, default=None):
-        """Get an item if there is one now, else return ``default``. Never waits."""
+        """Get an item if there is one now, else return ``default``. Never waits.
+
+        >>> queueduct.BoundedQueue(8).try_get("nothing")
+        'nothing'
+        """
         cdef Backend backend = held(self)
         cdef object item = backend.get(AT_ONCE)
         return default if item is TIMED_OUT else item
@@ -183,6 +217,9 @@ cdef class Queue:
         """Put items in order; returns how many are in.
 
         Waits until all are in, at most ``timeout`` seconds. Raises Full, or ShutDown, only if none is in.
+
+        >>> queueduct.BoundedQueue(8).put_many(["a", "b"])
+        2
         """
         cdef Backend backend = held(self)
         cdef int64_t deadline = deadline_of(block, timeout)
@@ -198,6 +235,12 @@ cdef class Queue:
         """Get at least one item and at most ``max_items``, without waiting for more than the first.
 
         Returns a list, or one array if items are records. Raises Empty or ShutDown.
+
+        >>> q = queueduct.BoundedQueue.create(None, item="f8")
+        >>> q.put_many([1.5, 2.5])
+        2
+        >>> q.get_many(100)
+        array([1.5, 2.5])
         """
         cdef Backend backend = held(self)
         cdef object found
@@ -210,7 +253,13 @@ cdef class Queue:
         return found
 
     def put_arrow(self, data, block=True, timeout=None):
-        """put_many of an Arrow table or stream, or a data frame, also of one column into a queue of bytes."""
+        """put_many of an Arrow table or stream, or a data frame, also of one column into a queue of bytes.
+
+        >>> import pyarrow
+        >>> q = queueduct.BoundedQueue.create(None, item=[("price", "f8")])
+        >>> q.put_arrow(pyarrow.table({"price": [1.5, 2.5]}))
+        2
+        """
         if deadline_of(block, timeout) != FOREVER:
             refuse_stream(data)
         from queueduct.arrow.sources import records_from  # here: it imports pyarrow
@@ -283,12 +332,20 @@ cdef class Queue:
         return True if held(self).is_closing else False
 
     def qsize(self):
-        """Return how many items there are: exact while no other thread or process uses the queue."""
+        """Return how many items there are: exact while no other thread or process uses the queue.
+
+        >>> queueduct.BoundedQueue(8).qsize()
+        0
+        """
         cdef Backend backend = held(self)
         return sound(backend, backend.size())
 
     def empty(self):
-        """Return True if there is nothing to get. A hint: other threads and processes may change it at once."""
+        """Return True if there is nothing to get. A hint: other threads and processes may change it at once.
+
+        >>> queueduct.BoundedQueue(8).empty()
+        True
+        """
         return self.qsize() == 0
 
     def __len__(self):
@@ -310,6 +367,12 @@ cdef class Queue:
         """Refuse further puts. Gets go on until the queue is empty, or with ``immediate`` end at once.
 
         As queue.Queue.shutdown of Python 3.13. All waiting threads are woken.
+
+        >>> q = queueduct.BoundedQueue(8)
+        >>> q.put("a")
+        >>> q.shutdown()
+        >>> list(q)
+        ['a']
         """
         cdef Backend backend = held(self)
         backend.shut_down(immediate)
@@ -319,6 +382,11 @@ cdef class Queue:
         """Close this handle. The queue stays, under its name; waiting threads get QueueClosed.
 
         Its memory and its descriptor are freed when the last call in progress has returned.
+
+        >>> with queueduct.BoundedQueue.create(None) as q:  # closes it at its end
+        ...     q.put(b"a")
+        >>> q.closed
+        True
         """
         cdef Backend backend = held(self)
         if type(backend) is Backend:  # it is closed already
@@ -331,6 +399,11 @@ cdef class Queue:
         """Remove the queue's name, if it is still this queue's; else raises QueueNotFound or QueueReplaced.
 
         With ``missing_ok`` a name that is gone is no error. Those who have the queue open can still use it.
+
+        >>> q = queueduct.BoundedQueue.create("ticks")
+        >>> q.unlink()
+        >>> queueduct.queues()
+        []
         """
         if self.name is None:
             raise ValueError("a queue without a name has nothing to unlink")

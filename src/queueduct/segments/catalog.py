@@ -32,7 +32,14 @@ LONGEST_PAUSE_SECONDS = 0.02
 def open(
     name: str, *, directory: Directory = None, allow_pickle: bool = True, timeout: float | None = None
 ) -> _AnyQueue:
-    """Open the queue of that name, whatever its kind; wait for it to be created, at most ``timeout`` seconds."""
+    """Open the queue of that name, whatever its kind; wait for it to be created, at most ``timeout`` seconds.
+
+    >>> made = queueduct.EventQueue.create("ticks")
+    >>> q = queueduct.open("ticks")
+    >>> q.kind
+    'events'
+    >>> q.unlink()
+    """
     opened = await_segment(name, directory=directory, timeout=timeout)
     queue: _AnyQueue = KINDS[opened.geometry.kind].queue_class._attach(opened, allow_pickle)
     return queue
@@ -44,7 +51,13 @@ def reopen(name: str, directory: str, segment_id: bytes, queue_class: type[Any])
 
 
 def queues(*, directory: Directory = None) -> list[QueueInfo]:
-    """List every queue in the directory, by name. Other files are left out."""
+    """List every queue in the directory, by name. Other files are left out.
+
+    >>> q = queueduct.BoundedQueue.create("jobs")
+    >>> [(each.name, each.kind) for each in queueduct.queues()]
+    [('jobs', 'bounded')]
+    >>> q.unlink()
+    """
     folder = directory_of(directory)
     found = []
     for entry in sorted(os.listdir(folder)):
@@ -64,6 +77,10 @@ def unlink(name: str, *, directory: Directory = None, missing_ok: bool = False) 
     """Remove the name. Processes that have the queue open can still use it; its memory is freed with the last one.
 
     With ``missing_ok`` a name that is not there is no error.
+
+    >>> q = queueduct.BoundedQueue.create("jobs")
+    >>> queueduct.unlink("jobs")
+    >>> queueduct.unlink("jobs", missing_ok=True)
     """
     path = directory_of(directory) / check_name(name)
     try:

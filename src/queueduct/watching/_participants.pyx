@@ -57,6 +57,11 @@ class ParticipantMethods:
 
         A participant is a thread that has used the queue, in any process, or a lease. A dead one is listed, with
         ``alive=False``, as long as no other participant has taken over what it left.
+
+        >>> q = queueduct.BoundedQueue.create(None)
+        >>> q.put(b"a")
+        >>> [(each.alive, each.items_put) for each in q.participants()]
+        [(True, 1)]
         """
         cdef SegmentBackend backend = named_backend(self, "participants")
         cdef ParticipantSeen seen

@@ -22,6 +22,12 @@ def watch(name: str, *, directory: Directory = None) -> Watch:
 
     The queue's file is mapped read-only, page by page as it is looked at. The watcher is no participant of the queue,
     takes no lock that others wait for, and starts no thread. Reading permission of the file is enough.
+
+    >>> q = queueduct.BoundedQueue.create("jobs")
+    >>> with queueduct.watch("jobs") as watch:
+    ...     print(watch.kind, watch.stats().size)
+    bounded 0
+    >>> q.unlink()
     """
     return Watch(name, directory)
 
@@ -31,6 +37,12 @@ class Watch:
 
     A watch keeps the memory of a queue that was unlinked, as every open handle does: look at ``exists`` now and then,
     and close the watch when it is False.
+
+    >>> q = queueduct.BoundedQueue.create("jobs")
+    >>> with queueduct.watch("jobs") as watch:
+    ...     q.unlink()
+    ...     watch.exists
+    False
     """
 
     def __init__(self, name: str, directory: Directory = None) -> None:
@@ -102,30 +114,67 @@ class Watch:
         return bool(self._queue.closed)
 
     def stats(self) -> Any:
-        """One look at the queue's counters: what ``stats()`` of its kind returns."""
+        """One look at the queue's counters: what ``stats()`` of its kind returns.
+
+        >>> q = queueduct.BoundedQueue.create("jobs")
+        >>> with queueduct.watch("jobs") as watch:
+        ...     watch.stats().capacity
+        1024
+        >>> q.unlink()
+        """
         return self._queue.stats()
 
     def participants(self) -> list[ParticipantInfo]:
-        """Returns who takes part in the queue, as ``participants()`` of a queue does."""
+        """Returns who takes part in the queue, as ``participants()`` of a queue does.
+
+        >>> q = queueduct.BoundedQueue.create("jobs")
+        >>> with queueduct.watch("jobs") as watch:
+        ...     watch.participants()
+        []
+        >>> q.unlink()
+        """
         found: list[ParticipantInfo] = self._queue.participants()
         return found
 
     def readers(self) -> list[ReaderInfo]:
-        """Returns the readers of an event queue. Raises TypeError if the queue is of another kind."""
+        """Returns the readers of an event queue. Raises TypeError if the queue is of another kind.
+
+        >>> log = queueduct.EventQueue.create("ticks")
+        >>> reader = log.subscribe("archive")
+        >>> with queueduct.watch("ticks") as watch:
+        ...     [each.name for each in watch.readers()]
+        ['archive']
+        >>> log.unlink()
+        """
         if not KINDS[self.kind].is_log:
             raise TypeError(f"only an event queue has readers: {self.name!r} is of kind {self.kind!r}")
         found: list[ReaderInfo] = self._queue._readers_seen()
         return found
 
     def producers(self) -> list[ProducerInfo]:
-        """Returns what put_once has recorded of each producer. Raises TypeError if the kind has no put_once."""
+        """Returns what put_once has recorded of each producer. Raises TypeError if the kind has no put_once.
+
+        >>> q = queueduct.BoundedQueue.create("jobs")
+        >>> q.put_once([b"a"], "feed", 1)
+        1
+        >>> with queueduct.watch("jobs") as watch:
+        ...     [each.name for each in watch.producers()]
+        ['feed']
+        >>> q.unlink()
+        """
         if not KINDS[self.kind].puts_once:
             raise TypeError(f"a queue of kind {self.kind!r} has no put_once, and so no producers: {self.name!r}")
         found: list[ProducerInfo] = self._queue.producers()
         return found
 
     def close(self) -> None:
-        """Close this watch: the memory of an unlinked queue goes with its last handle."""
+        """Close this watch: the memory of an unlinked queue goes with its last handle.
+
+        >>> q = queueduct.BoundedQueue.create("jobs")
+        >>> watch = queueduct.watch("jobs")
+        >>> watch.close()
+        >>> q.unlink()
+        """
         self._queue.close()
 
     def __enter__(self) -> Self:
