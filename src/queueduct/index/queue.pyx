@@ -25,6 +25,11 @@ cdef class IndexQueue:
     ``IndexQueue(n)`` is empty, ``IndexQueue(n, full=True)`` holds all of them. A thread that pops an index has
     it until it pushes it again, so a queue can hand out the elements of an array. Pushes and pops never wait for each
     other. ``first_cycle`` is the cycle of the first cells: with one just below the limit a test sees the words wrap.
+
+    >>> free = queueduct.IndexQueue(3, full=True)
+    >>> free.pop(), free.pop()
+    (0, 1)
+    >>> free.push(0)
     """
     cdef NativeIndexQueue* queue
     cdef void* memory
@@ -70,7 +75,11 @@ cdef class IndexQueue:
         release_memory(self.memory)
 
     def push(self, index):
-        """Put an index that is not in the queue. Raises ValueError for an index that is."""
+        """Put an index that is not in the queue. Raises ValueError for an index that is.
+
+        >>> q = queueduct.IndexQueue(3)
+        >>> q.push(2)
+        """
         cdef uint64_t pushed
         index = checked_int("index", index)
         refuse_in_child(IndexQueue, self.born)
@@ -83,19 +92,32 @@ cdef class IndexQueue:
             raise AssertionError("the words of an index queue contradict each other")
 
     def pop(self):
-        """Return the oldest index, or None if there is none."""
+        """Return the oldest index, or None if there is none.
+
+        >>> queueduct.IndexQueue(3, full=True).pop()
+        0
+        """
         cdef uint64_t index = 0
         refuse_in_child(IndexQueue, self.born)
         return self._popped(self.queue.pop(index), &index)
 
     def pop_if_full(self):
-        """Return the oldest index if all of them are in, else None."""
+        """Return the oldest index if all of them are in, else None.
+
+        >>> q = queueduct.IndexQueue(3, full=True)
+        >>> q.pop_if_full(), q.pop_if_full()
+        (0, None)
+        """
         cdef uint64_t index = 0
         refuse_in_child(IndexQueue, self.born)
         return self._popped(self.queue.pop_if_full(index), &index)
 
     def pop_if_size_at_least(self, k):
-        """Return the oldest index if at least ``k`` are in, else None."""
+        """Return the oldest index if at least ``k`` are in, else None.
+
+        >>> queueduct.IndexQueue(3, full=True).pop_if_size_at_least(2)
+        0
+        """
         cdef uint64_t index = 0
         k = checked_int("k", k)
         refuse_in_child(IndexQueue, self.born)
@@ -112,16 +134,28 @@ cdef class IndexQueue:
         return index[0]
 
     def qsize(self):
-        """Return how many indices are in: exact while no other thread pushes or pops."""
+        """Return how many indices are in: exact while no other thread pushes or pops.
+
+        >>> queueduct.IndexQueue(3, full=True).qsize()
+        3
+        """
         refuse_in_child(IndexQueue, self.born)
         return self.queue.size()
 
     def empty(self):
-        """Return True if no index is in."""
+        """Return True if no index is in.
+
+        >>> queueduct.IndexQueue(3).empty()
+        True
+        """
         return self.qsize() == 0
 
     def full(self):
-        """Return True if all indices are in."""
+        """Return True if all indices are in.
+
+        >>> queueduct.IndexQueue(3, full=True).full()
+        True
+        """
         return self.qsize() == self.n
 
     def __len__(self):

@@ -29,7 +29,11 @@ class LatestMethods(Generic[T]):
     def peek(self, default: Default) -> T | Default: ...
 
     def peek(self, default: Any = None) -> Any:
-        """Return the newest item, and leave it in the queue; ``default`` if there is none. Never waits for a put."""
+        """Return the newest item, and leave it in the queue; ``default`` if there is none. Never waits for a put.
+
+        >>> queueduct.OverwritingQueue.create(None, item="i8").peek(default=0)
+        0
+        """
         try:
             return read_newest(self, None, False, None)[0]
         except (Empty, ShutDown):
@@ -40,13 +44,25 @@ class LatestMethods(Generic[T]):
 
         With ``newer_than``, a position, it waits for a later one, at most ``timeout`` seconds. Any number of readers
         see the same item, any number of times. Raises Empty, or ShutDown when none can come any more.
+
+        >>> q = queueduct.OverwritingQueue.create(None, item=object)
+        >>> q.put("a")
+        >>> q.latest()
+        ('a', 0)
         """
         return read_newest(self, newer_than, block, timeout)
 
     def alatest(
         self, newer_than: int | None = None, timeout: float | None = None
     ) -> Coroutine[Any, Any, tuple[T, int]]:
-        """``await q.alatest()``: latest without blocking the event loop."""
+        """``await q.alatest()``: latest without blocking the event loop.
+
+        >>> import asyncio
+        >>> q = queueduct.OverwritingQueue.create(None, item=object)
+        >>> q.put("a")
+        >>> asyncio.run(q.alatest())
+        ('a', 0)
+        """
         call: Coroutine[Any, Any, tuple[T, int]] = self._bridge().newest(self, newer_than, timeout)
         return call
 
@@ -54,7 +70,14 @@ class LatestMethods(Generic[T]):
         wait_for_newer(self, wanted, seconds)
 
     def readings(self) -> Readings[T]:
-        """Return an iterator over the newest item, each once: what is overwritten before the next step is skipped."""
+        """Return an iterator over the newest item, each once: what is overwritten before the next step is skipped.
+
+        >>> q = queueduct.OverwritingQueue.create(None, item=object)
+        >>> q.put_many(["a", "b"])
+        2
+        >>> next(q.readings())
+        'b'
+        """
         return Readings(self)
 
 

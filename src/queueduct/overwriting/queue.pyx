@@ -30,6 +30,12 @@ cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMet
     ``OverwritingQueue.create("prices", capacity=1024, item=dtype)`` lives in shared memory, by name, in a published
     format: other processes ``OverwritingQueue.open("prices")`` it, or get it pickled, and a program in any language
     can join (docs/memory-layout.md). One consumer gets each message.
+
+    >>> q = queueduct.OverwritingQueue.create(None, 2, item="i8")
+    >>> q.put_many([1, 2, 3])
+    3
+    >>> q.get_many(100)
+    array([2, 3])
     """
 
     _geometry = OverwritingGeometry
@@ -54,6 +60,12 @@ cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMet
         With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes the
         name of an existing one, and those who have the old one open keep it.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
+
+        >>> q = queueduct.OverwritingQueue.create("prices", 1024, item=[("symbol", "S8"), ("price", "f8")])
+        >>> q.put((b"ACME", 101.5))
+        >>> float(q.peek()["price"])
+        101.5
+        >>> q.unlink()
         """
         return cls._create(
             name, item, directory, exist_ok, replace,
@@ -66,6 +78,10 @@ cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMet
 
         queueduct adds its own part after the messages; processes that have the file open go on with it. ``item`` is
         the type of a message. A file that has been adopted already is only opened.
+
+        >>> made = queueduct.OverwritingQueue.create("prices", item="f8")
+        >>> q = queueduct.OverwritingQueue.adopt("prices", item="f8")
+        >>> q.unlink()
         """
         return foreign_segment.adopt(
             name, OverwritingGeometry, ItemType.of(item), checked_int("participants", participants), cls._attach,
@@ -80,19 +96,33 @@ cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMet
 
         With ``overwrite=False`` it waits for room if ``block``, at most ``timeout`` seconds, or raises Full.
         A wrong size is a ValueError before any lock is taken. Raises ShutDown.
+
+        >>> q = queueduct.OverwritingQueue.create(None, 1, item="i8")
+        >>> q.put(1)
+        >>> q.put(2)
+        >>> q.stats().overwritten
+        1
         """
         cdef Backend backend = held(self)
         if not put_into(backend, item, overwrite, computed_deadline(block, timeout)):
             raise Full
 
     def put_nowait(self, item, *, overwrite=True):
-        """``put(item, block=False)``."""
+        """``put(item, block=False)``.
+
+        >>> queueduct.OverwritingQueue.create(None, item="i8").put_nowait(1)
+        """
         cdef Backend backend = held(self)
         if not put_into(backend, item, overwrite, AT_ONCE):
             raise Full
 
     def try_put(self, item, *, overwrite=True):
-        """Put an item; with ``overwrite=False`` only if there is room now. Returns True if it is in. Never waits."""
+        """Put an item; with ``overwrite=False`` only if there is room now. Returns True if it is in. Never waits.
+
+        >>> q = queueduct.OverwritingQueue.create(None, 1, item="i8")
+        >>> q.try_put(1), q.try_put(2, overwrite=False)
+        (True, False)
+        """
         cdef Backend backend = held(self)
         return put_into(backend, item, overwrite, AT_ONCE) == 1
 
@@ -101,6 +131,9 @@ cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMet
 
         With ``overwrite=False`` it waits until all are in, at most ``timeout`` seconds, and raises Full only if none
         is. Raises ShutDown only if none is in.
+
+        >>> queueduct.OverwritingQueue.create(None, 2, item="i8").put_many([1, 2, 3])
+        3
         """
         cdef OverwritingBackend backend = open_backend(self)
         cdef int64_t deadline = computed_deadline(block, timeout)
@@ -112,11 +145,22 @@ cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMet
         return put
 
     def aput(self, item, timeout=None, *, overwrite=True):
-        """``await q.aput(item)``: put without blocking the event loop; with ``overwrite=False`` it waits for room."""
+        """``await q.aput(item)``: put without blocking the event loop; with ``overwrite=False`` it waits for room.
+
+        >>> import asyncio
+        >>> q = queueduct.OverwritingQueue.create(None, item="i8")
+        >>> asyncio.run(q.aput(1))
+        """
         return self._bridge().put(item, timeout, overwrite=overwrite)
 
     def aput_many(self, items, timeout=None, *, overwrite=True):
-        """``await q.aput_many(items)``: put_many without blocking the event loop."""
+        """``await q.aput_many(items)``: put_many without blocking the event loop.
+
+        >>> import asyncio
+        >>> q = queueduct.OverwritingQueue.create(None, item="i8")
+        >>> asyncio.run(q.aput_many([1, 2]))
+        2
+        """
         return self._bridge().put_many(self._batch(items, timeout), timeout, overwrite=overwrite)
 
     @property
@@ -130,12 +174,20 @@ cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMet
         return (<OverwritingBackend>open_backend(self)).ring.message_bytes()
 
     def full(self):
-        """Return True if the next put will overwrite. A hint: other threads and processes may change it at once."""
+        """Return True if the next put will overwrite. A hint: other threads and processes may change it at once.
+
+        >>> queueduct.OverwritingQueue.create(None).full()
+        False
+        """
         cdef OverwritingBackend backend = open_backend(self)
         return sound(backend, backend.ring.length() >= backend.ring.capacity())
 
     def stats(self):
-        """One look at the queue's counters."""
+        """One look at the queue's counters.
+
+        >>> queueduct.OverwritingQueue.create(None).stats().puts
+        0
+        """
         cdef OverwritingBackend backend = open_backend(self)
         cdef Fates fates = backend.ring.fates()
         cdef Counted sums = counted(backend.participant_table[0])

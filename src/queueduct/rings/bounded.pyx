@@ -27,6 +27,11 @@ cdef class BoundedQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethod
     ``BoundedQueue(1024)`` passes references between the threads of this process.
     ``BoundedQueue.create("ticks", capacity=65536, item=dtype)`` lives in shared memory, by name:
     other processes ``BoundedQueue.open("ticks")`` it, or get it pickled.
+
+    >>> q = queueduct.BoundedQueue(1024)
+    >>> q.put("a")
+    >>> q.get()
+    'a'
     """
 
     _geometry = BoundedGeometry
@@ -51,6 +56,12 @@ cdef class BoundedQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethod
         With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes the
         name of an existing one, and those who have the old one open keep it.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
+
+        >>> q = queueduct.BoundedQueue.create("ticks", 65536, item=[("symbol", "S8"), ("price", "f8")])
+        >>> q.put((b"ACME", 101.5))
+        >>> float(q.get()["price"])
+        101.5
+        >>> q.unlink()
         """
         return cls._create(
             name, item, directory, exist_ok, replace,
@@ -67,13 +78,21 @@ cdef class BoundedQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethod
         return ring_of(backend).capacity
 
     def full(self):
-        """Return True if there is no free slot. A hint: other threads and processes may change it at once."""
+        """Return True if there is no free slot. A hint: other threads and processes may change it at once.
+
+        >>> queueduct.BoundedQueue(1).full()
+        False
+        """
         cdef Backend backend = held(self)
         cdef const Ring* ring = ring_of(backend)
         return sound(backend, slots_in_use(ring[0]) >= ring.capacity)
 
     def stats(self):
-        """One look at the queue's counters."""
+        """One look at the queue's counters.
+
+        >>> queueduct.BoundedQueue(8).stats().size
+        0
+        """
         cdef Backend backend = held(self)
         cdef const Ring* ring = ring_of(backend)
         cdef uint64_t pushed = ring.push_position.load()

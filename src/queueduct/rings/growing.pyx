@@ -26,6 +26,11 @@ cdef class GrowingQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethod
     ``GrowingQueue()`` passes references between the threads of this process.
     ``GrowingQueue.create("jobs", item=bytes)`` lives in shared memory, by name: it starts at 4 kB, and each
     sub-queue that is full is followed by one of four times its size.
+
+    >>> q = queueduct.GrowingQueue()
+    >>> q.put("a")
+    >>> q.get()
+    'a'
     """
 
     _geometry = GrowingGeometry
@@ -51,6 +56,12 @@ cdef class GrowingQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethod
         With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes the
         name of an existing one, and those who have the old one open keep it.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
+
+        >>> q = queueduct.GrowingQueue.create("jobs", item=object, max_bytes=1 << 30)
+        >>> q.put({"job": 1})
+        >>> q.get()
+        {'job': 1}
+        >>> q.unlink()
         """
         if max_bytes is not None and checked_int("max_bytes", max_bytes) < 1:
             raise ValueError(f"max_bytes must be at least 1, or None for no limit: max_bytes={max_bytes}")
@@ -71,7 +82,11 @@ cdef class GrowingQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethod
         return sum([levels[0][i].capacity for i in range(levels.steps())])
 
     def full(self):
-        """Return True if the last sub-queue is in use and has no free slot. A hint: others may change it at once."""
+        """Return True if the last sub-queue is in use and has no free slot. A hint: others may change it at once.
+
+        >>> queueduct.GrowingQueue().full()
+        False
+        """
         cdef Backend backend = held(self)  # it keeps the levels alive
         cdef const Levels* levels = levels_of(backend)
         cdef LevelRange now = levels.level_range()
@@ -81,7 +96,11 @@ cdef class GrowingQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethod
         return sound(backend, now.written_level() + 1 == levels.steps() and pushed - popped >= ring.capacity)
 
     def stats(self):
-        """One look at the queue's counters."""
+        """One look at the queue's counters.
+
+        >>> queueduct.GrowingQueue().stats().grown
+        0
+        """
         cdef Backend backend = held(self)
         cdef const Levels* levels = levels_of(backend)
         cdef LevelRange now = levels.level_range()

@@ -168,11 +168,24 @@ cdef class Slot:
 
 @cython.final
 cdef class LoanedSlot(Slot):
-    """A slot to fill. Leaving its ``with`` publishes it; an exception inside gives it back unpublished."""
+    """A slot to fill. Leaving its ``with`` publishes it; an exception inside gives it back unpublished.
+
+    >>> q = queueduct.SlotQueue.create(None, slot_bytes=1024)
+    >>> with q.loan(length=2) as slot:
+    ...     slot.view[:] = b"ab"
+    """
 
     @cython.critical_section
     def publish(self, length=None):
-        """Put the item in the queue; of bytes, the first ``length``. Ends its views."""
+        """Put the item in the queue; of bytes, the first ``length``. Ends its views.
+
+        >>> q = queueduct.SlotQueue.create(None, slot_bytes=1024)
+        >>> slot = q.loan()
+        >>> slot.view[:2] = b"ab"
+        >>> slot.publish(2)
+        >>> q.get()
+        b'ab'
+        """
         asked = None if length is None else checked_int("length", length)  # first: its code may end the slot
         cdef SlotMemory memory = self._mine()
         cdef uint64_t size = memory.length
@@ -191,7 +204,13 @@ cdef class LoanedSlot(Slot):
 
     @cython.critical_section
     def cancel(self):
-        """Give the slot back unpublished. Ends its views."""
+        """Give the slot back unpublished. Ends its views.
+
+        >>> q = queueduct.SlotQueue.create(None, slot_bytes=1024)
+        >>> q.loan().cancel()
+        >>> len(q)
+        0
+        """
         cdef SlotMemory memory = self._mine()
         self._end_views(memory)
         memory.backend.leave(&memory.lease, False)
@@ -199,7 +218,14 @@ cdef class LoanedSlot(Slot):
 
 @cython.final
 cdef class TakenSlot(Slot):
-    """An item to read in shared memory. Leaving its ``with`` releases it; an exception inside puts it back."""
+    """An item to read in shared memory. Leaving its ``with`` releases it; an exception inside puts it back.
+
+    >>> q = queueduct.SlotQueue.create(None, item=np.dtype(("f4", 3)))
+    >>> q.put(np.ones(3, "f4"))
+    >>> with q.take() as slot:
+    ...     print(slot.array.mean())
+    1.0
+    """
 
     __class_getitem__ = classmethod(GenericAlias)
 
@@ -223,7 +249,14 @@ cdef class TakenSlot(Slot):
 
     @cython.critical_section
     def copy(self):
-        """Return the item as ``get`` would."""
+        """Return the item as ``get`` would.
+
+        >>> q = queueduct.SlotQueue.create(None, slot_bytes=1024)
+        >>> q.put(b"ab")
+        >>> with q.take() as slot:
+        ...     slot.copy()
+        b'ab'
+        """
         cdef SlotMemory memory = self._mine()
         copied = memory.backend.copy_out(&memory.lease)
         memory.backend.check_sound()
@@ -231,7 +264,14 @@ cdef class TakenSlot(Slot):
 
     @cython.critical_section
     def release(self):
-        """Release the item: its slot is free. Ends its views."""
+        """Release the item: its slot is free. Ends its views.
+
+        >>> q = queueduct.SlotQueue.create(None, slot_bytes=1024)
+        >>> q.put(b"ab")
+        >>> q.take().release()
+        >>> len(q)
+        0
+        """
         cdef SlotMemory memory = self._mine()
         self._end_views(memory)
         memory.backend.queue.rest().forget(memory.noted_at)
@@ -241,7 +281,14 @@ cdef class TakenSlot(Slot):
 
     @cython.critical_section
     def give_back(self):
-        """Give the item to another consumer, which sees it as ``is_redelivered``. Ends its views."""
+        """Give the item to another consumer, which sees it as ``is_redelivered``. Ends its views.
+
+        >>> q = queueduct.SlotQueue.create(None, slot_bytes=1024)
+        >>> q.put(b"ab")
+        >>> q.take().give_back()
+        >>> q.take().is_redelivered
+        True
+        """
         cdef SlotMemory memory = self._mine()
         self._end_views(memory)
         memory.backend.queue.rest().forget(memory.noted_at)

@@ -26,6 +26,13 @@ cdef class SlotQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, 
 
     ``SlotQueue.create("frames", capacity=8, item=np.dtype(("f4", (1080, 1920))))`` lives in shared memory, by
     name: other processes ``SlotQueue.open("frames")`` it, or get it pickled. One consumer gets each item.
+
+    >>> q = queueduct.SlotQueue.create(None, item=np.dtype(("f4", (2, 2))))
+    >>> with q.loan() as slot:
+    ...     slot.array[...] = 1.5
+    >>> with q.take() as slot:
+    ...     print(slot.array.sum())
+    6.0
     """
 
     _geometry = SlotsGeometry
@@ -51,6 +58,11 @@ cdef class SlotQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, 
         With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes the
         name of an existing one, and those who have the old one open keep it.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
+
+        >>> q = queueduct.SlotQueue.create("frames", 8, item=np.dtype(("u1", (1080, 1920))))
+        >>> q.slots
+        8
+        >>> q.unlink()
         """
         return cls._create(
             name, item, directory, exist_ok, replace,
@@ -67,6 +79,12 @@ cdef class SlotQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, 
 
         Leaving the ``with`` publishes it; an exception gives it back unpublished. In a queue of bytes the item has
         ``length`` bytes, or the size of the slot if ``length`` is None.
+
+        >>> q = queueduct.SlotQueue.create(None, slot_bytes=1024)
+        >>> with q.loan(length=2) as slot:
+        ...     slot.view[:] = b"ab"
+        >>> q.get()
+        b'ab'
         """
         cdef SlotsBackend backend = open_backend(self)
         try:
@@ -80,6 +98,12 @@ cdef class SlotQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, 
 
         It is read-only. Leaving the ``with`` frees the slot. After an exception, or if this process dies before, the
         item is redelivered to the next consumer, which sees that in ``slot.is_redelivered``.
+
+        >>> q = queueduct.SlotQueue.create(None, slot_bytes=1024)
+        >>> q.put(b"ab")
+        >>> with q.take() as slot:
+        ...     bytes(slot.view)
+        b'ab'
         """
         cdef SlotsBackend backend = open_backend(self)
         try:
@@ -89,7 +113,15 @@ cdef class SlotQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, 
             raise
 
     def aloan(self, timeout=None, *, length=None):
-        """``async with q.aloan() as slot:``, or ``slot = await q.aloan()``: loan for asyncio."""
+        """``async with q.aloan() as slot:``, or ``slot = await q.aloan()``: loan for asyncio.
+
+        >>> import asyncio
+        >>> q = queueduct.SlotQueue.create(None, slot_bytes=1024)
+        >>> async def work():
+        ...     async with q.aloan(length=2) as slot:
+        ...         slot.view[:] = b"ab"
+        >>> asyncio.run(work())
+        """
         from queueduct.core.aio import Borrowing  # here, as in Queue
         return Borrowing(self._bridge().loan, lambda: self.loan(0, length=length), (), timeout)
 
@@ -97,6 +129,15 @@ cdef class SlotQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, 
         """``async with q.atake() as slot:``, or ``slot = await q.atake()``: take for asyncio.
 
         A cancelled atake has taken nothing.
+
+        >>> import asyncio
+        >>> q = queueduct.SlotQueue.create(None, slot_bytes=1024)
+        >>> q.put(b"ab")
+        >>> async def work():
+        ...     async with q.atake() as slot:
+        ...         return slot.copy()
+        >>> asyncio.run(work())
+        b'ab'
         """
         from queueduct.core.aio import Borrowing
         return Borrowing(self._bridge().take, self.take, (0,), timeout)
@@ -108,6 +149,11 @@ cdef class SlotQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, 
 
         With ``overwrite`` a full queue gives up its oldest item, and returns it; it returns None if there was room. It
         waits only if every slot is loaned or taken.
+
+        >>> q = queueduct.SlotQueue.create(None, 1, slot_bytes=1024)
+        >>> q.put(b"a")
+        >>> q.put(b"b", overwrite=True)
+        b'a'
         """
         cdef SlotsBackend slots = open_backend(self)
         cdef bint evicts = overwrite
@@ -122,7 +168,12 @@ cdef class SlotQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, 
         return evicted
 
     def aput(self, item, timeout=None, *, overwrite=False):
-        """``await q.aput(item)``: put without blocking the event loop, with the result of put."""
+        """``await q.aput(item)``: put without blocking the event loop, with the result of put.
+
+        >>> import asyncio
+        >>> q = queueduct.SlotQueue.create(None, slot_bytes=1024)
+        >>> asyncio.run(q.aput(b"a"))
+        """
         return self._bridge().put(item, timeout, overwrite=overwrite)
 
     # -- capacity ---------------------------------------------------------------------------------------
@@ -144,6 +195,12 @@ cdef class SlotQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, 
 
         Surplus items are evicted, the oldest first: ``on_evict(item)`` is called with each. Slots that are loaned or
         taken stay so; they count when they are given back.
+
+        >>> q = queueduct.SlotQueue.create(None, 8, slot_bytes=1024)
+        >>> q.put_many([b"a", b"b"])
+        2
+        >>> q.set_capacity(1, on_evict=print)
+        b'a'
         """
         cdef SlotsBackend slots = open_backend(self)
         cdef object asked = checked_int("capacity", capacity)
@@ -167,12 +224,20 @@ cdef class SlotQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, 
     # -- statistics -------------------------------------------------------------------------------------
 
     def full(self):
-        """Return True if there is no slot to loan. A hint: other threads and processes may change it at once."""
+        """Return True if there is no slot to loan. A hint: other threads and processes may change it at once.
+
+        >>> queueduct.SlotQueue.create(None, slot_bytes=1024).full()
+        False
+        """
         cdef SlotsBackend backend = open_backend(self)
         return sound(backend, not backend.slots.may_be_holdable())
 
     def stats(self):
-        """One look at the queue: where its slots are, and what happened to some."""
+        """One look at the queue: where its slots are, and what happened to some.
+
+        >>> queueduct.SlotQueue.create(None, 8, slot_bytes=1024).stats().free
+        8
+        """
         cdef SlotsBackend slots = open_backend(self)
         cdef SlotCounts counts = slots.queue.count_slots()
         return sound(slots, SlotStats(
