@@ -39,6 +39,12 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
     ``EventQueue()`` passes references between the threads of this process.
     ``EventQueue.create("ticks", item=dtype)`` lives in shared memory, or on a disk, by name.
     ``subscribe()`` returns a reader; ``subscribe("name")`` one that keeps its position.
+
+    >>> log = queueduct.EventQueue()
+    >>> first, second = log.subscribe(), log.subscribe()
+    >>> log.put("a")
+    >>> first.get(), second.get()
+    ('a', 'a')
     """
 
     _geometry = EventsGeometry
@@ -76,6 +82,12 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
         With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes the
         name of an existing one, and those who have the old one open keep it.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
+
+        >>> log = queueduct.EventQueue.create("ticks", item=[("symbol", "S8"), ("price", "f8")], max_bytes=1 << 28)
+        >>> log.put((b"ACME", 101.5))
+        >>> log.end
+        1
+        >>> log.unlink()
         """
         return cls._create(
             name, item, directory, exist_ok, replace,
@@ -110,6 +122,11 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
         With a name it is durable: it keeps its committed position while no process holds it. Subscribing by that name
         again finds it, and ignores ``start``. Without a name it ends with its process. If you stored a position
         elsewhere, pass the ``epoch`` that the queue had then: it raises DataLost if the log was cut before it since.
+
+        >>> log = queueduct.EventQueue()
+        >>> log.put("a")
+        >>> log.subscribe(start="earliest").get()
+        'a'
         """
         cdef uint64_t first = 0
         cdef EventsBackend backend = open_backend(self)
@@ -129,7 +146,12 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
         return make_reader(self, backend, None if name is None else str(name), None, first)
 
     def unsubscribe(self, name):
-        """Remove a durable reader, so that its memory can be freed. Raises ValueError if there is none."""
+        """Remove a durable reader, so that its memory can be freed. Raises ValueError if there is none.
+
+        >>> log = queueduct.EventQueue()
+        >>> log.subscribe("archive").close()
+        >>> log.unsubscribe("archive")
+        """
         cdef EventsBackend backend = open_backend(self)
         cdef bytes encoded
         if not isinstance(name, str):
@@ -153,7 +175,13 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
         return readers_seen(open_backend(self))
 
     def readers(self):
-        """Return all registered readers, attached or not."""
+        """Return all registered readers, attached or not.
+
+        >>> log = queueduct.EventQueue()
+        >>> reader = log.subscribe("archive")
+        >>> [(each.name, each.lag) for each in log.readers()]
+        [('archive', 0)]
+        """
         return list_readers(open_backend(self))
 
     def read(self, start, stop, *, epoch=None):
@@ -161,6 +189,13 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
 
         Returns one array, or a list. Raises DataLost if some are no longer kept, ValueError beyond the end. If you
         stored the positions elsewhere, pass the ``epoch`` of then: it raises DataLost if the log was cut before them.
+
+        >>> log = queueduct.EventQueue()
+        >>> reader = log.subscribe()  # keeps the items
+        >>> log.put_many(["a", "b", "c"])
+        3
+        >>> log.read(1, 3)
+        ['b', 'c']
         """
         cdef EventsBackend backend = open_backend(self)
         first, last = checked_range(backend, start, stop, epoch)
@@ -170,6 +205,12 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
         """Return what ``read`` returns as an Arrow table. With ``strings="binary"`` bytes need not be UTF-8.
 
         Items of bytes are one column, ``value``. Needs queueduct[arrow].
+
+        >>> log = queueduct.EventQueue.create(None, item=[("price", "f8")])
+        >>> log.put_many([(1.5,), (2.5,)])
+        2
+        >>> log.read_arrow(0, 2).column("price").to_pylist()
+        [1.5, 2.5]
         """
         from queueduct.arrow.tables import read_table  # here: it imports pyarrow
         first, last = checked_range(open_backend(self), start, stop, epoch)
@@ -197,7 +238,13 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
         return (<EventsBackend>open_backend(self)).queue.epoch()
 
     def valid_until(self, epoch):
-        """Return up to where positions of that epoch are still the same items: the lowest cut since, or the end."""
+        """Return up to where positions of that epoch are still the same items: the lowest cut since, or the end.
+
+        >>> log = queueduct.EventQueue()
+        >>> log.put("a")
+        >>> log.valid_until(log.epoch)
+        1
+        """
         cdef EventsBackend backend = open_backend(self)
         noted = checked_int("epoch", epoch)
         backend.check_epoch(0, noted)
@@ -208,6 +255,11 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
 
         Copy items to other systems only up to here. In memory that is ``end``: nothing outlives the machine. On a disk
         it is the end of what was synced; with ``sync`` everything is written first, at most once in 20 ms.
+
+        >>> log = queueduct.EventQueue()
+        >>> log.put("a")
+        >>> log.durable_end()
+        1
         """
         return (<EventsBackend>open_backend(self)).durable_end(sync)
 
@@ -220,11 +272,27 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
     # -- forget -----------------------------------------------------------------------------------------
 
     def clear(self):
-        """Remove all items: readers go on with the next one. A reader in a call keeps the items it is reading."""
+        """Remove all items: readers go on with the next one. A reader in a call keeps the items it is reading.
+
+        >>> log = queueduct.EventQueue()
+        >>> log.put_many(["a", "b"])
+        2
+        >>> log.clear()
+        >>> log.earliest
+        2
+        """
         keep_last(open_backend(self), 0)
 
     def keep_last(self, n):
-        """Remove all but the last ``n`` items; 0 clears, more than there are does nothing."""
+        """Remove all but the last ``n`` items; 0 clears, more than there are does nothing.
+
+        >>> log = queueduct.EventQueue()
+        >>> log.put_many(["a", "b", "c"])
+        3
+        >>> log.keep_last(1)
+        >>> log.earliest
+        2
+        """
         cdef EventsBackend backend = open_backend(self)
         count = checked_int("n", n)
         if count < 0:
@@ -232,14 +300,21 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
         keep_last(backend, min(count, 1 << 52))
 
     def sync(self):
-        """Write everything to the disk now. In memory it does nothing."""
+        """Write everything to the disk now. In memory it does nothing.
+
+        >>> queueduct.EventQueue().sync()
+        """
         cdef EventsBackend backend = open_backend(self)
         if self.segment is not None:
             backend.write_to_disk()
         backend.check_sound()
 
     def close(self):
-        """Close this handle and its readers. The queue stays; on a disk it is synced first."""
+        """Close this handle and its readers. The queue stays; on a disk it is synced first.
+
+        >>> with queueduct.EventQueue() as log:  # closes it at its end
+        ...     log.put("a")
+        """
         cdef Backend backend = held(self)
         if backend.is_closing or not isinstance(backend, EventsBackend):
             return
@@ -264,12 +339,20 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
         return (<EventsBackend>open_backend(self)).map.max_bytes
 
     def full(self):
-        """Return True if max_bytes are in use. A hint: other threads and processes may change it at once."""
+        """Return True if max_bytes are in use. A hint: other threads and processes may change it at once.
+
+        >>> queueduct.EventQueue().full()
+        False
+        """
         cdef EventsBackend backend = open_backend(self)
         return sound(backend, backend.map.control.used_bytes.load() >= backend.map.max_bytes)
 
     def stats(self):
-        """One look at the queue."""
+        """One look at the queue.
+
+        >>> queueduct.EventQueue().stats().readers
+        0
+        """
         cdef EventsBackend backend = open_backend(self)
         cdef EventsControl* control = backend.map.control
         cdef uint64_t earliest = earliest_position(backend.map[0])  # first: the end is never before it

@@ -28,6 +28,12 @@ class ArrowReading:
         DataLost, as get_many. If a value has no column, ValueError names its field and position, and the reader does
         not move. With ``strings="binary"`` bytes need not be UTF-8. Items of bytes are one column, ``value``. A call
         gets at most a gigabyte. Needs queueduct[arrow].
+
+        >>> log = queueduct.EventQueue.create(None, item=[("price", "f8")])
+        >>> reader = log.subscribe()
+        >>> log.put((1.5,))
+        >>> reader.to_arrow().column("price").to_pylist()
+        [1.5]
         """
         from queueduct.arrow.streams import table_plan
         limit = None if max_items is None else checked_int("max_items", max_items)

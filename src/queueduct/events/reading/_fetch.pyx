@@ -5,6 +5,7 @@ A reader that was dropped meanwhile has copied garbage. So nothing here interpre
 with decoded() after its check.
 """
 
+from cpython.bytes cimport PyBytes_GET_SIZE
 from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint64_t, uintptr_t
@@ -67,6 +68,15 @@ cdef list fetch_list(EventsBackend backend, const Run& run):
         Py_INCREF(item)
         PyList_SET_ITEM(fetched, i, item)
     return fetched
+
+
+cdef uint64_t bytes_in(list items) noexcept:
+    """Returns how many bytes these bytes objects have."""
+    cdef uint64_t length = 0
+    cdef object item
+    for item in items:
+        length += PyBytes_GET_SIZE(item)
+    return length
 
 
 cdef bint fetch_records(EventsBackend backend, const Run& run, char* to) except -1:

@@ -27,6 +27,7 @@ cdef class ReaderPosition:
     cdef int check(self) except -1
     cdef bint stopped(self, ReadResult found, int64_t deadline) except -1
     cdef int rejoin(self) except -1
+    cdef int pass_by(self, const Cursor& cursor) except -1
     cdef bint is_ours(self) noexcept
     cdef int release(self) except -1
 

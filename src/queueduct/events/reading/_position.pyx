@@ -152,6 +152,14 @@ cdef class ReaderPosition:
             wanted, earliest,
         )
 
+    cdef int pass_by(self, const Cursor& cursor) except -1:
+        """Moves the cursor. The line of an ephemeral reader follows it from chunk to chunk."""
+        cdef bint crossed = cursor.chunk.data is NULL or cursor.chunk.number != self.cursor.chunk.number
+        self.cursor = cursor
+        if crossed and not self.is_durable and not self.backend.is_closing:
+            move_to(self.backend.map[0], self.line[0], cursor.position)  # if it was dropped, the next call raises
+        return 0
+
     # -- positions --------------------------------------------------------------------------------------
 
     @property
@@ -193,6 +201,14 @@ cdef class ReaderPosition:
 
         By default all items got so far. Only durable readers commit. If you stored a position elsewhere, pass the
         ``epoch`` that the queue had then: it raises DataLost if the log was cut before it.
+
+        >>> log = queueduct.EventQueue()
+        >>> reader = log.subscribe("archive")
+        >>> log.put("a")
+        >>> item = reader.get()
+        >>> reader.commit()
+        >>> reader.committed
+        1
         """
         cdef EventsWord end
         asked = None if position is None else checked_int("position", position)
@@ -222,7 +238,14 @@ cdef class ReaderPosition:
 
     @cython.critical_section
     def close(self):
-        """Close this reader. An ephemeral one is gone; a durable one keeps its committed position."""
+        """Close this reader. An ephemeral one is gone; a durable one keeps its committed position.
+
+        >>> log = queueduct.EventQueue()
+        >>> with log.subscribe() as reader:  # closes it at its end
+        ...     log.put("a")
+        >>> reader.closed
+        True
+        """
         if not self.is_closed:
             self.release()
 

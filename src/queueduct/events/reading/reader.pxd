@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.events._backend cimport EventsBackend
-from queueduct.events._native cimport Cursor, ReadResult
+from queueduct.events._native cimport ReadResult
 from queueduct.events.reading._position cimport ReaderPosition
 
 
@@ -12,7 +12,6 @@ cdef class Reader(ReaderPosition):
 
     cdef uint64_t view_limit(self, object max_items) except 0
     cdef object unpickled(self, object item)
-    cdef int pass_by(self, const Cursor& cursor) except -1
     cdef object get_one(self, int64_t deadline, bint goes_on)
     cdef object take_reference(self, bint goes_on, ReadResult* found)
     cdef object fetch(self, uint64_t limit, uint64_t end)

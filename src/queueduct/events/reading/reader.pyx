@@ -9,7 +9,9 @@ from cpython.bytes cimport PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.events._backend cimport EventsBackend
-from queueduct.events.reading._fetch cimport array_on, decoded, fetch_list, fetch_one, fetch_records, window_on
+from queueduct.events.reading._fetch cimport (
+    array_on, bytes_in, decoded, fetch_list, fetch_one, fetch_records, window_on,
+)
 from queueduct.events._native cimport *
 from queueduct.events.reading._position cimport count
 from queueduct.items._item_kinds cimport BYTES, OBJECT, RECORD, REFERENCE
@@ -27,15 +29,6 @@ from queueduct.events.reading._columns import ArrowReading
 from queueduct.items.views import BegunView, ViewSession
 
 
-cdef uint64_t bytes_in(list items) noexcept:
-    """Returns how many bytes these bytes objects have."""
-    cdef uint64_t length = 0
-    cdef object item
-    for item in items:
-        length += PyBytes_GET_SIZE(item)
-    return length
-
-
 cdef Reader make_reader(object queue, EventsBackend backend, str name, str named_start, uint64_t start):
     """``named_start`` is None, "earliest" or "latest"."""
     cdef Reader self = Reader.__new__(Reader)
@@ -50,7 +43,14 @@ def begun_view(Reader reader, limit):
 
 @cython.no_gc_clear  # its end needs the backend; no cycle consists of readers alone
 cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
-    """Reads an event queue, for one thread at a time. Made by ``EventQueue.subscribe``."""
+    """Reads an event queue, for one thread at a time. Made by ``EventQueue.subscribe``.
+
+    >>> log = queueduct.EventQueue()
+    >>> reader = log.subscribe()
+    >>> log.put("a")
+    >>> reader.get()
+    'a'
+    """
     # Every call is a critical section: without a GIL, too, no other thread enters it until it waits.
 
     __class_getitem__ = classmethod(GenericAlias)
@@ -59,7 +59,14 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
 
     @cython.critical_section
     def get(self, block=True, timeout=None):
-        """Get the next item; wait if ``block``, at most ``timeout`` seconds. Raises Empty, ShutDown or DataLost."""
+        """Get the next item; wait if ``block``, at most ``timeout`` seconds. Raises Empty, ShutDown or DataLost.
+
+        >>> log = queueduct.EventQueue()
+        >>> reader = log.subscribe()
+        >>> log.put("a")
+        >>> reader.get(timeout=5)
+        'a'
+        """
         cdef object item = self.get_one(computed_deadline(block, timeout), False)
         if item is TIMED_OUT:
             raise Empty
@@ -67,7 +74,12 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
 
     @cython.critical_section
     def get_nowait(self):
-        """``get(block=False)``."""
+        """``get(block=False)``.
+
+        >>> queueduct.EventQueue().subscribe().get_nowait()
+        Traceback (most recent call last):
+        _queue.Empty
+        """
         cdef object item = self.get_one(AT_ONCE, False)
         if item is TIMED_OUT:
             raise Empty
@@ -75,7 +87,11 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
 
     @cython.critical_section
     def try_get(self, default=None):
-        """Get the next item if there is one now, else return ``default``. Never waits."""
+        """Get the next item if there is one now, else return ``default``. Never waits.
+
+        >>> queueduct.EventQueue().subscribe().try_get("nothing")
+        'nothing'
+        """
         cdef object item = self.get_one(AT_ONCE, False)
         return default if item is TIMED_OUT else item
 
@@ -170,6 +186,12 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
         """Get at least one item and at most ``max_items``, without waiting for more than the first.
 
         Returns a list, or one array if items are records. Raises Empty, ShutDown or DataLost.
+
+        >>> log = queueduct.EventQueue()
+        >>> reader = log.subscribe()
+        >>> log.put("a")
+        >>> reader.get_many(100)
+        ['a']
         """
         cdef object found
         cdef int64_t deadline
@@ -283,14 +305,6 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
             count(self, len(taken), bytes_in(taken) if self.backend.item_kind == BYTES else 0)
         return taken
 
-    cdef int pass_by(self, const Cursor& cursor) except -1:
-        """Moves the cursor. The line of an ephemeral reader follows it from chunk to chunk."""
-        cdef bint crossed = cursor.chunk.data is NULL or cursor.chunk.number != self.cursor.chunk.number
-        self.cursor = cursor
-        if crossed and not self.is_durable and not self.backend.is_closing:
-            move_to(self.backend.map[0], self.line[0], cursor.position)  # if it was dropped, the next call raises
-        return 0
-
     def __iter__(self):
         """Gets items until the queue is shut down and all are read."""
         return self
@@ -310,6 +324,13 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
         It has at most ``max_items`` records of one chunk, and none if there are none. With ``block`` the ``with`` waits
         for at least one, with a ``timeout`` at most so many seconds, and raises Empty or ShutDown. The array is valid
         inside the ``with``; leaving that without an exception moves past the records.
+
+        >>> log = queueduct.EventQueue.create(None, item="f8")
+        >>> reader = log.subscribe()
+        >>> log.put(1.5)
+        >>> with reader.view() as array:
+        ...     print(array.sum())
+        1.5
         """
         cdef uint64_t limit = self.view_limit(max_items)
         if not block and timeout is None:
@@ -379,7 +400,18 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
     # -- asyncio ----------------------------------------------------------------------------------------
 
     def aview(self, max_items=None, timeout=None):
-        """``async with r.aview() as array:``: view for asyncio; waits for a record, at most ``timeout`` seconds."""
+        """``async with r.aview() as array:``: view for asyncio; waits for a record, at most ``timeout`` seconds.
+
+        >>> import asyncio
+        >>> log = queueduct.EventQueue.create(None, item="f8")
+        >>> reader = log.subscribe()
+        >>> log.put(1.5)
+        >>> async def total():
+        ...     async with reader.aview() as array:
+        ...         return float(array.sum())
+        >>> asyncio.run(total())
+        1.5
+        """
         from queueduct.core.aio import Borrowing  # here, as in Queue
         limit = self.view_limit(max_items)
         return Borrowing(self._bridge().take, begun_view, (self, limit), timeout)
