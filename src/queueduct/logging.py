@@ -48,6 +48,13 @@ class QueueHandler(logging.handlers.QueueHandler):
     If the queue is full, a record waits at most ``timeout`` seconds for room; then handleError reports it, and further
     ones do not wait until there is room again. The application never gets an exception. ``options`` are those of
     ``BoundedQueue.create``; they count for the process that creates the queue.
+
+    >>> import logging, sys, queueduct.logging
+    >>> handler = queueduct.logging.QueueHandler("logs")
+    >>> handler.handle(logging.makeLogRecord({"msg": "hello"})) is not False
+    True
+    >>> handler.close()
+    >>> queueduct.unlink("logs")
     """
 
     def __init__(self, name: str, *, timeout: float = WAIT_SECONDS, directory: Any = None, **options: Any) -> None:
@@ -63,7 +70,14 @@ class QueueHandler(logging.handlers.QueueHandler):
         self.is_stuck = False
 
     def enqueue(self, record: logging.LogRecord) -> None:
-        """Puts a record. The handler's lock is held; what is raised here goes to handleError."""
+        """Puts a record. The handler's lock is held; what is raised here goes to handleError.
+
+        >>> import logging, queueduct.logging
+        >>> handler = queueduct.logging.QueueHandler("logs")
+        >>> handler.enqueue(logging.makeLogRecord({"msg": "hello"}))
+        >>> handler.close()
+        >>> queueduct.unlink("logs")
+        """
         queue: Any = self.queue
         if queue is None:  # now, so that a configuration that is never used makes no queue
             queue = self.queue = log_queue(self.queue_name, self.directory, self.options)
@@ -75,7 +89,11 @@ class QueueHandler(logging.handlers.QueueHandler):
         self.is_stuck = False
 
     def close(self) -> None:
-        """Closes this handle of the queue."""
+        """Closes this handle of the queue.
+
+        >>> import queueduct.logging
+        >>> queueduct.logging.QueueHandler("logs").close()
+        """
         self.acquire()
         try:
             queue: Any = self.queue
@@ -91,6 +109,15 @@ class QueueListener(logging.handlers.QueueListener):
     """Gives the records of the queue of that name to handlers, in a thread: ``with QueueListener("logs", handler):``.
 
     ``stop``, or the end of the ``with``, writes what is there by then. The queue stays, for the next listener.
+
+    >>> import logging, sys, queueduct.logging
+    >>> listener = queueduct.logging.QueueListener("logs", logging.StreamHandler(sys.stdout))
+    >>> handler = queueduct.logging.QueueHandler("logs")
+    >>> with listener:
+    ...     handler.enqueue(logging.makeLogRecord({"msg": "hello"}))
+    hello
+    >>> handler.close()
+    >>> queueduct.unlink("logs")
     """
 
     def __init__(
@@ -106,7 +133,14 @@ class QueueListener(logging.handlers.QueueListener):
         self._listening: threading.Thread | None = None
 
     def start(self) -> None:
-        """Starts the thread."""
+        """Starts the thread.
+
+        >>> import logging, sys, queueduct.logging
+        >>> listener = queueduct.logging.QueueListener("logs", logging.StreamHandler(sys.stdout))
+        >>> listener.start()
+        >>> listener.stop()
+        >>> queueduct.unlink("logs")
+        """
         if self._listening is not None:
             raise RuntimeError("this listener has started already; stop it first")
         self._stopping.clear()
@@ -114,7 +148,14 @@ class QueueListener(logging.handlers.QueueListener):
         self._listening.start()
 
     def stop(self) -> None:
-        """Writes what is in the queue, and ends the thread."""
+        """Writes what is in the queue, and ends the thread.
+
+        >>> import logging, sys, queueduct.logging
+        >>> listener = queueduct.logging.QueueListener("logs", logging.StreamHandler(sys.stdout))
+        >>> with listener:  # calls start and stop
+        ...     pass
+        >>> queueduct.unlink("logs")
+        """
         thread, self._listening = self._listening, None
         if thread is None:
             return

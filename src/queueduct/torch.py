@@ -30,6 +30,13 @@ def frames(
 
     Ends after ``items`` items, if that is given. Raises Empty if none comes in ``timeout`` seconds. An item of bytes
     becomes an array of u1.
+
+    >>> import queueduct.torch
+    >>> q = queueduct.SlotQueue.create("frames", item=np.dtype(("f4", 3)))
+    >>> q.put(np.ones(3, "f4"))
+    >>> [float(frame.sum()) for frame in queueduct.torch.frames("frames", items=1)]
+    [3.0]
+    >>> q.unlink()
     """
     check_items(items)
     with SlotQueue.open(name, directory=directory, allow_pickle=False) as queue:
@@ -56,6 +63,13 @@ class SlotDataset(IterableDataset):
     All workers of a loader, and other processes, share the queue: each item goes to one of them. A pass ends when the
     queue is shut down and empty, or after ``items`` items, of which each worker gets its share. It raises Empty if no
     item comes in ``timeout`` seconds. A record becomes a dict of tensors.
+
+    >>> import torch, queueduct.torch
+    >>> q = queueduct.SlotQueue.create("frames", item=np.dtype(("f4", 3)))
+    >>> q.put(np.ones(3, "f4"))
+    >>> [frame.shape for frame in queueduct.torch.SlotDataset("frames", items=1)]
+    [torch.Size([3])]
+    >>> q.unlink()
     """
 
     def __init__(

@@ -45,6 +45,10 @@ def schema_of(item: Any, *, strings: str = "string") -> pa.Schema:
 
     Items that are no records are one column, ``value``. With ``strings="binary"`` the fields of bytes (``S8``) become
     binary columns, and need not be UTF-8.
+
+    >>> import queueduct.arrow
+    >>> queueduct.arrow.schema_of(np.dtype([("symbol", "S8"), ("price", "f8")])).names
+    ['symbol', 'price']
     """
     check_strings(strings)
     if item is object:

@@ -25,6 +25,10 @@ def records_from(data: Any, dtype: Any) -> Any:
     ``__arrow_c_stream__`` or ``__arrow_c_array__``. The columns are found by name, in any order. A missing or an
     unknown column, a null, and a value that would change in its field raise UnfitItem, a ValueError, which names the
     column, the row and the value. The index of a pandas frame is no column.
+
+    >>> import pyarrow, queueduct.arrow
+    >>> queueduct.arrow.records_from(pyarrow.table({"price": [1.5, 2.5]}), np.dtype([("price", "f8")]))
+    array([(1.5,), (2.5,)], dtype=[('price', '<f8')])
     """
     item = dtype if dtype is bytes or dtype is object else np.dtype(dtype)
     if item is not object:  # which chosen_columns refuses

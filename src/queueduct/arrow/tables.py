@@ -145,6 +145,10 @@ def table_from(records: Any, *, strings: str = "string") -> pa.Table:
 
     Single numbers are not copied. Raises TypeError for a type that Arrow has no column for, and ValueError for a value
     that its column cannot hold; both name the field.
+
+    >>> import queueduct.arrow
+    >>> queueduct.arrow.table_from(np.array([1.5, 2.5])).column("value").to_pylist()
+    [1.5, 2.5]
     """
     if isinstance(records, (list, tuple)):
         wrong = next((one for one in records if not isinstance(one, bytes)), None)
@@ -178,6 +182,12 @@ def get_table(queue: Any, max_items: int, timeout: float | None = None, *, strin
     """Gets items as ``queue.get_many(max_items, timeout=timeout)`` does, and returns them as an Arrow table.
 
     Where the queue has leases, items that have no columns stay in it: the error names the field.
+
+    >>> import queueduct.arrow
+    >>> q = queueduct.BoundedQueue.create(None, item=[("price", "f8")])
+    >>> q.put((1.5,))
+    >>> queueduct.arrow.get_table(q, 100).column("price").to_pylist()
+    [1.5]
     """
     schema_of(queue.item, strings=strings)  # raises before anything is taken
     if not hasattr(queue, "lease"):

@@ -13,7 +13,20 @@ __all__ = ["DeadLetter"]
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A job that failed in every try, with the error of the last one. It can be unpickled even if its item cannot."""
+    """A job that failed in every try, with the error of the last one. It can be unpickled even if its item cannot.
+
+    >>> import math
+    >>> q = queueduct.BoundedQueue.create("jobs", item=object)
+    >>> q.put(0)
+    >>> with queueduct.Workers(q, math.log, processes=1, retries=1):
+    ...     pass
+    >>> letters = queueduct.open("jobs.dead")
+    >>> letter = letters.get()
+    >>> letter.item, letter.error_type
+    (0, 'ValueError')
+    >>> q.unlink()
+    >>> letters.unlink()
+    """
 
     position: int
     """The job's position in its queue, or its number if the queue was the pool's own."""

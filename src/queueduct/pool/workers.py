@@ -56,6 +56,10 @@ class Workers(Generic[Job, Result]):
     A job that raises, or whose worker dies, is tried again after a pause, ``retries`` times in all. Then it becomes a
     DeadLetter in the queue ``dead_letters``, and its future raises. ``with`` waits at its end until all jobs are done;
     after an exception it ends the workers at once, and their jobs go back to the queue.
+
+    >>> with queueduct.Workers(None, abs, processes=1) as pool:
+    ...     list(pool.map([-1, -2]))
+    [1, 2]
     """
 
     __class_getitem__: Any = classmethod(GenericAlias)  # as that of the queues
@@ -181,7 +185,12 @@ class Workers(Generic[Job, Result]):
     # -- jobs -------------------------------------------------------------------------------------------
 
     def submit(self, item: Job) -> Future[Result]:
-        """Put a job into the pool's own queue, and return a future of its result."""
+        """Put a job into the pool's own queue, and return a future of its result.
+
+        >>> with queueduct.Workers(None, abs, processes=1) as pool:
+        ...     pool.submit(-1).result()
+        1
+        """
         calls = self._own_calls("submit")
         future: Future[Result] = Future()
         self._put(calls, FutureCall(future), [item])
@@ -192,6 +201,12 @@ class Workers(Generic[Job, Result]):
 
         Raises what a job raised in its last try, when its turn comes, and TimeoutError ``timeout`` seconds after the
         call.
+
+        >>> with queueduct.Workers(None, abs, processes=1) as pool:
+        ...     for result in pool.map([-1, -2]):
+        ...         print(result)
+        1
+        2
         """
         calls = self._own_calls("map")
         call = MapCall(None if timeout is None else time.monotonic() + checked_timeout(timeout))
@@ -240,7 +255,13 @@ class Workers(Generic[Job, Result]):
     # -- progress ---------------------------------------------------------------------------------------
 
     def progress(self) -> WorkersProgress:
-        """One look at the counts of this pool."""
+        """One look at the counts of this pool.
+
+        >>> with queueduct.Workers(None, abs, processes=1) as pool:
+        ...     result = pool.submit(-1).result()
+        ...     pool.progress().done
+        1
+        """
         self._check_process()
         waiting = redelivered = 0
         with contextlib.suppress(QueueClosed):  # it has ended, perhaps just now
@@ -265,13 +286,24 @@ class Workers(Generic[Job, Result]):
         )
 
     def processes(self) -> list[int]:
-        """Return the process numbers of the workers that are alive."""
+        """Return the process numbers of the workers that are alive.
+
+        >>> with queueduct.Workers(None, abs, processes=1) as pool:
+        ...     len(pool.processes())
+        1
+        """
         return self._crew.processes()
 
     # -- the end ----------------------------------------------------------------------------------------
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait until every job is done or dead, and all results are delivered. Returns False if the time is up."""
+        """Wait until every job is done or dead, and all results are delivered. Returns False if the time is up.
+
+        >>> with queueduct.Workers(None, abs, processes=1) as pool:
+        ...     future = pool.submit(-1)
+        ...     pool.join(), future.done()
+        (True, True)
+        """
         self._check_process()
         deadline = None if timeout is None else time.monotonic() + checked_timeout(timeout)
         self._supervisor.check_may_wait("join")
@@ -290,6 +322,12 @@ class Workers(Generic[Job, Result]):
         """End the pool when every job is done, or with ``cancel_futures`` after the jobs that run now.
 
         Jobs that were not begun stay in a named queue; their futures are cancelled.
+
+        >>> pool = queueduct.Workers(None, abs, processes=1)
+        >>> future = pool.submit(-1)
+        >>> pool.shutdown()
+        >>> future.result()
+        1
         """
         self._check_process()
         self._supervisor.end(STOP if cancel_futures else DRAIN)
@@ -297,7 +335,11 @@ class Workers(Generic[Job, Result]):
             self._wait_for_end("shutdown")
 
     def close(self, timeout: float | None = None) -> None:
-        """End the pool after the jobs that run now; after ``timeout`` seconds kill them: they go back to the queue."""
+        """End the pool after the jobs that run now; after ``timeout`` seconds kill them: they go back to the queue.
+
+        >>> pool = queueduct.Workers(None, abs, processes=1)
+        >>> pool.close(timeout=5)
+        """
         self._check_process()
         self._supervisor.end(STOP, None if timeout is None else checked_timeout(timeout))
         self._wait_for_end("close", raises=False)
