@@ -12,27 +12,44 @@ from typing import Any
 import pytest
 
 import queueduct
+import queueduct.logging
+import queueduct.multiprocessing
+import queueduct.queue
+import queueduct.torch
 
+MODULES = (queueduct, queueduct.multiprocessing, queueduct.queue, queueduct.logging, queueduct.torch)
 UNMADE = {"OverwritingQueue", "SlotQueue", "Reader", "LoanedSlot", "TakenSlot"}  # a call of the class raises
 
 
+def is_ours(thing: Any) -> bool:
+    return (getattr(thing, "__module__", None) or "queueduct").startswith("queueduct")  # C's calls do not say theirs
+
+
 def public_calls() -> Iterator[tuple[str, Any, type | None]]:
-    for name in sorted(queueduct.__all__):
-        found = getattr(queueduct, name)
-        if not inspect.isclass(found):
-            if callable(found):
-                yield name, found, None
-            continue
-        if issubclass(found, Exception):
-            continue
-        if name not in UNMADE:
-            yield name, found, found
-        for attribute in dir(found):
-            if not attribute.startswith("_") and callable(getattr(found, attribute)):
-                yield f"{name}.{attribute}", getattr(found, attribute), found
+    for module in MODULES:
+        within = module.__name__.removeprefix("queueduct").removeprefix(".")
+        for name in sorted(module.__all__):
+            found = getattr(module, name)
+            label = f"{within}.{name}" if within else name
+            if not is_ours(found):
+                continue
+            if not inspect.isclass(found):
+                if callable(found):
+                    yield label, found, None
+                continue
+            if issubclass(found, Exception):
+                continue
+            if name not in UNMADE:
+                yield label, found, found
+            for attribute in dir(found):
+                call = getattr(found, attribute)
+                if not attribute.startswith("_") and callable(call) and is_ours(call):
+                    yield f"{label}.{attribute}", call, found
 
 
 CALLS = {name: (call, owner) for name, call, owner in public_calls()}
+CLASSES = {name: owner for name, (_, owner) in CALLS.items() if owner is not None and name.endswith(owner.__name__)}
+MANAGERS = sorted(name for name, owner in CLASSES.items() if hasattr(owner, "__exit__"))
 
 
 def source_of(module: str) -> ast.Module:
@@ -52,7 +69,7 @@ def declared(name: str, call: Any, owner: type | None) -> list[ast.FunctionDef]:
     if owner is None:
         nodes: list[ast.stmt] = source_of(call.__module__).body
         return [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == name]
-    wanted = (name.rpartition(".")[2],) if "." in name else ("__init__", "__new__")
+    wanted = ("__init__", "__new__") if isinstance(call, type) else (name.rpartition(".")[2],)
     for base in owner.__mro__:
         if not base.__module__.startswith("queueduct"):
             continue
@@ -90,6 +107,7 @@ def merged(nodes: list[ast.FunctionDef]) -> list[tuple[str, bool, object]]:
 
 def shown(call: Any) -> list[tuple[str, bool, object]]:
     listed = [each for each in inspect.signature(call).parameters.values() if each.name != "self"]
+    listed = [each for each in listed if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
     return [
         (each.name, each.kind is each.KEYWORD_ONLY, "none" if each.default is each.empty else each.default)
         for each in listed
@@ -99,11 +117,13 @@ def shown(call: Any) -> list[tuple[str, bool, object]]:
 @pytest.mark.parametrize("name", CALLS)
 def test_a_public_call_has_the_signature_of_its_stub(name: str) -> None:
     call, owner = CALLS[name]
-    nodes = declared(name, call, owner)
-    if not nodes:  # a dataclass or a named tuple makes its own
-        assert owner is not None
-        assert hasattr(owner, "__dataclass_fields__") or hasattr(owner, "_fields")
+    if inspect.isfunction(call.__init__ if isinstance(call, type) else call):  # of Python: its source is its stub
         assert inspect.signature(call)
+        return
+    nodes = declared(name, call, owner)
+    if not nodes:  # a named tuple makes its own, and a class without one takes nothing
+        assert owner is not None
+        assert hasattr(owner, "_fields") or shown(call) == []
         return
     assert shown(call) == merged(nodes)
 
@@ -116,9 +136,18 @@ def test_a_public_call_has_help_without_its_signature_in_the_text(name: str) -> 
     assert "--" not in text.splitlines()[:2]
 
 
+@pytest.mark.parametrize("name", MANAGERS)
+def test_a_class_for_a_with_statement_shows_that_it_is_one(name: str) -> None:
+    owner: Any = CLASSES[name]
+    inspect.signature(owner.__enter__).bind(None)
+    inspect.signature(owner.__exit__).bind(None, None, None, None)
+
+
 def test_the_walk_finds_calls_of_every_class() -> None:
     assert {"BoundedQueue.put", "EventQueue.create", "Reader.get", "SlotQueue.lease", "TakenSlot.copy"} <= set(CALLS)
     assert {"open", "unlink", "queues", "Lease.release", "IndexQueue", "BoundedQueue.put_once"} <= set(CALLS)
+    assert {"Workers.map", "multiprocessing.JoinableQueue.join", "queue.Queue.put", "torch.frames"} <= set(CALLS)
+    assert {"BoundedQueue", "EventQueue", "Lease", "Watch", "Workers", "logging.QueueListener"} <= set(MANAGERS)
 
 
 def test_create_without_an_item_type_makes_a_queue_of_bytes() -> None:
