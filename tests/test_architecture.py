@@ -26,7 +26,7 @@ segment < slots < verification
 bounded, events, overwriting < cpp < native
 """
 PYTHON_ORDER = """
-_version, errors, headers, stats, lease, async_calls < native < arrow < items < segments < core < watching
+_version, headers, stats < errors, lease, async_calls < native < arrow < items < segments < core < watching
 watching < rings, events, overwriting, slots
 rings, events, overwriting, slots < index
 index < multiprocessing, queue, pool < __init__ < logging, torch, spark, verification < demo < cli

@@ -70,6 +70,7 @@ cdef class SegmentBackend(Backend):
     cdef int check_length(self, uint64_t length) except -1: return 0
     cdef int raise_corrupt(self) except -1: return self.raise_if_truncated()
     cdef bint is_all_done(self) except -1: return False
+    cdef object count_others(self): return self.participant_table.count_alive() - 1
 
     cdef byte* take_over(self, object opened, Identity* identity) except NULL:
         """Takes the memory of an open segment. The caller takes its descriptor next; nothing raises after that."""
@@ -82,7 +83,7 @@ cdef class SegmentBackend(Backend):
         self.item_kind = REFERENCE
         if opened.item is not None:
             if opened.name is not None:
-                self.label = repr(opened.name)
+                self.call_it(opened.name)
             self.dtype = opened.item.dtype
             self.record_bytes = 0 if self.dtype is None else self.dtype.itemsize
             self.item_kind = opened.item.kind

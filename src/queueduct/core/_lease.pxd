@@ -25,8 +25,9 @@ cdef class Holding:
     cdef bint end(self, uint64_t released) noexcept nogil   # gives the rest back; false if the queue is corrupt
     cdef int after_end(self, bint is_any, bint is_all) except -1   # wakes the waiting participants
     cdef list unreleased(self, list asked)                  # the positions that are claimed and not released
+    cdef object why_empty(self, double waited)              # the QueueEmpty of a lease that found nothing
 
-    cdef object take(self, object name, object max_items, int64_t deadline)
+    cdef object take(self, object name, object max_items, object block, object timeout)
     cdef object _items(self)
     cdef object _positions(self)
     cdef object _deliveries(self)

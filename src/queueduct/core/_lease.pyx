@@ -9,14 +9,14 @@ from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.core._backend cimport SegmentBackend, named_backend
 from queueduct.core._queue cimport (
-    Backend, checked_int, checked_positions, computed_deadline, open_backend, sound,
+    Backend, checked_int, checked_positions, computed_deadline, open_backend, sound, waited_until,
 )
 from queueduct.items._item_kinds cimport OBJECT, RECORD
 from queueduct.native._native cimport array_data, import_array, is_broken
 
 import numpy
 
-from queueduct.errors import Empty, QueueClosed
+from queueduct.errors import QueueClosed
 from queueduct.items import types as item_types
 from queueduct.lease import Lease
 
@@ -40,9 +40,11 @@ cdef class Holding:
     cdef bint end(self, uint64_t released) noexcept nogil: return True
     cdef int after_end(self, bint is_any, bint is_all) except -1: return 0
     cdef list unreleased(self, list asked): return []
+    cdef object why_empty(self, double waited): return self.backend.why_empty(waited)
 
-    cdef object take(self, object name, object max_items, int64_t deadline):
+    cdef object take(self, object name, object max_items, object block, object timeout):
         """Returns a Lease of at least one item, dead consumers' items first."""
+        cdef int64_t deadline = computed_deadline(block, timeout)
         cdef object limit = checked_int("max_items", max_items)
         cdef int64_t count
         if limit < 1:
@@ -51,7 +53,7 @@ cdef class Holding:
         count = self.try_claim(False)
         while count == 0:
             if not self.wait(deadline):
-                raise Empty
+                raise self.why_empty(waited_until(deadline, timeout))
             self.has_waited = True
             count = self.try_claim(True)
         self.count = count
@@ -132,7 +134,7 @@ class LeaseMethods:
         """
         cdef SegmentBackend backend = named_backend(self, "leases")
         cdef Holding holding = type(self)._holding(backend)
-        return holding.take(self.name, max_items, computed_deadline(block, timeout))
+        return holding.take(self.name, max_items, block, timeout)
 
     def alease(self, max_items, timeout=None):
         """``async with q.alease(1000) as lease:``, or ``lease = await q.alease(1000)``: lease for asyncio.

@@ -19,6 +19,7 @@ cdef class ProducerCall:
     cdef uint64_t total           # items of the sequence
     cdef uint64_t done            # how many of them are in the queue
     cdef int64_t deadline
+    cdef object timeout           # from which the deadline was computed
     cdef uint64_t owner           # the owner word with which this thread owns the line
     cdef ProducerLine* line
     cdef object array             # the items, if they are records
@@ -32,9 +33,10 @@ cdef class ProducerCall:
     cdef Taken forget_line(self) except *
     cdef Settled try_settle(self) except *        # completes the line by what a killed call has put
     cdef bint put_some(self) except -1            # puts from `done` on, waits for room; false if the time is up
-    cdef str why_full(self)                       # the first part of a message, or empty
+    cdef object why_full(self, double waited)     # the QueueFull of a call for which there is no room
 
-    cdef object put(self, object items, object producer, object sequence, int64_t deadline)
+    cdef object put(self, object items, object producer, object sequence, object block, object timeout)
+    cdef double waited(self) except -1
     cdef list listed(self)
     cdef int forget(self, object producer) except -1
     cdef uint64_t owner_word(self) noexcept

@@ -11,12 +11,14 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.core._backend cimport SegmentBackend, line_of, named_backend
-from queueduct.core._queue cimport AT_ONCE, FOREVER, checked_int, computed_deadline, remaining_ns, sound
+from queueduct.core._queue cimport (
+    AT_ONCE, FOREVER, checked_int, computed_deadline, remaining_ns, sound, waited_until,
+)
 from queueduct.items._buffers cimport as_records, refuse_stream
 from queueduct.items._item_kinds cimport LONG_COPY, RECORD
 from queueduct.native._native cimport *
 
-from queueduct.errors import CorruptSegment, Full, ProducerInUse, TooManyProducers
+from queueduct.errors import CorruptSegment, ProducerInUse, QueueFull, TooManyProducers
 from queueduct.stats import ProducerInfo
 
 import_array()
@@ -33,10 +35,12 @@ cdef class ProducerCall:
     cdef Taken forget_line(self) except *: return self.table().forget(self.name, self.owner_word())
     cdef Settled try_settle(self) except *: return CONTRADICTED
     cdef bint put_some(self) except -1: return False
-    cdef str why_full(self): return ""
+    cdef object why_full(self, double waited): return self.backend.why_full(waited)
 
-    cdef object put(self, object items, object producer, object sequence, int64_t deadline):
+    cdef object put(self, object items, object producer, object sequence, object block, object timeout):
         """Returns how many items this call has put."""
+        cdef int64_t deadline = computed_deadline(block, timeout)
+        self.timeout = timeout
         self._identify(producer)
         number = checked_int("sequence", sequence)
         if not 0 <= number < SEQUENCE_LIMIT:
@@ -54,6 +58,9 @@ cdef class ProducerCall:
             return self._put_missing() if self._begin() else 0
         finally:
             self._leave()
+
+    cdef double waited(self) except -1:
+        return waited_until(self.deadline, self.timeout)
 
     cdef int join(self) except -1:
         self.backend.check_open()
@@ -165,7 +172,8 @@ cdef class ProducerCall:
             if settled == SETTLED:
                 return 0
             if self.deadline == AT_ONCE or remaining_ns(self.deadline) <= 0:
-                raise Full(
+                said = "the queue {queue} takes no put yet{waited}"
+                raise QueueFull(said, self.backend.name, self.waited()).saying(
                     f"what a killed call of the producer {self.producer!r} has put is not known yet; repeat the call"
                 )
             PyErr_CheckSignals()
@@ -195,9 +203,9 @@ cdef class ProducerCall:
         cdef uint64_t before = self.done
         while self.done < self.total:
             if not self.put_some():
-                raise Full(
-                    f"{self.why_full()}{self.done} of {self.total} items of sequence {self.sequence} of the producer "
-                    f"{self.producer!r} are in; repeat the call to put the rest"
+                raise self.why_full(self.waited()).saying(
+                    f"{self.done} of {self.total} items of sequence {self.sequence} of the producer {self.producer!r} "
+                    "are in; repeat the call to put the rest"
                 )
         return self.done - before
 
@@ -225,7 +233,7 @@ class PutOnceMethods:
         cdef SegmentBackend backend = named_backend(self, "producers")
         cdef ProducerCall call = type(self)._producer_call(backend)
         try:
-            return sound(backend, call.put(items, producer, sequence, computed_deadline(block, timeout)))
+            return sound(backend, call.put(items, producer, sequence, block, timeout))
         except Exception:
             backend.check_sound()  # a truncated segment is the cause, and is reported instead
             raise

@@ -2,7 +2,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.core.interface._calls cimport (  # also for the kinds, which cimport all they need from here
     AT_ONCE, FOREVER, TIMED_OUT, Backend, checked_int, checked_positions, checked_sizes, computed_deadline, deadline_of,
-    remaining_ns, sound,
+    remaining_ns, sound, waited_until,
 )
 
 cdef uint64_t forks               # how many forks there were between the first process and this one
@@ -23,7 +23,7 @@ cdef class Queue:
 
     cdef Backend attach(self, object opened)
     cdef int after_attach(self, Backend backend, object opened) except -1
-    cdef int raise_full(self, Backend backend) except -1
+    cdef object why_full(self, Backend backend, double waited)
     cdef int stay_in_process(self) except -1
     cdef int refuse(self) except -1
 

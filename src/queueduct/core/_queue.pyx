@@ -16,7 +16,7 @@ cimport cython
 from queueduct.core.interface._calls cimport closed_backend
 from queueduct.items._buffers cimport refuse_stream
 
-from queueduct.errors import CorruptSegment, Empty, Full, QueueNotShared, ShutDown
+from queueduct.errors import CorruptSegment, QueueNotShared, ShutDown
 from queueduct.items.types import ItemType
 from queueduct.segments import anonymous, catalog, creation
 
@@ -53,7 +53,8 @@ def leave_to_parent():
 os.register_at_fork(after_in_child=leave_to_parent)
 
 
-cdef Backend UNMADE = closed_backend("that was never made")  # the backend of a handle before install()
+cdef Backend UNMADE = closed_backend(None)  # the backend of a handle before install()
+UNMADE.label = "that was never made"
 
 
 cdef int install(Queue queue, Backend backend) except -1:
@@ -121,9 +122,8 @@ cdef class Queue:
         """Called when the handle has its backend, so that other threads may use it."""
         return 0
 
-    cdef int raise_full(self, Backend backend) except -1:
-        """Raises Full after a put that found no room."""
-        raise Full
+    cdef object why_full(self, Backend backend, double waited):
+        return backend.why_full(waited)
 
     cdef int stay_in_process(self) except -1:
         """Registers a queue without a name, so that a forked child refuses it."""
@@ -138,7 +138,7 @@ cdef class Queue:
             return 0
         backend.refusal = refusal_of(type(self))
         backend.is_closing = True
-        refusing = closed_backend(backend.label)
+        refusing = closed_backend(backend.name)
         refusing.refusal = backend.refusal
         self.retired = backend  # keeps its items alive until the child ends
         replace_backend(self, backend, refusing)
@@ -154,8 +154,9 @@ cdef class Queue:
         queue.Full
         """
         cdef Backend backend = held(self)
-        if not backend.put(item, deadline_of(block, timeout)):
-            self.raise_full(backend)
+        cdef int64_t deadline = deadline_of(block, timeout)
+        if not backend.put(item, deadline):
+            raise self.why_full(backend, waited_until(deadline, timeout))
 
     def put_nowait(self, item):
         """``put(item, block=False)``.
@@ -164,7 +165,7 @@ cdef class Queue:
         """
         cdef Backend backend = held(self)
         if not backend.put(item, AT_ONCE):
-            self.raise_full(backend)
+            raise self.why_full(backend, 0)
 
     def try_put(self, item):
         """Put an item if there is room now. Returns True if it is in. Never waits.
@@ -185,9 +186,10 @@ cdef class Queue:
         'a'
         """
         cdef Backend backend = held(self)
-        cdef object item = backend.get(deadline_of(block, timeout))
+        cdef int64_t deadline = deadline_of(block, timeout)
+        cdef object item = backend.get(deadline)
         if item is TIMED_OUT:
-            raise Empty
+            raise backend.why_empty(waited_until(deadline, timeout))
         return item
 
     def get_nowait(self):
@@ -200,7 +202,7 @@ cdef class Queue:
         cdef Backend backend = held(self)
         cdef object item = backend.get(AT_ONCE)
         if item is TIMED_OUT:
-            raise Empty
+            raise backend.why_empty(0)
         return item
 
     def try_get(self, default=None):
@@ -228,7 +230,7 @@ cdef class Queue:
             refuse_stream(items)
         put = backend.put_many(items, deadline)
         if put is None:
-            self.raise_full(backend)
+            raise self.why_full(backend, waited_until(deadline, timeout))
         return put
 
     def get_many(self, max_items, block=True, timeout=None):
@@ -244,12 +246,14 @@ cdef class Queue:
         """
         cdef Backend backend = held(self)
         cdef object found
+        cdef int64_t deadline
         limit = checked_int("max_items", max_items)
         if limit < 1:
             raise ValueError(f"max_items must be at least 1: max_items={max_items}")
-        found = backend.get_many(min(limit, 1 << 62), deadline_of(block, timeout))
+        deadline = deadline_of(block, timeout)
+        found = backend.get_many(min(limit, 1 << 62), deadline)
         if found is TIMED_OUT:
-            raise Empty
+            raise backend.why_empty(waited_until(deadline, timeout))
         return found
 
     def put_arrow(self, data, block=True, timeout=None):
@@ -392,7 +396,7 @@ cdef class Queue:
         if type(backend) is Backend:  # it is closed already
             return
         backend.is_closing = True
-        if replace_backend(self, backend, closed_backend(backend.label)) and not backend.is_read_only:
+        if replace_backend(self, backend, closed_backend(backend.name)) and not backend.is_read_only:
             backend.wake_everybody()
 
     def unlink(self, missing_ok=False):

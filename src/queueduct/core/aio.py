@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from queueduct.errors import Empty, Full, QueueductError, ShutDown
+from queueduct.errors import Empty, Full, QueueductError, ShutDown, Told
 
 __all__ = ["Borrowing", "Bridge"]
 
@@ -103,10 +103,10 @@ class Bridge:
                     return self._queue.put(item, False, **options)
                 return self._queue.put_nowait(item)
             except Full as error:
-                told = error.args
+                refused = error.with_traceback(None)
             until = until or _deadline(timeout)
             if not await _has_changed(self._room, until, self._queue._slots_for(item)):
-                raise Full(*told)
+                raise _after_wait(refused, timeout, until)
 
     async def put_many(self, batch: Any, timeout: float | None = None, **options: Any) -> int:
         """Returns how many items are in. Raises Full, or ShutDown, only if none is. ``batch`` can be sliced."""
@@ -115,11 +115,11 @@ class Bridge:
         until = None
         limit = len(batch)  # the first attempt checks every item before it puts any
         while True:
-            told: tuple[object, ...] = ()
+            refused = Full()
             try:
                 total += self._queue.put_many(batch[total : total + limit], False, **options)
             except Full as error:
-                told = error.args
+                refused = error.with_traceback(None)
             except ShutDown:
                 if total == 0:
                     raise
@@ -134,7 +134,7 @@ class Bridge:
                 error.add_note(f"aput_many was cancelled: {total} of {len(batch)} items are in the queue")
                 raise
             if not has_changed and total == 0:
-                raise Full(*told)
+                raise _after_wait(refused, timeout, until)
             if not has_changed:
                 return total
 
@@ -157,15 +157,22 @@ async def _repeated(
             for found in itertools.starmap(attempt, (arguments,)):
                 return found
         except nothing as error:
-            told = error.args
+            refused = error.with_traceback(None)
         until = until or _deadline(timeout)
         if not await _has_changed(side, until, slots):
-            raise nothing(*told)
+            raise _after_wait(refused, timeout, until)
 
 
 def _deadline(timeout: float | None) -> Deadline:
     """Computed after the first attempt: a call that need not wait does not ask for the time."""
     return Deadline(None if timeout is None else asyncio.get_running_loop().time() + timeout)
+
+
+def _after_wait(refused: Exception, timeout: float | None, until: Deadline) -> Exception:
+    """Returns the error of the last attempt as that of the whole call."""
+    if not isinstance(refused, Told) or timeout is None or until.time is None:
+        return refused
+    return refused.after(max(0.0, timeout + asyncio.get_running_loop().time() - until.time))
 
 
 async def _has_changed(side: Side, until: Deadline, slots: int = 1) -> bool:

@@ -56,5 +56,5 @@ cdef class EventsProducerCall(ProducerCall):
             self.check_still_ours()
         return put == missing
 
-    cdef str why_full(self):
-        return f"{why_full(<EventsBackend>self.backend)}; "
+    cdef object why_full(self, double waited):
+        return why_full(<EventsBackend>self.backend, waited)

@@ -21,7 +21,7 @@ import numpy
 from queueduct.core import sync_thread
 from queueduct.async_calls import AsyncGets, AsyncPuts
 from queueduct.core._put_once import PutOnceMethods
-from queueduct.errors import Full, ReaderInUse
+from queueduct.errors import ReaderInUse
 from queueduct.events._put_once import EventsProducerCall
 from queueduct.events.geometry import EventsGeometry
 from queueduct.items.types import ItemType
@@ -111,8 +111,8 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
             sync_thread.sync_at_intervals(backend, opened.geometry.sync_interval_ns / 1e9)
         return 0
 
-    cdef int raise_full(self, Backend backend) except -1:
-        raise Full(why_full(<EventsBackend>backend))
+    cdef object why_full(self, Backend backend, double waited):
+        return why_full(<EventsBackend>backend, waited)
 
     # -- read -------------------------------------------------------------------------------------------
 

@@ -11,7 +11,9 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
-from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, checked_int, deadline_of, held, remaining_ns
+from queueduct.core._queue cimport (
+    AT_ONCE, TIMED_OUT, Queue as AnyQueue, checked_int, deadline_of, held, remaining_ns, waited_until,
+)
 from queueduct.items._buffers cimport Held, borrow
 from queueduct.items._messages cimport decode_message, encode_message, keep_if_intact
 from queueduct.native._native cimport Outcome, Participant, run_without_gil
@@ -22,9 +24,11 @@ import os
 import weakref
 from types import GenericAlias
 
-from queueduct.errors import Empty, Full
+from queueduct.errors import Empty, QueueFull
 from queueduct.rings.growing import GrowingQueue
 from queueduct.segments import anonymous
+
+cdef str FULL = "the queue {queue} is full: {size:,} of maxsize={capacity} items{waited}; get items, or make it larger"
 
 cdef enum:
     SHORT_BYTES = 1023             # bytes that are copied on the stack
@@ -202,6 +206,11 @@ cdef class SharedQueue:
             keep_if_intact(self.kept, error, data)
             raise
 
+    cdef object why_full(self, double waited):
+        if self.limit is NULL:
+            return self.ring.why_full(waited)
+        return QueueFull(FULL, None, waited, self.ring.queue.count_items(), self.limit.limit())
+
     cdef object count(self):
         self.check_open_or_closed()
         return self.ring.size() + len(self.kept)
@@ -277,8 +286,9 @@ cdef class Queue(SharedQueue):
         >>> q = queueduct.multiprocessing.Queue()
         >>> q.put({"job": 1})
         """
-        if not self.put_item(obj, deadline_as_standard(block, timeout)):
-            raise Full
+        cdef int64_t deadline = deadline_as_standard(block, timeout)
+        if not self.put_item(obj, deadline):
+            raise self.why_full(waited_until(deadline, timeout))
 
     def get(self, block=True, timeout=None):
         """Get an object; wait for one if ``block``, at most ``timeout`` seconds. Raises Empty.
@@ -289,9 +299,10 @@ cdef class Queue(SharedQueue):
         >>> q.get()
         {'job': 1}
         """
-        cdef object item = self.get_item(deadline_as_standard(block, timeout))
+        cdef int64_t deadline = deadline_as_standard(block, timeout)
+        cdef object item = self.get_item(deadline)
         if item is TIMED_OUT:
-            raise Empty
+            raise self.ring.why_empty(waited_until(deadline, timeout))
         return item
 
     def put_nowait(self, obj):
@@ -302,7 +313,7 @@ cdef class Queue(SharedQueue):
         >>> q.put_nowait({"job": 1})
         """
         if not self.put_item(obj, AT_ONCE):
-            raise Full
+            raise self.why_full(0)
 
     def get_nowait(self):
         """``get(False)``.

@@ -19,9 +19,14 @@ from queueduct.overwriting._objects cimport Kept, Unread
 
 import numpy
 
-from queueduct.errors import CorruptSegment
+from queueduct.errors import CorruptSegment, QueueFull
 
 import_array()
+
+cdef str FULL = (
+    "the queue {queue} is full: {size:,} of {capacity:,} messages{waited}; get some, put with overwrite=True, or "
+    "create it with a larger capacity"
+)
 
 cdef enum:
     OBJECTS_LIMIT = 1024   # that one get_many leases at most
@@ -406,6 +411,12 @@ cdef class OverwritingBackend(SegmentBackend):
     cdef object size(self):
         self.unread.has_some(self.queue.participant_table().generation())
         return self.ring.length() + self.count_left() + self.unread.count()
+
+    cdef object count_leased(self):
+        return self.queue.leased_messages().count_leased()
+
+    cdef object why_full(self, double waited):
+        return QueueFull(FULL, self.name, waited, self.ring.length(), self.ring.capacity())
 
     cdef bint is_all_done(self) except -1:
         cdef bint is_done

@@ -5,15 +5,21 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from queueduct.core._backend cimport line_of
-from queueduct.core._queue cimport AT_ONCE, Queue, checked_int, computed_deadline, open_backend, remaining_ns
+from queueduct.core._queue cimport (
+    AT_ONCE, Queue, checked_int, computed_deadline, open_backend, remaining_ns, waited_until,
+)
 from queueduct.items._buffers cimport scalar_of
 from queueduct.items._item_kinds cimport OBJECT, RECORD
 from queueduct.native._native cimport is_broken, monotonic_ns, pause_between_attempts
 from queueduct.overwriting._backend cimport BRIEFLY_NS, OverwritingBackend
 from queueduct.overwriting._native cimport *
 
-from queueduct.errors import Empty
+from queueduct.errors import QueueEmpty
 from queueduct.items.types import decode_object
+
+
+cdef str NO_MESSAGE = "the queue {queue} has no message{waited}"
+cdef str NOT_NEWER = "the queue {queue} has no message after position {position:,}{waited}"
 
 
 def read_newest(Queue queue, newer_than, block, timeout):
@@ -23,7 +29,11 @@ def read_newest(Queue queue, newer_than, block, timeout):
     cdef object after = -1 if newer_than is None else checked_int("newer_than", newer_than)
     if not -1 <= after < 1 << 62:
         raise ValueError(f"newer_than must be a position, or None for any: newer_than={after}; try None")
-    return found_newest(backend, after + 1, deadline)
+    found = found_newest(backend, after + 1, deadline)
+    if found is None:
+        said = NOT_NEWER if after >= 0 else NO_MESSAGE
+        raise QueueEmpty(said, backend.name, waited_until(deadline, timeout), None, None, after)
+    return found
 
 
 def wait_for_newer(Queue queue, uint64_t wanted, double seconds):
@@ -37,6 +47,7 @@ def wait_for_newer(Queue queue, uint64_t wanted, double seconds):
 
 
 cdef object found_newest(OverwritingBackend backend, uint64_t wanted, int64_t deadline):
+    """Returns an item and its position, or None if the time is up."""
     cdef object target = backend._new_target()
     cdef void* to = backend._data_of(target)
     cdef uint64_t position = 0
@@ -55,12 +66,12 @@ cdef object found_newest(OverwritingBackend backend, uint64_t wanted, int64_t de
         if claim == Claim.closed:
             backend.raise_shut_down()
         if deadline == AT_ONCE and claim == Claim.empty:
-            raise Empty
+            return None
         if end == AT_ONCE:  # the header, or a message in mid-copy, is free in a moment
             end = monotonic_ns() + BRIEFLY_NS
         left = remaining_ns(end)
         if left <= 0:
-            raise Empty
+            return None
         with nogil:
             if claim == Claim.empty:
                 backend.queue.wait_for_newer(wanted, left)

@@ -16,7 +16,11 @@ import os
 
 import numpy
 
+from queueduct.errors import QueueEmpty
+
 import_array()
+
+cdef str NO_CELL = "the queue {queue} can keep no more leased messages{leased}{waited}; release some of them"
 
 
 @cython.final
@@ -100,19 +104,24 @@ cdef class OverwritingHolding(Holding):
     cdef uint64_t position_of(self, uint64_t i) noexcept:
         return self.kept[i].position
 
+    cdef uint64_t deliveries_of(self, uint64_t i) noexcept:
+        return self.kept[i].deliveries()
+
     cdef bytes copied(self, uint64_t i):
         return PyBytes_FromStringAndSize(
             <char*>self.queue.leased_messages().data(self.kept[i].cell), (<OverwritingBackend>self.backend).item_bytes
         )
-    cdef uint64_t deliveries_of(self, uint64_t i) noexcept:
-        return self.kept[i].deliveries()
-
 
     cdef void copy_records(self, char* to) noexcept nogil:
         cdef uint64_t size = (<OverwritingBackend>self.backend).item_bytes
         cdef uint64_t i
         for i in range(self.count):
             memcpy(to + i * size, self.queue.leased_messages().data(self.kept[i].cell), size)
+
+    cdef object why_empty(self, double waited):
+        if self.claim == Claim.full:
+            return QueueEmpty(NO_CELL, self.backend.name, waited, self.queue.leased_messages().cells())
+        return Holding.why_empty(self, waited)
 
     cdef bint end(self, uint64_t released) noexcept nogil:
         self.lease.release(self.kept.data(), released)

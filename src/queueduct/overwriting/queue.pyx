@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 
 from queueduct.core._backend cimport counter_fields
 from queueduct.core._queue cimport (
-    AT_ONCE, FOREVER, Backend, Queue, checked_int, computed_deadline, held, open_backend, sound,
+    AT_ONCE, FOREVER, Backend, Queue, checked_int, computed_deadline, held, open_backend, sound, waited_until,
 )
 from queueduct.items._buffers cimport refuse_stream
 from queueduct.native._native cimport Counted, counted
@@ -14,7 +14,6 @@ from queueduct.overwriting._native cimport Fates
 
 from queueduct.async_calls import AsyncGets, AsyncPuts
 from queueduct.core._lease import LeaseMethods
-from queueduct.errors import Full
 from queueduct.items.types import ItemType
 from queueduct.overwriting._lease import OverwritingHolding
 from queueduct.overwriting.geometry import OverwritingGeometry
@@ -104,8 +103,9 @@ cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMet
         1
         """
         cdef Backend backend = held(self)
-        if not put_into(backend, item, overwrite, computed_deadline(block, timeout)):
-            raise Full
+        cdef int64_t deadline = computed_deadline(block, timeout)
+        if not put_into(backend, item, overwrite, deadline):
+            raise backend.why_full(waited_until(deadline, timeout))
 
     def put_nowait(self, item, *, overwrite=True):
         """``put(item, block=False)``.
@@ -114,7 +114,7 @@ cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMet
         """
         cdef Backend backend = held(self)
         if not put_into(backend, item, overwrite, AT_ONCE):
-            raise Full
+            raise backend.why_full(0)
 
     def try_put(self, item, *, overwrite=True):
         """Put an item; with ``overwrite=False`` only if there is room now. Returns True if it is in. Never waits.
@@ -141,7 +141,7 @@ cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMet
             refuse_stream(items)
         put = backend.put_many_as(items, overwrite, deadline)
         if put is None:
-            raise Full
+            raise backend.why_full(waited_until(deadline, timeout))
         return put
 
     def aput(self, item, timeout=None, *, overwrite=True):

@@ -9,7 +9,7 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t
 
-from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, deadline_of, remaining_ns
+from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, deadline_of, remaining_ns, waited_until
 from queueduct.native._native cimport Event, park_limit_ns
 from queueduct.rings.shared._growing_backend cimport LocalBackend
 
@@ -17,8 +17,11 @@ import threading
 from collections import deque
 from types import GenericAlias
 
-from queueduct.errors import Empty, Full, ShutDown
+from queueduct.errors import QueueFull, ShutDown
 from queueduct.queue._hooks import WithHooks
+
+cdef str FULL = "the queue {queue} is full: {size:,} of maxsize={capacity} items{waited}; get items, or make it larger"
+
 
 cdef class Threaded:
     """What both classes share."""
@@ -36,10 +39,10 @@ cdef class Threaded:
             "use queueduct.multiprocessing.Queue between processes"
         )
 
-    cdef object get_reference(self, int64_t deadline):
+    cdef object get_reference(self, int64_t deadline, object timeout):
         cdef object item = self.ring.get(deadline)
         if item is TIMED_OUT:
-            raise Empty
+            raise self.ring.why_empty(waited_until(deadline, timeout))
         return item
 
 
@@ -81,7 +84,7 @@ cdef class SimpleQueue(Threaded):
         >>> q.get(timeout=5)
         'a'
         """
-        return self.get_reference(checked_deadline(block, timeout))
+        return self.get_reference(checked_deadline(block, timeout), timeout)
 
     def get_nowait(self):
         """``get(False)``.
@@ -92,7 +95,7 @@ cdef class SimpleQueue(Threaded):
         Traceback (most recent call last):
         _queue.Empty
         """
-        return self.get_reference(AT_ONCE)
+        return self.get_reference(AT_ONCE, None)
 
     def empty(self):
         """Return True if there is nothing to get. A hint: other threads may change it at once.
@@ -169,14 +172,18 @@ cdef class Queue(Threaded, WithHooks):
     def _get(self):
         return self.queue.popleft()
 
-    cdef int put_item(self, object item, int64_t deadline) except -1:
+    cdef bint put_item(self, object item, int64_t deadline) except -1:
+        """Returns false if the time is up."""
         while True:
             if self.put_if_room(item):
-                return 0
+                return True
             if self.is_shutdown:
                 raise ShutDown("the queue is shut down")
             if deadline == AT_ONCE or not self.wait_for_room(deadline):
-                raise Full
+                return False
+
+    cdef object why_full(self, double waited):
+        return QueueFull(FULL, None, waited, self.ring.queue.count_items(), self.maxsize)
 
     @cython.critical_section
     cdef bint put_if_room(self, object item) except -1:
@@ -215,7 +222,9 @@ cdef class Queue(Threaded, WithHooks):
         >>> q = queueduct.queue.Queue()
         >>> q.put("a")
         """
-        self.put_item(item, checked_deadline(block, timeout) if self.maxsize > 0 else AT_ONCE)
+        cdef int64_t deadline = checked_deadline(block, timeout) if self.maxsize > 0 else AT_ONCE
+        if not self.put_item(item, deadline):
+            raise self.why_full(waited_until(deadline, timeout))
 
     def put_nowait(self, item):
         """``put(item, block=False)``.
@@ -224,7 +233,8 @@ cdef class Queue(Threaded, WithHooks):
         >>> q = queueduct.queue.Queue()
         >>> q.put_nowait("a")
         """
-        self.put_item(item, AT_ONCE)
+        if not self.put_item(item, AT_ONCE):
+            raise self.why_full(0)
 
     def get(self, block=True, timeout=None):
         """Get an item; wait for one if ``block``, at most ``timeout`` seconds. Raises Empty or ShutDown.
@@ -235,7 +245,7 @@ cdef class Queue(Threaded, WithHooks):
         >>> q.get(timeout=5)
         'a'
         """
-        return self.get_reference(checked_deadline(block, timeout))
+        return self.get_reference(checked_deadline(block, timeout), timeout)
 
     def get_nowait(self):
         """``get(block=False)``.
@@ -246,7 +256,7 @@ cdef class Queue(Threaded, WithHooks):
         Traceback (most recent call last):
         _queue.Empty
         """
-        return self.get_reference(AT_ONCE)
+        return self.get_reference(AT_ONCE, None)
 
     def qsize(self):
         """Return how many items there are.

@@ -17,7 +17,7 @@ from queueduct.slots._native cimport *
 
 import numpy
 
-from queueduct.errors import CorruptSegment, Full, ShutDown
+from queueduct.errors import CorruptSegment, QueueFull, ShutDown
 from queueduct.items import types as items
 
 import_array()
@@ -25,6 +25,11 @@ import_array()
 cdef enum:
     TAKES_BETWEEN_RECOVERIES = 1024   # a power of two
     BATCH_LIMIT = 4096                # items that one get_many takes at most
+
+cdef str FULL = (
+    "the queue {queue} is full: {size:,} of {capacity:,} slots are in use, {out:,} of them loaned, taken or on lease"
+    "{waited}; get items, give slots back, or create it with a larger capacity"
+)
 
 cdef object decode_object = items.decode_object
 cdef object is_its_own = items.is_its_own
@@ -204,9 +209,7 @@ cdef class SlotsBackend(SegmentBackend):
                     raise
                 return i
             if not done:
-                if i == 0:
-                    raise Full
-                return i
+                return None if i == 0 else i
         return count
 
     # -- get --------------------------------------------------------------------------------------------
@@ -381,6 +384,16 @@ cdef class SlotsBackend(SegmentBackend):
             self.queue.wait_for_items(limit_ns)
         else:
             self.queue.wait_for_room(limit_ns)
+
+    cdef object count_leased(self):
+        return self.queue.count_slots().taken
+
+    cdef object why_full(self, double waited):
+        """All but the queued slots are out: a put needs a free one, whatever the queue holds."""
+        cdef uint64_t used = self.slots.count() - min(self.slots.count(), self.slots.free().size())
+        return QueueFull(
+            FULL, self.name, waited, used, self.slots.capacity(), used - min(used, self.slots.used().size())
+        )
 
     cdef bint is_all_done(self) except -1:
         cdef uint32_t me = self.me()

@@ -12,7 +12,6 @@ from types import GenericAlias
 
 import numpy
 
-from queueduct.errors import Empty, Full
 from queueduct.items.views import Session, slot_view
 
 cdef str KEPT = (
@@ -240,12 +239,12 @@ cdef class TakenSlot(Slot):
     def is_redelivered(self):
         """True if a consumer had the item before, and died or gave it back."""
         return bool(self.memory.lease.redelivered)
+
     @property
     @cython.critical_section
     def deliveries(self):
         """How often the item has been delivered, this time included: a holder that died or gave it back counts."""
         return self.memory.lease.deliveries
-
 
     @cython.critical_section
     def copy(self):
@@ -304,6 +303,7 @@ cdef int begin(Slot slot, SlotMemory memory) except -1:
 
 
 cdef object loan_slot(SlotsBackend backend, object length, int64_t deadline):
+    """Returns a LoanedSlot, or None if the time is up."""
     cdef SlotMemory memory = SlotMemory.__new__(SlotMemory)
     cdef LoanedSlot slot = LoanedSlot.__new__(LoanedSlot)
     cdef int held
@@ -323,13 +323,14 @@ cdef object loan_slot(SlotsBackend backend, object length, int64_t deadline):
         memory.length = asked
     held = backend.hold(&memory.lease, deadline)
     if held == 0:
-        raise Full
+        return None
     memory.has_waited = held == 2
     begin(slot, memory)
     return slot
 
 
 cdef object take_slot(SlotsBackend backend, int64_t deadline):
+    """Returns a TakenSlot, or None if the time is up."""
     cdef SlotMemory memory = SlotMemory.__new__(SlotMemory)
     cdef TakenSlot slot = TakenSlot.__new__(TakenSlot)
     cdef int taken
@@ -337,7 +338,7 @@ cdef object take_slot(SlotsBackend backend, int64_t deadline):
     memory.backend = backend
     taken = backend.take(&memory.lease, deadline)
     if taken == 0:
-        raise Empty
+        return None
     memory.length = backend.slot_bytes if backend.item_kind == RECORD else memory.lease.bytes
     memory.has_waited = taken == 2
     memory.noted_at = backend.queue.rest().note()

@@ -4,7 +4,9 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.core._backend cimport counter_fields
-from queueduct.core._queue cimport TIMED_OUT, Backend, Queue, checked_int, computed_deadline, open_backend, sound
+from queueduct.core._queue cimport (
+    TIMED_OUT, Backend, Queue, checked_int, computed_deadline, open_backend, sound, waited_until,
+)
 from queueduct.slots._backend cimport SlotsBackend
 from queueduct.slots._eviction cimport evict_surplus, put_evicting
 from queueduct.slots._native cimport SlotCounts, gets_closed, puts_closed
@@ -13,7 +15,6 @@ from queueduct.slots.loans cimport loan_slot, take_slot
 from queueduct.async_calls import AsyncGets, AsyncPuts
 from queueduct.core._lease import LeaseMethods
 from queueduct.core._put_once import PutOnceMethods
-from queueduct.errors import Full
 from queueduct.slots._lease import SlotsHolding
 from queueduct.slots._put_once import SlotsProducerCall
 from queueduct.slots.geometry import SlotsGeometry
@@ -87,11 +88,15 @@ cdef class SlotQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, 
         b'ab'
         """
         cdef SlotsBackend backend = open_backend(self)
+        cdef int64_t deadline = computed_deadline(True, timeout)
         try:
-            return sound(backend, loan_slot(backend, length, computed_deadline(True, timeout)))
+            slot = sound(backend, loan_slot(backend, length, deadline))
         except Exception:
             backend.check_sound()  # a truncated segment is the cause, and is reported instead
             raise
+        if slot is None:
+            raise backend.why_full(waited_until(deadline, timeout))
+        return slot
 
     def take(self, timeout=None):
         """Return the oldest item in its slot: ``with q.take() as slot: use(slot.array)``. Raises Empty or ShutDown.
@@ -106,11 +111,15 @@ cdef class SlotQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, 
         b'ab'
         """
         cdef SlotsBackend backend = open_backend(self)
+        cdef int64_t deadline = computed_deadline(True, timeout)
         try:
-            return sound(backend, take_slot(backend, computed_deadline(True, timeout)))
+            slot = sound(backend, take_slot(backend, deadline))
         except Exception:
             backend.check_sound()  # a truncated segment is the cause, and is reported instead
             raise
+        if slot is None:
+            raise backend.why_empty(waited_until(deadline, timeout))
+        return slot
 
     def aloan(self, timeout=None, *, length=None):
         """``async with q.aloan() as slot:``, or ``slot = await q.aloan()``: loan for asyncio.
@@ -164,7 +173,7 @@ cdef class SlotQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, 
         elif not slots.put(item, deadline):
             evicted = TIMED_OUT
         if evicted is TIMED_OUT:
-            raise Full
+            raise slots.why_full(waited_until(deadline, timeout))
         return evicted
 
     def aput(self, item, timeout=None, *, overwrite=False):

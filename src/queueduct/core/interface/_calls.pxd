@@ -7,6 +7,7 @@ cdef int64_t FOREVER, AT_ONCE     # deadlines
 
 cdef int64_t computed_deadline(bint block, object timeout) except -1
 cdef int64_t remaining_ns(int64_t deadline)
+cdef double waited_until(int64_t deadline, object timeout) except -1
 cdef object checked_int(str label, object value)
 cdef dict checked_sizes(dict sizes)
 cdef list checked_positions(object positions)
@@ -19,7 +20,9 @@ cdef inline int64_t deadline_of(object block, object timeout) except -1:
 
 cdef class Backend:
     """The working part of a handle. A thread in a call holds a reference, so its memory outlives a close()."""
-    cdef object label             # the queue's name, quoted (an object, not a str: so the class has garbage collection)
+    cdef object name              # the queue's, or None (an object, not a str: so the class has garbage collection)
+    cdef object label             # how messages name it
+    cdef object nothing           # what QueueEmpty is made of if the call has not waited
     cdef Flag is_closing          # the handle was closed: a thread that waits must return
     cdef bint is_read_only        # of a watch: nothing of the segment may be written
     cdef object refusal           # in a forked child's copy of a queue without a name: why it refuses; else None
@@ -38,9 +41,14 @@ cdef class Backend:
     cdef void wake_everybody(self) noexcept
     cdef int check_open(self) except -1
     cdef int check_sound(self) except -1
+    cdef int call_it(self, object name) except -1
+    cdef object count_leased(self)
+    cdef object count_others(self)
+    cdef object why_empty(self, double waited)
+    cdef object why_full(self, double waited)
 
 
-cdef Backend closed_backend(object label)
+cdef Backend closed_backend(object name)
 
 
 cdef inline object sound(Backend backend, object value):

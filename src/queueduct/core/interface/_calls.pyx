@@ -6,11 +6,12 @@ from cpython.number cimport PyNumber_Index
 from queueduct.items._buffers cimport listed
 from queueduct.native._native cimport monotonic_ns, park_limit_ns
 
-from queueduct.errors import QueueClosed, QueueNotShared
+from queueduct.errors import QueueClosed, QueueEmpty, QueueFull, QueueNotShared
 
 TIMED_OUT = object()
 FOREVER = 0x7FFFFFFFFFFFFFFF
 AT_ONCE = 1
+EMPTY = "the queue {queue} is empty{leased}{waited}{alone}"
 cdef frozenset SIZES_LEFT_OUT = frozenset(("slot_bytes", "message_bytes", "item_bytes", "chunk_bytes"))
 
 
@@ -31,6 +32,13 @@ cdef int64_t computed_deadline(bint block, object timeout) except -1:
 cdef int64_t remaining_ns(int64_t deadline):
     """Returns the time that is left; for FOREVER, the longest time that a thread sleeps at once."""
     return park_limit_ns if deadline == FOREVER else deadline - monotonic_ns()
+
+
+cdef double waited_until(int64_t deadline, object timeout) except -1:
+    """Returns how many seconds a call has waited that gives up now; 0 if it was not to wait, or was refused at once."""
+    if deadline == AT_ONCE or deadline == FOREVER:
+        return 0
+    return max(0.0, <double>timeout + (monotonic_ns() - deadline) * 1e-9)
 
 
 cdef object checked_int(str label, object value):
@@ -58,7 +66,13 @@ cdef class Backend:
     """The calls that each kind implements. This base class is the backend of a closed handle: it refuses them all."""
 
     def __cinit__(self, *args, **kwargs):
-        self.label = "without a name"
+        self.call_it(None)
+
+    cdef int call_it(self, object name) except -1:
+        self.name = name
+        self.label = "without a name" if name is None else repr(name)
+        self.nothing = (EMPTY, name, 0.0)
+        return 0
 
     cdef int check_open(self) except -1:
         if self.is_closing:
@@ -80,7 +94,7 @@ cdef class Backend:
         self.check_open()
 
     cdef object put_many(self, object items, int64_t deadline):
-        """Returns how many items are in. If none is, returns None or raises Full."""
+        """Returns how many items are in, or None if the time is up and none is."""
         self.check_open()
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
@@ -106,6 +120,19 @@ cdef class Backend:
         """Returns how many items are in the queue."""
         self.check_open()
 
+    cdef object count_leased(self): return None  # items that consumers have; None: it has no leases
+    cdef object count_others(self): return None  # participants besides this thread; None: it has no table of them
+
+    cdef object why_empty(self, double waited):
+        """Returns the QueueEmpty of a get that found nothing. Counts nothing for one that has not waited: it may poll."""
+        if waited == 0:
+            return QueueEmpty(*self.nothing)
+        return QueueEmpty(EMPTY, self.name, waited, self.count_leased(), self.count_others())
+
+    cdef object why_full(self, double waited):
+        """Returns the QueueFull of a put that found no room."""
+        return QueueFull("the queue {queue} is full{waited}", self.name, waited)
+
     cdef int shut_down(self, bint immediate) except -1:
         return self.check_open()
 
@@ -113,8 +140,8 @@ cdef class Backend:
         """Wakes all waiting threads, so that they see that the handle is closed."""
 
 
-cdef Backend closed_backend(object label):
+cdef Backend closed_backend(object name):
     cdef Backend backend = Backend()
-    backend.label = label
+    backend.call_it(name)
     backend.is_closing = True
     return backend

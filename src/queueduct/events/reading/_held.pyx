@@ -9,6 +9,7 @@ from queueduct.events._backend cimport EventsBackend
 from queueduct.events._native cimport *
 from queueduct.core._queue cimport FOREVER
 
+from queueduct.errors import QueueFull, told_readers
 from queueduct.stats import ReaderInfo
 
 cdef enum:
@@ -20,6 +21,31 @@ cdef struct SeenReader:
     bint is_durable
     bint is_attached
     char name[96]  # reader_name_bytes
+
+cdef str FULL = (
+    "the queue {queue} is full: {size} of max_bytes={capacity} are in use; {readers}{waited}; let them read and "
+    "commit, unsubscribe() those that are not needed, or create the queue with a larger max_bytes or "
+    "on_full='drop_slowest'"
+)
+
+cdef extern from *:
+    """
+    #include <algorithm>
+    #include <vector>
+    namespace queueduct {
+    // The slowest first. A reader that is dropped, or dead and ephemeral, keeps no memory.
+    template <class Reader>
+    void keep_slowest(std::vector<Reader>& readers, bool dropped_too, std::uint64_t dropped) {
+      std::erase_if(readers, [&](const Reader& each) {
+        return ((each.place & dropped) != 0 && !dropped_too) || !(each.is_attached || each.is_durable);
+      });
+      std::stable_sort(readers.begin(), readers.end(), [&](const Reader& one, const Reader& other) {
+        return (one.place & ~dropped) < (other.place & ~dropped);
+      });
+    }
+    }
+    """
+    void keep_slowest_of "queueduct::keep_slowest"(vector[SeenReader]&, bint, uint64_t)
 
 
 cdef list list_readers(EventsBackend backend):
@@ -68,47 +94,46 @@ cdef uint64_t copy_lines(EventsBackend backend, vector[SeenReader]& seen) noexce
     return end.position()
 
 
-cdef list told(vector[SeenReader]& seen, uint64_t end):
-    cdef list found = []
-    cdef SeenReader each
-    for each in seen:
-        committed = each.place & ~dropped_bit
-        found.append(ReaderInfo(
-            each.name[:each.name_length].decode(errors="replace") if each.is_durable else None,
-            committed, max(0, end - committed), each.is_attached, bool(each.place & dropped_bit),
-        ))
-    return found
-
-
-cdef str held_back(EventsBackend backend, bint dropped_too):
-    """Returns the slowest readers, for a message. Reads without the lock: a hint.
+cdef vector[SeenReader] slowest(EventsBackend backend, bint dropped_too, uint64_t* end) except *:
+    """Returns the readers, the slowest first. Reads without the lock: a hint.
 
     A dropped reader holds back no memory, but still has its line.
     """
     cdef vector[SeenReader] seen
-    cdef uint64_t end
     seen.reserve(backend.map.reader_lines)
-    end = copy_lines(backend, seen)
-    readers = [
-        each for each in told(seen, end)
-        if (dropped_too or not each.is_dropped) and (each.is_attached or each.name is not None)
-    ]
-    if not readers:
-        return "no reader holds it back"
-    readers.sort(key=lambda each: each.committed)
-    named = "; ".join(
-        f"{'an ephemeral reader' if each.name is None else repr(each.name)} at position {each.committed}, {each.lag} "
-        f"behind, {'attached' if each.is_attached else 'held by no process'}{', dropped' if each.is_dropped else ''}"
-        for each in readers[:NAMED]
-    )
-    rest = f"; and {len(readers) - NAMED} more" if len(readers) > NAMED else ""
-    return f"readers, the slowest first: {named}{rest}"
+    end[0] = copy_lines(backend, seen)
+    keep_slowest_of(seen, dropped_too, dropped_bit)
+    return seen
 
 
-cdef str why_full(EventsBackend backend):
-    used = backend.map.control.used_bytes.load()
+cdef list told(vector[SeenReader]& seen, uint64_t end):
+    cdef uint64_t i
+    return [ReaderInfo(*fields_of(seen[i], end)) for i in range(seen.size())]
+
+
+cdef tuple fields_of(const SeenReader& each, uint64_t end):
+    """Returns the fields of a ReaderInfo, which costs more than they do."""
+    cdef uint64_t committed = each.place & ~dropped_bit
     return (
-        f"the queue {backend.label} is full: {used} of max_bytes={backend.map.max_bytes} are in use; "
-        f"{held_back(backend, False)}; let them read and commit, unsubscribe() those that are not needed, or create "
-        "the queue with a larger max_bytes or on_full='drop_slowest'"
+        each.name[:each.name_length].decode(errors="replace") if each.is_durable else None,
+        committed, end - committed if end > committed else 0, bool(each.is_attached), bool(each.place & dropped_bit),
+    )
+
+
+cdef str held_back(EventsBackend backend, bint dropped_too):
+    """Returns the slowest readers, for a message."""
+    cdef uint64_t end = 0
+    cdef vector[SeenReader] seen = slowest(backend, dropped_too, &end)
+    named = tuple([ReaderInfo(*fields_of(seen[i], end)) for i in range(min(seen.size(), <size_t>NAMED))])
+    return told_readers(named, seen.size())
+
+
+cdef object why_full(EventsBackend backend, double waited):
+    """Returns the QueueFull of a log."""
+    cdef uint64_t end = 0
+    cdef vector[SeenReader] seen = slowest(backend, False, &end)
+    named = tuple([fields_of(seen[i], end) for i in range(min(seen.size(), <size_t>NAMED))])
+    return QueueFull(
+        FULL, backend.name, waited, backend.map.control.used_bytes.load(), backend.map.max_bytes, None, seen.size(),
+        named,
     )

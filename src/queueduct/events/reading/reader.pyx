@@ -17,16 +17,19 @@ from queueduct.events.reading._position cimport count
 from queueduct.items._item_kinds cimport BYTES, OBJECT, RECORD, REFERENCE
 from queueduct.native._native cimport array_data, has_gil
 from queueduct.items._objects cimport unpickle_all, unpickle_one
-from queueduct.core._queue cimport AT_ONCE, FOREVER, TIMED_OUT, checked_int, computed_deadline
+from queueduct.core._queue cimport AT_ONCE, FOREVER, TIMED_OUT, checked_int, computed_deadline, waited_until
 
 from types import GenericAlias
 
 import numpy
 
 from queueduct.async_calls import AsyncGets
-from queueduct.errors import Empty, ShutDown
+from queueduct.errors import QueueEmpty, ShutDown
 from queueduct.events.reading._columns import ArrowReading
 from queueduct.items.views import BegunView, ViewSession
+
+
+cdef str ALL_READ = "the queue {queue} has nothing new for {reader}, which is at its end, position {position:,}{waited}"
 
 
 cdef Reader make_reader(object queue, EventsBackend backend, str name, str named_start, uint64_t start):
@@ -67,9 +70,10 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
         >>> reader.get(timeout=5)
         'a'
         """
-        cdef object item = self.get_one(computed_deadline(block, timeout), False)
+        cdef int64_t deadline = computed_deadline(block, timeout)
+        cdef object item = self.get_one(deadline, False)
         if item is TIMED_OUT:
-            raise Empty
+            raise self.why_empty(waited_until(deadline, timeout))
         return item
 
     @cython.critical_section
@@ -82,7 +86,7 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
         """
         cdef object item = self.get_one(AT_ONCE, False)
         if item is TIMED_OUT:
-            raise Empty
+            raise self.why_empty(0)
         return item
 
     @cython.critical_section
@@ -94,6 +98,14 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
         """
         cdef object item = self.get_one(AT_ONCE, False)
         return default if item is TIMED_OUT else item
+
+    cdef object why_empty(self, double waited):
+        if waited != 0:
+            return QueueEmpty(ALL_READ, self.backend.name, waited, None, None, self.cursor.position, self.own_name)
+        if self.nothing is None or self.nothing_at != self.cursor.position:
+            self.nothing = (ALL_READ, self.backend.name, 0.0, None, None, self.cursor.position, self.own_name)
+            self.nothing_at = self.cursor.position
+        return QueueEmpty(*self.nothing)
 
     cdef object get_one(self, int64_t deadline, bint goes_on):
         """Returns one item, or TIMED_OUT. With ``goes_on`` it goes on in the last session while that has items."""
@@ -210,7 +222,7 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
                     return found
                 outcome = ReadResult.lost
             if self.stopped(outcome, deadline):
-                raise Empty
+                raise self.why_empty(waited_until(deadline, timeout))
 
     cdef object fetch(self, uint64_t limit, uint64_t end):
         """Returns up to ``limit`` items of a session, or None if the reader was dropped."""
@@ -367,7 +379,7 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
                 return array
             if self.stopped(found, deadline):
                 if waits:
-                    raise Empty
+                    raise self.why_empty(waited_until(deadline, timeout))
                 return numpy.empty(0, dtype=self.backend.dtype)
 
     @cython.critical_section

@@ -12,6 +12,7 @@ cdef class RingBackend(SegmentBackend):
     cdef RingHandle* queue
     cdef uint64_t slot_bytes
     cdef uint64_t item_slots_limit
+    cdef uint64_t refused_slots      # of the last item that found no room: what its error says
 
     cdef int attach(self, object opened, RingHandle* queue) except -1
 

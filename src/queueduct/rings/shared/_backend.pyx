@@ -11,7 +11,6 @@ from queueduct.items._item_kinds cimport OBJECT, RECORD
 from queueduct.native._native cimport Joined, counted, is_broken, item_bytes_limit, monotonic_ns
 from queueduct.rings.shared._native cimport new_lease
 
-from queueduct.errors import Full
 from queueduct.items import types as items
 
 cdef object encode_object = items.encode_object
@@ -96,14 +95,10 @@ cdef class RingBackend(SegmentBackend):
     cdef bint _go_on_putting(
         self, Outcome outcome, uint64_t total, uint64_t slots, int64_t deadline, Participant* ledger, bint is_first
     ) except -1:
-        """After a failed attempt in a batch. Items that are in count, so it raises only if ``total`` is 0."""
+        """After a failed attempt in a batch. Returns true to try again. It raises only if no item is in yet."""
         if total > 0 and (outcome == Outcome.closed or outcome == Outcome.unbacked):
             return False
-        if self.wait_for_room(outcome, slots, deadline, ledger, is_first):
-            return True
-        if total == 0:
-            raise Full
-        return False
+        return self.wait_for_room(outcome, slots, deadline, ledger, is_first)
 
     @cython.final
     cdef int after_put(self, bint waited) except -1:
@@ -128,6 +123,7 @@ cdef class RingBackend(SegmentBackend):
             self.raise_no_memory()
         left = 0 if deadline == AT_ONCE else remaining_ns(deadline)
         if left <= 0 and not self.queue.is_worth_a_try(outcome):
+            self.refused_slots = slots
             return False
         began = monotonic_ns()
         with nogil:
@@ -190,6 +186,9 @@ cdef class RingBackend(SegmentBackend):
         with nogil:
             is_done = self.queue.is_all_done(ledger)
         return is_done
+
+    cdef object count_leased(self):
+        return self.queue.count_leased()
 
     cdef bint may_be_gettable(self) noexcept:
         return self.queue.may_be_gettable()

@@ -4,7 +4,9 @@
 cimport cython
 
 from queueduct.native._native cimport Identity, byte
-from queueduct.rings.shared._native cimport BoundedOffsets, BoundedQueueHandle, Ring, new_bounded_references
+from queueduct.rings.shared._native cimport (
+    BoundedOffsets, BoundedQueueHandle, Ring, new_bounded_references, slots_in_use,
+)
 
 from queueduct.errors import CorruptSegment
 
@@ -13,7 +15,18 @@ cdef NativeReferences* new_references(capacity) except? NULL:
     return new_bounded_references(capacity)
 
 
+cdef tuple used_slots(NativeReferences* queue):
+    """Returns how many slots are in use, and how many there are."""
+    return slots_in_use(queue.ring()), queue.ring().capacity
+
+
 include "_kind.pxi"
+
+
+cdef str FULL = (
+    "the queue {queue} is full: {size:,} of {capacity:,} slots{leased}{wanted}{waited}; get items, or create it with a "
+    "larger capacity"
+)
 
 
 @cython.final
@@ -43,6 +56,12 @@ cdef class BoundedBackend(KindBackend):
             f"push_position={ring.push_position.load()}, pop_position={ring.pop_position.load()}, "
             f"capacity={ring.capacity}; recreate the queue"
         )
+
+    cdef object why_full(self, double waited):
+        cdef const Ring* ring = &(<BoundedQueueHandle*>self.queue).ring()
+        cdef uint64_t leased = self.queue.count_leased()  # they lie behind pop_position, and their slots are not free
+        cdef uint64_t used = min(ring.capacity, slots_in_use(ring[0]) + leased)
+        return QueueFull(FULL, self.name, waited, used, ring.capacity, leased, self.refused_slots)
 
     cdef object limit_reason(self):
         return (

@@ -14,4 +14,5 @@ include "_kind_declared.pxi"
 @cython.final
 cdef class GrowingBackend(KindBackend):
     cdef LastRings* last
+    cdef uint64_t max_bytes          # 0: no limit
 

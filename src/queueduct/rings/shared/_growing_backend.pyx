@@ -5,7 +5,9 @@ cimport cython
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 
 from queueduct.native._native cimport Identity, byte
-from queueduct.rings.shared._native cimport GrowingOffsets, LevelRange, NativeGrowing, new_growing_references
+from queueduct.rings.shared._native cimport (
+    GrowingOffsets, GrowingRing, LevelRange, Levels, NativeGrowing, new_growing_references,
+)
 
 import os
 
@@ -16,7 +18,31 @@ cdef NativeReferences* new_references(capacity) except? NULL:
     return new_growing_references()
 
 
+cdef tuple used_slots_of(const Levels& levels):
+    """Returns how many slots of the written sub-queue are in use, and how many it has."""
+    cdef LevelRange now = levels.level_range()
+    cdef GrowingRing ring = levels.ring(now.written_level(), now)
+    return (
+        GrowingRing.position_of(ring.push_position.load()) - GrowingRing.position_of(ring.pop_position.load()),
+        ring.capacity,
+    )
+
+
+cdef tuple used_slots(NativeReferences* queue):
+    return used_slots_of(queue.levels())
+
+
 include "_kind.pxi"
+
+
+cdef str FULL_OF_BYTES = (
+    "the queue {queue} is full: {size} of max_bytes={capacity} are in use, and the next part does not fit{leased}"
+    "{waited}; get items, or create it with a larger max_bytes"
+)
+cdef str FULL_OF_SLOTS = (
+    "the queue {queue} is full: {size:,} of {capacity:,} slots of its last sub-queue{leased}{wanted}{waited}; get "
+    "items, or create it with more steps"
+)
 
 
 @cython.final
@@ -28,6 +54,7 @@ cdef class GrowingBackend(KindBackend):
         cdef Identity identity
         cdef byte* memory = self.take_over(opened, &identity)
         geometry = opened.geometry
+        self.max_bytes = geometry.max_bytes
         at.control = offsets["control_offset"]
         at.levels = offsets["levels_offset"]
         at.participants = offsets["participants_offset"]
@@ -67,6 +94,18 @@ cdef class GrowingBackend(KindBackend):
             error,
             f"no memory for the next part of {self.label}: {os.strerror(error)}; "
             "get items out of it, or create it with a max_bytes that there is room for",
+        )
+
+    cdef object why_full(self, double waited):
+        cdef NativeGrowing* queue = <NativeGrowing*>self.queue
+        if self.max_bytes != 0:
+            return QueueFull(
+                FULL_OF_BYTES, self.name, waited, queue.upkeep().reserved_bytes(), self.max_bytes,
+                self.queue.count_leased(), self.refused_slots,
+            )
+        return QueueFull(
+            FULL_OF_SLOTS, self.name, waited, *used_slots_of(queue.levels()), self.queue.count_leased(),
+            self.refused_slots,
         )
 
     cdef object limit_reason(self):

@@ -1,6 +1,6 @@
 # Put and get of one kind of ring queue, in shared memory and within a process, compiled for each kind. The including
-# module defines NativeQueue, NativeReferences and new_references(). Calls of their methods are direct, since they are
-# final: a virtual call for each step made a put and a get 10 to 20 % slower.
+# module defines NativeQueue, NativeReferences, new_references() and used_slots(). Calls of their methods are direct,
+# since they are final: a virtual call for each step made a put and a get 10 to 20 % slower.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
@@ -23,7 +23,7 @@ from queueduct.rings.shared._objects cimport get_object, get_objects, raise_no_t
 
 import numpy
 
-from queueduct.errors import Full, ShutDown
+from queueduct.errors import QueueFull, ShutDown
 from queueduct.items import types as items
 
 import_array()
@@ -32,6 +32,10 @@ cdef object encode_object = items.encode_object
 
 cdef enum:
     BATCH_LIMIT = 4096   # items of varying length that one claim takes at most
+
+cdef str FULL_HERE = (
+    "the queue {queue} is full: {size:,} of {capacity:,} slots{waited}; get items, or make it with a larger capacity"
+)
 
 
 cdef class KindBackend(RingBackend):
@@ -88,7 +92,7 @@ cdef class KindBackend(RingBackend):
     cdef object _put_batch(
         self, const Buffer* buffers, const char* records, uint64_t count, uint64_t in_all, int64_t deadline
     ):
-        """Puts items that vary in length, or records. Returns how many are in when the time is up."""
+        """Puts items that vary in length, or records. Returns how many are in when the time is up; None if none is."""
         cdef Participant ledger
         cdef Outcome outcome
         cdef uint64_t total = 0
@@ -109,7 +113,7 @@ cdef class KindBackend(RingBackend):
                 outcome, total, 1 if buffers is NULL else self.slots_of(buffers[total].bytes), deadline, &ledger,
                 not waited,
             ):
-                break
+                return None if total == 0 else total
             else:
                 waited = True
         return total
@@ -310,9 +314,7 @@ cdef class LocalBackend(Backend):
             elif total > 0 and outcome == Outcome.closed:
                 break
             elif not self._wait_for_room(outcome, deadline):
-                if total == 0:
-                    raise Full
-                break
+                return None if total == 0 else total
             else:
                 waited = True
         return total
@@ -405,6 +407,9 @@ cdef class LocalBackend(Backend):
 
     cdef object size(self):
         return self.queue.count_items()
+
+    cdef object why_full(self, double waited):
+        return QueueFull(FULL_HERE, None, waited, *used_slots(self.queue))
 
     cdef bint wait_done(self, int64_t deadline) except -1:
         return wait_for_tasks(self, self.queue, deadline)
