@@ -113,7 +113,6 @@ def test_what_is_known_without_memory_is_still_told_after_close(case):
     assert q.closed
     assert (q.name, q.item) == (name, item)
     assert "closed" in repr(q)
-    assert bool(q) is True
 
 
 def test_close_may_be_called_again(plain):
@@ -391,12 +390,6 @@ def test_sizes_agree(counted):
         assert q.empty() is (n == 0)
         assert q.full() is (n == 4)
         q.try_put(counted.item(n))
-
-
-def test_a_queue_is_true_even_when_it_is_empty(plain):
-    q = plain.make(4)
-    assert q.empty()
-    assert q
 
 
 def test_repr_names_the_queue(plain):

@@ -41,6 +41,14 @@ cdef int refuse_in_child(object kind, uint64_t born) except -1:
     return 0
 
 
+cdef int raise_no_truth(object kind) except -1:
+    """Called for bool(q). True would let ``while q: q.get()`` wait for ever; False would let ``if q:`` miss a queue."""
+    raise TypeError(
+        "a queue is neither true nor false, since it may be empty in one moment and not in the next: bool() of a "
+        f"{kind.__name__}; ask whether it is None, or for its empty(), or call try_get()"
+    )
+
+
 def leave_to_parent():
     """Called in a forked child, which still has only one thread."""
     global forks
@@ -65,7 +73,7 @@ cdef int install(Queue queue, Backend backend) except -1:
 
 
 cdef class Queue:
-    """The base class of all queues."""
+    """The base class of all queues. A queue is neither true nor false: ``bool(q)`` raises TypeError."""
 
     def __cinit__(self, *args, **kwargs):
         self.backend = UNMADE
@@ -356,7 +364,7 @@ cdef class Queue:
         return self.qsize()
 
     def __bool__(self):
-        return True
+        return raise_no_truth(type(self))
 
     def __repr__(self):
         cdef Backend backend = held(self)

@@ -6,7 +6,7 @@ from libc.stdlib cimport free as release_memory
 from libc.string cimport memset
 
 from queueduct.native._native cimport aligned_alloc, atomic
-from queueduct.core._queue cimport checked_int, forks, refuse_in_child
+from queueduct.core._queue cimport checked_int, forks, raise_no_truth, refuse_in_child
 from queueduct.slots._native cimport CyclicIndices, IndexEnds, NativeIndexQueue, Seen
 
 cdef extern from "<atomic>" namespace "std" nogil:
@@ -162,7 +162,7 @@ cdef class IndexQueue:
         return self.qsize()
 
     def __bool__(self):
-        return True
+        return raise_no_truth(type(self))
 
     cdef tuple _pair(self, uint64_t word):
         return self.queue.cyclic().cycle_of(word), self.queue.cyclic().index_of(word)
