@@ -5,6 +5,7 @@ Nothing of Python may run while a lock of a queue is held: an exception would le
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from collections.abc import Callable
@@ -94,7 +95,36 @@ CALLS: dict[str, Callable[[Any, Any], object]] = {
     "loan": lambda q, x: q.loan(x),
     "shutdown": lambda q, x: q.shutdown(immediate=x),
     "subscribe_array": lambda q, _: q.subscribe(start=np.array([5])),
+    "lease_block": lambda q, x: q.lease(1, x, 0),
+    "lease_timeout": lambda q, x: q.lease(1, timeout=x),
+    "alease": lambda q, x: waiting(q.alease(x, timeout=0)),
+    "alease_timeout": lambda q, x: waiting(q.alease(1, timeout=x)),
+    "aget": lambda q, x: waiting(q.aget(timeout=x)),
+    "aget_many": lambda q, x: waiting(q.aget_many(x, timeout=0)),
+    "aput": lambda q, x: waiting(q.aput(x, timeout=1)),
+    "aput_timeout": lambda q, x: waiting(q.aput(item(0), timeout=x)),
+    "aput_many": lambda q, x: waiting(q.aput_many([item(0), x], timeout=1)),
+    "join": lambda q, x: q.join(x),
+    "task_done": lambda q, x: q.task_done(x),
+    "latest": lambda q, x: q.latest(x, timeout=0),
+    "latest_block": lambda q, x: q.latest(None, x, 0),
+    "alatest": lambda q, x: waiting(q.alatest(x, timeout=0)),
+    "peek": lambda q, x: q.peek(x),
+    "take": lambda q, x: q.take(x),
+    "atake": lambda q, x: waiting(q.atake(x)),
+    "aloan": lambda q, x: waiting(q.aloan(0, length=x)),
+    "aview": lambda q, x: committing(q, lambda r: waiting(r.aview(x, timeout=0))),
+    "participants": lambda q, x: q.participants(x),
+    "open_timeout": lambda q, x: queueduct.open("missing", timeout=x),
+    "watch": lambda q, x: queueduct.watch(x),
 }
+
+
+def waiting(call: Any) -> object:
+    async def wait() -> object:
+        return await call
+
+    return asyncio.run(wait())
 
 
 def committing(q: Any, call: Callable[[Any], object]) -> object:
@@ -321,3 +351,88 @@ def test_a_publish_whose_argument_forks_is_the_parents(children):
         assert q.get(timeout=5) == b"abc"
         with contextlib.suppress(queueduct.Empty):
             raise AssertionError(q.get(timeout=0.2))
+
+
+WAITS: dict[str, Callable[[Any, Any], object]] = {
+    "put": lambda q, x: q.put(item(0), timeout=x),
+    "put_many": lambda q, x: q.put_many([item(0)], timeout=x),
+    "put_once": lambda q, x: q.put_once([item(0)], "p", 1, timeout=x),
+    "aput": lambda q, x: waiting(q.aput(item(0), timeout=x)),
+    "aput_many": lambda q, x: waiting(q.aput_many([item(0)], timeout=x)),
+    "get": lambda q, x: consumer_of(q).get(timeout=x),
+    "get_many": lambda q, x: consumer_of(q).get_many(1, timeout=x),
+    "aget": lambda q, x: waiting(consumer_of(q).aget(timeout=x)),
+    "aget_many": lambda q, x: waiting(consumer_of(q).aget_many(1, timeout=x)),
+    "lease": lambda q, x: q.lease(1, timeout=x),
+    "alease": lambda q, x: waiting(q.alease(1, timeout=x)),
+    "take": lambda q, x: q.take(x),
+    "atake": lambda q, x: waiting(q.atake(x)),
+    "loan": lambda q, x: q.loan(x),
+    "aloan": lambda q, x: waiting(q.aloan(x)),
+    "latest": lambda q, x: q.latest(timeout=x),
+    "alatest": lambda q, x: waiting(q.alatest(timeout=x)),
+    "view": lambda q, x: consumer_of(q).view(timeout=x),
+}
+NOT_OF_KIND = {
+    "overwriting": {"put_once", "take", "atake", "loan", "aloan", "view"},
+    "slots": {"latest", "alatest", "view"},
+    "events": {"lease", "alease", "take", "atake", "loan", "aloan", "latest", "alatest"},
+}
+OTHERS = {"take", "atake", "loan", "aloan", "latest", "alatest", "view"}
+
+
+def consumer_of(q: Any) -> Any:
+    return q.subscribe(start="earliest") if q.kind == "events" else q
+
+
+def waits_of(kind: str) -> list[str]:
+    return [name for name in WAITS if name not in NOT_OF_KIND.get(kind, OTHERS)]
+
+
+def make_with_records(kind: str) -> Any:
+    """A log whose readers have views, or another queue."""
+    return KINDS[kind].create("q", **({"item": np.dtype("S64")} if kind == "events" else {}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "timeout", ["1", b"1", 1j, [], object(), np.array([1, 2]), -1, -1.5, float("nan"), -(10**400)], ids=repr
+)
+def test_a_wrong_timeout_is_named_by_every_call_that_waits(kind, timeout):
+    """What Python says by itself, "must be real number, not str", does not say of what."""
+    with make_with_records(kind) as q:
+        q.put(item(1))
+        for name in waits_of(kind):
+            with pytest.raises(
+                (TypeError, ValueError), match="timeout must be a non-negative number or None: timeout="
+            ):
+                WAITS[name](q, timeout)
+        assert q.qsize() == 1
+        assert number_of(KINDS[kind].consumer(q).get(timeout=1)) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("timeout", [10**400, float("inf"), 1e308, np.float32(5), np.int64(5), True], ids=repr)
+def test_any_other_number_of_seconds_is_a_timeout(kind, timeout):
+    with make_with_records(kind) as q:
+        for name in waits_of(kind):
+            q.put(item(1))
+            got = WAITS[name](q, timeout)
+            for end in ("release", "cancel"):
+                if hasattr(got, end):
+                    getattr(got, end)()
+            drain(kind, q)
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\udfffb"])
+def test_a_name_that_is_no_text_says_what_is_wrong_with_it(name):
+    with KINDS["events"].create("q") as q:
+        for call in (
+            lambda: queueduct.open(name),
+            lambda: q.put_once([item(0)], name, 1),
+            lambda: q.subscribe(name),
+            lambda: q.unsubscribe(name),
+            lambda: q.forget_producer(name),
+        ):
+            with pytest.raises(ValueError, match="s name must be text without lone surrogates: .*ud"):
+                call()

@@ -10,6 +10,9 @@ cdef enum Settled:
     CONTRADICTED     # the line contradicts the queue
 
 
+cdef bytes encoded_name(str whose, object name)
+
+
 cdef class ProducerCall:
     """One call for a named producer: the items that it puts, and the line that it owns meanwhile."""
     cdef SegmentBackend backend

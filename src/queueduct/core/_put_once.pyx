@@ -26,6 +26,14 @@ import_array()
 SEQUENCE_LIMIT = 2**63
 
 
+cdef bytes encoded_name(str whose, object name):
+    """Returns a name's UTF-8."""
+    try:
+        return name.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"a {whose}'s name must be text without lone surrogates: {name[:80]!r}") from error
+
+
 cdef class ProducerCall:
 
     def __cinit__(self, SegmentBackend backend):
@@ -104,7 +112,7 @@ cdef class ProducerCall:
         cdef bytes encoded
         if not isinstance(producer, str):
             raise TypeError(f"a producer's name must be a str: producer={producer!r}")
-        encoded = producer.encode()
+        encoded = encoded_name("producer", producer)
         if not ProducerName.of(PyBytes_AS_STRING(encoded), PyBytes_GET_SIZE(encoded), self.name):
             raise ValueError(
                 f"a producer's name must have 1 to {producer_name_bytes} bytes of UTF-8 and no NUL: "

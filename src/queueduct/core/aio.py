@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import os
 import threading
 import weakref
@@ -23,6 +24,7 @@ from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from queueduct.errors import Empty, Full, QueueductError, ShutDown, Told
+from queueduct.segments.catalog import checked_timeout
 
 __all__ = ["Borrowing", "Bridge"]
 
@@ -95,7 +97,7 @@ class Bridge:
 
     async def put(self, item: Any, timeout: float | None = None, **options: Any) -> Any:
         """``options`` are those of the queue's own put."""
-        _check(timeout)
+        timeout = _checked(timeout)
         until = None
         while True:
             try:
@@ -110,7 +112,7 @@ class Bridge:
 
     async def put_many(self, batch: Any, timeout: float | None = None, **options: Any) -> int:
         """Returns how many items are in. Raises Full, or ShutDown, only if none is. ``batch`` can be sliced."""
-        _check(timeout)
+        timeout = _checked(timeout)
         total = 0
         until = None
         limit = len(batch)  # the first attempt checks every item before it puts any
@@ -148,7 +150,7 @@ async def _repeated(
     slots: int = 1,
 ) -> Any:
     """Returns what attempt(*arguments) returns; waits while it raises ``nothing``, Empty or Full."""
-    _check(timeout)
+    timeout = _checked(timeout)
     until = None
     while True:
         try:
@@ -311,9 +313,10 @@ def _start_anew_in_child() -> None:
 os.register_at_fork(after_in_child=_start_anew_in_child)
 
 
-def _check(timeout: float | None) -> None:
-    if timeout is not None and not timeout >= 0:
-        raise ValueError(f"timeout must be a non-negative number or None: timeout={timeout!r}")
+def _checked(timeout: float | None) -> float | None:
+    """Returns the seconds; None for ever."""
+    seconds = checked_timeout(timeout)
+    return None if timeout is None or seconds == math.inf else seconds
 
 
 def _tell(waiter: Waiter) -> bool:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from libc.stdint cimport uint32_t, uint64_t
 
 from queueduct.core._backend cimport counter_fields
+from queueduct.core._put_once cimport encoded_name
 from queueduct.core._queue cimport (
     FOREVER, Backend, Queue, checked_int, checked_sizes, held, install, open_backend, sound,
 )
@@ -156,7 +157,7 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
         cdef bytes encoded
         if not isinstance(name, str):
             raise TypeError(f"a reader's name must be a str: name={name!r}")
-        encoded = name.encode()
+        encoded = encoded_name("reader", name)
         cdef uint32_t line
         cdef bint is_forgotten = False
         backend.enter(FOREVER)

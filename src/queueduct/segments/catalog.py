@@ -133,12 +133,15 @@ def checked_timeout(timeout: float | None) -> float:
     """Returns the seconds; 0 for None."""
     if timeout is None:
         return 0.0
+    rule = "timeout must be a non-negative number or None"
     if not (hasattr(type(timeout), "__float__") or hasattr(type(timeout), "__index__")):
-        raise TypeError(f"timeout must be a non-negative number or None: timeout={timeout!r}")
+        raise TypeError(f"{rule}: timeout={timeout!r}")
     try:
         seconds = float(timeout)
+    except TypeError as error:  # an array of several numbers, say
+        raise TypeError(f"{rule}: timeout={timeout!r}") from error
     except OverflowError:  # a whole number that no float holds
         seconds = math.inf if timeout > 0 else -math.inf
     if not seconds >= 0:
-        raise ValueError(f"timeout must be a non-negative number or None: timeout={timeout!r}")
+        raise ValueError(f"{rule}: timeout={timeout!r}")
     return seconds

@@ -57,7 +57,10 @@ def check_name(name: str) -> str:
     """Raises unless the name is a file name: one component, not hidden."""
     if not isinstance(name, str):
         raise TypeError(f"a queue's name must be a str: name={name!r}")
-    encoded = os.fsencode(name)
+    try:
+        encoded = os.fsencode(name)
+    except UnicodeEncodeError as error:
+        raise ValueError(f"a queue's name must be text without lone surrogates: name={name!r}") from error
     if not encoded:
         raise ValueError("a queue's name must not be empty")
     if len(encoded) > NAME_LIMIT_BYTES:

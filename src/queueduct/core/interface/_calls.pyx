@@ -7,6 +7,7 @@ from queueduct.items._buffers cimport listed
 from queueduct.native._native cimport monotonic_ns, park_limit_ns
 
 from queueduct.errors import QueueClosed, QueueEmpty, QueueFull, QueueNotShared
+from queueduct.segments.catalog import checked_timeout
 
 TIMED_OUT = object()
 FOREVER = 0x7FFFFFFFFFFFFFFF
@@ -21,7 +22,10 @@ cdef int64_t computed_deadline(bint block, object timeout) except -1:
         return AT_ONCE
     if timeout is None:
         return FOREVER
-    seconds = timeout
+    try:
+        seconds = timeout
+    except (TypeError, OverflowError):
+        seconds = checked_timeout(timeout)
     if not seconds >= 0:
         raise ValueError(f"timeout must be a non-negative number or None: timeout={timeout!r}")
     if seconds == 0:

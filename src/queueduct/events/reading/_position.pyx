@@ -12,6 +12,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from queueduct.events._backend cimport EventsBackend
 from queueduct.events.reading._held cimport held_back
 from queueduct.events._native cimport *
+from queueduct.core._put_once cimport encoded_name
 from queueduct.core._queue cimport AT_ONCE, FOREVER, checked_int, remaining_ns
 from queueduct.native._native cimport count_wait, monotonic_ns
 
@@ -35,7 +36,7 @@ cdef class ReaderPosition:
     cdef int join(self, object queue, EventsBackend backend, str name, str named_start, uint64_t start) except -1:
         """``named_start`` is None, "earliest" or "latest". Nothing may raise under the lock: so all values are C's."""
         cdef Subscribed subscribed
-        cdef bytes encoded = b"" if name is None else name.encode()
+        cdef bytes encoded = b"" if name is None else encoded_name("reader", name)
         cdef const char* text = encoded
         cdef uint32_t length = min(len(encoded), reader_name_bytes)
         cdef bint is_durable = name is not None
