@@ -6,7 +6,7 @@ from models.core.campaign import Campaign, Case
 from models.core.search import STUCK
 from models.slots.model import SlotsModel
 from models.slots.rules import Configuration
-from models.slots.world import CORRUPT, DOUBLED, LOST, SHARED
+from models.slots.world import CORRUPT, DOUBLED, LOST, MISCOUNTED, SHARED
 
 # The smallest world that shows each mistake.
 BROKEN: tuple[Case[Configuration], ...] = (
@@ -28,6 +28,7 @@ BROKEN: tuple[Case[Configuration], ...] = (
     Case(Configuration(variant="no-intent", put_once=True, producers=2, kills=1), DOUBLED),
     Case(Configuration(variant="undecided-is-in", put_once=True, producers=2, kills=1), LOST),
     Case(Configuration(variant="counted-early", put_once=True, producers=2, kills=1), LOST),
+    Case(Configuration(variant="arrival-noted-late"), MISCOUNTED),
 )
 
 # Each side alone and contended, several cycles, recoverers that are killed too, and eviction.

@@ -92,6 +92,10 @@ class Memory(NamedTuple):
     used: IndexQueue
     words: tuple[Word, ...]
     payloads: tuple[int, ...]
+    arrivals: tuple[int, ...]
+    """Of each slot: the generation of the word with which its item arrived."""
+    handed: tuple[int, ...]
+    """Not memory but history: how often that item was taken."""
     # Not memory but history, as bit sets of items: in the queue by their put, and out of it by a get or an eviction.
     published: int
     ended: int
@@ -99,7 +103,9 @@ class Memory(NamedTuple):
 
     @classmethod
     def initial(cls, n: int) -> Memory:
-        return cls(IndexQueue.full(n), IndexQueue.empty(n), (Word(FREE),) * n, (NO_BYTES,) * n, 0, 0)
+        return cls(
+            IndexQueue.full(n), IndexQueue.empty(n), (Word(FREE),) * n, (NO_BYTES,) * n, (0,) * n, (0,) * n, 0, 0
+        )
 
     def queue(self, name: Name) -> IndexQueue:
         return self.free if name == FREE_QUEUE else self.used
@@ -115,6 +121,12 @@ class Memory(NamedTuple):
 
     def with_payload(self, slot: int, item: int) -> Memory:
         return self._replace(payloads=replaced(self.payloads, slot, item))
+
+    def with_arrival(self, slot: int, generation: int) -> Memory:
+        return self._replace(arrivals=replaced(self.arrivals, slot, generation))
+
+    def with_handed(self, slot: int, times: int) -> Memory:
+        return self._replace(handed=replaced(self.handed, slot, times))
 
     def __str__(self) -> str:
         words = ", ".join(

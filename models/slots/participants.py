@@ -87,6 +87,7 @@ class Read(NamedTuple):
         item = world.memory.payloads[self.slot]
         if item == NO_BYTES:
             raise PromiseBroken(SHARED, f"slot {self.slot} was read when it held nothing")
+        world.check_deliveries(self.slot, self.word)
         return world.memory, Leave(self.slot, self.word, item, consuming())
 
 
@@ -117,9 +118,12 @@ class Settle(NamedTuple):
     at: str = "push: the word without an owner"
 
     def run(self, world: World, me: int) -> Outcome:
-        state = QUEUED if self.push.queue == USED_QUEUE else FREE
-        swapped = world.swapped(self.push.slot, self.push.word, state, NOBODY)
-        return (world.memory if swapped is None else swapped[0]), self.push.then
+        is_put = self.push.queue == USED_QUEUE
+        swapped = world.swapped(self.push.slot, self.push.word, QUEUED if is_put else FREE, NOBODY)
+        memory = world.memory if swapped is None else swapped[0]
+        if is_put and not world.rules.arrival_is_noted_first:
+            memory = memory.with_arrival(self.push.slot, self.push.word.generation)
+        return memory, self.push.then
 
 
 class ScanForOrphan(NamedTuple):

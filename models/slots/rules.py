@@ -35,6 +35,7 @@ class Rules:
     intent_is_written_first: bool = True
     undecided_is_waited_for: bool = True
     counted_when_it_is_in: bool = True
+    arrival_is_noted_first: bool = True
 
 
 SLOTS = "slots"
@@ -59,6 +60,7 @@ VARIANTS: dict[str, Rules] = {
     "no-intent": Rules(intent_is_written_first=False),
     "undecided-is-in": Rules(undecided_is_waited_for=False),
     "counted-early": Rules(counted_when_it_is_in=False),
+    "arrival-noted-late": Rules(arrival_is_noted_first=False),
 }
 
 

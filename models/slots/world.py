@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from models.core import participant
 from models.core.participant import DEAD, FINISHED, PromiseBroken
-from models.slots.memory import FREE, NOBODY, STRAY, Memory, Word
+from models.slots.memory import ARRIVING, FREE, LEAVING, NOBODY, STRAY, TAKEN, Memory, Word
 from models.slots.rules import Configuration
 
 Step = participant.Step["World", "Outcome"]
@@ -15,6 +15,7 @@ SHARED = "shared"
 DOUBLED = "doubled"
 LOST = "lost"
 CORRUPT = "corrupt"
+MISCOUNTED = "miscounted"
 
 
 class World:
@@ -55,7 +56,22 @@ class World:
         if self.memory.words[slot] != word:
             return None
         following = self.next_word(word, state, owner)
-        return self.memory.with_word(slot, following), following
+        memory = self.memory.with_word(slot, following)
+        if state == TAKEN:
+            memory = memory.with_handed(slot, memory.handed[slot] + 1)
+        if state == ARRIVING and self.rules.arrival_is_noted_first:  # by its owner, before the swap
+            memory = memory.with_arrival(slot, following.generation)
+        if state == LEAVING:  # nothing reads them any more
+            memory = memory.with_arrival(slot, 0).with_handed(slot, 0)
+        return memory, following
+
+    def check_deliveries(self, slot: int, word: Word) -> None:
+        """What a consumer is told of the item that it has taken is how often that was done."""
+        if not self.rules.words_have_generations:
+            return
+        told = (word.generation - self.memory.arrivals[slot] + 1) // 2
+        if told != self.memory.handed[slot]:
+            raise PromiseBroken(MISCOUNTED, f"delivery {self.memory.handed[slot]} of slot {slot} is called {told}")
 
 
 def ended(memory: Memory, item: int) -> Memory:
