@@ -74,8 +74,11 @@ def test_the_layout_page_has_every_overwriting_word_at_its_offset():
 
 
 def test_the_examples_of_the_bounded_page_run():
-    first, once, lease, join = python_blocks("docs/queues/bounded.md")
+    first, named, once, lease, join = python_blocks("docs/queues/bounded.md")
     run(first)
+    refusal, prices = run(named).splitlines()
+    assert refusal.startswith(re.search(r"# (field .*) \.\.\.$", named, re.MULTILINE)[1])
+    assert prices == re.search(r"# (\[101.*\])$", named, re.MULTILINE)[1]
     assert run(join).splitlines() == ["[b'one']", "[b'two']"]
     assert run("import queueduct\n" + lease).splitlines() == ["0 b'to Ada'", "1 b'to Alan'"]
     shown = re.sub(r"^    (orders\..*?)  # .*$", r"    print(\1)", "import queueduct\n" + once, flags=re.MULTILINE)

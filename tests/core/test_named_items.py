@@ -250,6 +250,7 @@ def test_columns_of_records_and_arrays_are_put(nested, columns):
         ({"symbol": np.array(["A", "GOOGLCLASSA"]), "price": [1.0, 2.0]}, "field 'symbol' of item 1 .*GOOGLCLASSA"),
         ({"symbol": ["A", None], "price": [1.0, 2.0]}, "field 'symbol' of item 1 .*: None: None is no value"),
         ({"symbol": ["A"], "price": np.array([2**53 + 1])}, r"field 'price' of item 0 .*9007199254740993"),
+        ({"symbol": ["A"], "price": [np.int64(2**53 + 1)]}, r"field 'price' of item 0 .*9007199254740993"),
         ({"symbol": ["A"], "price": np.ma.array([1.0], mask=[1])}, "field 'price' of item 0 .*mask"),
         ({"symbol": ["A"], "price": ["1.5"]}, "field 'price' of item 0 .*: '1.5'"),
         ({"symbol": [["A"]], "price": [1.5]}, r"field 'symbol' of item 0|shape"),

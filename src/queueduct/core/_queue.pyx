@@ -224,7 +224,7 @@ cdef class Queue:
         return default if item is TIMED_OUT else item
 
     def put_many(self, items, block=True, timeout=None):
-        """Put items in order; returns how many are in.
+        """Put items in order; returns how many are in. A queue of records also takes a dict of columns or a table.
 
         Waits until all are in, at most ``timeout`` seconds. Raises Full, or ShutDown, only if none is in.
 

@@ -6,7 +6,8 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
-from queueduct.items._exact cimport NONE, Rule, check_mask, converted, is_mapping, rule_of
+from queueduct.items._exact cimport NONE, Rule, is_mapping, rule_of
+from queueduct.items._exact_arrays cimport check_mask, converted
 
 import sys
 
@@ -111,7 +112,7 @@ cdef int check_shape(tuple given, tuple ours, bint one) except -1:
 cdef object as_records(object dtype, object given, bint one):
     """Returns one record or several as a contiguous array of that dtype and shape.
 
-    Raises if a value would change. What counts as a change is in _exact.pyx.
+    Raises if a value would change. What counts as a change is in _exact.pyx, and for arrays in _exact_arrays.pyx.
     """
     cdef object base = dtype.base
     cdef object array
@@ -186,7 +187,7 @@ cdef object checked(Rule rule, object given, bint one):
         find_unfit(rule, given, one)
     check_shape(array.shape, rule.shape, one)
     stored = array.tolist()
-    if rule.is_equal(given, stored):
+    if rule.is_equal(given, stored, array):
         return array
     if one:
         rule.check(given, stored, None)

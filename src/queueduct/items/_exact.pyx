@@ -7,6 +7,11 @@ text of ASCII goes into bytes and back; NULs at the end of text or bytes are pad
 """
 
 from cpython.buffer cimport PyObject_CheckBuffer
+from libc.math cimport fabs
+from libc.string cimport memcpy
+
+from queueduct.items._exact_arrays cimport are_same_times, check_mask, converted
+from queueduct.native._native cimport array_data, import_array
 
 import datetime
 import decimal
@@ -18,11 +23,11 @@ import numpy
 
 from queueduct.errors import UnfitItem
 
+import_array()
+
 cdef object NONE = object()    # numpy could not convert the value
 cdef object INFINITY = float("inf")
-cdef dict CAST_KINDS = {  # by numpy's letters: which other kinds mean the same in a field of this kind
-    "i": "bu", "u": "bi", "f": "biu", "c": "biuf", "m": "iu", "U": "ST", "S": "T",
-}
+cdef double LARGE = 2.0 ** 53    # from here on not every whole number is a double
 
 
 cdef class Rule:
@@ -32,6 +37,7 @@ cdef class Rule:
         self.shape = dtype.shape
         dtype = dtype.base
         self.dtype = dtype
+        self.itemsize = dtype.itemsize
         self.name = path.rpartition(".")[2]
         self.path = path
         self.kind = dtype.kind
@@ -40,8 +46,26 @@ cdef class Rule:
         self.has_arrays = any([(<Rule>field).shape != () or (<Rule>field).has_arrays for field in self.fields])
         self.is_wide = dtype.kind == "f" and dtype.itemsize > 8 or dtype.kind == "c" and dtype.itemsize > 16
         self.is_subtle = (
-            dtype.kind in "mM" or self.is_wide or any([(<Rule>field).is_subtle for field in self.fields])
+            dtype.kind in "mM" or self.is_wide or dtype.kind in "fc" and not dtype.isnative
+            or any([(<Rule>field).is_subtle for field in self.fields])
         )
+
+        self._find_floats(dtype, 0)
+
+    cdef int _find_floats(self, object dtype, int64_t offset) except -1:
+        cdef int64_t part, parts, width
+        if dtype.names is not None:
+            for name in dtype.names:
+                self._find_floats(dtype.fields[name][0], offset + <int64_t>dtype.fields[name][1])
+        elif dtype.kind in "fc" and dtype.subdtype is None and not self.is_wide:
+            parts = 2 if dtype.kind == "c" else 1
+            width = dtype.itemsize // parts
+            for part in range(parts):
+                if width == sizeof(double):
+                    self.doubles.push_back(offset + part * width)
+                elif width == sizeof(float):
+                    self.floats.push_back(offset + part * width)
+        return 0
 
     cdef object ordered(self, object given, object index):
         """Returns a value with each record as a tuple, as numpy wants it, also where it was given as a dict or a list.
@@ -111,15 +135,42 @@ cdef class Rule:
             + (", under its own name" if missing and unknown else "")
         )
 
-    cdef bint is_equal(self, object given, object stored) except -1:
+    cdef bint is_equal(self, object given, object stored, object array) except -1:
         """Returns true if one comparison shows that no value changed. If not, each value must be checked."""
         # None equals NaT, a number may equal any time, and numpy rounds a Python number beside a long double
         if self.has_arrays or self.is_subtle:
             return False
         try:
-            return stored == given
+            if not stored == given:
+                return False
         except Exception:  # a user's __eq__ may raise anything
             return False
+        return not self._has_large(array, stored)
+
+    cdef bint _has_large(self, object array, object stored) except -1:
+        """Returns true if a float may equal another whole number: numpy rounds its own to compare them."""
+        cdef const int64_t* offsets = self.doubles.data()
+        cdef const char* at
+        cdef int64_t count, field, i
+        cdef double double_
+        cdef float float_
+        if self.doubles.empty() and self.floats.empty():
+            return False
+        count = array.size if self.shape else len(<list>stored) if type(stored) is list else 1
+        for field in range(<int64_t>self.doubles.size()):
+            at = <const char*>array_data(array) + offsets[field]
+            for i in range(count):
+                memcpy(&double_, at + i * self.itemsize, sizeof(double))
+                if fabs(double_) >= LARGE:
+                    return True
+        offsets = self.floats.data()
+        for field in range(<int64_t>self.floats.size()):
+            at = <const char*>array_data(array) + offsets[field]
+            for i in range(count):
+                memcpy(&float_, at + i * self.itemsize, sizeof(float))
+                if fabs(float_) >= LARGE:
+                    return True
+        return False
 
     cdef int check(self, object given, object stored, object index) except -1:
         """``stored`` is numpy's value as tolist() returns it, or NONE; ``index`` is the number in a batch, or None."""
@@ -165,7 +216,7 @@ cdef class Rule:
         if not isinstance(given, tuple):
             if isinstance(given, (numpy.void, numpy.ndarray)):
                 return self._check_numpys(given, index)
-            self._refuse(given, "a record is a tuple or a list of its values, or a dict by the names of its fields", index)
+            self._refuse(given, "a record is a tuple or a list of its values, or a dict by its fields' names", index)
         if len(given) != len(self.fields):
             self._refuse(given, f"a record has {len(self.fields)} fields", index)
         for i in range(len(self.fields)):
@@ -195,6 +246,9 @@ cdef class Rule:
             return self._check_time(given, stored, index)
         if self.is_wide and isinstance(given, (numbers.Rational, decimal.Decimal)):
             return 0 if is_exact(given, stored) else self._refuse(given, f"it would be {stored!r}", index)
+        if self.kind == u"f" or self.kind == u"c":
+            if isinstance(given, numpy.integer):
+                given = int(given)  # numpy would round it to compare it
         try:
             if given is stored or given == stored and not isinstance(given, (numpy.datetime64, numpy.timedelta64)):
                 return 0
@@ -308,95 +362,7 @@ cdef bint is_same_time(object given, object stored, object dtype) except -1:
     return are_same_times(numpy.asarray(before), after)
 
 
-cdef bint are_same_times(object before, object after) except -1:
-    """Converts back and compares: a time that was cut, or overflowed its unit, differs then."""
-    return (after.astype(before.dtype).astype(before.dtype.newbyteorder("=")).view("i8")
-            == before.astype(before.dtype.newbyteorder("=")).view("i8")).all()
-
-
 cdef str why_no_time(object given):
     if isinstance(given, datetime.datetime) and given.tzinfo is not None:
         return "a time zone has no place in it, give it in UTC: astimezone(timezone.utc).replace(tzinfo=None)"
     return "it is no time, or more precise than this unit, or beyond it"
-
-
-# -- arrays ---------------------------------------------------------------------------------------------
-
-
-cdef bint has_fields_of(object theirs, object ours) except -1:
-    """Returns true if all fields have the same names, in the same order, and the same shapes, and compatible kinds.
-
-    numpy would match fields by their order, and broadcast other shapes.
-    """
-    if theirs.shape != ours.shape:
-        return False
-    theirs, ours = theirs.base, ours.base
-    if theirs.names is not None or ours.names is not None:
-        return theirs.names == ours.names and all([has_fields_of(theirs[name], ours[name]) for name in theirs.names])
-    if theirs.kind == "V":
-        return theirs == ours  # numpy would pad bytes without a meaning
-    return theirs.kind == ours.kind or theirs.kind in CAST_KINDS.get(ours.kind, "")
-
-
-cdef bint is_unchanged(object before, object after) except -1:
-    """Returns true if every value is the same. Floats may be rounded, but not to infinity; whole numbers may not."""
-    if after.dtype.names is not None:
-        return all([is_unchanged(before[name], after[name]) for name in after.dtype.names])
-    if after.dtype == before.dtype:
-        return True
-    if after.dtype.kind in "fc":
-        if before.dtype.kind in "iu":
-            with numpy.errstate(invalid="ignore"):
-                return bool(numpy.isfinite(after).all()) and are_exact(before, after.real)
-        return (numpy.isfinite(before) == numpy.isfinite(after)).all()
-    if after.dtype.kind == "V":
-        return False
-    if after.dtype.kind in "mM" and before.dtype.kind == after.dtype.kind:
-        return are_same_times(before, after)
-    if after.dtype.kind == "m":  # the lowest whole number would be NaT
-        return not numpy.isnat(after).any() and (after.astype(after.dtype.newbyteorder("=")).view("i8") == before).all()
-    return (before == after).all()
-
-
-cdef bint are_exact(object whole, object floats) except -1:
-    """Converts back and compares. A float above the largest whole number would come back as that number."""
-    cdef object limit = numpy.iinfo(whole.dtype).max
-    return ((floats.astype(numpy.longdouble) <= numpy.longdouble(limit)) & (floats.astype(whole.dtype) == whole)).all()
-
-
-cdef bint may_change(object theirs, object ours) except -1:
-    """numpy calls it safe to round large whole numbers to floats, and to convert times to a unit that overflows."""
-    if theirs.subdtype is not None and ours.subdtype is not None:
-        return may_change(theirs.base, ours.base)
-    if theirs.names is not None:
-        return any([may_change(theirs[name], ours[name]) for name in theirs.names])
-    if theirs.kind in "iu" and ours.kind in "fcm":
-        return True
-    if theirs.kind in "mM":
-        return numpy.datetime_data(theirs) != numpy.datetime_data(ours)
-    return not numpy.can_cast(theirs, ours, "safe")
-
-
-cdef int check_mask(object given) except -1:
-    """Refuses masked values: numpy would store the value behind the mask."""
-    if isinstance(given, numpy.ma.MaskedArray) and any(numpy.ma.getmaskarray(given).tobytes()):
-        raise ValueError("a masked value cannot be put: fill it with filled(), or leave it out with compressed()")
-    return 0
-
-
-cdef object converted(object given, object base):
-    """Returns an array or a scalar of another dtype as one of ours. Raises if that would change a value."""
-    cdef object array
-    if not (has_fields_of(given.dtype, base) and numpy.can_cast(given.dtype, base, "same_kind")):
-        raise TypeError(f"cannot put items of dtype {given.dtype} as {base}: convert them with astype first")
-    try:
-        with numpy.errstate(over="ignore"):
-            array = numpy.asarray(given, dtype=base)
-    except OverflowError:  # newer versions of numpy raise it for times; older ones change them
-        array = None
-    if array is None or may_change(given.dtype, base) and not is_unchanged(numpy.asarray(given), array):
-        raise ValueError(
-            f"values of dtype {given.dtype} must come through unchanged as {base}, and some do not; "
-            "convert them with astype first"
-        )
-    return array

@@ -127,7 +127,7 @@ cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMet
         return put_into(backend, item, overwrite, AT_ONCE) == 1
 
     def put_many(self, items, block=True, timeout=None, *, overwrite=True):
-        """Put items in order; returns how many are in.
+        """Put items in order; returns how many are in. A queue of records also takes a dict of columns or a table.
 
         With ``overwrite=False`` it waits until all are in, at most ``timeout`` seconds, and raises Full only if none
         is. Raises ShutDown only if none is in.
