@@ -102,6 +102,23 @@ def test_results_without_room_at_the_end_of_a_pool_come_once_from_the_next_one(w
     results.close()
 
 
+def test_a_result_that_came_before_its_worker_was_killed_does_not_come_again_from_the_next_pool(workers, queue_dir):
+    queue = queueduct.BoundedQueue.create("jobs", 64, item=object)
+    results = queueduct.GrowingQueue.create("results", item=object)
+    queue.put(4)
+    pool = workers(queue, jobs.slow_record, processes=1, results=results, initializer=jobs.release_nothing)
+    assert results.get(timeout=30) == (0, 8)
+    pool.close(timeout=0)
+    assert queue.qsize() == 1
+    with workers(queue, jobs.slow_record, processes=1, results=results) as pool:
+        assert pool.join(30)
+    assert results.empty()
+    assert jobs.recorded("effects") == ["4", "4"]
+    assert leftovers(queue_dir) == []
+    queue.close()
+    results.close()
+
+
 def test_a_result_that_is_too_long_for_its_queue_fails_its_job(workers, drained):
     queue = queueduct.BoundedQueue.create("jobs", 64, item=object)
     results = queueduct.BoundedQueue.create("results", 4, item=object, slot_bytes=64)

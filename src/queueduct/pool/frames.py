@@ -67,8 +67,9 @@ class Entry(NamedTuple):
 
 
 # A job that is done, in the queue ``outcomes``: job, source, position, is_pickled, value. The value is the result if
-# its type is one of SIMPLE, else its pickle. A plain tuple: there is one for each job.
-OutcomeFields = tuple[int, int, int, bool, Any]
+# its type is one of SIMPLE, else its pickle. A plain tuple: there is one for each job. is_pickled is None if an earlier
+# pool has delivered the result of a job that may come again.
+OutcomeFields = tuple[int, int, int, bool | None, Any]
 
 START_FAILED = -1  # the job's number in an outcome that says why a worker could not start
 

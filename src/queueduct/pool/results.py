@@ -24,6 +24,7 @@ from queueduct.pool.places import Place
 __all__ = ["Calls", "FutureCall", "MapCall", "ResultQueue", "error_of"]
 
 REMEMBERED = 4096
+KEPT = (-1, -1)  # in place of where a job was leased
 LOG = logging.getLogger("concurrent.futures")  # where Future itself tells of a callback that raises an Exception
 
 
@@ -165,7 +166,7 @@ class Calls:
             if call is None:  # its result came before, from an earlier run
                 continue
             self.delivered += 1
-            call.resolve(job, is_pickled, value)
+            call.resolve(job, bool(is_pickled), value)
             touched.add(call)
         for call in touched:
             call.notify()
@@ -202,6 +203,9 @@ class Calls:
     def undelivered(self) -> list[OutcomeFields]:
         return []
 
+    def delivered_again(self) -> list[OutcomeFields]:
+        return []
+
     def flush(self) -> None:
         """Nothing waits here for room."""
 
@@ -220,7 +224,10 @@ class ResultQueue:
 
     def receive(self, outcomes: Iterable[OutcomeFields]) -> None:
         for outcome in outcomes:
-            job, source, position, *_ = outcome
+            job, source, position, is_pickled, _ = outcome
+            if is_pickled is None:  # what an earlier pool has delivered
+                self._note_delivered(job, source, position)
+                continue
             if job in self._delivered_at or job in self.kept:
                 continue
             self._delivered_at[job] = (source, position)
@@ -255,3 +262,18 @@ class ResultQueue:
     def undelivered(self) -> list[OutcomeFields]:
         """Returns the results for which there is no room yet."""
         return list(self._pending)
+
+    def delivered_again(self) -> list[OutcomeFields]:
+        """Returns, without a result, the delivered jobs that can come again, for the pool that will have them."""
+        if self._queue is None:
+            return []
+        self._forget_released()
+        left = {outcome[0] for outcome in self._pending}
+        at = dict.fromkeys(self.kept, KEPT) | self._delivered_at
+        return [(job, *where, None, None) for job, where in at.items() if job not in left]
+
+    def _note_delivered(self, job: int, source: int, position: int) -> None:
+        if (source, position) == KEPT:
+            self.kept.add(job)
+        else:
+            self._delivered_at[job] = (source, position)

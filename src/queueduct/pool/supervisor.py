@@ -250,9 +250,14 @@ class Supervisor:
         self._started.set()
 
     def _leave_undelivered(self) -> None:
-        """Leaves results that found no room to the next pool, without those before them in the same messages."""
-        rest = [encode_object([outcome]) for outcome in self._sink.undelivered()]
-        if self._held and self._place.outcomes.put_many(rest, False) == len(rest):
+        """Leaves results that found no room to the next pool, and says which of the delivered ones may come again.
+
+        These are of jobs whose worker was killed, perhaps by this end, when it had told and not yet released them.
+        """
+        if not self._leads:
+            return
+        rest = [encode_object([outcome]) for outcome in self._sink.undelivered() + self._sink.delivered_again()]
+        if not rest or self._place.outcomes.put_many(rest, False) == len(rest):
             self._release_held()
 
     @classmethod
