@@ -242,6 +242,20 @@ def test_workers_that_cannot_lease_pause_and_then_end_the_pool_and_say_why(worke
         pool.close()
 
 
+def test_a_pool_whose_queue_was_replaced_ends_when_no_worker_is_left_and_says_why(workers, capfd):
+    queue = queueduct.BoundedQueue.create("jobs", 64, item=object)
+    pool = workers("jobs", jobs.double, processes=1)
+    other = queueduct.BoundedQueue.create("jobs", 64, item=object, replace=True)
+    os.kill(pool.processes()[0], signal.SIGKILL)
+    queue.put(1)
+    with pytest.raises(WorkersBroken, match="it was recreated"):
+        pool.join(60)
+    pool.close()
+    assert queue.qsize() == 1
+    queue.close()
+    other.close()
+
+
 def test_a_job_that_is_submitted_while_the_pool_ends_is_refused():
     calls = Calls()
     calls.end(None)

@@ -37,7 +37,7 @@ from queueduct.segments.kinds import KINDS
 from queueduct.segments.names import directory_of
 from queueduct.segments.segment import open_regular, open_segment, validate
 
-__all__ = ["Address", "FileLock", "Place", "open_raw"]
+__all__ = ["Address", "FileLock", "Place", "open_outcomes", "open_raw"]
 
 PREFIX = ".workers-"
 QUEUES = ("retry", "ready", "outcomes")
@@ -134,6 +134,10 @@ class Place:
     def close(self) -> None:
         for queue in (self.jobs, self.retry, self.ready, self.outcomes):
             queue.close()
+
+
+def open_outcomes(address: Address) -> Any:
+    return GrowingQueue.open("outcomes", directory=address.path)
 
 
 def prepare(path: Path, name: str) -> FileLock:

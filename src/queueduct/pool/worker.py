@@ -38,7 +38,7 @@ from queueduct.pool.frames import (
 )
 from queueduct.pool.lines import ACTIVE, CURRENT, DONE, JOBS, OWNER, PID, READY, STARTED, STOP, WORDS, job_word
 from queueduct.pool.parent import end_with_parent, is_parent_gone
-from queueduct.pool.places import Address, Place
+from queueduct.pool.places import Address, Place, open_outcomes
 
 __all__ = ["Setup", "work"]
 
@@ -77,7 +77,11 @@ def work(setup: Setup) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with_parent(setup.pool_pid)
-    place = Place(setup.address)
+    try:
+        place = Place(setup.address)
+    except Exception:  # the queue of jobs was unlinked, for example
+        tell_failure(open_outcomes(setup.address))
+        raise
     if place.lines.table[setup.line, OWNER] != setup.owner:
         return  # its pool has given it up
     place.lines.table[setup.line, PID] = os.getpid()
@@ -85,14 +89,18 @@ def work(setup: Setup) -> None:
         if setup.initializer is not None:
             setup.initializer(*setup.initargs)
     except BaseException:
-        place.outcomes.put(encode_object([(START_FAILED, 0, 0, False, traceback.format_exc())]))
+        tell_failure(place.outcomes)
         sys.exit(START_FAILED_CODE)
     place.lines.table[setup.line, ACTIVE] = 1
     try:
         Worker(setup, place).run()
     except Exception:  # not of a job: the pool says it if no worker can go on
-        place.outcomes.put(encode_object([(START_FAILED, 0, 0, False, traceback.format_exc())]))
+        tell_failure(place.outcomes)
         raise
+
+
+def tell_failure(outcomes: Any) -> None:
+    outcomes.put(encode_object([(START_FAILED, 0, 0, False, traceback.format_exc())]))
 
 
 class Worker:
