@@ -313,5 +313,5 @@ def test_a_worker_does_not_lease_many_long_items_at_once(workers, drained):
         queue.put(bytes(8 << 20))
     with workers(queue, jobs.count_leased, processes=1, results="results") as pool:
         assert pool.join(60)
-    assert max(found for _, found in drained("results")) == 2
+    assert max(found for _, found in drained("results")) <= 2  # 16 MB; a busy machine takes one at a time
     queue.close()
