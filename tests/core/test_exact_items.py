@@ -214,6 +214,24 @@ def test_a_value_that_means_the_same_is_put_alone_in_a_field_and_in_an_array(dty
             assert got["c"].tolist() == [expected, expected]
 
 
+@pytest.mark.parametrize("kind", ["<f4", "<f8", ">f8", "<c8", "<c16"])
+@pytest.mark.parametrize("number", [np.int64(2**53 + 1), np.int64(-(2**53) - 1), np.uint64(2**64 - 1)], ids=repr)
+def test_a_whole_number_of_numpy_that_no_float_holds_is_refused_alone_and_among_others(kind, number):
+    numbers = BoundedQueue.create("n", 8, item=kind)
+    with numbers, BoundedQueue.create("r", 8, item=[("a", "<i4"), ("b", [("c", kind)])]) as q:
+        for put, given_ in (
+            (numbers.put_many, [1.0, number]),
+            (q.put, (1, (number,))),
+            (q.put_many, [(1, (1.0,)), (2, (number,))]),
+        ):
+            with pytest.raises(UnfitItem, match=f"must come through unchanged as .*: {number}: it would be"):
+                put(given_)
+        assert numbers.empty()
+        assert q.empty()
+        q.put((1, (np.int64(2**60),)))  # which a float holds
+        assert q.get()["b"]["c"] == 2**60
+
+
 def test_nan_stays_nan():
     with BoundedQueue.create("q", 4, item=[("a", "<f4"), ("b", "<c16")]) as q:
         q.put_many([(math.nan, complex(math.nan, 1)), (-math.inf, complex(0, -math.inf))])
