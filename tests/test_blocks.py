@@ -1,6 +1,6 @@
 """Every code block of README and docs runs, and runs again, with all the others in one directory.
 
-A block that is tagged text is a drawing, one that is tagged console installs something or calls make: what CI itself
+A program in C or C++ is saved under its name, for the commands after it. A block that is tagged text is a drawing, one that is tagged console installs something or calls make: what CI itself
 does. The blocks that need Spark are run by tests/spark/test_blocks.py.
 """
 
@@ -12,7 +12,7 @@ import pytest
 from tests.support.pages import all_blocks, run_block
 
 BLOCKS = all_blocks()
-RUN = [block for block in BLOCKS if block.language in ("python", "sh")]
+RUN = [block for block in BLOCKS if block.language in ("python", "sh", "c", "cpp")]
 INSTALLED_IF_WANTED = ("duckdb", "polars", "pyarrow", "torch")
 
 
@@ -24,7 +24,7 @@ def missing_module(code: str) -> str | None:
 
 
 def test_each_block_says_what_it_is():
-    assert {block.language for block in BLOCKS} <= {"python", "sh", "text", "console"}
+    assert {block.language for block in BLOCKS} <= {"python", "sh", "c", "cpp", "text", "console"}
     for block in BLOCKS:
         if block.language == "console":
             commands = [line.split("#")[0].strip() for line in block.code.splitlines() if line.strip()]

@@ -425,29 +425,3 @@ def test_opening_by_a_class_checks_the_kind_and_open_reads_it():
     assert type(queueduct.open("q")) is BoundedQueue
     with pytest.raises(TypeError, match=r"use queueduct\.open"):
         segment.open_segment("q", kind="growing")
-
-
-def test_the_list_of_queues_passes_over_what_is_none(queue_dir):
-    BoundedQueue.create("b", 4)
-    BoundedQueue.create("a", 4)
-    (queue_dir / "text").write_text("hello")
-    (queue_dir / "empty").write_bytes(b"")
-    (queue_dir / ".hidden").write_bytes((queue_dir / "a").read_bytes())
-    (queue_dir / "folder").mkdir()
-    (queue_dir / "link").symlink_to("a")
-    (queue_dir / "dangling").symlink_to("nowhere")
-    os.mkfifo(queue_dir / "fifo")
-    assert [info[:2] for info in queueduct.queues()] == [("a", "bounded"), ("b", "bounded")]
-
-
-def test_the_list_of_queues_survives_queues_that_come_and_go(children):
-    child = children.start(
-        """
-import queueduct
-for i in range(300):
-    queueduct.BoundedQueue.create(f"q{i % 7}", 4).unlink()
-"""
-    )
-    while child.poll() is None:
-        assert all(kind == "bounded" for _, kind, *_ in queueduct.queues())
-    assert child.communicate()[1] == ""

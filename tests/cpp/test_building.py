@@ -145,7 +145,8 @@ def test_the_programs_of_the_page_run_and_run_again(tmp_path, queue_dir):
     make, read = (saved(tmp_path, block) for block in blocks("python"))
     _, both = (saved(tmp_path, block) for block in blocks("cpp"))
     both = compiled(both, compiler=quick(CPP))
-    (line,) = blocks("sh")  # of the producer
+    (lines,) = blocks("sh")  # of the producer
+    line = lines.splitlines()[0]
     command = " ".join([*with_cache(), line.replace("-O2", "-O0").replace("python", sys.executable)])
     subprocess.run(command, shell=True, cwd=tmp_path, check=True, timeout=100)
     (in_c,) = (compiled(saved(tmp_path, block), compiler=C) for block in blocks("c"))
@@ -156,7 +157,7 @@ def test_the_programs_of_the_page_run_and_run_again(tmp_path, queue_dir):
     ):
         for _ in range(2):
             python(make)
-            run(tmp_path / "a.out")
+            run(tmp_path / "producer")
             assert python(read) == "1001 101.5\n"
             assert run(both) == "1 2\nresize cat.png\nresize dog.png\n"
             run(in_c, queue_dir / "newest")

@@ -52,6 +52,8 @@ cdef class SharedQueue:
     cdef int check_open(self) except -1
     cdef int put_item(self, object item, int64_t deadline) except -1
     cdef int put_message(self, const void* data, uint64_t length, int64_t deadline) except -1
+    cdef int check_length(self, uint64_t length) except -1
+    cdef object why_full(self, double waited)
     cdef int put_within_limit(self, const void* data, uint64_t length, int64_t deadline) except -1
     cdef bint wait_for_lock(self) except -1
     cdef bint wait_for_room(self, int64_t deadline) except -1

@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from queueduct.core._queue cimport (
-    AT_ONCE, TIMED_OUT, Queue as AnyQueue, checked_int, deadline_of, held, remaining_ns, waited_until,
+    AT_ONCE, TIMED_OUT, checked_int, deadline_of, held, remaining_ns, waited_until,
 )
 from queueduct.items._buffers cimport Held, borrow
 from queueduct.items._messages cimport decode_message, encode_message, keep_if_intact
@@ -24,7 +24,7 @@ import os
 import weakref
 from types import GenericAlias
 
-from queueduct.errors import Empty, QueueFull
+from queueduct.errors import QueueFull
 from queueduct.rings.growing import GrowingQueue
 from queueduct.segments import anonymous
 
