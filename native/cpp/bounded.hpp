@@ -51,17 +51,20 @@ class Bounded final : public Handle {
   // Returns how many items it got.
   template <class RoomFor>
   std::uint64_t get(std::uint64_t limit, const Deadline& deadline, RoomFor room_for) {
-    std::vector<Target> targets(segment_.varies() ? std::min(limit, batch_limit) : 1);
-    const std::uint64_t most = segment_.varies() ? targets.size() : limit;
+    Target one;
+    std::vector<Target> many;
+    if (segment_.varies() && limit > 1) many.resize(std::min(limit, batch_limit));
+    Target* const targets = many.empty() ? &one : many.data();
+    const std::uint64_t most = segment_.varies() ? std::max<std::uint64_t>(many.size(), 1) : limit;
     Participant me = participant();
     Item item;
     for (;;) {
       const Outcome outcome = queue_->find(me, item, run_here);
       if (outcome == Outcome::done) {
-        const std::uint64_t count = queue_->widen(me, item, most, targets.data());
-        room_for(targets.data(), count);
+        const std::uint64_t count = queue_->widen(me, item, most, targets);
+        room_for(targets, count);
         if (item.is_redelivered) check_held(queue_->participant_table());
-        const bool is_taken = queue_->take(me, item, targets.data(), count);
+        const bool is_taken = queue_->take(me, item, targets, count);
         check_sound();
         if (is_taken) return segment_.varies() ? count : targets[0].bytes / segment_.header.slot_bytes;
       } else if (!wait_for_items(outcome, deadline, me, !item.has_waited)) {

@@ -52,11 +52,13 @@ class Overwriting final : public Handle {
     }
     const std::uint64_t length = queue_->ring().state().length;
     const std::uint64_t most = std::min({limit, std::max<std::uint64_t>(length, 1), capacity(), batch_limit});
-    std::vector<Target> targets(segment_.varies() ? most : 1, {nullptr, item_bytes_});
-    if (!segment_.varies()) targets[0].bytes *= most;
-    room_for(targets.data(), targets.size());
+    Target one{nullptr, item_bytes_ * most};  // of records
+    std::vector<Target> many;
+    if (segment_.varies()) many.assign(most, {nullptr, item_bytes_});
+    Target* const targets = many.empty() ? &one : many.data();
+    room_for(targets, std::max<std::uint64_t>(many.size(), 1));
     const auto place = [&](std::uint64_t i) {
-      return segment_.varies() ? targets[i].to : static_cast<char*>(targets[0].to) + i * item_bytes_;
+      return many.empty() ? static_cast<char*>(one.to) + i * item_bytes_ : static_cast<char*>(many[i].to);
     };
     if (!get_one(place(0), deadline)) return 0;
     std::uint64_t got = 1;

@@ -44,7 +44,6 @@ class Peer:
         while part := os.read(self.process.stdout.fileno(), 1 << 16):
             self.acknowledged += part
         assert self.process.wait(30) == -signal.SIGKILL
-        self.process.stdout.close()
 
     @property
     def numbers(self) -> np.ndarray:
@@ -114,6 +113,7 @@ def start(peer):
     for each in started:
         if each.process.poll() is None:
             each.kill()
+        each.process.stdout.close()
 
 
 @pytest.fixture
