@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import struct
 import subprocess
+import threading
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ import pytest
 import queueduct
 from tests.spark.rows import TICK, numbered
 from tests.support.compiled import error_of, run
-from tests.support.deadline import until
+from tests.support.deadline import until, until_parked
+from tests.support.raw import RawEvents, RawOverwriting, RawSegment
 
 BOOK = np.dtype(
     {
@@ -100,11 +102,29 @@ def test_a_cpp_consumer_gets_and_peeks_at_the_newest_messages(peer, batch):
         assert q.stats().gets == 10
 
 
-def test_a_waiting_python_consumer_is_woken_by_a_cpp_producer(peer, q):
+RAW = {"bounded": (RawSegment, 256), "overwriting": (RawOverwriting, 0), "events": (RawEvents, 256)}
+
+
+def test_a_sleeping_python_consumer_is_woken_by_a_cpp_producer(peer, q):
+    """It would look again within 100 ms; the event word tells that it was woken."""
+    raw_of, at = RAW[getattr(q, "queue", q).kind]
+    got = []
+    getter = threading.Thread(target=lambda: got.extend(q.get_many(9, timeout=30)["number"].tolist()))
+    getter.start()
+    until_parked(getter)
+    with raw_of("q") as raw:
+        word = raw.field("control_offset") + at
+        before = struct.unpack_from("<I", raw.memory, word)[0]
+        run(peer, "put", "q", 7, 1)
+        getter.join(30)
+        assert (struct.unpack_from("<I", raw.memory, word)[0] >> 1) - (before >> 1) >= 1
+    assert got == [7]
+
+
+def test_a_cpp_handle_stays_open_between_its_puts(peer, q):
     with subprocess.Popen([peer, "put_twice", "q"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout.readline() == "put\n"
         assert q.get_many(1, timeout=10)["number"].tolist() == [0]
-        assert os.path.exists(f"/proc/{other.pid}")
         other.communicate("go on\n")
         assert np.array_equal(gotten(q, 1000), numbered(1, 1001))
     assert other.returncode == 0
