@@ -1,4 +1,4 @@
-"""Copies the headers that a C or C++ program includes into a folder, and prints their paths within it, one a line.
+"""The headers that a C or C++ program includes: ``list`` them, or copy one: ``copy HEADER TO``.
 
 In native/ an include names a path below native/. The copies name each other by relative paths: so a program needs one
 include path, and a ``core/`` or ``events/`` of its own cannot come between.
@@ -31,9 +31,9 @@ def with_relative_includes(header: str) -> str:
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1])
-    for header in needed(ENTRIES):
-        copy = target / header
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(with_relative_includes(header))
-        print(header)
+    asked, *arguments = sys.argv[1:]
+    if asked == "list":
+        print("\n".join(needed(ENTRIES)))
+    else:
+        header, target = arguments
+        Path(target).write_text(with_relative_includes(header))

@@ -60,6 +60,13 @@ int main(int count, char** given) {
     printf("held\n");
     fflush(stdout);
     pause();
+  } else if (strcmp(command, "tear") == 0) { /* half of a message, until it is killed */
+    uint64_t* message;
+    check(queueduct_published_claim(&q, 1, queueduct_published_now() + second, &message), "claim");
+    memset(message + 1, 0xff, queueduct_published_message_bytes(&q) / 2);
+    printf("torn\n");
+    fflush(stdout);
+    pause();
   } else if (strcmp(command, "release") == 0) {
     printf("%u\n", queueduct_published_release(&q, first));
   } else {
