@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from queueduct.rings.growing import GrowingQueue
     from queueduct.slots.queue import SlotQueue
 
-    _AnyQueue = BoundedQueue[Any] | EventQueue[Any] | GrowingQueue[Any] | OverwritingQueue[Any] | SlotQueue[Any]
+    AnyQueue = BoundedQueue[Any] | EventQueue[Any] | GrowingQueue[Any] | OverwritingQueue[Any] | SlotQueue[Any]
 
 __all__ = ["await_segment", "open", "queues", "reopen", "unlink", "unlink_segment"]
 
@@ -31,7 +31,7 @@ LONGEST_PAUSE_SECONDS = 0.02
 
 def open(
     name: str, *, directory: Directory = None, allow_pickle: bool = True, timeout: float | None = None
-) -> _AnyQueue:
+) -> AnyQueue:
     """Open the queue of that name, whatever its kind; wait for it to be created, at most ``timeout`` seconds.
 
     >>> made = queueduct.EventQueue.create("ticks")
@@ -41,7 +41,7 @@ def open(
     >>> q.unlink()
     """
     opened = await_segment(name, directory=directory, timeout=timeout)
-    queue: _AnyQueue = KINDS[opened.geometry.kind].queue_class._attach(opened, allow_pickle)
+    queue: AnyQueue = KINDS[opened.geometry.kind].queue_class._attach(opened, allow_pickle)
     return queue
 
 
