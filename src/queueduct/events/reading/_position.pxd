@@ -19,6 +19,8 @@ cdef class ReaderPosition:
     cdef Flag is_closed
     cdef bint is_busy             # a thread is in a session
     cdef Window window            # the mapping of its last view
+    cdef tuple nothing            # what QueueEmpty was made of last, for a loop that polls
+    cdef uint64_t nothing_at      # the position then
     cdef object __weakref__
 
     cdef int join(self, object queue, EventsBackend backend, str name, str named_start, uint64_t start) except -1
@@ -27,6 +29,7 @@ cdef class ReaderPosition:
     cdef int check(self) except -1
     cdef bint stopped(self, ReadResult found, int64_t deadline) except -1
     cdef int rejoin(self) except -1
+    cdef object why_empty(self, double waited)
     cdef int pass_by(self, const Cursor& cursor) except -1
     cdef bint is_ours(self) noexcept
     cdef int release(self) except -1

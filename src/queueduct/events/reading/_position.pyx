@@ -16,7 +16,9 @@ from queueduct.core._put_once cimport encoded_name
 from queueduct.core._queue cimport AT_ONCE, FOREVER, checked_int, remaining_ns
 from queueduct.native._native cimport count_wait, monotonic_ns
 
-from queueduct.errors import DataLost, QueueClosed, ReaderInUse, TooManyReaders
+from queueduct.errors import DataLost, QueueClosed, QueueEmpty, ReaderInUse, TooManyReaders
+
+cdef str ALL_READ = "the queue {queue} has nothing new for {reader}, which is at its end, position {position:,}{waited}"
 
 
 @cython.auto_pickle(False)  # Reader.__reduce__ refuses
@@ -160,6 +162,14 @@ cdef class ReaderPosition:
         if crossed and not self.is_durable and not self.backend.is_closing:
             move_to(self.backend.map[0], self.line[0], cursor.position)  # if it was dropped, the next call raises
         return 0
+
+    cdef object why_empty(self, double waited):
+        if waited != 0:
+            return QueueEmpty(ALL_READ, self.backend.name, waited, None, None, self.cursor.position, self.own_name)
+        if self.nothing is None or self.nothing_at != self.cursor.position:
+            self.nothing = (ALL_READ, self.backend.name, 0.0, None, None, self.cursor.position, self.own_name)
+            self.nothing_at = self.cursor.position
+        return QueueEmpty(*self.nothing)
 
     # -- positions --------------------------------------------------------------------------------------
 

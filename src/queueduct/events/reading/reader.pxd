@@ -9,12 +9,9 @@ cdef class Reader(ReaderPosition):
     cdef object waiters           # asyncio's, made at its first use
     cdef uint64_t viewer          # the id of its open view; 0 if there is none
     cdef uint64_t session_end     # the end that iteration has read up to
-    cdef tuple nothing            # what QueueEmpty was made of last, for a loop that polls
-    cdef uint64_t nothing_at      # the position then
 
     cdef uint64_t view_limit(self, object max_items) except 0
     cdef object unpickled(self, object item)
-    cdef object why_empty(self, double waited)
     cdef object get_one(self, int64_t deadline, bint goes_on)
     cdef object take_reference(self, bint goes_on, ReadResult* found)
     cdef object fetch(self, uint64_t limit, uint64_t end)

@@ -24,12 +24,9 @@ from types import GenericAlias
 import numpy
 
 from queueduct.async_calls import AsyncGets
-from queueduct.errors import QueueEmpty, ShutDown
+from queueduct.errors import ShutDown
 from queueduct.events.reading._columns import ArrowReading
 from queueduct.items.views import BegunView, ViewSession
-
-
-cdef str ALL_READ = "the queue {queue} has nothing new for {reader}, which is at its end, position {position:,}{waited}"
 
 
 cdef Reader make_reader(object queue, EventsBackend backend, str name, str named_start, uint64_t start):
@@ -57,8 +54,6 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
     # Every call is a critical section: without a GIL, too, no other thread enters it until it waits.
 
     __class_getitem__ = classmethod(GenericAlias)
-
-    # -- get --------------------------------------------------------------------------------------------
 
     @cython.critical_section
     def get(self, block=True, timeout=None):
@@ -98,14 +93,6 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
         """
         cdef object item = self.get_one(AT_ONCE, False)
         return default if item is TIMED_OUT else item
-
-    cdef object why_empty(self, double waited):
-        if waited != 0:
-            return QueueEmpty(ALL_READ, self.backend.name, waited, None, None, self.cursor.position, self.own_name)
-        if self.nothing is None or self.nothing_at != self.cursor.position:
-            self.nothing = (ALL_READ, self.backend.name, 0.0, None, None, self.cursor.position, self.own_name)
-            self.nothing_at = self.cursor.position
-        return QueueEmpty(*self.nothing)
 
     cdef object get_one(self, int64_t deadline, bint goes_on):
         """Returns one item, or TIMED_OUT. With ``goes_on`` it goes on in the last session while that has items."""
@@ -328,8 +315,6 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
         except ShutDown:
             raise StopIteration from None
 
-    # -- without a copy ---------------------------------------------------------------------------------
-
     def view(self, max_items=None, *, block=False, timeout=None):
         """Return the next records without a copy: ``with reader.view() as array``. The array is read-only.
 
@@ -408,8 +393,6 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
             self.backend.raise_unreadable()
         self.cursor.position += <uint64_t>records
         count(self, records, <uint64_t>records * self.backend.map.item_bytes)
-
-    # -- asyncio ----------------------------------------------------------------------------------------
 
     def aview(self, max_items=None, timeout=None):
         """``async with r.aview() as array:``: view for asyncio; waits for a record, at most ``timeout`` seconds.
