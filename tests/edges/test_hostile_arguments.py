@@ -434,5 +434,5 @@ def test_a_name_that_is_no_text_says_what_is_wrong_with_it(name):
             lambda: q.unsubscribe(name),
             lambda: q.forget_producer(name),
         ):
-            with pytest.raises(ValueError, match="s name must be text without lone surrogates: .*ud"):
+            with pytest.raises(ValueError, match=r"s name must be text without lone surrogates: .*ud"):
                 call()
