@@ -1,7 +1,8 @@
 """Every code block of README and docs runs, and runs again, with all the others in one directory.
 
-A program in C or C++ is saved under its name, for the commands after it. A block that is tagged text is a drawing, one that is tagged console installs something or calls make: what CI itself
-does. The blocks that need Spark are run by tests/spark/test_blocks.py.
+A program in C or C++ is saved under its name, for the commands after it. A block that is tagged text is a drawing, one
+that is tagged console installs something or calls make: what CI itself does. The blocks that need Spark are run by
+tests/spark/test_blocks.py.
 """
 
 import importlib.util
