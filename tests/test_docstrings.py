@@ -33,7 +33,9 @@ def is_ours(thing: Any) -> bool:
 
 
 def is_call(thing: Any) -> bool:
-    return callable(thing) and not (isinstance(thing, type) and (issubclass(thing, Exception) or is_row(thing)))
+    if isinstance(thing, type):
+        return not issubclass(thing, Exception) and not is_row(thing)
+    return callable(thing) and thing.__qualname__.partition(".")[0] not in dir(queueduct.errors)
 
 
 def is_row(thing: type) -> bool:

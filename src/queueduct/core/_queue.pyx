@@ -159,7 +159,7 @@ cdef class Queue:
         >>> q.put("a")
         >>> q.put("b", timeout=0)
         Traceback (most recent call last):
-        queue.Full
+        queueduct.errors.QueueFull: the queue without a name is full...
         """
         cdef Backend backend = held(self)
         cdef int64_t deadline = deadline_of(block, timeout)
@@ -205,7 +205,7 @@ cdef class Queue:
 
         >>> queueduct.BoundedQueue(8).get_nowait()
         Traceback (most recent call last):
-        _queue.Empty
+        queueduct.errors.QueueEmpty: the queue without a name is empty
         """
         cdef Backend backend = held(self)
         cdef object item = backend.get(AT_ONCE)

@@ -322,7 +322,7 @@ cdef class Queue(SharedQueue):
         >>> q = queueduct.multiprocessing.Queue()
         >>> q.get_nowait()
         Traceback (most recent call last):
-        _queue.Empty
+        queueduct.errors.QueueEmpty: the queue without a name is empty
         """
         return self.get(False)
 

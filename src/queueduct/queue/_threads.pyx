@@ -93,7 +93,7 @@ cdef class SimpleQueue(Threaded):
         >>> q = queueduct.queue.SimpleQueue()
         >>> q.get_nowait()
         Traceback (most recent call last):
-        _queue.Empty
+        queueduct.errors.QueueEmpty: the queue without a name is empty
         """
         return self.get_reference(AT_ONCE, None)
 
@@ -254,7 +254,7 @@ cdef class Queue(Threaded, WithHooks):
         >>> q = queueduct.queue.Queue()
         >>> q.get_nowait()
         Traceback (most recent call last):
-        _queue.Empty
+        queueduct.errors.QueueEmpty: the queue without a name is empty
         """
         return self.get_reference(AT_ONCE, None)
 

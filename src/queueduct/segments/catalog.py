@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from queueduct.errors import CorruptSegment, QueueNotFound, QueueReplaced
 from queueduct.segments.kinds import KINDS
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from queueduct.rings.growing import GrowingQueue
     from queueduct.slots.queue import SlotQueue
 
-    AnyQueue = BoundedQueue[Any] | EventQueue[Any] | GrowingQueue[Any] | OverwritingQueue[Any] | SlotQueue[Any]
+    AnyQueue: TypeAlias = (
+        BoundedQueue[Any] | EventQueue[Any] | GrowingQueue[Any] | OverwritingQueue[Any] | SlotQueue[Any]
+    )
 
 __all__ = ["await_segment", "open", "queues", "reopen", "unlink", "unlink_segment"]
 

@@ -77,7 +77,7 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
 
         >>> queueduct.EventQueue().subscribe().get_nowait()
         Traceback (most recent call last):
-        _queue.Empty
+        queueduct.errors.QueueEmpty: the queue without a name has nothing new for ...
         """
         cdef object item = self.get_one(AT_ONCE, False)
         if item is TIMED_OUT:
