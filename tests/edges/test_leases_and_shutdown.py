@@ -12,7 +12,7 @@ import time
 import pytest
 
 import queueduct
-from queueduct import Empty, ShutDown
+from queueduct import Empty, QueueEmpty, ShutDown
 from tests.edges.kinds import KINDS, item, number_of
 from tests.support.deadline import until, until_parked
 
@@ -185,7 +185,7 @@ def test_with_a_timeout_it_is_empty_until_the_last_lease_ends(q):
     held = q.lease(2)
     q.shutdown()
     run(ask)
-    assert outcomes == [Empty] * 6 + ["nothing"]
+    assert outcomes == [QueueEmpty] * 6 + ["nothing"]
     outcomes.clear()
     held.release()
     run(ask)

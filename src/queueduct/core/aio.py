@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from queueduct.errors import Empty, Full, QueueductError, ShutDown, Told
-from queueduct.segments.catalog import checked_timeout
+from queueduct.segments.timeouts import checked_timeout
 
 __all__ = ["Borrowing", "Bridge"]
 

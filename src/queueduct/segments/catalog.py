@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import time
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,6 +11,7 @@ from queueduct.errors import CorruptSegment, QueueNotFound, QueueReplaced
 from queueduct.segments.kinds import KINDS
 from queueduct.segments.names import Directory, check_name, directory_of, renaming
 from queueduct.segments.segment import Segment, creation_of, open_regular, open_segment, validate
+from queueduct.segments.timeouts import checked_timeout
 from queueduct.stats import QueueInfo
 
 if TYPE_CHECKING:
@@ -129,21 +129,3 @@ def await_segment(
                 raise QueueNotFound(f"{error} after {timeout} s; start its creator, or wait longer") from None
         time.sleep(min(pause, left))
         pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
-
-
-def checked_timeout(timeout: float | None) -> float:
-    """Returns the seconds; 0 for None."""
-    if timeout is None:
-        return 0.0
-    rule = "timeout must be a non-negative number or None"
-    if not (hasattr(type(timeout), "__float__") or hasattr(type(timeout), "__index__")):
-        raise TypeError(f"{rule}: timeout={timeout!r}")
-    try:
-        seconds = float(timeout)
-    except TypeError as error:  # an array of several numbers, say
-        raise TypeError(f"{rule}: timeout={timeout!r}") from error
-    except OverflowError:  # a whole number that no float holds
-        seconds = math.inf if timeout > 0 else -math.inf
-    if not seconds >= 0:
-        raise ValueError(f"{rule}: timeout={timeout!r}")
-    return seconds

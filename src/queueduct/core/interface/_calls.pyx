@@ -7,7 +7,7 @@ from queueduct.items._buffers cimport listed
 from queueduct.native._native cimport monotonic_ns, park_limit_ns
 
 from queueduct.errors import QueueClosed, QueueEmpty, QueueFull, QueueNotShared
-from queueduct.segments.catalog import checked_timeout
+from queueduct.segments.timeouts import checked_timeout
 
 TIMED_OUT = object()
 FOREVER = 0x7FFFFFFFFFFFFFFF
