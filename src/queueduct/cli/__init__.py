@@ -18,6 +18,7 @@ COMMANDS = {
     "demo": "queueduct.cli.demo",
     "ls": "queueduct.cli.queues",
     "queue-demo": "queueduct.cli.demo",
+    "record": "queueduct.cli.recording",
     "rm": "queueduct.cli.queues",
     "stat": "queueduct.cli.queues",
     "stress": "queueduct.cli.stress",
@@ -31,6 +32,7 @@ Examples:
   queueduct stat ticks --json      one queue's counters, for a script
   queueduct rm ticks               remove a queue's name
   queueduct archive ticks --to lake/ticks        every item to Parquet, through Spark
+  queueduct record ticks --to rec                the same without Spark
   queueduct stress bounded --history runs/1      every operation recorded
   queueduct demo                   producers, a queue, Spark, a lake and candles, live
 """

@@ -11,27 +11,11 @@ from typing import Any
 import click
 from rich.console import Console
 
+from queueduct.cli.amounts import amount
 from queueduct.segments.kinds import KINDS
 from queueduct.verification.stress import run as stressing
 
 __all__ = ["stress"]
-
-UNITS = {"k": 10**3, "m": 10**6, "g": 10**9}
-
-
-def amount(context: click.Context, option: click.Parameter, given: str | None) -> int | None:
-    """A number, as in 250000, 10M or 1.5G."""
-    if given is None:
-        return None
-    text = given.lower().replace("_", "")
-    unit = UNITS.get(text[-1:], 1)
-    try:
-        number = float(text[:-1] if unit > 1 else text) * unit
-    except ValueError:
-        raise click.BadParameter(f"{given!r} is no number; 250000, 10M and 1.5G are") from None
-    if not 1 <= number <= 1e15 or number != int(number):
-        raise click.BadParameter(f"{given!r} is no whole number from 1 to 1e15")
-    return int(number)
 
 
 def weights(context: click.Context, option: click.Parameter, given: str) -> tuple[tuple[str, int], ...]:

@@ -1,0 +1,162 @@
+"""The subcommands ``record`` and ``replay``: a queue to Parquet files and back. They need pyarrow, and no Spark."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import queueduct
+from queueduct.cli.amounts import amount
+from queueduct.cli.stopping import stopping
+
+if TYPE_CHECKING:
+    from queueduct.recording import Recorded
+
+__all__ = ["record"]
+
+TIME_IS_UP_EXIT_CODE = 3
+COMPRESSIONS = ("snappy", "zstd", "lz4", "gzip", "brotli", "none")  # as recording.files, which imports pyarrow
+LINE_SECONDS = 0.25
+
+IN = click.option("--directory", help="Where the queues are; by default $QUEUEDUCT_DIR.")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="No progress; print the summary as JSON.")
+
+
+class Line:
+    """One line on stderr that changes; without a terminal there is none."""
+
+    def __init__(self, *, is_quiet: bool) -> None:
+        self.is_on = not is_quiet and sys.stderr.isatty()
+        self.shown_at = 0.0
+
+    def show(self, text: str) -> None:
+        now = time.monotonic()
+        if self.is_on and now - self.shown_at >= LINE_SECONDS:
+            self.shown_at = now
+            click.echo(f"\r\x1b[K{text}", err=True, nl=False)
+
+    def clear(self) -> None:
+        if self.is_on and self.shown_at:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def place(context: click.Context, option: click.Parameter, given: str) -> str | int:
+    """earliest, latest, or a position."""
+    if given in ("earliest", "latest"):
+        return given
+    if not given.isdecimal():
+        raise click.BadParameter(f"{given!r} is neither earliest nor latest nor a position")
+    return int(given)
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  queueduct record ticks --to rec\n"
+    "  queueduct record ticks --to rec --seconds-per-file 60 --compression zstd\n"
+    "  queueduct record ticks --to rec --available-now --json\n"
+    "  queueduct record ticks --to rec -n 1M --duration 30\n"
+    "\b\nExit codes: 0 done, also after Ctrl-C; 1 failed; 2 usage; 3 --duration was over before -n items came.\n"
+)
+@click.argument("queue")
+@click.option("--to", required=True, type=click.Path(path_type=Path), help="The directory of Parquet files.")
+@click.option("--reader", help="The durable reader of a log; by default one of the directory's own.")
+@click.option(
+    "--from", "start", callback=place, default="earliest", show_default=True, help="Where a new reader starts."
+)
+@click.option("--rows-per-file", callback=amount, default="1M", show_default=True, help="A file has, at most.")
+@click.option(
+    "--bytes-per-file", callback=amount, default="128M", show_default=True, help="Of items, before compression."
+)
+@click.option(
+    "--seconds-per-file",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="From a file's first item on.",
+)
+@click.option("--compression", type=click.Choice(COMPRESSIONS), default="snappy", show_default=True)
+@click.option(
+    "--strings",
+    type=click.Choice(["string", "binary"]),
+    default="string",
+    show_default=True,
+    help="What fields of bytes become; binary need not be UTF-8.",
+)
+@click.option("--position-column", default="position", show_default=True, help="The column of positions.")
+@click.option("--recorded-column", default="recorded_at", show_default=True, help="The column of recorded times.")
+@click.option("--no-recorded-time", is_flag=True, help="Leave that column out.")
+@click.option("-n", "--max-rows", callback=amount, help="End after so many items.")
+@click.option("--duration", "seconds", type=click.FloatRange(min=0, min_open=True), help="End after so many seconds.")
+@click.option("--available-now", is_flag=True, help="Record what is there, and end.")
+@IN
+@AS_JSON
+def record(
+    queue: str,
+    to: Path,
+    directory: str | None,
+    as_json: bool,
+    recorded_column: str,
+    no_recorded_time: bool,
+    **options: Any,
+) -> None:
+    """Write every item of QUEUE to Parquet files, each position exactly once.
+
+    Goes on until the queue is shut down or Ctrl-C; started again, it goes on after the last complete file. The names
+    of the files have the positions, and are the only state: it may be killed at any moment.
+    """
+    with stopping() as stop, queueduct.open(queue, directory=directory, allow_pickle=False) as opened:
+        from queueduct import recording
+
+        line = Line(is_quiet=as_json)
+        rate = Rate()
+
+        def on_progress(found: Recorded) -> None:
+            rows = found.rows + found.open_rows
+            line.show(
+                f"{queue} to {to}: {rows:,} rows, {found.bytes / 1e6:,.1f} MB in {found.files} files, "
+                f"{rate.of(rows):,.0f} rows/s, {found.lag:,} to go; Ctrl-C ends it"
+            )
+
+        try:
+            done = recording.record(
+                opened,
+                to,
+                recorded_column=None if no_recorded_time else recorded_column,
+                stop=stop,
+                on_progress=on_progress,
+                **options,
+            )
+        finally:
+            line.clear()
+    if as_json:
+        click.echo(json.dumps(done._asdict() | {"rows_per_second": round(done.rows / max(done.seconds, 1e-9), 1)}))
+    else:
+        click.echo(f"{queue} to {to}: {told(done)}")
+    if done.ended == recording.TIME_IS_UP and options["max_rows"] is not None:
+        sys.exit(TIME_IS_UP_EXIT_CODE)
+
+
+def told(done: Recorded) -> str:
+    rows = f"{done.rows:,} rows in {done.files} files, {done.bytes / 1e6:,.1f} MB, {done.seconds:.1f} s"
+    missed = f"; {done.missed:,} items were dropped by the queue before they were recorded" if done.missed else ""
+    skipped = f"; {done.skipped:,} came again, and were there already" if done.skipped else ""
+    return f"{rows}: {done.rows / max(done.seconds, 1e-9):,.0f} a second; {done.ended}{missed}{skipped}"
+
+
+class Rate:
+    """Rows a second, over the last seconds."""
+
+    def __init__(self) -> None:
+        self.seen = [(time.monotonic(), 0)]
+
+    def of(self, rows: int) -> float:
+        now = time.monotonic()
+        self.seen = [one for one in self.seen if now - one[0] < 3] or self.seen[-1:]
+        began, before = self.seen[0]
+        self.seen.append((now, rows))
+        return (rows - before) / max(now - began, 1e-3)

@@ -1,0 +1,105 @@
+"""The columns of an archive: those of the queue's items, the position, and when the item was recorded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from queueduct.arrow.schema import schema_of
+from queueduct.arrow.tables import Columns
+
+__all__ = ["POSITION", "RECORDED", "Part", "Shape"]
+
+POSITION = "position"  # as Spark's archive has it
+RECORDED = "recorded_at"
+RECORDED_TYPE = pa.timestamp("us", tz="UTC")
+
+
+class Part(NamedTuple):
+    """Items that were taken from the queue."""
+
+    items: Any
+    """An array of records, or a list of bytes."""
+    positions: np.ndarray[Any, Any]
+    recorded_us: np.ndarray[Any, Any]
+    """When each was taken, in microseconds since 1970."""
+    bytes: int
+
+    @classmethod
+    def of(cls, items: Any, positions: np.ndarray[Any, Any]) -> Part:
+        """Returns items that were taken just now."""
+        size = int(items.nbytes) if isinstance(items, np.ndarray) else sum(map(len, items))
+        return cls(items, positions, np.full(len(positions), time.time_ns() // 1000), size)
+
+    @classmethod
+    def merged(cls, parts: Sequence[Part]) -> Part:
+        if len(parts) == 1:
+            return parts[0]
+        is_array = isinstance(parts[0].items, np.ndarray)
+        return cls(
+            np.concatenate([part.items for part in parts])
+            if is_array
+            else [one for part in parts for one in part.items],
+            np.concatenate([part.positions for part in parts]),
+            np.concatenate([part.recorded_us for part in parts]),
+            sum(part.bytes for part in parts),
+        )
+
+
+class Shape:
+    """The columns of one archive's files."""
+
+    def __init__(self, item: Any, *, strings: str, position_column: str, recorded_column: str | None) -> None:
+        self.item = item
+        self.items = schema_of(item, strings=strings)
+        self.position_column = position_column
+        self.recorded_column = recorded_column
+        own = [pa.field(position_column, pa.int64(), nullable=False)]
+        if recorded_column is not None:
+            own.append(pa.field(recorded_column, RECORDED_TYPE, nullable=False))
+        names = [*self.items.names, *(field.name for field in own)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(
+                f"each column of an archive needs a name of its own: {', '.join(twice)} is there twice; name the "
+                "position's otherwise with position_column (--position-column), or the time's with recorded_column "
+                "(--recorded-column)"
+            )
+        self.schema = pa.schema([*self.items, *own])
+
+    def batch(self, parts: Sequence[Part]) -> pa.RecordBatch:
+        """Returns the parts as one batch. Raises ValueError for a value that its column cannot hold."""
+        positions = parts[0].positions if len(parts) == 1 else np.concatenate([part.positions for part in parts])
+        is_whole = positions[-1] - positions[0] == len(positions) - 1
+        columns = Columns(self.item, self.items, len(positions), int(positions[0]) if is_whole else None)
+        for part in parts:
+            columns.add(part.items)
+        arrays = [*columns.batch().columns, pa.array(positions, pa.int64())]
+        if self.recorded_column is not None:
+            times = parts[0].recorded_us if len(parts) == 1 else np.concatenate([part.recorded_us for part in parts])
+            arrays.append(pa.array(times, pa.int64()).view(RECORDED_TYPE))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def dictionary_columns(self) -> list[str]:
+        """Returns the paths of the columns that get dictionaries: all but our own, whose values rise."""
+        return [path for field in self.items for path in leaves(field.type, field.name)]
+
+    def rising_columns(self) -> dict[str, str]:
+        """Returns the encoding of our own columns: differences, which are mostly 1 or 0."""
+        own = [self.position_column] if self.recorded_column is None else [self.position_column, self.recorded_column]
+        return dict.fromkeys(own, "DELTA_BINARY_PACKED")
+
+
+def leaves(kind: pa.DataType, path: str) -> Iterator[str]:
+    """Yields the paths of a column's innermost values, as Parquet names them."""
+    if pa.types.is_struct(kind):
+        for field in kind:
+            yield from leaves(field.type, f"{path}.{field.name}")
+    elif pa.types.is_fixed_size_list(kind):
+        yield from leaves(kind.value_type, f"{path}.list.element")
+    else:
+        yield path
