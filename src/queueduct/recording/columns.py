@@ -78,10 +78,10 @@ class Shape:
         columns = Columns(self.item, self.items, len(positions), int(positions[0]) if is_whole else None)
         for part in parts:
             columns.add(part.items)
-        arrays = [*columns.batch().columns, pa.array(positions, pa.int64())]
+        arrays = [*columns.batch().columns, numbers(positions, pa.int64())]
         if self.recorded_column is not None:
             times = parts[0].recorded_us if len(parts) == 1 else np.concatenate([part.recorded_us for part in parts])
-            arrays.append(pa.array(times, pa.int64()).view(RECORDED_TYPE))
+            arrays.append(numbers(times, RECORDED_TYPE))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def dictionary_columns(self) -> list[str]:
@@ -92,6 +92,11 @@ class Shape:
         """Returns the encoding of our own columns: differences, which are mostly 1 or 0."""
         own = [self.position_column] if self.recorded_column is None else [self.position_column, self.recorded_column]
         return dict.fromkeys(own, "DELTA_BINARY_PACKED")
+
+
+def numbers(values: np.ndarray[Any, Any], kind: pa.DataType) -> pa.Array:
+    """Returns the array without a copy. pa.array would import pandas first."""
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values, np.int64))])
 
 
 def leaves(kind: pa.DataType, path: str) -> Iterator[str]:
