@@ -19,6 +19,7 @@ COMMANDS = {
     "ls": "queueduct.cli.queues",
     "queue-demo": "queueduct.cli.demo",
     "record": "queueduct.cli.recording",
+    "replay": "queueduct.cli.recording",
     "rm": "queueduct.cli.queues",
     "stat": "queueduct.cli.queues",
     "stress": "queueduct.cli.stress",
@@ -33,6 +34,7 @@ Examples:
   queueduct rm ticks               remove a queue's name
   queueduct archive ticks --to lake/ticks        every item to Parquet, through Spark
   queueduct record ticks --to rec                the same without Spark
+  queueduct replay rec --to ticks --speed 10     and back into a queue
   queueduct stress bounded --history runs/1      every operation recorded
   queueduct demo                   producers, a queue, Spark, a lake and candles, live
 """

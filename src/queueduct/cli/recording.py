@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 import queueduct
 from queueduct.cli.amounts import amount
 from queueduct.cli.stopping import stopping
+from queueduct.segments.kinds import KINDS
 
 if TYPE_CHECKING:
-    from queueduct.recording import Recorded
+    from queueduct.recording import Recorded, Replayed
 
-__all__ = ["record"]
+__all__ = ["record", "replay"]
 
 TIME_IS_UP_EXIT_CODE = 3
 COMPRESSIONS = ("snappy", "zstd", "lz4", "gzip", "brotli", "none")  # as recording.files, which imports pyarrow
 LINE_SECONDS = 0.25
+BEHIND_SECONDS = 0.05
 
 IN = click.option("--directory", help="Where the queues are; by default $QUEUEDUCT_DIR.")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="No progress; print the summary as JSON.")
@@ -160,3 +164,116 @@ class Rate:
         began, before = self.seen[0]
         self.seen.append((now, rows))
         return (rows - before) / max(now - began, 1e-3)
+
+
+def speed_of(context: click.Context, option: click.Parameter, given: str) -> float:
+    """1, 10, 0.5 or max."""
+    if given == "max":
+        return math.inf
+    try:
+        speed = float(given)
+    except ValueError:
+        speed = math.nan
+    if not 0 < speed < math.inf:
+        raise click.BadParameter(f"{given!r} is no speed; 1, 10, 0.5 and max are")
+    return speed
+
+
+def moment(context: click.Context, option: click.Parameter, given: str | None) -> int | np.datetime64 | None:
+    """A position, or a time as in 2026-01-05T09:30."""
+    if given is None or given.isdecimal():
+        return None if given is None else int(given)
+    try:
+        found = np.datetime64(given, "ns")
+    except ValueError:
+        found = np.datetime64("NaT")
+    if np.isnat(found):
+        raise click.BadParameter(f"{given!r} is neither a position nor a time; 1000 and 2026-01-05T09:30 are")
+    return found
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  queueduct replay rec --to ticks --create events\n"
+    "  queueduct replay rec --to ticks --speed max\n"
+    "  queueduct replay rec --to ticks --speed 10 --time ts --from 2026-01-05T09:30 --until 2026-01-05T10:00\n"
+    "  queueduct replay rec --to ticks --speed max --exactly-once --producer replay-1\n"
+    "\b\nExit codes: 0 done, also after Ctrl-C; 1 failed; 2 usage.\n"
+)
+@click.argument("recording", type=click.Path(path_type=Path))
+@click.option("--to", required=True, metavar="QUEUE", help="The queue to put into, of any kind.")
+@click.option("--speed", callback=speed_of, default="1", show_default=True, help="1, a multiple of it, or max.")
+@click.option("--time", "time_field", metavar="FIELD", help="The time to go by; by default when it was recorded.")
+@click.option("--from", "start", callback=moment, help="A position or a time (UTC), of the same kind as --time.")
+@click.option("--until", "end", callback=moment, help="The same; what is there is not replayed any more.")
+@click.option("--loop", is_flag=True, help="Begin anew at the end.")
+@click.option("--create", "kind", type=click.Choice(list(KINDS)), help="Create the queue, of this kind.")
+@click.option("--capacity", callback=amount, help="Of the created queue: bounded, overwriting or slots.")
+@click.option("--max-bytes", callback=amount, help="Of the created queue: events or growing.")
+@click.option("--exactly-once", is_flag=True, help="Put by put_once: a repeated replay puts only what is missing.")
+@click.option("--producer", help="The name under which put_once counts; needed with --exactly-once.")
+@click.option("--position-column", help="The column of positions, if another program has written the files.")
+@IN
+@AS_JSON
+def replay(
+    recording: Path,
+    to: str,
+    kind: str | None,
+    capacity: int | None,
+    max_bytes: int | None,
+    exactly_once: bool,
+    producer: str | None,
+    position_column: str | None,
+    directory: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Put the items of RECORDING into a queue, in their order, at the speed at which they were recorded.
+
+    RECORDING is a directory that `queueduct record` or `queueduct archive` has filled.
+    """
+    if exactly_once != (producer is not None):
+        raise click.UsageError("--exactly-once and --producer go together: put_once counts under the producer's name")
+    sizes = {name: size for name, size in (("capacity", capacity), ("max_bytes", max_bytes)) if size is not None}
+    if kind is None and sizes:
+        raise click.UsageError("--capacity and --max-bytes are of a queue that is created: give --create a kind")
+    with stopping() as stop:
+        from queueduct import recording as recordings
+
+        found = recordings.Recording(recording, position_column)
+        if kind is None:
+            queue: Any = queueduct.open(to, directory=directory, allow_pickle=False)
+        else:
+            check_sizes(kind, sizes)
+            queue = recordings.create_for(found, to, kind, directory=directory, **sizes)
+        line = Line(is_quiet=as_json)
+        rate = Rate()
+
+        def on_progress(now: Replayed) -> None:
+            behind = f", {now.behind:.1f} s behind: the queue is full" if now.behind > BEHIND_SECONDS else ""
+            line.show(
+                f"{recording} to {to}: {now.rows:,} rows, {rate.of(now.rows):,.0f} rows/s{behind}; Ctrl-C ends it"
+            )
+
+        try:
+            with queue:
+                done = recordings.replay(found, queue, producer=producer, stop=stop, on_progress=on_progress, **options)
+        finally:
+            line.clear()
+    if as_json:
+        click.echo(json.dumps(done._asdict()))
+        return
+    skipped = f"; {done.skipped:,} were in already" if done.skipped else ""
+    late = "" if options["speed"] == math.inf else f"; late by {done.late_p99 * 1e3:.1f} ms (p99)"
+    click.echo(
+        f"{recording} to {to}: {done.rows:,} rows, {done.seconds:.1f} s: "
+        f"{done.rows / max(done.seconds, 1e-9):,.0f} a second{late}; {done.ended}{skipped}"
+    )
+
+
+def check_sizes(kind: str, sizes: dict[str, int]) -> None:
+    wanted = "capacity" if KINDS[kind].has_capacity else "max_bytes"
+    for name in sizes:
+        if name != wanted:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"a queue of kind {kind} has no {option}; give it --{wanted.replace('_', '-')}")
