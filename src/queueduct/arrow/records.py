@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from queueduct.arrow import _texts
 from queueduct.arrow.schema import dtype_of
 from queueduct.errors import UnfitItem
 
-__all__ = ["UnfitValue", "chosen_columns", "fitted", "to_items"]
+__all__ = ["UnfitValue", "chosen_columns", "fitted", "to_items", "values_of"]
 
 NOT_A_TIME = np.iinfo(np.int64).min
 
@@ -74,6 +75,8 @@ def fitted(array: pa.Array, path: str, item: object) -> Any:
 
 def fill(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
     """Writes one column into its field, a view of all the records."""
+    if filled_by_dictionary(out, array, path):
+        return
     array = plain(array, path)
     if len(array) == 0:  # its type says nothing: an empty list of Python's has none
         return
@@ -100,6 +103,21 @@ def fill(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
         fill_numbers(out, array, path)
 
 
+def filled_by_dictionary(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> bool:
+    """Converts each text of a dictionary once. Returns false where that does not do: then each row is looked at."""
+    if not pa.types.is_dictionary(array.type) or out.ndim > 1 or out.dtype.kind not in "SU":
+        return False
+    if array.null_count or array.dictionary.null_count or not 0 < len(array.dictionary) <= len(array):
+        return False
+    texts = np.zeros(len(array.dictionary), out.dtype)
+    try:
+        fill(texts, array.dictionary, path)
+    except ValueError:  # perhaps of a text that no row has
+        return False
+    out[...] = texts[values_of(array.indices)]
+    return True
+
+
 def plain(array: pa.Array, path: str) -> pa.Array:
     """Returns the column in the one form of its type that is handled here."""
     kind = array.type
@@ -124,7 +142,7 @@ def fill_numbers(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
         raise wrong_type(array, out.dtype, path)  # Arrow would convert "7", True and times to numbers
     native = out.dtype.newbyteorder("=")
     wanted = pa.from_numpy_dtype(native)
-    converted = (array if array.type == wanted else cast(array, wanted, path)).to_numpy(zero_copy_only=False)
+    converted = values_of(array if array.type == wanted else cast(array, wanted, path))
     if native.kind == "f" and pa.types.is_floating(array.type) and array.type.bit_width > native.itemsize * 8:
         check_finite(array, converted, path)
     out[...] = converted
@@ -132,12 +150,22 @@ def fill_numbers(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
 
 def check_finite(array: pa.Array, narrowed: np.ndarray[Any, Any], path: str) -> None:
     """Raises if a number became infinite. Rounded to the precision of its field it may be."""
-    is_lost = np.isinf(narrowed) & ~np.isinf(array.to_numpy(zero_copy_only=False))
+    is_lost = np.isinf(narrowed) & ~np.isinf(values_of(array))
     if is_lost.any():
         value = array[int(np.flatnonzero(is_lost)[0])].as_py()
         raise UnfitValue(
             f"column {path!r} has a value beyond {narrowed.dtype}: {value}", "give the record a wider field"
         )
+
+
+def values_of(array: pa.Array) -> np.ndarray[Any, Any]:
+    """Returns the values of an array without nulls, numbers without a copy. Its own to_numpy imports pandas first."""
+    if pa.types.is_boolean(array.type):  # they are bits
+        return values_of(array.cast(pa.uint8())).view(bool)
+    kind = array.type.to_pandas_dtype()
+    if len(array) == 0:
+        return np.zeros(0, kind)
+    return np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
 
 
 def fill_times(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
@@ -146,10 +174,11 @@ def fill_times(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
     if not any(is_one(array.type) for is_one in times):
         raise wrong_type(array, out.dtype, path)
     if pa.types.is_date32(array.type):
-        values = array.view(pa.int32()).cast(pa.int64()).fill_null(NOT_A_TIME).to_numpy().view("M8[D]")
+        days = array.view(pa.int32()).cast(pa.int64()).fill_null(NOT_A_TIME)
+        values = values_of(days).view("M8[D]")
     else:
         unit = "ms" if pa.types.is_date64(array.type) else array.type.unit
-        values = array.view(pa.int64()).fill_null(NOT_A_TIME).to_numpy().view(f"{kind}8[{unit}]")
+        values = values_of(array.view(pa.int64()).fill_null(NOT_A_TIME)).view(f"{kind}8[{unit}]")
     fitted = values.astype(out.dtype)
     # numpy rounds down, and wraps around: either shows on the way back
     if fitted.dtype != values.dtype and not np.array_equal(fitted.astype(values.dtype), values, equal_nan=True):
@@ -163,7 +192,7 @@ def fill_lists(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
     if pa.types.is_fixed_size_list(array.type):
         lengths = np.array([array.type.list_size])
     elif pa.types.is_list(array.type):
-        lengths = array.value_lengths().to_numpy()
+        lengths = values_of(array.value_lengths())
     else:
         raise wrong_type(array, out.dtype, path)
     if (lengths != wanted).any():
@@ -184,9 +213,7 @@ def fill_bytes(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
             f"column {path!r} has a value that ends with a NUL byte, which {out.dtype} cannot keep",
             "strip it, or give the record a field of V bytes",
         )
-    characters = np.zeros((len(out), width), np.uint8)
-    characters[np.arange(width) < lengths[:, None]] = data
-    out[...] = characters.view(f"S{width}").reshape(len(out)) if width else b""
+    _texts.unpack(lengths, data, out)
 
 
 def fill_text(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:

@@ -183,6 +183,7 @@ def moment(context: click.Context, option: click.Parameter, given: str | None) -
     """A position, or a time as in 2026-01-05T09:30."""
     if given is None or given.isdecimal():
         return None if given is None else int(given)
+    found: np.datetime64
     try:
         found = np.datetime64(given, "ns")
     except ValueError:
@@ -248,6 +249,7 @@ def replay(
             queue = recordings.create_for(found, to, kind, directory=directory, **sizes)
         line = Line(is_quiet=as_json)
         rate = Rate()
+        title = f"{recording} to {to}"
 
         def on_progress(now: Replayed) -> None:
             behind = f", {now.behind:.1f} s behind: the queue is full" if now.behind > BEHIND_SECONDS else ""
@@ -266,7 +268,7 @@ def replay(
     skipped = f"; {done.skipped:,} were in already" if done.skipped else ""
     late = "" if options["speed"] == math.inf else f"; late by {done.late_p99 * 1e3:.1f} ms (p99)"
     click.echo(
-        f"{recording} to {to}: {done.rows:,} rows, {done.seconds:.1f} s: "
+        f"{title}: {done.rows:,} rows, {done.seconds:.1f} s: "
         f"{done.rows / max(done.seconds, 1e-9):,.0f} a second{late}; {done.ended}{skipped}"
     )
 

@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from queueduct.arrow.records import values_of
 from queueduct.errors import CorruptSegment, ReaderInUse
 from queueduct.items.types import ItemType
 
@@ -161,7 +162,7 @@ class Archive:
             facts = facts_of(file.path, found)
             name = "position" if facts is None else facts.position_column
             with pq.ParquetFile(file.path) as opened:
-                yield opened.read([name], use_threads=False).column(0).to_numpy()
+                yield values_of(pa.concat_arrays(opened.read([name], use_threads=False).column(0).chunks))
 
     def close(self) -> None:
         """Releases the lock."""

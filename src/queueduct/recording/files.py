@@ -60,7 +60,7 @@ class FileWriter:
             self.shape.schema,
             compression=self.compression,
             use_dictionary=self.shape.dictionary_columns(),
-            column_encoding=self.shape.rising_columns(),
+            column_encoding=self.shape.difference_columns(),
         )
 
     def finish(self, facts: Facts, is_kept: Callable[[int], object]) -> Facts:

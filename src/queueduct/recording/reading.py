@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from queueduct.arrow.records import chosen_columns
+from queueduct.arrow.records import chosen_columns, values_of
 from queueduct.arrow.sources import records_from
 from queueduct.items.types import ItemType
 from queueduct.recording.archive import ArchiveFile, Facts, facts_of, footer
@@ -33,7 +34,7 @@ __all__ = ["Chunk", "Recording"]
 SPARK_LOG = "_spark_metadata"
 SPARK_NULL = "__HIVE_DEFAULT_PARTITION__"
 READ_AHEAD = 4  # groups
-READERS = 2  # threads
+READERS = min(4, max(2, os.cpu_count() or 2))  # threads
 
 
 class Group(NamedTuple):
@@ -206,26 +207,33 @@ class Recording:
                 yield Group(statistics.min, statistics.max, path, number)
                 continue
             with pq.ParquetFile(path) as file:
-                positions = file.read_row_group(number, [self.position_column], use_threads=False).column(0).to_numpy()
+                found_positions = file.read_row_group(number, [self.position_column], use_threads=False)
+                positions = values_of(one_array(found_positions, self.position_column))
             yield Group(int(positions.min()), int(positions.max()), path, number)
 
     def read(self, group: Group, item: Any, time: str | None, is_timed: bool) -> Chunk:
         """Reads one group into records. Runs in a thread."""
-        with pq.ParquetFile(group.path, coerce_int96_timestamp_unit="us") as file:
+        texts = [name for name in getattr(item, "names", None) or () if item[name].kind == "S"]
+        with pq.ParquetFile(group.path, read_dictionary=texts, coerce_int96_timestamp_unit="us") as file:
             table = file.read_row_group(group.number, use_threads=False)
         for name, value in partition_of(group.path, self.directory).items():
             table = table.append_column(name, pa.repeat(pa.scalar(value, pa.string()), table.num_rows))
-        positions = table.column(self.position_column).combine_chunks().to_numpy()
+        positions = values_of(one_array(table, self.position_column))
         recorded = RECORDED if self.facts is None else self.facts.recorded_column
         times = None
         if is_timed and time is None:
-            times = table.column(recorded).combine_chunks().view(pa.int64()).to_numpy() * 1000
+            times = values_of(one_array(table, recorded).view(pa.int64())) * 1000
         own = {self.position_column, recorded}
         chosen = table.select([name for name in table.column_names if name not in own])
         records = records_from(typed(chosen, item, partition_of(group.path, self.directory)), item)
         if is_timed and time is not None:
             times = records[time].astype("M8[ns]").astype(np.int64)
         return Chunk(records, positions, times)
+
+
+def one_array(table: pa.Table, name: str | None) -> pa.Array:
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
 def is_time(dtype: np.dtype[Any]) -> bool:
