@@ -168,17 +168,20 @@ def values_of(array: pa.Array) -> np.ndarray[Any, Any]:
     return np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
 
 
+def times_of(numbers: pa.Array) -> np.ndarray[Any, Any]:
+    return values_of(numbers.fill_null(NOT_A_TIME) if numbers.null_count else numbers)
+
+
 def fill_times(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
     kind = out.dtype.kind
     times = (pa.types.is_duration,) if kind == "m" else (pa.types.is_timestamp, pa.types.is_date)
     if not any(is_one(array.type) for is_one in times):
         raise wrong_type(array, out.dtype, path)
     if pa.types.is_date32(array.type):
-        days = array.view(pa.int32()).cast(pa.int64()).fill_null(NOT_A_TIME)
-        values = values_of(days).view("M8[D]")
+        values = times_of(array.view(pa.int32()).cast(pa.int64())).view("M8[D]")
     else:
         unit = "ms" if pa.types.is_date64(array.type) else array.type.unit
-        values = values_of(array.view(pa.int64()).fill_null(NOT_A_TIME)).view(f"{kind}8[{unit}]")
+        values = times_of(array.view(pa.int64())).view(f"{kind}8[{unit}]")
     fitted = values.astype(out.dtype)
     # numpy rounds down, and wraps around: either shows on the way back
     if fitted.dtype != values.dtype and not np.array_equal(fitted.astype(values.dtype), values, equal_nan=True):

@@ -39,6 +39,8 @@ class FileWriter:
         self.compression = compression
         self.written_bytes = 0
         """Of complete files."""
+        self.rows = 0
+        """Of the open file."""
         self.descriptor = -1
         self.sink: Any = None
         self.parquet: Any = None
@@ -49,6 +51,7 @@ class FileWriter:
             if self.parquet is None:
                 self.begin()
             self.parquet.write_table(pa.Table.from_batches([batch]), row_group_size=batch.num_rows)
+        self.rows += batch.num_rows
 
     def begin(self) -> None:
         path = self.archive.temporary
@@ -67,6 +70,8 @@ class FileWriter:
         """Gives the file its name. ``is_kept`` returns when the queue cannot lose what is before a position."""
         name = f"{facts.first:016d}-{facts.last:016d}.parquet"
         path = self.archive.directory / name
+        if self.rows != facts.rows:  # an earlier call has failed, and its error is on its way to the recorder
+            raise RuntimeError(f"a file is complete with {facts.rows} rows: {self.rows} were written")
         with told_of_room(self.archive):
             self.parquet.add_key_value_metadata(facts.as_metadata())
             self.parquet.close()
@@ -80,6 +85,7 @@ class FileWriter:
             )
         os.rename(self.archive.temporary, path)
         self.parquet = self.sink = None
+        self.rows = 0
         self.close_descriptor()
         os.fsync(self.archive.descriptor)
         self.written_bytes += size

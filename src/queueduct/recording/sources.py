@@ -104,7 +104,6 @@ class LogSource:
             self.next = int(self.reader.position)
             return
         self.next = found.last + 1
-        is_new = all(each.name != name for each in queue.readers())
         try:
             self.reader = queue.subscribe(name, self.next, epoch=found.epoch)
             self.move(found.epoch)
@@ -114,8 +113,6 @@ class LogSource:
                 f"and after a crash of the machine the log {queue.name!r} was cut at {lost.earliest}; record into a "
                 "new directory"
             ) from lost
-        if not is_new:  # somebody has taken files away
-            self.next = max(self.next, int(self.reader.position))
 
     def move(self, epoch: int) -> None:
         """Moves the reader behind the archive: a recorder may have been killed before it committed."""
