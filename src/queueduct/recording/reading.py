@@ -21,6 +21,7 @@ from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc  # now: its first use would take the time of the replay
 import pyarrow.parquet as pq
 
 from queueduct.arrow.records import chosen_columns, values_of
@@ -213,10 +214,11 @@ class Recording:
 
     def read(self, group: Group, item: Any, time: str | None, is_timed: bool) -> Chunk:
         """Reads one group into records. Runs in a thread."""
-        texts = [name for name in getattr(item, "names", None) or () if item[name].kind == "S"]
+        named = partition_of(group.path, self.directory)
+        texts = [name for name in getattr(item, "names", None) or () if item[name].kind == "S" and name not in named]
         with pq.ParquetFile(group.path, read_dictionary=texts, coerce_int96_timestamp_unit="us") as file:
             table = file.read_row_group(group.number, use_threads=False)
-        for name, value in partition_of(group.path, self.directory).items():
+        for name, value in named.items():
             table = table.append_column(name, pa.repeat(pa.scalar(value, pa.string()), table.num_rows))
         positions = values_of(one_array(table, self.position_column))
         recorded = RECORDED if self.facts is None else self.facts.recorded_column
@@ -225,7 +227,7 @@ class Recording:
             times = values_of(one_array(table, recorded).view(pa.int64())) * 1000
         own = {self.position_column, recorded}
         chosen = table.select([name for name in table.column_names if name not in own])
-        records = records_from(typed(chosen, item, partition_of(group.path, self.directory)), item)
+        records = records_from(typed(chosen, item, named), item)
         if is_timed and time is not None:
             times = records[time].astype("M8[ns]").astype(np.int64)
         return Chunk(records, positions, times)
@@ -291,5 +293,5 @@ def typed(table: pa.Table, item: Any, texts: dict[str, str | None]) -> pa.Table:
         dtype = item[name]
         if dtype.kind not in "SU":
             wanted = pa.timestamp("us") if dtype.kind == "M" else pa.from_numpy_dtype(dtype)
-            table = table.set_column(table.column_names.index(name), name, table.column(name).cast(wanted))
+            table = table.set_column(table.column_names.index(name), name, pc.cast(table.column(name), wanted))
     return table
