@@ -130,11 +130,10 @@ def test_the_examples_of_the_page_on_jobs_run_again_and_again(tmp_path):
         assert run(letters).splitlines() == ["0 3 ZeroDivisionError division by zero"]
 
 
-@pytest.mark.parametrize("page", ["arrow", "logging", "torch"])
+@pytest.mark.parametrize("page", ["arrow", "logging", "recording", "torch"])
 def test_the_examples_of_a_page_run_and_run_again(page, tmp_path, monkeypatch):
-    if page == "arrow":
-        for module in ("pyarrow", "duckdb", "polars"):
-            pytest.importorskip(module, reason=f"{module} reads the queues in the tests: make test installs it")
+    for module in {"arrow": ("pyarrow", "duckdb", "polars"), "recording": ("pyarrow",)}.get(page, ()):
+        pytest.importorskip(module, reason=f"{module} reads the queues in the tests: make test installs it")
     monkeypatch.chdir(tmp_path)
     for block in python_blocks(f"docs/{page}.md") * 2:
         if "SlotDataset" in block and importlib.util.find_spec("torch") is None:
