@@ -233,6 +233,13 @@ class SlotsQueue {
     return counts;
   }
 
+  // Returns true if a slot names this line: its owner holds it or has died with it. Changes nothing: for watchers.
+  [[nodiscard]] bool is_named(std::uint32_t line) const noexcept {
+    for (std::uint64_t slot = 0; slot < slots_.count(); ++slot)
+      if (slot_word::owner_of(slots_.word_of(slot)) == line + 1) return true;
+    return false;
+  }
+
  private:
   // Returns true if no slot names this line: another thread may leave a slot after its taker has ended. The question
   // comes again and again for the same line, so the scan begins at the slot that was the answer last time.

@@ -164,6 +164,26 @@ def test_a_watch_sees_dead_participants_until_they_are_recovered(q: Any) -> None
         assert all(each.alive for each in watch.participants())
 
 
+def test_without_commands_participants_are_the_same_and_proc_is_left_alone(
+    q: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    q.put_many([ITEM] * 4)
+    with queueduct.watch("q") as watch:
+        whole = watch.participants()
+        assert [each._replace(command=None) for each in whole] == watch.participants(commands=False)
+        assert whole[0].command is not None
+        assert q.participants(commands=False) == watch.participants(commands=False)
+        monkeypatch.setattr("queueduct.watching.commands.PROC", Path("/nowhere"))
+        assert watch.participants(commands=False)[0].items_put == 4
+
+
+def test_a_participant_that_has_closed_its_handle_is_not_dead(q: Any) -> None:
+    with queueduct.open("q") as other:
+        other.put(ITEM)
+        assert len(q.participants()) == 1
+    assert q.participants() == []
+
+
 def test_an_unlinked_and_a_replaced_queue_do_not_exist_any_more(q: Any) -> None:
     q.put(ITEM)
     with queueduct.watch("q") as watch:

@@ -84,6 +84,9 @@ cdef class SlotsBackend(SegmentBackend):
     cdef Joined try_join(self) noexcept nogil:
         return self.queue.join()
 
+    cdef bint is_unsettled(self, uint32_t line) noexcept:
+        return SegmentBackend.is_unsettled(self, line) and self.queue.is_named(line)
+
     # -- slots ------------------------------------------------------------------------------------------
 
     cdef int hold(self, Lease* lease, int64_t deadline) except -1:

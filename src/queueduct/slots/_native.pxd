@@ -103,6 +103,7 @@ cdef extern from "slots/queue.hpp" namespace "queueduct" nogil:
         Counted counted() const
         uint64_t size()
         SlotCounts count_slots() const
+        bint is_named(uint32_t) const
 
     uint32_t owner_of "queueduct::slot_word::owner_of"(uint64_t)
     SlotOutcome publish_once(Slots&, ProducerLine&, Lease&, uint64_t)

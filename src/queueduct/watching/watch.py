@@ -124,7 +124,7 @@ class Watch:
         """
         return self._queue.stats()
 
-    def participants(self) -> list[ParticipantInfo]:
+    def participants(self, *, commands: bool = True) -> list[ParticipantInfo]:
         """Returns who takes part in the queue, as ``participants()`` of a queue does.
 
         >>> q = queueduct.BoundedQueue.create("jobs")
@@ -133,7 +133,7 @@ class Watch:
         []
         >>> q.unlink()
         """
-        found: list[ParticipantInfo] = self._queue.participants()
+        found: list[ParticipantInfo] = self._queue.participants(commands=commands)
         return found
 
     def readers(self) -> list[ReaderInfo]:
