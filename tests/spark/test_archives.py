@@ -15,6 +15,7 @@ from rich.console import Console
 
 import queueduct
 from queueduct.cli import main
+from queueduct.monitoring.pipelines import read_pipelines
 from queueduct.spark.address import Address
 from queueduct.spark.checkpoint import HadoopDirectory, last_batch
 from queueduct.spark.pipelines import archive, runner
@@ -274,6 +275,10 @@ def test_a_run_that_passes_items_over_or_leaves_some_is_told(spark, ticks, tmp_p
     ticks.put_many(numbered(0, 1000))
     first = run()
     assert (first.rows, first.lag, first.left, first.passed_over, first.position) == (1000, 0, 0, 0, 1000)
+    told = read_pipelines(ticks.directory)[-1]
+    assert (told.queue, told.title, told.state, told.ended) == ("ticks", "archive", "ended", first.ended)
+    assert (told.rows, told.batches, told.position, told.lag) == (1000, first.batches, 1000, 0)
+    assert told.reader == first.reader
     again = run()
     assert (again.rows, again.lag, again.left, again.passed_over, again.position) == (0, 0, 0, 0, 1000)
     shutil.rmtree(lake / "_checkpoint")
@@ -304,6 +309,16 @@ def test_a_query_that_begins_at_the_end_has_no_lag_and_ends_with_its_queue(
     ticks.shutdown()
     summary = run_to_the_end(spark, tmp_path / "lake", options=options, available_now=available_now)
     assert (summary.rows, summary.position, summary.lag, summary.left, summary.passed_over) == (0, 1000, 0, 0, 0)
+
+
+def test_a_query_that_fails_tells_those_who_watch_its_queue_why(spark, ticks, tmp_path):
+    def fail():
+        raise ValueError("no such lake")
+
+    with pytest.raises(ValueError, match="no such lake"):
+        runner.run(spark, fail, Address("ticks"), "archive", Console(quiet=True), checkpoint=tmp_path / "state")
+    found = [each for each in read_pipelines(ticks.directory) if each.state == "failed"]
+    assert [each.ended for each in found] == ["no such lake"]
 
 
 def test_one_that_is_to_do_what_is_there_and_is_stopped_says_what_is_left(spark, ticks, tmp_path, monkeypatch):

@@ -65,7 +65,7 @@ def archive(queue: str, to: Path, partition_by: tuple[str, ...], **shared: Any) 
 
         return pipelines.archive(spark, queue, to, partition_by=partition_by, **query_options(shared))
 
-    run(queue, f"archive {queue} to {to}", start, shared, shared["checkpoint"] or to / "_checkpoint")
+    run(queue, "archive", str(to), start, shared, shared["checkpoint"] or to / "_checkpoint")
 
 
 @click.command(
@@ -103,7 +103,7 @@ def aggregate(queue: str, to: str, **given: Any) -> None:
             **query_options(given),
         )
 
-    run(queue, f"aggregate {queue} to {to}", start, given, given["checkpoint"])
+    run(queue, "aggregate", to, start, given, given["checkpoint"], target_queue=to)
 
 
 def query_options(shared: dict[str, Any]) -> dict[str, Any]:
@@ -119,10 +119,13 @@ def query_options(shared: dict[str, Any]) -> dict[str, Any]:
 
 def run(
     queue: str,
-    title: str,
+    verb: str,
+    target: str,
     start: Callable[[SparkSession], StreamingQuery],
     shared: dict[str, Any],
     checkpoint: Path,
+    *,
+    target_queue: str | None = None,
 ) -> None:
     """Opens the queue before it starts Spark; then runs the query to its end."""
     console = Console(stderr=True, quiet=shared["as_json"])
@@ -138,11 +141,13 @@ def run(
                 spark,
                 lambda: start(spark),
                 Address(queue, shared["directory"]),
-                title,
+                f"{verb} {queue} to {target}",
                 console,
                 spool_dir,
                 checkpoint=checkpoint,
                 available_now=shared["available_now"],
+                target=target,
+                target_queue=target_queue,
             )
     if shared["as_json"]:
         click.echo(json.dumps(asdict(summary), indent=2))

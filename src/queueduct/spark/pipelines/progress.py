@@ -18,7 +18,11 @@ from pyspark.sql.streaming.listener import (
 )
 from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Batch", "Progress", "has_ended"]
+from queueduct.monitoring.pipelines import PipelineFile
+
+__all__ = ["Batch", "Progress", "Told", "has_ended"]
+
+TELL_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,35 @@ class Progress(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         pass
+
+
+class Told:
+    """Tells those who watch the queue how a query is doing: with each batch, and every few seconds."""
+
+    def __init__(self, file: PipelineFile) -> None:
+        self.file = file
+        self.told: tuple[int | None, float] = (None, 0.0)
+
+    def is_due(self, batches: list[Batch]) -> bool:
+        """Asked several times a second."""
+        last = batches[-1].number if batches else None
+        number, told_at = self.told
+        if last == number and time.monotonic() - told_at < TELL_SECONDS:
+            return False
+        self.told = (last, time.monotonic())
+        return True
+
+    def write(self, batches: list[Batch], done: int | None, lag: int) -> None:
+        last = batches[-1] if batches else None
+        self.file.tell(
+            rows=sum(batch.rows for batch in batches),
+            batches=len(batches),
+            rows_per_second=last.rows / max(last.seconds, 1e-3) if last else 0.0,
+            batch_seconds=last.seconds if last else 0.0,
+            position=done or 0,
+            lag=lag,
+            reader=last.reader if last else "",
+        )
 
 
 def has_ended(query: StreamingQuery, seconds: float) -> bool:

@@ -19,11 +19,12 @@ from rich.live import Live
 from rich.table import Table
 
 from queueduct import QueueductError
+from queueduct.monitoring.pipelines import PipelineFile
 from queueduct.segments.kinds import kind_of
 from queueduct.spark.address import Address
 from queueduct.spark.checkpoint import Checkpoint
 from queueduct.spark.ending import end_everything, in_a_thread
-from queueduct.spark.pipelines.progress import Batch, Progress, has_ended
+from queueduct.spark.pipelines.progress import Batch, Progress, Told, has_ended
 from queueduct.spark.read.spool import backlog_of
 from queueduct.spark.sessions import session
 
@@ -93,27 +94,45 @@ def run(
     *,
     checkpoint: str | Path | None = None,
     available_now: bool = False,
+    target: str = "",
+    target_queue: str | None = None,
 ) -> Summary:
     """Starts the query and waits for its end. Its checkpoint says how far it was before."""
     progress = Progress(spark)
     with address.open() as queue:
+        file = PipelineFile(queue.directory, queue.name, title, target, target_queue, checkpoint)
         backlog = backlog_of(queue, address, spool_dir)
         before = Reached.of(spark, checkpoint)
         there = There(int(queue.end) if kind_of(queue).is_log else None, backlog(before.done), before)
-        with console.status("planning the query"):
+        with telling_of_failure(file), console.status("planning the query"):
             query = failing_clearly(start)
         began = time.monotonic()
         view = View(query, queue, progress, backlog, before.done)
-        with noted_interrupts() as interrupted, ending_with_all(interrupted):
+        with telling_of_failure(file), noted_interrupts() as interrupted, ending_with_all(interrupted):
             try:
-                ended = failing_clearly(lambda: watch(view, title, console, interrupted))
+                ended = failing_clearly(lambda: watch(view, title, console, interrupted, Told(file)))
             finally:
                 query.stop()
             progress.settled(query)
             progress.close()
             after = Reached.of(spark, checkpoint)
         view = view._replace(known=after.done, began=after.began)
-        return summed_up(view, time.monotonic() - began, ended, there, is_to_do_all=available_now or ended == ALL_DONE)
+        summary = summed_up(
+            view, time.monotonic() - began, ended, there, is_to_do_all=available_now or ended == ALL_DONE
+        )
+        Told(file).write(view.batches, summary.position, summary.lag)
+        file.end(summary.ended)
+        return summary
+
+
+@contextlib.contextmanager
+def telling_of_failure(file: PipelineFile) -> Iterator[None]:
+    """Tells those who watch the queue that the query has failed."""
+    try:
+        yield
+    except BaseException as error:
+        file.end(str(error) or type(error).__name__, is_failure=True)
+        raise
 
 
 class Reached(NamedTuple):
@@ -196,13 +215,15 @@ class View(NamedTuple):
         return not status["isDataAvailable"] and not status["isTriggerActive"]
 
 
-def watch(view: View, title: str, console: Console, interrupted: Interrupts) -> str:
+def watch(view: View, title: str, console: Console, interrupted: Interrupts, told: Told) -> str:
     """Waits until the query ends, the queue has ended, or Ctrl-C."""
     began = said = time.monotonic()
     with Live(console=console, refresh_per_second=4, transient=True) as live:
         while not has_ended(view.query, POLL_SECONDS):
             now = time.monotonic()
             live.update(picture(view, title, now - began))
+            if told.is_due(view.batches):
+                told.write(view.batches, view.done, view.lag)
             if not console.is_terminal and now - said > SAY_SECONDS:
                 said = now
                 console.print(f"{title}: {view.rows:,} rows, {view.lag:,} to go")
