@@ -16,6 +16,7 @@ COMMANDS = {
     "archive": "queueduct.cli.pipelines",
     "check": "queueduct.cli.check",
     "demo": "queueduct.cli.demo",
+    "hz": "queueduct.cli.hz",
     "ls": "queueduct.cli.queues",
     "queue-demo": "queueduct.cli.demo",
     "record": "queueduct.cli.recording",
@@ -23,6 +24,7 @@ COMMANDS = {
     "rm": "queueduct.cli.queues",
     "stat": "queueduct.cli.queues",
     "stress": "queueduct.cli.stress",
+    "top": "queueduct.cli.top",
 }
 ERROR_EXIT_CODE = "queueduct.error_exit_code"
 """The key of ``Context.meta`` under which a subcommand says how it fails, if not with 1."""
@@ -32,6 +34,7 @@ Examples:
   queueduct ls                     every queue in the directory
   queueduct stat ticks --json      one queue's counters, for a script
   queueduct rm ticks               remove a queue's name
+  queueduct top                    every queue, live
   queueduct archive ticks --to lake/ticks        every item to Parquet, through Spark
   queueduct record ticks --to rec                the same without Spark
   queueduct replay rec --to ticks --speed 10     and back into a queue
