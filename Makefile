@@ -48,6 +48,12 @@ $(VENV)/.spark: $(VENV)/.tools | $(VENV)/.package
 	@$(BIN)/python tools/setup.py --extra test-arrow --together $(VENV)
 	@touch $@
 
+# what the tests of the live views are driven with; where it cannot be had, they are skipped
+$(VENV)/.browser: $(VENV)/.tools tools/browser.sh | $(VENV)/.package
+	@echo "installing a browser and a terminal for the tests: 400 MB the first time"
+	@tools/browser.sh
+	@touch $@
+
 setup: $(VENV)/.package ## virtual environment, build tools, the package
 
 lint: $(VENV)/.package $(VENV)/.spark ## ruff, mypy and stubtest
@@ -68,6 +74,7 @@ check: $(VENV)/.package $(VENV)/.spark ## lint and the quick tests, in about a m
 
 test: ## all tests
 	@$(MAKE) --no-print-directory -j 2 lint native
+	@$(MAKE) --no-print-directory $(VENV)/.browser
 	@tools/tests.sh
 
 pythons: ## the quick tests on every other Python 3.11+ that is installed

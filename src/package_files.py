@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent
-INSTALLED = (".py", ".pyi", ".typed")
+INSTALLED = (".py", ".pyi", ".typed", ".html", ".js", ".css", ".json", ".txt", ".svg")
 
 
 def folders() -> list[str]:

@@ -29,7 +29,7 @@ PYTHON_ORDER = """
 _version, headers, stats < errors, lease, async_calls < native < arrow < items < segments < core < watching
 watching < rings, events, overwriting, slots
 rings, events, overwriting, slots < index
-index < multiprocessing, queue, pool < __init__ < monitoring < logging, torch, recording, spark, verification < demo < cli
+index < multiprocessing, queue, pool < __init__ < monitoring < logging, torch, recording, spark, verification, web < demo < cli
 """
 SPARK_ORDER = """
 convert < java, options, private, ending, checkpoint, address < sessions < read, write < datasource < pipelines
@@ -166,6 +166,7 @@ def test_python_modules_import_only_downwards(module):
         ("click", {"cli"}),
         ("pyarrow", {"arrow", "recording", "spark", "verification", "demo"}),
         ("torch", {"torch.py"}),
+        ("prometheus_client", {"web"}),
         ("rich", {"cli", "spark", "verification", "demo"}),
         ("pyspark", {"spark", "demo", "verification"}),
     ],

@@ -25,6 +25,7 @@ COMMANDS = {
     "stat": "queueduct.cli.queues",
     "stress": "queueduct.cli.stress",
     "top": "queueduct.cli.top",
+    "web": "queueduct.cli.web",
 }
 ERROR_EXIT_CODE = "queueduct.error_exit_code"
 """The key of ``Context.meta`` under which a subcommand says how it fails, if not with 1."""
@@ -35,6 +36,7 @@ Examples:
   queueduct stat ticks --json      one queue's counters, for a script
   queueduct rm ticks               remove a queue's name
   queueduct top                    every queue, live
+  queueduct web                    the same as a page, for a browser
   queueduct archive ticks --to lake/ticks        every item to Parquet, through Spark
   queueduct record ticks --to rec                the same without Spark
   queueduct replay rec --to ticks --speed 10     and back into a queue
