@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import queueduct
 from queueduct.arrow import records_from, schema_of, table_from
 
 EDGES = {
@@ -313,3 +314,17 @@ def test_a_polars_frame_is_taken():
     assert records_from(frame.head(1).cast({"sym": polars.Categorical}), dtype).tolist() == [(b"a", 1.0)]
     with pytest.raises(ValueError, match=r"'px' has a null, .*, in row 1: None; fill or filter"):
         records_from(frame, dtype)
+
+
+@pytest.mark.parametrize("kind", [("f4", (2, 3)), ("M8[us]", (4,)), ("S3", (2,))], ids=str)
+def test_items_that_are_arrays_are_a_column_of_lists(kind):
+    item = np.dtype(kind)
+    frames = np.zeros(3, item)
+    frames[1] = np.ones(item.shape, "i8").astype(item.base)
+    with queueduct.EventQueue.create("frames", item=item) as log:
+        reader = log.subscribe()
+        log.put_many(frames)
+        tables = [table_from(frames), table_from(frames[::-1])[::-1], reader.to_arrow(), log.read_arrow(0, 3)]
+    for table in tables:
+        assert table.equals(tables[0])
+        assert records_from(table, item).tolist() == frames.tolist()

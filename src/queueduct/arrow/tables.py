@@ -44,7 +44,7 @@ class Columns:
         if self.gatherer is None:
             self.values += items
         else:
-            self.gatherer.gather(items)
+            self.gatherer.gather(items if items.ndim == 1 else whole_items(items))
 
     def batch(self, rows: int | None = None) -> pa.RecordBatch:
         """Returns the first ``rows`` items, or all. Raises ValueError for a value that its column cannot hold."""
@@ -56,6 +56,12 @@ class Columns:
             place = f"row {bad.row}" if self.position is None else f"position {self.position + bad.row}"
             raise ValueError(f"{bad}, at {place}; {bad.remedy}") from None
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def whole_items(items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Returns items that are arrays as one value each: the gatherer copies items, and knows no dimensions."""
+    item_bytes = items.dtype.itemsize * int(np.prod(items.shape[1:]))
+    return np.ascontiguousarray(items).reshape(-1).view(np.dtype((np.void, item_bytes)))
 
 
 def fields_of(dtype: np.dtype[Any]) -> list[tuple[str, np.dtype[Any], int]]:
