@@ -30,6 +30,7 @@ _version, headers, stats < errors, lease, async_calls < native < arrow < items <
 watching < rings, events, overwriting, slots
 rings, events, overwriting, slots < index
 index < multiprocessing, queue, pool < __init__ < monitoring < logging, torch, recording, spark, verification, web < demo < cli
+arrow < formats < cli
 """
 SPARK_ORDER = """
 convert < java, options, private, ending, checkpoint, address < sessions < read, write < datasource < pipelines
@@ -164,7 +165,7 @@ def test_python_modules_import_only_downwards(module):
         ("pickle", {"items"}),
         ("ast", {"items"}),
         ("click", {"cli"}),
-        ("pyarrow", {"arrow", "recording", "spark", "verification", "demo"}),
+        ("pyarrow", {"arrow", "formats", "recording", "spark", "verification", "demo"}),
         ("torch", {"torch.py"}),
         ("prometheus_client", {"web"}),
         ("rich", {"cli", "spark", "verification", "demo"}),
