@@ -16,8 +16,8 @@ from queueduct.cli import main
 from queueduct.spark.address import Address
 from queueduct.spark.pipelines import aggregate, archive
 from queueduct.spark.pipelines.progress import Progress, fields_of
-from queueduct.spark.pipelines.queries import duration
 from queueduct.spark.pipelines.runner import cause, run
+from queueduct.spark.times import duration
 from tests.spark.rows import TICK, check_each_once, numbered, parquet_numbers
 from tests.support.deadline import until
 

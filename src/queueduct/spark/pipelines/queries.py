@@ -20,10 +20,9 @@ from queueduct.spark.address import Address
 from queueduct.spark.convert.schema import record_dtype
 from queueduct.spark.pipelines.lake import claim
 from queueduct.spark.read.spool import beside
+from queueduct.spark.times import duration, event_time
 
 __all__ = ["aggregate", "archive", "duration"]
-
-UNITS = {"us": "microseconds", "ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def archive(
@@ -111,34 +110,12 @@ def named(text: str) -> Column:
     return functions.expr(text).alias(re.sub(r"\W+", "_", text).strip("_").lower())
 
 
-def duration(text: str) -> str:
-    """Returns Spark's words for a duration: "1s" is "1 seconds". Others stay."""
-    found = re.fullmatch(r"\s*(\d+)\s*([a-z]+)\s*", text)
-    if found and found[2] in UNITS:
-        return f"{found[1]} {UNITS[found[2]]}"
-    if re.fullmatch(r"\s*\d+\s+[a-z]+\s*", text):
-        return text
-    raise ValueError(f"a duration is a number and a unit: {text!r}; the units are {', '.join(UNITS)}")
-
-
 def record_of(address: Address) -> np.dtype[Any]:
     with address.open() as queue:
         item = queue.item
     if not isinstance(item, np.dtype) or item.names is None:
         raise TypeError(f"only records can be aggregated: the queue {address.name!r} has items of {item}")
     return item
-
-
-def event_time(item: np.dtype[Any], chosen: str | None) -> str:
-    """Returns the field of the event time."""
-    times = [name for name in item.names or () if item[name].kind == "M" and item[name].subdtype is None]
-    if chosen is None and len(times) == 1:
-        return times[0]
-    if chosen not in times:
-        raise ValueError(
-            f"the event time must be a field of type M8: time={chosen}; there is {', '.join(times) or 'none'}"
-        )
-    return str(chosen)
 
 
 def read_stream(
@@ -156,5 +133,5 @@ def start(
     if available_now:
         writer = writer.trigger(availableNow=True)
     elif interval is not None:
-        writer = writer.trigger(processingTime=interval)
+        writer = writer.trigger(processingTime=duration(interval))
     return writer.start()

@@ -218,6 +218,7 @@ class View(NamedTuple):
 def watch(view: View, title: str, console: Console, interrupted: Interrupts, told: Told) -> str:
     """Waits until the query ends, the queue has ended, or Ctrl-C."""
     began = said = time.monotonic()
+    told = (-1, -1)
     with Live(console=console, refresh_per_second=4, transient=True) as live:
         while not has_ended(view.query, POLL_SECONDS):
             now = time.monotonic()
@@ -226,7 +227,10 @@ def watch(view: View, title: str, console: Console, interrupted: Interrupts, tol
                 told.write(view.batches, view.done, view.lag)
             if not console.is_terminal and now - said > SAY_SECONDS:
                 said = now
-                console.print(f"{title}: {view.rows:,} rows, {view.lag:,} to go")
+                found = (view.rows, view.lag)
+                if found != told:
+                    told = found
+                    console.print(f"{title}: {view.rows:,} rows, {view.lag:,} to go")
             if interrupted.is_set():
                 return "stopped"
             if view.queue.stats().is_shut_down and view.is_done:
