@@ -8,6 +8,7 @@ records are the column ``value``. Bytes are text if they are UTF-8 and do not be
 from __future__ import annotations
 
 import base64
+import contextlib
 import csv
 import io
 import json
@@ -71,7 +72,7 @@ class CsvWriter:
 
     def __init__(self, stream: BinaryIO, item: Any) -> None:
         self.leaves = leaves_of(item)
-        self.text = io.TextIOWrapper(stream, "utf-8", "surrogatepass", newline="", write_through=False)
+        self.text = io.StringIO(newline="")
         self.stream = stream
         self.rows = csv.writer(self.text, lineterminator="\n")
         self.has_header = False
@@ -80,24 +81,29 @@ class CsvWriter:
         self.write_header()
         if self.leaves[0].dtype is None:
             self.rows.writerows([[bytes_cell(bytes_to_json(one))] for one in items])
-            return
-        records = np.asarray(items)
-        columns = [cells_of(leaf, column_of(records, leaf.path)) for leaf in self.leaves]
-        self.rows.writerows(zip(*columns, strict=True))
+        else:
+            records = np.asarray(items)
+            columns = [cells_of(leaf, column_of(records, leaf.path)) for leaf in self.leaves]
+            self.rows.writerows(zip(*columns, strict=True))
+        self.hand_on()
 
     def write_header(self) -> None:
         if not self.has_header:
             self.has_header = True
             self.rows.writerow([leaf.name for leaf in self.leaves])
 
+    def hand_on(self) -> None:
+        self.stream.write(self.text.getvalue().encode("utf-8", "surrogatepass"))
+        self.text.seek(0)
+        self.text.truncate()
+
     def flush(self) -> None:
-        self.text.flush()
         self.stream.flush()
 
     def close(self) -> None:
         self.write_header()
+        self.hand_on()
         self.flush()
-        self.text.detach()
 
 
 def column_of(records: np.ndarray[Any, Any], path: tuple[str, ...]) -> np.ndarray[Any, Any]:
@@ -191,7 +197,8 @@ def float_of(cell: str) -> float:
 def read_csv(stream: BinaryIO, item: Any, rows: int) -> Iterator[Batch]:
     csv.field_size_limit(CELL_LIMIT)
     leaves = leaves_of(item)
-    lines = csv.reader(io.TextIOWrapper(stream, "utf-8-sig", "surrogatepass", newline=""), strict=True)
+    text = io.TextIOWrapper(stream, "utf-8-sig", "surrogatepass", newline="")
+    lines = csv.reader(text, strict=True)
     waits = is_pipe(stream)
     items: list[Any] = []
     places: list[int] = []
@@ -216,6 +223,9 @@ def read_csv(stream: BinaryIO, item: Any, rows: int) -> Iterator[Batch]:
         problem = BadRow(f"line {lines.line_num}", f"it is no CSV: {error}")
     except UnicodeDecodeError as error:
         problem = BadRow(f"line {lines.line_num + 1}", f"it is not UTF-8: {error.reason}")
+    finally:
+        with contextlib.suppress(ValueError):  # it is closed already
+            text.detach()  # else the stream would be closed with it
     if items:
         yield Batch(items, places, "line")
     if problem is not None:
