@@ -33,7 +33,7 @@ index < multiprocessing, queue, pool < __init__ < monitoring < logging, torch, r
 arrow < formats < cli
 """
 SPARK_ORDER = """
-convert < java, options, private, ending, checkpoint, address < sessions < read, write < datasource < pipelines
+convert < java, options, private, ending, checkpoint, address, times < sessions < read, write < datasource < pipelines
 pipelines < __init__
 """
 FILES_LIMIT = 15

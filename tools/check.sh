@@ -7,7 +7,7 @@ mkdir -p build
 slow=(free_threaded.py put_once_restarts.py exit.py waiting.py fork.py)  # they wait for processes, or for time to pass
 rooms=(tests/core/test_{items,item_shapes,exact_arrays,bad_segments,unreadable}.py tests/rings/test_{bounded,growing}.py
   tests/events/test_{getting,subscribing}.py tests/overwriting/test_queue.py tests/slots/test_{queue,loans}.py
-  tests/test_{architecture,cli}.py)
+  tests/cli/test_{create,queues,put,get}.py tests/test_architecture.py)
 pytest=(.venv/bin/python -m pytest -q -p no:cacheprovider -m 'not slow')
 
 (.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && tools/stubtest.sh) > build/check-lint.log 2>&1 &

@@ -1,30 +1,32 @@
-"""The subcommands ``ls``, ``stat`` and ``rm``: show queues and remove them. Public API only."""
+"""The subcommands ``ls``, ``stat`` and ``readers``: show queues. They watch, and take no part."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import shutil
-import sys
-import textwrap
+import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 import queueduct
+from queueduct.cli.options import IN, QUEUE, as_json, complete_readers
+from queueduct.cli.output import below, colored, echo_json, in_bytes, table
+from queueduct.formats.item_text import item_text
 
-__all__ = ["ls", "rm", "stat"]
+if TYPE_CHECKING:
+    from queueduct.monitoring import QueueSeen
 
-IN = click.option(
-    "--directory", type=click.Path(path_type=Path), help="Where the queues are; by default $QUEUEDUCT_DIR."
-)
+__all__ = ["described", "ls", "readers", "stat"]
+
+WINDOW_SECONDS = 0.5  # over which a reader that lags is judged
+LOOK_SECONDS = 0.1
 
 
-@click.command(epilog="\b\nExample:\n  queueduct ls --json | jq '.[].name'\n")
+@click.command(epilog="\b\nExamples:\n  queueduct ls\n  queueduct ls --json | jq '.[].name'\n")
 @IN
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+@as_json("Print a JSON list.")
 def ls(directory: Path | None, as_json: bool) -> None:
     """List every queue in the directory."""
     found = []
@@ -34,67 +36,155 @@ def ls(directory: Path | None, as_json: bool) -> None:
             made = {"created": created.isoformat(), "creator": creator}
             found.append({"name": name, "kind": kind, **row, **made})
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        echo_json(found)
     elif not found:
-        click.echo("no queues here; --directory or QUEUEDUCT_DIR names another directory")
+        click.echo("no queues here; --dir or QUEUEDUCT_DIR names another directory, queueduct create makes one")
     else:
-        click.echo(as_table([("name", "kind", "item", "items", "MB", "participants", ""), *map(cells, found)]))
+        titles = ("name", "kind", "item", "items", "memory", "participants", "readers", "")
+        click.echo(table([titles, *map(cells, found)], "<<<>>>><"))
         for row in found:
             if "error" in row:
                 click.echo(f"{row['name']}: {row['error']}")
 
 
-@click.command(epilog="\b\nExample:\n  queueduct stat ticks\n")
-@click.argument("name")
+@click.command(epilog="\b\nExamples:\n  queueduct stat ticks\n  queueduct stat ticks --json | jq .items_put\n")
+@QUEUE
 @IN
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@as_json("Print a JSON object.")
 def stat(name: str, directory: Path | None, as_json: bool) -> None:
-    """Show one queue's counters."""
-    row = describe(name, directory)
-    if as_json:
-        click.echo(json.dumps(row, indent=2))
-        return
-    width = max(map(len, row))
-    for field, value in row.items():
-        click.echo(f"{field:<{width}}  " + hanging(f"{value:,}" if type(value) is int else str(value), width + 2))
+    """Show one queue: its counters, readers, producers and participants.
 
-
-@click.command(epilog="\b\nExample:\n  queueduct rm ticks orders\n")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@IN
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list: what each had counted, or why it failed.")
-def rm(names: tuple[str, ...], directory: Path | None, as_json: bool) -> None:
-    """Remove queues' names. Processes that have one open go on with it.
-
-    If one cannot be removed, the others still are, and the exit code is 1.
+    A reader that lags is watched for half a second, to tell whether it moves.
     """
-    rows = [removed(name, directory, with_counters=as_json) for name in names]
+    row = describe(name, directory)
+    seen, producers = looked_at(name, directory)
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
-    for row in rows:
-        if "failed" in row:
-            click.echo(f"Error: {row['failed']}", err=True)
-        elif not as_json:
-            click.echo(f"removed {row['name']}")
-    sys.exit(1 if any("failed" in row for row in rows) else 0)
+        from queueduct.monitoring import as_json as plain
+
+        details = {"readers": plain(seen.readers), "producers": plain(producers)}
+        echo_json({**row, "details": {**details, "participants": plain(seen.participants)}})
+        return
+    below((field, str(value) if field == "creator" else value) for field, value in row.items())
+    if seen.readers:
+        show("readers", readers_table(seen))
+    if producers:
+        rows = [(each.name, f"{each.sequence:,}", f"{each.done:,} of {each.total:,}") for each in producers]
+        show("producers", table([("name", "sequence", "items in"), *rows], "<>>"))
+    if seen.participants:
+        show("participants", participants_table(seen))
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  queueduct readers ticks\n"
+    "  queueduct readers ticks --json | jq -c '.[] | {name, lag, status}'\n"
+    "  queueduct readers ticks --drop dashboard\n"
+    "\n\b\n"
+    "Status:\n"
+    "  ok          has everything, or comes nearer\n"
+    "  behind      moves, and its lag grows\n"
+    "  stalled     does not move, although there are items for it\n"
+    "  unattended  durable, and no process has it: its items are kept for it\n"
+    "  dropped     a full log has dropped it: it has lost items\n"
+)
+@QUEUE
+@click.option("--drop", metavar="READER", shell_complete=complete_readers, help="Remove this durable reader.")
+@IN
+@as_json("Print a JSON list; with --drop an object.")
+def readers(name: str, drop: str | None, directory: Path | None, as_json: bool) -> None:
+    """List the readers of a log, with lag and status; or remove one, so that what it holds back is freed."""
+    seen, _ = looked_at(name, directory)
+    if seen.kind != "events":
+        raise click.UsageError(f"only a log (events) has readers: {name!r} is of kind {seen.kind}")
+    if drop is not None:
+        dropped(name, drop, seen, directory, as_json)
+    elif as_json:
+        from queueduct.monitoring import as_json as plain
+
+        echo_json(plain(seen.readers))
+    elif seen.readers:
+        click.echo(readers_table(seen))
+    else:
+        click.echo(f"nobody reads {name}; queueduct tail {name} --reader NAME --from earliest makes a durable reader")
+
+
+def dropped(name: str, reader: str, seen: QueueSeen, directory: Path | None, as_json: bool) -> None:
+    there = {each.name: each.lag for each in seen.readers if each.name is not None}
+    if reader not in there:
+        raise click.UsageError(
+            f"there is no durable reader {reader!r} of {name!r} to drop; it has {', '.join(there) or 'none'}"
+        )
+    with queueduct.EventQueue.open(name, directory=directory) as log:
+        log.unsubscribe(reader)
+    if as_json:
+        echo_json({"name": name, "dropped": reader, "lag": there[reader]})
+    else:
+        click.echo(f"dropped {reader}: {there[reader]:,} items of {name} were not read by it")
+
+
+def looked_at(name: str, directory: Path | None) -> tuple[QueueSeen, Any]:
+    """Returns what a monitor sees of a queue, and its producers. Raises what opening the queue would."""
+    queueduct.watch(name, directory=directory).close()
+    from queueduct.monitoring import Monitor, Status
+
+    until = time.monotonic() + WINDOW_SECONDS + 3 * LOOK_SECONDS
+    with Monitor(directory, names=[name], window=WINDOW_SECONDS, interval=LOOK_SECONDS) as monitor:
+        seen = monitor.look().queue(name)
+        while seen is not None and time.monotonic() < until and any(r.status is Status.UNKNOWN for r in seen.readers):
+            time.sleep(LOOK_SECONDS)
+            seen = monitor.look().queue(name)
+        detail = monitor.detail(name)
+    if seen is None:
+        raise queueduct.QueueNotFound(f"the queue {name!r} was removed just now")
+    if seen.error is not None:
+        raise queueduct.CorruptSegment(seen.error)
+    return seen, () if detail is None else detail.producers
+
+
+def readers_table(seen: QueueSeen) -> str:
+    rows = [
+        (
+            each.label,
+            colored(str(each.status)),
+            f"{each.lag:,}",
+            f"{'> ' if each.is_lag_longer else ''}{each.lag_seconds:.1f} s" if each.lag else "",
+            f"{each.committed:,}",
+            "attached" if each.is_attached else "",
+        )
+        for each in seen.readers
+    ]
+    return table([("reader", "status", "lag", "in time", "committed", ""), *rows], "<<>>><")
+
+
+def participants_table(seen: QueueSeen) -> str:
+    rows = [
+        (str(each.pid), str(each.thread), each.state, f"{each.items_put:,}", f"{each.items_got:,}", each.command or "")
+        for each in seen.participants
+    ]
+    return table([("pid", "thread", "state", "put", "got", "command"), *rows], ">><>><")
+
+
+def show(title: str, lines: str) -> None:
+    click.echo(f"\n{title}")
+    click.echo("\n".join(f"  {line}" for line in lines.splitlines()))
 
 
 def describe(name: str, directory: Path | None, *, in_short: bool = False) -> dict[str, Any]:
     """Returns a queue as one flat row."""
     with queueduct.watch(name, directory=directory) as queue:
-        row = {"name": name, "kind": queue.kind, "item": item_text(queue.item, in_short=in_short)}
+        row = {"name": name, "kind": queue.kind, "item": shortened(queue.item) if in_short else item_text(queue.item)}
         made = {"created": queue.created.isoformat(), "creator": queue.creator}
         counters: dict[str, Any] = queue.stats()._asdict()
         return row | counters | made
 
 
-def item_text(item: Any, *, in_short: bool) -> str:
-    """What an item is; in short, a record or an array by its size: what is in it would fill a table."""
-    if in_short and isinstance(item, np.dtype) and item.names is not None:
+def shortened(item: Any) -> str:
+    """What an item is; a record or an array by its size: what is in it would fill a table."""
+    if isinstance(item, np.dtype) and item.names is not None:
         return f"{len(item.names)} fields, {item.itemsize:,} B"
-    if in_short and isinstance(item, np.dtype) and item.shape:
-        return f"{'x'.join(map(str, item.shape))} {item.base}"
-    return getattr(item, "__name__", None) or str(item)
+    if isinstance(item, np.dtype) and item.shape:
+        return f"{'x'.join(map(str, item.shape))} {item_text(item.base)}"
+    return item_text(item)
 
 
 def described(name: str, directory: Path | None, *, in_short: bool = False) -> dict[str, Any]:
@@ -107,44 +197,17 @@ def described(name: str, directory: Path | None, *, in_short: bool = False) -> d
         return {"name": name, "error": str(error)}
 
 
-def removed(name: str, directory: Path | None, *, with_counters: bool) -> dict[str, Any]:
-    """Removes a queue's name, even if it cannot be read. Returns its row, or one that says why it failed."""
-    try:
-        row = described(name, directory) if with_counters else {"name": name}
-        queueduct.unlink(name, directory=directory)
-    except (queueduct.QueueductError, OSError, ValueError, TypeError) as error:
-        return {"name": name, "failed": str(error)}
-    return row
-
-
 def cells(row: dict[str, Any]) -> tuple[str, ...]:
     """A row of the table."""
     if "error" in row:
-        return (row["name"], row["kind"], "", "", "", "", "cannot be read")
+        return (row["name"], row["kind"], "", "", "", "", "", "cannot be read")
     return (
         row["name"],
         row["kind"],
         row["item"],
         f"{row['size']:,}",
-        f"{row['resident_bytes'] / 1e6:,.1f}",
+        in_bytes(row["resident_bytes"]),
         str(row["participants"]),
+        str(row.get("readers", "")),
         "shut down" if row["is_shut_down"] else "",
     )
-
-
-def as_table(rows: list[tuple[str, ...]]) -> str:
-    """Returns columns in full width, even wider than the terminal: a cut name is of no use."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    aligned = ("<", "<", "<", ">", ">", ">", "<")
-    return "\n".join(
-        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, aligned, widths, strict=True)).rstrip()
-        for row in rows
-    )
-
-
-def hanging(words: str, indent: int) -> str:
-    """Wraps a long value below its beginning."""
-    if not sys.stdout.isatty():
-        return words
-    room = max(20, shutil.get_terminal_size().columns - indent)
-    return ("\n" + " " * indent).join(textwrap.wrap(words, room) or [""])

@@ -33,8 +33,8 @@ def weights(context: click.Context, option: click.Parameter, given: str) -> tupl
     epilog="\b\nExamples:\n"
     "  queueduct stress bounded --history runs/bounded\n"
     "  queueduct stress slots --ops 10M --kill 5 --seed 7 --history runs/slots\n"
-    "  queueduct stress events --producers 2 --consumers 8 --batch 64 --threads --history runs/events\n"
-    "  queueduct stress bounded --mix put=0,try_put=1,get=0,try_get=1 --capacity 2 --history runs/tight\n"
+    "  queueduct stress events --consumers 8 --threads --history runs/events\n"
+    "  queueduct stress bounded --mix put=0,get=0 --capacity 2 --history runs/tight\n"
     "  queueduct stress bounded --ops 10M --no-history --json\n"
     "  queueduct stress bounded --cost\n"
 )

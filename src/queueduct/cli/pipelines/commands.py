@@ -1,4 +1,4 @@
-"""The subcommands ``archive`` and ``aggregate``. Spark is imported when one of them runs."""
+"""The commands themselves. Spark is imported when one of them runs, and its arguments are right."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-import queueduct
+from queueduct.cli.options import IN
+from queueduct.cli.pipelines.arguments import check_aggregate, check_archive
 from queueduct.spark.ending import interruptible
 
 if TYPE_CHECKING:
@@ -31,11 +32,11 @@ def shared_options(command: Command) -> Command:
             "--checkpoint", type=click.Path(path_type=Path), help="What a restart goes on from; one for each query."
         ),
         click.option("--available-now", is_flag=True, help="Do what is there, and end; an error if some is left."),
-        click.option("--every", help="Time between batches, as in '10 seconds'; by default there is none."),
+        click.option("--every", help="Time between batches, as in 10s; by default there is none."),
         click.option("--max-rows", type=click.IntRange(min=1), help="Rows a batch, at most."),
         click.option("--start", help="Where a new query starts: earliest (default), latest or a position."),
         click.option("--reader", help="The durable reader's name; by default the checkpoint keeps one."),
-        click.option("--directory", help="Where the queues are; by default $QUEUEDUCT_DIR."),
+        IN,
         click.option("--json", "as_json", is_flag=True, help="No live display; print the summary as JSON."),
     ):
         command = option(command)
@@ -46,7 +47,7 @@ def shared_options(command: Command) -> Command:
     epilog="\b\nExamples:\n"
     "  queueduct archive ticks --to lake/ticks\n"
     "  queueduct archive ticks --to lake/ticks --available-now --json\n"
-    "  queueduct archive ticks --to lake/ticks --partition-by sym --every '1 minute'\n"
+    "  queueduct archive ticks --to lake/ticks --partition-by sym --every 1m\n"
 )
 @click.argument("queue")
 @click.option("--to", required=True, type=click.Path(path_type=Path), help="The directory of Parquet files.")
@@ -65,13 +66,17 @@ def archive(queue: str, to: Path, partition_by: tuple[str, ...], **shared: Any) 
 
         return pipelines.archive(spark, queue, to, partition_by=partition_by, **query_options(shared))
 
-    run(queue, "archive", str(to), start, shared, shared["checkpoint"] or to / "_checkpoint")
+    def check() -> None:
+        check_archive(queue, to, partition_by, shared)
+
+    run(queue, "archive", str(to), check, start, shared, shared["checkpoint"] or to / "_checkpoint")
 
 
 @click.command(
     epilog="\b\nExamples:\n"
     "  queueduct aggregate ticks --to candles --window 1s --by sym \\\n"
-    "      --agg 'max(px) as high' --agg 'min(px) as low' --agg 'count(*) as trades' --checkpoint state/candles\n"
+    "      --agg 'max(px) as high' --agg 'min(px) as low' \\\n"
+    "      --checkpoint state/candles\n"
 )
 @click.argument("queue")
 @click.option("--to", required=True, metavar="QUEUE2", help="The queue of results; created if it is not there.")
@@ -103,7 +108,10 @@ def aggregate(queue: str, to: str, **given: Any) -> None:
             **query_options(given),
         )
 
-    run(queue, "aggregate", to, start, given, given["checkpoint"], target_queue=to)
+    def check() -> None:
+        check_aggregate(queue, to, given)
+
+    run(queue, "aggregate", to, check, start, given, given["checkpoint"], target_queue=to)
 
 
 def query_options(shared: dict[str, Any]) -> dict[str, Any]:
@@ -113,24 +121,30 @@ def query_options(shared: dict[str, Any]) -> dict[str, Any]:
         "checkpoint": shared["checkpoint"],
         "available_now": shared["available_now"],
         "interval": shared["every"],
-        "options": {option: shared[name] for name, option in names.items() if shared[name] is not None},
+        "options": {option: plain(shared[name]) for name, option in names.items() if shared[name] is not None},
     }
+
+
+def plain(value: Any) -> str | int:
+    """Returns an option as Spark takes it: a path as text."""
+    return value if isinstance(value, int) else str(value)
 
 
 def run(
     queue: str,
     verb: str,
     target: str,
+    check: Callable[[], None],
     start: Callable[[SparkSession], StreamingQuery],
     shared: dict[str, Any],
     checkpoint: Path,
     *,
     target_queue: str | None = None,
 ) -> None:
-    """Opens the queue before it starts Spark; then runs the query to its end."""
+    """Checks everything before it starts Spark; then runs the query to its end."""
     console = Console(stderr=True, quiet=shared["as_json"])
     with interruptible():
-        queueduct.open(queue, directory=shared["directory"]).close()
+        check()
         from queueduct.spark.address import Address
         from queueduct.spark.pipelines import runner
         from queueduct.spark.read.spool import beside
@@ -140,7 +154,7 @@ def run(
             summary = runner.run(
                 spark,
                 lambda: start(spark),
-                Address(queue, shared["directory"]),
+                Address(queue, None if shared["directory"] is None else str(shared["directory"])),
                 f"{verb} {queue} to {target}",
                 console,
                 spool_dir,

@@ -1,0 +1,1 @@
+"""The commands that carry items: put, get, tail; their files and pipes."""

@@ -1,0 +1,75 @@
+"""How a command ends: its exit code, and the one line that it says then.
+
+0 done, 1 failed, 2 wrong usage, 3 time is up, 130 stopped by Ctrl-C, 141 nobody reads the output any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import IO, Any
+
+import click
+
+__all__ = ["CLOSED_PIPE", "INTERRUPTED", "Failure", "Stopped", "TimeIsUp", "held_back", "without_output"]
+
+FAILED, TIME_IS_UP, INTERRUPTED, CLOSED_PIPE = 1, 3, 128 + signal.SIGINT, 128 + signal.SIGPIPE
+
+
+class Failure(click.ClickException):
+    """An error of a subcommand: one line on stderr, and its exit code."""
+
+    def __init__(self, message: str, exit_code: int = FAILED) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code  # type: ignore[misc]  # click reads it of the instance
+
+
+class TimeIsUp(click.ClickException):
+    """The time that --timeout gives is over."""
+
+    exit_code = TIME_IS_UP
+
+
+class Stopped(click.ClickException):
+    """Ctrl-C, and what was done until then."""
+
+    exit_code = INTERRUPTED
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        with contextlib.suppress(OSError):
+            click.echo(f"stopped by Ctrl-C{': ' if self.message else ''}{self.message}", err=True)
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Lets Ctrl-C wait until the end of the block: what is done in it is done wholly, and counted."""
+    is_ours = threading.current_thread() is threading.main_thread()
+    if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    pressed = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        pressed = True
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if pressed:
+        raise KeyboardInterrupt
+
+
+def without_output() -> None:
+    """Sends what is still to be written to nowhere: Python writes it at its end, and would complain."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.__stdout__.fileno())  # type: ignore[union-attr]  # None has no fileno: suppressed
+        os.close(nowhere)
