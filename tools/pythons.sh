@@ -16,7 +16,8 @@ left_out=(crash spark verification fuzz models test_benchmarks.py
   edges/test_containers.py edges/test_reboots.py edges/test_page_sizes.py edges/test_crashed_disks.py
   edges/test_full_file_systems.py edges/test_refusals.py edges/test_truncation.py edges/test_failed_creates.py
   '*/test_damage_in_use.py' '*/test_between_*.py' contract/test_free_threaded.py
-  cli/test_help.py cli/test_completion.py cli/test_machine.py contract/test_put_once_restarts.py events/test_processes.py rings/test_no_room.py
+  cli/test_help.py cli/test_completion.py cli/test_machine.py
+  contract/test_put_once_restarts.py events/test_processes.py rings/test_no_room.py
   slots/test_capacity_between_processes.py slots/test_processes.py)
 
 test_on() {  # built with -O0, which is quicker: no speed is measured here
