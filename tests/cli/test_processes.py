@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import pty
+import random
 import re
 import select
 import signal
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -73,11 +75,6 @@ def test_a_full_disk_loses_nothing():
         assert (found.returncode, found.stdout) == (1, "")
         assert found.stderr == "Error: [Errno 28] No space left on device\n"
         assert (jobs.qsize(), jobs.stats().items_got) == (2, 0)
-
-
-def waits(process):
-    """Until it sleeps in a queue, or between two looks, and has imported everything."""
-    until(lambda: "queueduct/core" in open(f"/proc/{process.pid}/maps").read(), "the import")  # noqa: SIM115  # of /proc
 
 
 @pytest.mark.parametrize(
@@ -155,6 +152,40 @@ def test_a_killed_get_gives_its_items_back_and_leaves_no_file_of_that_name(tmp_p
             process.kill()
         assert not (tmp_path / "x.jsonl").exists()
         assert sorted(jobs.get(timeout=30) for _ in range(2)) == [b"a", b"b"]
+
+
+@pytest.mark.slow
+def test_no_item_is_lost_or_doubled_whenever_get_is_ended(tmp_path):
+    """Ten times, by Ctrl-C or a kill, at any moment from its start to its end; into a pipe and into a file."""
+    rng = random.Random(7)
+    found = []
+    with queueduct.BoundedQueue.create("jobs", 1 << 14) as jobs:
+        jobs.put_many([b"%d" % number for number in range(1 << 14)])
+        for turn in range(10):
+            file = tmp_path / f"{turn}.txt"
+            arguments = rng.choice([("-n", "500"), ("-n", "500", "-o", file), ("-n", "3000")])
+            with started("get", "jobs", "--format", "lines", *arguments) as process:
+                until(lambda process=process: process.poll() is not None or imports_are_done(process), "the import")
+                time.sleep(rng.uniform(0, 0.3))
+                process.send_signal(rng.choice([signal.SIGINT, signal.SIGINT, signal.SIGKILL]))
+                out, err = process.communicate(timeout=60)
+                assert process.returncode in (0, 130, -signal.SIGKILL), err
+                assert len(err.splitlines()) == (process.returncode == 130)
+            lines = file.read_text() if file.exists() else out
+            found += lines.split("\n")[:-1]
+        while (left := jobs.stats().size) > 0:
+            found += [item.decode() for item in jobs.get_many(left, timeout=30)]
+    assert len(found) == 1 << 14
+    assert set(found) == {str(number) for number in range(1 << 14)}
+
+
+def imports_are_done(process):
+    """Has it loaded the last of what it imports, the kinds of queues?"""
+    try:
+        with open(f"/proc/{process.pid}/maps") as file:
+            return "queueduct/slots/" in file.read()
+    except OSError:
+        return True
 
 
 def test_tail_follows_what_comes(ticks):

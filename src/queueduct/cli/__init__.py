@@ -142,7 +142,8 @@ class Program(click.Group):
             ctx.color = False
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:  # as it is after >&-
+                sys.stdout.flush()
         except (click.exceptions.Exit, click.Abort, click.ClickException):
             raise
         except KeyboardInterrupt:

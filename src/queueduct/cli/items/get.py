@@ -65,6 +65,7 @@ def get(
     directory: Path | None,
     to: Path | None,
     format_name: str | None,
+    as_json: bool,
     overwrite: bool,
     strings: str,
 ) -> None:
@@ -82,7 +83,7 @@ def get(
         raise click.UsageError("--available never waits: leave --follow and --timeout out")
     if command is None and (is_leased or retries is not None or dead_letters is not None):
         raise click.UsageError("--lease, --retries and --dead-letters are for --exec: give a command")
-    if command is not None and (to is not None or format_name is not None):
+    if command is not None and (to is not None or format_name is not None or as_json):
         raise click.UsageError("--exec gives the items to a command: leave -o and --format out")
     if retries is not None and not is_leased:
         raise click.UsageError("--retries is for --lease: without it an item is gone when its command starts")
@@ -102,7 +103,7 @@ def get(
 
             run_each(demand, command, is_leased, retries, retry_delay, dead_letters, directory)
             return
-        with Output(queue.item, to, format_name, overwrite=overwrite, strings=strings) as output:
+        with Output(queue.item, to, format_name, as_json=as_json, overwrite=overwrite, strings=strings) as output:
             take(demand, output)
 
 

@@ -40,7 +40,7 @@ def parts(words: tuple[str, ...], item: Any, format_name: str | None, *, is_text
     if not words:
         if is_text:
             raise click.UsageError("--text takes items from the command line: give some")
-        if sys.stdin.isatty():
+        if sys.stdin is None or sys.stdin.isatty():  # None: a shell has closed it, by <&-
             raise click.UsageError("there must be something to put: give items, or files, or pipe them in")
         words = (STDIN,)
     is_of_file = [not is_text and names_file(word, format_name) for word in words]
@@ -56,7 +56,8 @@ def parts(words: tuple[str, ...], item: Any, format_name: str | None, *, is_text
         try:
             value = made(word)
         except ValueError as error:
-            hint = "" if is_text or item is bytes else "; a file is known by its ending, or by --format"
+            is_json = is_text or item is bytes or word.lstrip()[:1] in ("{", "[")
+            hint = "" if is_json else "; a file is known by its ending, or by --format"
             raise BadRow(f"item {number}", f"{error}{hint}") from None
         yield Part([value], "the command line", [f"item {number}"])
 

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Self
 
 import click
 
+from queueduct.cli.outcome import Failure
 from queueduct.cli.output import width
 from queueduct.formats import ENDINGS, FORMATS, RowWriter, format_of_file, writer
 from queueduct.formats.files import WholeFile
@@ -29,6 +30,7 @@ def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
             default="string",
             help="What fields of bytes become in Parquet and Arrow; binary need not be UTF-8.",
         ),
+        click.option("--json", "as_json", is_flag=True, help="The same as --format jsonl."),
         click.option("--overwrite", is_flag=True, help="FILE may exist, and is replaced when all is written."),
         click.option(
             "--format", "format_name", type=click.Choice(FORMATS), help="By default what the name of FILE says."
@@ -50,10 +52,21 @@ class Output:
     """Writes items. Leave it after ``finish``, or a file is discarded."""
 
     def __init__(
-        self, item: Any, to: Path | None, format_name: str | None, *, overwrite: bool = False, strings: str = "string"
+        self,
+        item: Any,
+        to: Path | None,
+        format_name: str | None,
+        *,
+        as_json: bool = False,
+        overwrite: bool = False,
+        strings: str = "string",
     ) -> None:
         to = None if to == Path("-") else to
-        self.format = format_name or chosen_format(to)
+        if sys.stdout is None:  # a shell has closed it, by >&-
+            raise Failure("there must be somewhere to write to: stdout is closed; give -o FILE, or leave >&- out")
+        if as_json and format_name not in (None, "jsonl"):
+            raise click.UsageError(f"--json is the format jsonl: --format {format_name}; leave one of them out")
+        self.format = "jsonl" if as_json else format_name or chosen_format(to)
         self.to = to
         self.items = 0
         self.file: WholeFile | None = None

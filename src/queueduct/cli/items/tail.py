@@ -54,6 +54,7 @@ def tail(
     directory: Path | None,
     to: Path | None,
     format_name: str | None,
+    as_json: bool,
     overwrite: bool,
     strings: str,
 ) -> None:
@@ -74,7 +75,7 @@ def tail(
                 "items out of it"
             )
         select = Selection(log.item, fields)
-        with Output(select.item, to, format_name, overwrite=overwrite, strings=strings) as output:
+        with Output(select.item, to, format_name, as_json=as_json, overwrite=overwrite, strings=strings) as output:
             work = Tail(log, name, output, select, timeout)
             if reader is not None:
                 work.as_reader(reader, start, count, follow)
