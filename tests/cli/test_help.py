@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import queueduct
 from queueduct.cli import COMMANDS, SUMMARIES, main
-from tests.support.command import shell
+from tests.support.command import done, shell
 
 NOT_RUN = {  # whose examples need Spark, minutes, or somebody who ends them: tests of their own run them
     "aggregate": "tests/spark",
@@ -97,3 +97,33 @@ def test_every_example_runs(command, line, place):
     found = shell(line, place)
     assert found.returncode == 0 or (found.returncode == 3 and "--timeout" in line), found.stderr
     assert "Traceback" not in found.stderr
+
+
+JSON = [
+    "ls --json",
+    "stat ticks --json",
+    "readers ticks --json",
+    "readers ticks --drop dashboard --json",
+    "create other --like jobs --json",
+    "put jobs a --json",
+    "get jobs --json",
+    "tail ticks -n 1 --json",
+    "keep-last ticks 3 --json",
+    "clear jobs --json",
+    "repair ticks jobs --json",
+    "shutdown jobs --json",
+    "rm orders --json",
+    "doctor --json",
+]
+
+
+@pytest.mark.parametrize("line", JSON)
+def test_json_is_one_value_that_parses(line, place):
+    json.loads(done(*line.split()))
+
+
+def test_every_command_that_prints_a_result_has_json():
+    with_option = {line.split()[0] for line in JSON} | {"bench"}
+    for command in set(COMMANDS) - set(NOT_RUN) - {"completion"}:
+        assert command in with_option
+        assert "--json" in help_of(command, 80)

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -25,6 +25,13 @@ __all__ = [
     "complete_readers",
     "directory_in",
 ]
+
+if TYPE_CHECKING:
+    IntType = click.ParamType[int]
+    FloatType = click.ParamType[float]
+    AnyType = click.ParamType[Any]
+else:  # older versions of click do not say what a type's values are
+    IntType = FloatType = AnyType = click.ParamType
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)
 
@@ -46,7 +53,7 @@ def scaled(text: str, units: dict[str, Any]) -> float | None:
     return float(found[1].replace("_", "")) * float(units[found[2].lower()])
 
 
-class Scaled(click.ParamType[int]):
+class Scaled(IntType):
     """A whole number with a unit."""
 
     def __init__(self, name: str, units: dict[str, int], example: str) -> None:
@@ -63,7 +70,7 @@ class Scaled(click.ParamType[int]):
         return int(number)
 
 
-class Duration(click.ParamType[float]):
+class Duration(FloatType):
     name = "seconds"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -75,7 +82,7 @@ class Duration(click.ParamType[float]):
         return number
 
 
-class Rate(click.ParamType[float]):
+class Rate(FloatType):
     name = "rate"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -89,7 +96,7 @@ class Rate(click.ParamType[float]):
         return number / seconds
 
 
-class Item(click.ParamType[Any]):
+class Item(AnyType):
     name = "type"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
