@@ -28,7 +28,7 @@ COMMANDS = {
     "demo": "queueduct.cli.demo",
     "doctor": "queueduct.cli.machine.doctor",
     "get": "queueduct.cli.items.get",
-    "hz": "queueduct.cli.hz",
+    "hz": "queueduct.cli.live.hz",
     "keep-last": "queueduct.cli.upkeep",
     "ls": "queueduct.cli.queues",
     "put": "queueduct.cli.items.put",
@@ -42,8 +42,8 @@ COMMANDS = {
     "stat": "queueduct.cli.queues",
     "stress": "queueduct.cli.stress",
     "tail": "queueduct.cli.items.tail",
-    "top": "queueduct.cli.top",
-    "web": "queueduct.cli.web",
+    "top": "queueduct.cli.live.top",
+    "web": "queueduct.cli.live.web",
 }
 SUMMARIES = {
     "aggregate": "Aggregate a queue over windows of time into another queue, by Spark.",

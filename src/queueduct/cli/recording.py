@@ -14,6 +14,7 @@ import numpy as np
 
 import queueduct
 from queueduct.cli.amounts import amount
+from queueduct.cli.options import IN
 from queueduct.cli.stopping import stopping
 from queueduct.segments.kinds import KINDS
 
@@ -27,7 +28,6 @@ COMPRESSIONS = ("snappy", "zstd", "lz4", "gzip", "brotli", "none")  # as recordi
 LINE_SECONDS = 0.25
 BEHIND_SECONDS = 0.05
 
-IN = click.option("--directory", help="Where the queues are; by default $QUEUEDUCT_DIR.")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="No progress; print the summary as JSON.")
 
 
@@ -102,7 +102,7 @@ def place(context: click.Context, option: click.Parameter, given: str) -> str | 
 def record(
     queue: str,
     to: Path,
-    directory: str | None,
+    directory: Path | None,
     as_json: bool,
     recorded_column: str,
     no_recorded_time: bool,
@@ -225,7 +225,7 @@ def replay(
     exactly_once: bool,
     producer: str | None,
     position_column: str | None,
-    directory: str | None,
+    directory: Path | None,
     as_json: bool,
     **options: Any,
 ) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from queueduct.cli.live.keys import Stopped, stopping_on_signals
-from queueduct.cli.top import IN, seconds_option
+from queueduct.cli.live.top import seconds_option
+from queueduct.cli.options import IN
 from queueduct.monitoring import Monitor
 
 __all__ = ["web"]

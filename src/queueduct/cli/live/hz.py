@@ -14,7 +14,8 @@ import click
 
 import queueduct
 from queueduct.cli.live.keys import Stopped, stopping_on_signals
-from queueduct.cli.top import IN, silence
+from queueduct.cli.live.top import silence
+from queueduct.cli.options import IN
 
 __all__ = ["hz"]
 

@@ -16,14 +16,12 @@ from rich.console import Console
 from queueduct.cli.live.keys import Stopped, stopping_on_signals
 from queueduct.cli.live.screen import Screen
 from queueduct.cli.live.table import SORTS, queue_table
+from queueduct.cli.options import IN
 from queueduct.monitoring import Monitor, as_json
 
-__all__ = ["IN", "seconds_option", "top"]
+__all__ = ["seconds_option", "top"]
 
 LOOKS = 4  # within the interval of a table that is printed once
-IN = click.option(
-    "--directory", type=click.Path(path_type=Path), help="Where the queues are; by default $QUEUEDUCT_DIR."
-)
 seconds_option = click.option(
     "-d",
     "--interval",
