@@ -237,6 +237,18 @@ def test_without_a_terminal_one_table_is_printed_after_one_interval(queues):
     assert "\x1b" not in result.output
 
 
+def test_names_and_errors_write_nothing_but_text_to_the_terminal(queue_dir):
+    """Any process of this user may give a queue a name that would clear the screen, or retitle the window."""
+    for name in ("a\x1b[2Jb", "c\nd", "e\udcff", "f\x9bg", "[red]h"):
+        queueduct.BoundedQueue.create(name, 4).close()
+    (queue_dir / "bad\x1b]0;x\x07").write_bytes((queue_dir / "c\nd").read_bytes()[:64])
+    result = call(*FAST)
+    assert result.exit_code == 0, result.output
+    for expected in ("a�[2Jb", "c�d", "e�", "f�g", "[red]h", "bad�]0;x�"):
+        assert expected in result.output
+    assert [each for each in result.output if not each.isprintable() and each != "\n"] == []
+
+
 def test_once_knows_rates_and_statuses_by_its_only_interval(queues, children):
     ticks = queues["ticks"]
     with ticks.subscribe("slow"):

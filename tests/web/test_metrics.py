@@ -70,6 +70,12 @@ def test_a_name_with_quotes_and_lines_is_one_label(serve):
         assert scrape(serve())['queueduct_depth_items/bounded,a"b\\c\nd'] == 0
 
 
+def test_a_name_that_is_no_text_does_not_end_the_scrape(serve):
+    with queueduct.BoundedQueue.create("odd\udcff", 8), queueduct.BoundedQueue.create("jobs", 8):
+        seen = scrape(serve())
+    assert seen["queueduct_depth_items/bounded,jobs"] == seen["queueduct_depth_items/bounded,odd\\udcff"] == 0
+
+
 def test_a_queue_that_cannot_be_read_has_a_state_and_no_numbers(serve, queue_dir):
     with queueduct.BoundedQueue.create("jobs", 8):
         (queue_dir / "bad").write_bytes((queue_dir / "jobs").read_bytes()[:64])

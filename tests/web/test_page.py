@@ -244,6 +244,13 @@ def test_a_name_is_text_and_never_markup(serve, page_of):
         assert page.locator("img").count() == 0
 
 
+def test_a_name_that_is_no_text_is_listed_beside_the_others(serve, page_of):
+    with queueduct.BoundedQueue.create("odd\udcff", 4), queueduct.BoundedQueue.create("jobs", 4):
+        page = page_of(serve())
+        page.wait_for_selector("tr.row")
+        assert page.locator("td.name").count() == 2
+
+
 def test_the_table_is_sorted_by_a_click_and_keeps_the_focus(serve, page_of):
     with queueduct.BoundedQueue.create("a", 64) as a, queueduct.BoundedQueue.create("b", 4) as b:
         a.put(b"x")

@@ -56,7 +56,7 @@ class QueueCollector:
         """Yields every metric, of all queues at one moment."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        snapshot = self._look()
+        snapshot = told(self._look())
         readable = [queue for queue in snapshot.queues if queue.error is None]
         yield self._states(snapshot)
         for name, (text, gauge) in GAUGES.items():
@@ -127,6 +127,24 @@ class QueueCollector:
             lag.add_metric(names, each.lag)
             rows.add_metric(names, each.rows)
         yield from (running, lag, rows)
+
+
+def told(snapshot: Snapshot) -> Snapshot:
+    """The same with names that are text: a file's name may hold any bytes, and one such must not end the scrape."""
+    queues = tuple(
+        queue._replace(
+            name=text_of(queue.name),
+            pipelines=tuple(
+                each._replace(queue=text_of(each.queue), title=text_of(each.title)) for each in queue.pipelines
+            ),
+        )
+        for queue in snapshot.queues
+    )
+    return snapshot._replace(queues=queues)
+
+
+def text_of(name: str) -> str:
+    return name.encode(errors="backslashreplace").decode()
 
 
 def metrics_page(snapshot: Snapshot, accept: str) -> tuple[HTTPStatus, str, bytes]:

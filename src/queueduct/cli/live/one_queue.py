@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from queueduct.cli.live.words import STATUS_STYLES, age, bar, count, memory, state_style
+from queueduct.cli.live.words import STATUS_STYLES, age, bar, count, memory, shown, state_style
 from queueduct.monitoring import Detail, ParticipantSeen, QueueSeen
 
 __all__ = ["queue_view"]
@@ -22,7 +22,7 @@ def queue_view(seen: QueueSeen, detail: Detail | None, console: Console, rows: i
     """Draws one queue in at most about ``rows`` lines: long tables say how many more there are."""
     parts: list[RenderableType] = [heading(seen)]
     if seen.error is not None:
-        parts.append(Text(seen.error, style="bold red"))
+        parts.append(Text(shown(seen.error), style="bold red"))
     parts.append(figures(seen, detail, console))
     room = max(3, (rows - 14) // 2)
     if seen.readers:
@@ -40,7 +40,7 @@ def queue_view(seen: QueueSeen, detail: Detail | None, console: Console, rows: i
 
 def heading(seen: QueueSeen) -> Text:
     made = f", made {seen.created:%Y-%m-%d %H:%M:%S} UTC by process {seen.creator}" if seen.created else ""
-    text = Text.assemble((seen.name, "bold"), f"  {seen.kind} of {seen.item}{made}  ")
+    text = Text.assemble((shown(seen.name), "bold"), f"  {seen.kind} of {shown(seen.item)}{made}  ")
     return text.append(str(seen.state), style=state_style(seen) or "green")
 
 
@@ -95,7 +95,9 @@ def readers(seen: QueueSeen, room: int) -> Table:
     for each in worst_first[:room]:
         late = age(each.lag_seconds, is_longer=each.is_lag_longer) if each.lag else ""
         status = Text(str(each.status), style=STATUS_STYLES[each.status])
-        table.add_row(each.label, status, f"{each.lag:,}", late, count(each.items_out), f"{each.committed:,}")
+        table.add_row(
+            Text(shown(each.label)), status, f"{each.lag:,}", late, count(each.items_out), f"{each.committed:,}"
+        )
     return more(table, len(seen.readers) - room)
 
 
@@ -119,7 +121,7 @@ def participants(seen: tuple[ParticipantSeen, ...], console: Console, room: int)
             count(each.items_put),
             count(each.items_got),
             age(each.waited_seconds),
-            each.command or "in another container, or gone",
+            Text(shown(each.command or "in another container, or gone")),
         )
     return more(table, len(seen) - room)
 
@@ -130,7 +132,7 @@ def producers(detail: Detail, room: int) -> Table:
     for name in ("sequence", "items in"):
         table.add_column(name, justify="right")
     for each in detail.producers[:room]:
-        table.add_row(each.name, f"{each.sequence:,}", f"{each.done:,} of {each.total:,}")
+        table.add_row(Text(shown(each.name)), f"{each.sequence:,}", f"{each.done:,} of {each.total:,}")
     return more(table, len(detail.producers) - room)
 
 
@@ -141,7 +143,12 @@ def pipelines(seen: QueueSeen) -> Table:
     for each in seen.pipelines[-3:]:
         state = Text(each.state, style=PIPELINE_STYLES.get(each.state, ""))
         table.add_row(
-            each.title, state, f"{each.rows:,}", count(each.rows_per_second), f"{each.lag:,}", each.ended or ""
+            Text(shown(each.title)),
+            state,
+            f"{each.rows:,}",
+            count(each.rows_per_second),
+            f"{each.lag:,}",
+            Text(shown(each.ended or "")),
         )
     return table
 

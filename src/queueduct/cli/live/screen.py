@@ -11,7 +11,7 @@ from rich.text import Text
 from queueduct.cli.live.keys import Keys
 from queueduct.cli.live.one_queue import queue_view
 from queueduct.cli.live.table import SORTS, queue_table, sorted_queues
-from queueduct.cli.live.words import memory
+from queueduct.cli.live.words import memory, shown
 from queueduct.monitoring import Monitor, Snapshot
 
 __all__ = ["Screen"]
@@ -77,7 +77,10 @@ class Screen:
         rows = self.console.height
         seen = self.snapshot.queue(self.selected) if self.is_open and self.selected is not None else None
         if self.is_open and seen is None:
-            gone = Text(f"{self.selected} is gone: its name was removed. Esc goes back to the table.", style="yellow")
+            gone = Text(
+                f"{shown(self.selected or '')} is gone: its name was removed. Esc goes back to the table.",
+                style="yellow",
+            )
             return Group(self.headline(), Text(), gone)
         if seen is not None:
             view = queue_view(seen, self.monitor.detail(seen.name), self.console, rows)
@@ -93,7 +96,10 @@ class Screen:
         text = Text(no_wrap=True, overflow="ellipsis")
         text.append("queueduct top", style="bold cyan")
         text.append(f"  {time.strftime('%H:%M:%S', time.localtime(self.snapshot.at))}  ")
-        text.append(f"{len(queues)} queue{'s' * (len(queues) != 1)}, {total}  {self.snapshot.directory}", style="dim")
+        text.append(
+            f"{len(queues)} queue{'s' * (len(queues) != 1)}, {total}  {shown(str(self.snapshot.directory))}",
+            style="dim",
+        )
         return text
 
     def foot(self) -> Text:

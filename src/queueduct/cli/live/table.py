@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from queueduct.cli.live.words import STATUS_STYLES, age, bar, count, memory, state_style
+from queueduct.cli.live.words import STATUS_STYLES, age, bar, count, memory, shown, state_style
 from queueduct.monitoring import QueueSeen, Snapshot, State, Status
 
 __all__ = ["SORTS", "empty_state", "queue_table", "sorted_queues"]
@@ -102,7 +102,7 @@ def recovered_text(queue: QueueSeen, is_wide: bool) -> Text:
 
 
 COLUMNS = (
-    Column("queue", 5, lambda queue, is_wide: Text(queue.name, style="bold"), 0, is_right=False),
+    Column("queue", 5, lambda queue, is_wide: Text(shown(queue.name), style="bold"), 0, is_right=False),
     Column("kind", 11, plain(lambda queue: queue.kind), 6, is_right=False),
     Column("depth", 6 + BAR_CELLS, depth_text, 1, is_right=False),
     Column("in/s", 5, plain(lambda queue: count(queue.rates.items_in)), 0),
@@ -141,17 +141,17 @@ def queue_table(
     if rows is not None and len(queues) > rows:
         at = next((number for number, queue in enumerate(queues) if queue.name == selected), 0)
         first = min(max(0, at - rows // 2), len(queues) - rows)
-    shown = queues[first : first + rows] if rows is not None else queues
-    rows_drawn = [[column.draw(queue, is_wide) for column in columns] for queue in shown]
-    for queue, cells in zip(shown, rows_drawn, strict=True):
+    visible = queues[first : first + rows] if rows is not None else queues
+    rows_drawn = [[column.draw(queue, is_wide) for column in columns] for queue in visible]
+    for queue, cells in zip(visible, rows_drawn, strict=True):
         if selected is not None:
             cells[0] = Text("▸ " if queue.name == selected else "  ", style="bold cyan") + cells[0]
         cells[0].truncate(longest, overflow="ellipsis")
     lines = aligned(columns, rows_drawn, gap)
-    for queue, line in zip(shown, lines[1:], strict=True):
+    for queue, line in zip(visible, lines[1:], strict=True):
         if queue.name == selected and console.no_color:
             line.stylize("reverse")
-    errors = [Text(f"{queue.name}: {queue.error}", style="red") for queue in shown if queue.error is not None]
+    errors = [Text(shown(f"{queue.name}: {queue.error}"), style="red") for queue in visible if queue.error is not None]
     return Group(*lines, *errors[:3])
 
 

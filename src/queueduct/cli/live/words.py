@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from queueduct.monitoring import QueueSeen, State, Status
 
-__all__ = ["STATUS_STYLES", "age", "bar", "count", "memory", "state_style", "state_word"]
+__all__ = ["STATUS_STYLES", "age", "bar", "count", "memory", "shown", "state_style"]
 
 STATUS_STYLES = {
     Status.OK: "green",
@@ -63,6 +63,6 @@ def state_style(queue: QueueSeen) -> str:
     return {State.OPEN: "", State.SHUT_DOWN: "dim"}.get(queue.state, "bold red")
 
 
-def state_word(queue: QueueSeen) -> str:
-    """A state, and what a person should know of it at once."""
-    return str(queue.state)
+def shown(text: str) -> str:
+    """A name or a message of somebody else's, in one line and harmless to a terminal: any process may have made it."""
+    return "".join(each if each.isprintable() else "�" for each in text)

@@ -40,9 +40,14 @@ function lost(queue) {
 const lagOf = (queue) => mostLag(queue) || queue.depth;
 const worstOf = (queue) => queue.error ? 9 : SEVERITY.indexOf(queue.worst);
 
+// A file's name may be no text at all; then it is only listed.
+function link(name) {
+  try { return `/queue/${encodeURIComponent(name)}`; } catch { return "/"; }
+}
+
 const COLUMNS = [
   { title: "queue", className: "name", sort: (q) => q.name, draw: (q) =>
-    element("a", { href: `/queue/${encodeURIComponent(q.name)}`, "data-link": "" }, q.name) },
+    element("a", { href: link(q.name), "data-link": "" }, q.name) },
   { title: "kind", className: "wide", sort: (q) => q.kind, draw: (q) => q.kind },
   { title: "depth", sort: (q) => -(q.fill ?? 0), draw: depth },
   { title: "in/s", number: true, sort: (q) => -q.rates.items_in, draw: (q) => count(q.rates.items_in) },
