@@ -51,7 +51,8 @@ def fill(out, draw, is_columnar):
             out[index] = draw(st.floats(width=size * 8))
         elif kind in "Mm":
             near = st.integers(-(10**4), 10**4) | st.none()
-            count = draw(near if is_columnar else near | st.integers(-(2**50), 2**50))
+            far = 10**7 if kind == "m" else 2**50  # a put takes spans as far as 8 bytes of microseconds reach
+            count = draw(near if is_columnar else near | st.integers(-far, far))
             out[index] = np.array("NaT" if count is None else count, out.dtype)
         else:
             limits = np.iinfo(out.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ def trip(name, item, items, *, is_file=False, strings="string"):
     with queueduct.BoundedQueue.create(None, 64, item=item, slot_bytes=4096 if item is bytes else None) as queue:
         for batch in formats.batches(name, io.BytesIO(out.getvalue()), item, 3):
             queue.put_many(batch.items)
-        return queue.get_many(64)
+        return queue.get_many(64, block=False)
 
 
 @pytest.mark.parametrize("name", ["jsonl", "csv", "raw"])
@@ -71,6 +72,13 @@ def test_bytes_come_back_whatever_is_in_them(name):
         assert trip(name, bytes, items) == items
 
     check()
+
+
+def test_a_lone_carriage_return_is_a_character_like_any_other():
+    records = np.array([("\r", b"\r"), ("a\rb", b""), ("", b"\n"), ('"', b'"",')], [("u", "U3"), ("s", "S3")])
+    assert bits(trip("csv", records.dtype, records)) == bits(records)
+    for single in (records["u"], records["s"]):
+        assert bits(trip("csv", single.dtype, single)) == bits(single)
 
 
 def test_lines_are_items_and_a_newline_in_one_is_refused():
@@ -129,3 +137,14 @@ def test_every_ending_names_a_format_that_is_there():
     assert set(formats.ENDINGS.values()) == {*formats.FORMATS} - {"table"}
     assert formats.format_of_file("a/B.JSONL") == "jsonl"
     assert formats.format_of_file("jobs") is None
+
+
+@pytest.mark.parametrize("name", ["parquet", "arrow"])
+def test_without_pyarrow_the_error_says_what_to_install(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for work in (
+        lambda: formats.writer(name, io.BytesIO(), bytes),
+        lambda: formats.batches(name, io.BytesIO(), bytes, 1),
+    ):
+        with pytest.raises(ImportError, match=r"need pyarrow, which is not installed: pip install .*; or use jsonl"):
+            work()

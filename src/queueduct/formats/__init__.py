@@ -48,6 +48,18 @@ def format_of_file(path: str | Path) -> str | None:
     return ENDINGS.get(Path(path).suffix.lower())
 
 
+def needs_pyarrow() -> None:
+    """Raises ImportError, with what to do, where there is no pyarrow."""
+    try:
+        import pyarrow  # noqa: F401  # it is looked for, and used elsewhere
+    except ImportError as error:
+        raise ImportError(
+            "Parquet and Arrow need pyarrow, which is not installed: pip install 'queueduct[arrow]'; or use jsonl or "
+            "csv",
+            name="pyarrow",
+        ) from error
+
+
 def writer(
     name: str, stream: BinaryIO, item: Any, *, strings: str = "string", width: int | None = None, is_file: bool = False
 ) -> RowWriter:
@@ -65,6 +77,7 @@ def writer(
 
         return CsvWriter(stream, item)
     if name in ("parquet", "arrow"):
+        needs_pyarrow()
         from queueduct.formats.columnar import ArrowWriter, ParquetWriter
 
         if name == "parquet":
@@ -94,6 +107,7 @@ def batches(name: str, stream: BinaryIO, item: Any, rows: int) -> Iterator[Batch
 
         return read_csv(stream, item, rows)
     if name in ("parquet", "arrow"):
+        needs_pyarrow()
         from queueduct.formats.columnar import read_arrow, read_parquet
 
         return read_parquet(stream, item, rows) if name == "parquet" else read_arrow(stream, item, rows)

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
-try:
-    import pyarrow as pa
-except ImportError as error:
-    raise ImportError(
-        "Parquet and Arrow need pyarrow, which is not installed: pip install 'queueduct[arrow]'; or use jsonl or csv",
-        name="pyarrow",
-    ) from error
+import pyarrow as pa
 
 from queueduct.arrow import records_from, schema_of, table_from
 from queueduct.formats.rows import BadRow, Batch, is_pipe

@@ -1,4 +1,4 @@
-"""CSV: a header with the names of the fields, and a line for each row. The standard library reads and writes it.
+"""CSV: a header with the names of the fields, and a line for each row. The standard library reads it.
 
 The fields of a nested record are columns with a dot, as in ``at.x``; a sub-array is a cell of JSON; items that are no
 records are the column ``value``. Bytes are text if they are UTF-8 and do not begin with ``base64:``, else they are
@@ -14,7 +14,7 @@ import io
 import json
 import re
 import select
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ VALUE = "value"
 BASE64 = "base64:"
 CELL_LIMIT = (1 << 31) - 1
 INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
+TO_QUOTE = re.compile(r'[",\r\n]')
 SIGNED = re.compile(r"[+-][0-9]+")
 BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
@@ -72,38 +73,39 @@ class CsvWriter:
 
     def __init__(self, stream: BinaryIO, item: Any) -> None:
         self.leaves = leaves_of(item)
-        self.text = io.StringIO(newline="")
         self.stream = stream
-        self.rows = csv.writer(self.text, lineterminator="\n")
         self.has_header = False
 
     def write(self, items: Any) -> None:
         self.write_header()
         if self.leaves[0].dtype is None:
-            self.rows.writerows([[bytes_cell(bytes_to_json(one))] for one in items])
+            columns = [[bytes_cell(bytes_to_json(one)) for one in items]]
         else:
             records = np.asarray(items)
             columns = [cells_of(leaf, column_of(records, leaf.path)) for leaf in self.leaves]
-            self.rows.writerows(zip(*columns, strict=True))
-        self.hand_on()
+        self.stream.write(b"".join(map(line_of, zip(*columns, strict=True))))
 
     def write_header(self) -> None:
         if not self.has_header:
             self.has_header = True
-            self.rows.writerow([leaf.name for leaf in self.leaves])
-
-    def hand_on(self) -> None:
-        self.stream.write(self.text.getvalue().encode("utf-8", "surrogatepass"))
-        self.text.seek(0)
-        self.text.truncate()
+            self.stream.write(line_of([leaf.name for leaf in self.leaves]))
 
     def flush(self) -> None:
         self.stream.flush()
 
     def close(self) -> None:
         self.write_header()
-        self.hand_on()
         self.flush()
+
+
+def line_of(cells: Sequence[str]) -> bytes:
+    """Returns a line. The standard library's writer leaves a lone carriage return bare, and reads it as an end."""
+    found = ",".join([quoted(cell) if TO_QUOTE.search(cell) else cell for cell in cells]) or '""'
+    return f"{found}\n".encode("utf-8", "surrogatepass")
+
+
+def quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"'
 
 
 def column_of(records: np.ndarray[Any, Any], path: tuple[str, ...]) -> np.ndarray[Any, Any]:
