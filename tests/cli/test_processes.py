@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -110,11 +111,36 @@ def is_at_work(process, arguments):
     """Has it opened its queue, with all that comes before? Then Ctrl-C meets its own loop."""
     assert process.poll() is None, process.stderr.read()
     folder = f"/proc/{process.pid}/fd"
-    files = [os.readlink(f"{folder}/{number}") for number in os.listdir(folder) if os.path.islink(f"{folder}/{number}")]
+    files = []
+    for number in os.listdir(folder):
+        with contextlib.suppress(OSError):  # it has closed it meanwhile
+            files.append(os.readlink(f"{folder}/{number}"))
     queue = f"{os.environ['QUEUEDUCT_DIR']}/{arguments[1]}"
     with open(f"/proc/{process.pid}/wchan") as file:
         is_asleep = file.read() not in ("0", "")
     return is_asleep and any(file == queue for file in files)
+
+
+def test_ctrl_c_in_a_terminal_ends_bench_with_its_other_process(queue_dir):
+    """A terminal sends it to both processes."""
+    with started("bench", "bounded", "--seconds", "60", start_new_session=True) as process:
+        children = f"/proc/{process.pid}/task/{process.pid}/children"
+        until(lambda: "spawn_main" in "".join(map(command_of, open_text(children).split())), "the other process")
+        os.killpg(process.pid, signal.SIGINT)
+        assert ended(process, 130) == ("", "stopped by Ctrl-C\n")
+    assert list(queue_dir.iterdir()) == []
+
+
+def open_text(path):
+    with open(path) as file:
+        return file.read()
+
+
+def command_of(pid):
+    try:
+        return open_text(f"/proc/{pid}/cmdline")
+    except OSError:
+        return ""
 
 
 def test_ctrl_c_at_work_counts_to_the_item(tmp_path):

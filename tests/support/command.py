@@ -37,10 +37,19 @@ def refused(*arguments: object, given: str | bytes | None = None, code: int = 2)
     return result.stderr.rpartition("Error: ")[2].strip()
 
 
-def started(*arguments: object, **options: object) -> subprocess.Popen[str]:
+class Running(subprocess.Popen[str]):
+    """Is killed when a test fails beside it, so that the failure is told at once."""
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, error, trace)  # type: ignore[arg-type]  # it ignores them
+
+
+def started(*arguments: object, **options: object) -> Running:
     """Starts the program. Its output goes to pipes, unless the options say otherwise."""
     usual = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([str(PROGRAM), *map(str, arguments)], **{**usual, **options})  # type: ignore[call-overload]
+    return Running([str(PROGRAM), *map(str, arguments)], **{**usual, **options})  # type: ignore[call-overload]
 
 
 def shell(line: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:

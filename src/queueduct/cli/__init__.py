@@ -13,7 +13,7 @@ import click
 
 from queueduct._version import __version__
 from queueduct.cli.outcome import CLOSED_PIPE, Failure, Stopped, without_output
-from queueduct.errors import QueueductError, ShutDown
+from queueduct.errors import Empty, Full, QueueductError, ShutDown
 
 __all__ = ["ERROR_EXIT_CODE", "main"]
 
@@ -102,6 +102,8 @@ Exit codes:
 EXPECTED = (
     QueueductError,
     ShutDown,
+    Empty,
+    Full,
     ImportError,
     OSError,
     ValueError,

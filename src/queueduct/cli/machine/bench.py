@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import multiprocessing
 import secrets
+import signal
 import statistics
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -74,7 +76,7 @@ def measure(kind: str, seconds: float, directory: Path | None) -> dict[str, list
     peer, orders, results = context.Queue(CAPACITY), context.Queue(), context.Queue()
     other = context.Process(target=consume, args=(name, str(queue.directory), peer, orders, results), daemon=True)
     try:
-        other.start()
+        start_deaf(other)
         with Crew(queue, peer, orders, results) as crew:
             crew.run(0, 100)  # both are awake and have imported what they need
             counts = {way: crew.enough(batch) for way, batch in ways.items()}
@@ -83,11 +85,26 @@ def measure(kind: str, seconds: float, directory: Path | None) -> dict[str, list
                 for way, batch in ways.items():
                     found[way].append(counts[way] / crew.run(batch, counts[way]))
     finally:
+        if other.pid is not None:
+            other.kill()  # before its queue is gone, which it would complain of
+            other.join()
+        for each in (peer, orders):
+            each.cancel_join_thread()  # else what nobody gets any more would keep this process
         queue.close()
         queue.unlink(missing_ok=True)
-        other.join(1)
-        other.kill()
     return found
+
+
+def start_deaf(process: Any) -> None:
+    """Starts a process that Ctrl-C in the terminal does not reach: this process ends it, without its words."""
+    if threading.current_thread() is not threading.main_thread():
+        process.start()
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process.start()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Crew:
