@@ -29,7 +29,8 @@ PYTHON_ORDER = """
 _version, headers, stats < errors, lease, async_calls < native < arrow < items < segments < core < watching
 watching < rings, events, overwriting, slots
 rings, events, overwriting, slots < index
-index < multiprocessing, queue, pool < __init__ < monitoring < logging, torch, recording, spark, verification, web < demo < cli
+index < multiprocessing, queue, pool < __init__ < monitoring
+monitoring < logging, torch, recording, spark, verification, web < demo < cli
 arrow < formats < cli
 """
 SPARK_ORDER = """

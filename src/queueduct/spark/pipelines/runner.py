@@ -218,7 +218,7 @@ class View(NamedTuple):
 def watch(view: View, title: str, console: Console, interrupted: Interrupts, told: Told) -> str:
     """Waits until the query ends, the queue has ended, or Ctrl-C."""
     began = said = time.monotonic()
-    told = (-1, -1)
+    shown = (-1, -1)
     with Live(console=console, refresh_per_second=4, transient=True) as live:
         while not has_ended(view.query, POLL_SECONDS):
             now = time.monotonic()
@@ -228,8 +228,8 @@ def watch(view: View, title: str, console: Console, interrupted: Interrupts, tol
             if not console.is_terminal and now - said > SAY_SECONDS:
                 said = now
                 found = (view.rows, view.lag)
-                if found != told:
-                    told = found
+                if found != shown:
+                    shown = found
                     console.print(f"{title}: {view.rows:,} rows, {view.lag:,} to go")
             if interrupted.is_set():
                 return "stopped"
