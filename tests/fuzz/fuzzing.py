@@ -66,7 +66,8 @@ def try_case(target: Any, case: int, templates: list[tuple[bytes, int]], outcome
                     target.calls["try_put"](used, VALUES[kind])
                     target.calls["try_get"](used, VALUES[kind])
             damage(target, raw, rng)
-        used = used or target.begin(queueduct.open("q"))
+        if used is None:
+            used = target.begin(queueduct.open("q"))
     except ALLOWED as error:
         note(outcomes, error)
     if used is not None:
