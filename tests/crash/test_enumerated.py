@@ -141,7 +141,8 @@ CAMPAIGNS = {
 SABOTAGES = [(name, way, group) for name, each in CAMPAIGNS.items() for way, group in each.sabotages.items()]
 
 # What a broken protocol of producers leads to: other complaints about it would be about something else.
-PRODUCERS_FAULTS = ("lost", "twice", "order")
+# An item that is put twice is taken twice, each time as one that was never delivered before: miscounted.
+PRODUCERS_FAULTS = ("lost", "twice", "order", "miscounted")
 PRODUCERS_SABOTAGES = {
     *CAMPAIGNS["crash_put_once"].sabotages,
     *CAMPAIGNS["crash_slots_put_once"].sabotages,

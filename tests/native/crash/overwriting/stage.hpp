@@ -61,7 +61,8 @@ class OverwritingPlay {
     const std::int64_t start = monotonic_ns();
     const bool is_shut = segment_.control().closed.load() != 0;
     const bool is_discarded = segment_.control().closed.load() & closed_to_gets;
-    if (!is_discarded) survivors.lease_left();
+    // in half of the cases: in the others the gets must find what the dead have left by themselves
+    if (!is_discarded && !closing.producer_first) survivors.lease_left();
     if (closing.producer_first && survivors.put(true) != (is_shut ? Claim::closed : Claim::done))
       survivors.complain("a producer cannot go on");
     (void)survivors.drain();
