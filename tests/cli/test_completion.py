@@ -38,7 +38,7 @@ def queues():
 
 
 def test_bash_completes_commands_options_queues_and_readers(queues):
-    assert completed("queueduct", quoted_last="re") == ["readers", "repair"]
+    assert completed("queueduct", quoted_last="re") == ["readers", "record", "repair", "replay"]
     assert completed("queueduct", "stat", quoted_last="t") == ["tasks", "ticks"]
     assert completed("queueduct", "create", "x", quoted_last="o") == ["overwriting"]
     assert completed("queueduct", "readers", "ticks", "--drop", quoted_last="l") == ["lake"]

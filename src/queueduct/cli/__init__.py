@@ -87,7 +87,7 @@ Examples:
   queueduct ls                                           every queue
   queueduct stat ticks --json                            one, for a script
   queueduct top                                          every queue, live
-  queueduct record ticks --to rec                        every item to Parquet files
+  queueduct record ticks --to rec --available-now        its items, to Parquet
 
 \b
 Exit codes:

@@ -64,7 +64,7 @@ def place(context: click.Context, option: click.Parameter, given: str) -> str | 
     "  queueduct record ticks --to rec --seconds-per-file 60 --compression zstd\n"
     "  queueduct record ticks --to rec --available-now --json\n"
     "  queueduct record ticks --to rec -n 1M --duration 30\n"
-    "\b\nExit codes: 0 done, also after Ctrl-C; 1 failed; 2 usage; 3 --duration was over before -n items came.\n"
+    "\b\nExit codes:\n  0 done, also after Ctrl-C   1 failed   2 usage\n  3 --duration was over before -n items came\n"
 )
 @click.argument("queue")
 @click.option("--to", required=True, type=click.Path(path_type=Path), help="The directory of Parquet files.")
@@ -197,8 +197,8 @@ def moment(context: click.Context, option: click.Parameter, given: str | None) -
     epilog="\b\nExamples:\n"
     "  queueduct replay rec --to ticks --create events\n"
     "  queueduct replay rec --to ticks --speed max\n"
-    "  queueduct replay rec --to ticks --speed 10 --time ts --from 2026-01-05T09:30 --until 2026-01-05T10:00\n"
-    "  queueduct replay rec --to ticks --speed max --exactly-once --producer replay-1\n"
+    "  queueduct replay rec --to ticks --speed 10 --time ts --from 2026-01-05T09:30\n"
+    "  queueduct replay rec --to ticks --exactly-once --producer replay-1\n"
     "\b\nExit codes: 0 done, also after Ctrl-C; 1 failed; 2 usage.\n"
 )
 @click.argument("recording", type=click.Path(path_type=Path))
