@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -145,30 +144,6 @@ def test_the_examples_of_a_page_run_and_run_again(page, tmp_path, monkeypatch):
         shown = done.stdout.splitlines()
         promised = re.findall(r"print\(.*\)  # (.*)$", block, re.MULTILINE)
         assert shown == promised
-
-
-def test_the_examples_of_the_page_on_the_command_run_and_run_again(tmp_path):
-    for tool in ("jq", "bash"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"{tool} is not installed here")
-    pytest.importorskip("pyarrow", reason="an extra: make test installs it")
-    environment = {**os.environ, "HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "docs/cli.md").read_text(), re.DOTALL)
-    assert len(blocks) == 3
-    for _ in range(2):
-        (tmp_path / "ticks.parquet").unlink(missing_ok=True)
-        for block in blocks:
-            done = subprocess.run(
-                ["bash", "-e", "-o", "pipefail", "-c", block],
-                capture_output=True,
-                text=True,
-                timeout=100,
-                check=False,
-                cwd=tmp_path,
-                env=environment,
-            )
-            assert (done.returncode, done.stderr) == (0, ""), block
-        queueduct.unlink("ticks")
 
 
 def header_rows(page: str) -> dict[str, int]:

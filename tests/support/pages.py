@@ -50,9 +50,7 @@ def run_block(block: Block, directory: Path, seconds: float = 120) -> str:
     done = subprocess.run(
         command,
         cwd=directory,
-        env=os.environ
-        | {"PATH": path}
-        | ({"HOME": str(directory)} if block.language == "sh" else {}),  # it may write there
+        env=os.environ | {"PATH": path} | ({"HOME": str(directory)} if block.language == "sh" else {}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
