@@ -35,7 +35,7 @@ inline void cpu_pause() noexcept {
 }
 
 // A position counts slots since the queue was created and never falls. Its index is the slot it maps to: the position
-// modulo the capacity C, which is from 1 to 2^32. A power of two needs a mask only. For another C, with 2^s < C < 2^(s+1),
+// modulo the capacity C, which is from 1 to 2^32. A power of two needs a mask. For another C, with 2^s < C < 2^(s+1),
 // a multiplication replaces the division: m = floor(2^(64+s) / C) + 1, and the quotient is floor(p * m / 2^(64+s)).
 //   It is exact for every p below 2^63. m * C = 2^(64+s) + e with 0 < e <= C, so p * m / 2^(64+s) = p / C + d with
 //   d = p * e / (C * 2^(64+s)). As e <= C < 2^(s+1) and p < 2^63, p * e < 2^(64+s), so 0 <= d < 1 / C: too little to

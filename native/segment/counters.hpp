@@ -3,8 +3,8 @@
 // Shape      eight words in each participant's line, and in each line of a log's reader. A sum over all lines counts
 //            since the queue was made.
 // Roles      the owner of a line counts; every process reads.
-// Invariants N1  a counter has one writer at a time: the owner of its line, in one call at a time. So it is counted by a
-//                load and a store, without an atomic read-modify-write.
+// Invariants N1  a counter has one writer at a time: the owner of its line, in one call at a time. So it is counted by
+//                a load and a store, without an atomic read-modify-write.
 //            N2  no counter is ever reset: the line's next owner goes on from what it finds (it has got the line after
 //                the last owner's stores: the kernel's lock orders them). So a sum never falls, whoever is killed.
 //            N3  an item counts as put after it is published, and as got after it is released for good, by the same

@@ -62,7 +62,7 @@ class QueueHandler(logging.handlers.QueueHandler):
             raise TypeError(f"the name of a queue is needed: name={name!r}; for another queue use logging.handlers")
         if not timeout >= 0:
             raise ValueError(f"timeout must be a non-negative number: timeout={timeout!r}")
-        super().__init__(None)  # type: ignore[arg-type]
+        super().__init__(None)  # type: ignore[arg-type]  # the queue is opened at the first line
         self.queue_name = name
         self.timeout = timeout
         self.directory = directory
@@ -97,7 +97,7 @@ class QueueHandler(logging.handlers.QueueHandler):
         self.acquire()
         try:
             queue: Any = self.queue
-            self.queue = None  # type: ignore[assignment]
+            self.queue = None  # type: ignore[assignment]  # a closed handler has none
             if queue is not None:
                 queue.close()
         finally:

@@ -1,4 +1,4 @@
-// Fields of records to columns: a block of records at a time, so that it stays in the cache while all its fields are read.
+// Fields of records to columns: a block of records at a time, so it stays in the cache while all its fields are read.
 //
 // As in _texts.hpp, another process may overwrite the records meanwhile: every byte is read once.
 #pragma once

@@ -20,7 +20,8 @@ struct Packed {
 
 // Width of at most 8 bytes: a text fits a register.
 template <int width>
-[[gnu::always_inline]] inline Packed pack_in_register(const char* from, int64_t stride, int64_t rows, int32_t* offsets, char* to, int64_t at) {
+[[gnu::always_inline]] inline Packed pack_in_register(
+    const char* from, int64_t stride, int64_t rows, int32_t* offsets, char* to, int64_t at) {
     uint64_t all = 0;
     for (int64_t row = 0; row < rows; ++row, from += stride) {
         uint64_t text = 0;

@@ -171,7 +171,7 @@ class LeaseMethods:
         return sound(backend, is_done)
 
     def task_done(self):
-        """Report an item of a queue without a name as done, as queue.Queue.task_done. Raises ValueError if none is left.
+        """Report an item of a queue without a name as done, as queue.Queue.task_done. ValueError if none is left.
 
         A queue with a name knows by itself: the release of a lease is the end of its items.
 

@@ -80,8 +80,8 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
         next ones twice as many, and so on, up to ``chunk_bytes``; ``item_bytes`` is the size of a typical item if they
         vary. On a disk, ``sync`` says which items outlive a crash of the machine: all (``"always"``), those older than
         ``sync_interval`` seconds (``"interval"``), or those put before the last close or sync (``"never"``).
-        With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes the
-        name of an existing one, and those who have the old one open keep it.
+        With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes
+        the name of an existing one, and those who have the old one open keep it.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
 
         >>> log = queueduct.EventQueue.create("ticks", item=[("symbol", "S8"), ("price", "f8")], max_bytes=1 << 28)
@@ -223,7 +223,7 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
         return schema_capsule(self.item)
 
     def __arrow_c_stream__(self, requested_schema=None):
-        """All that is kept at this moment, for Arrow's consumers. No reader moves; what is freed meanwhile is DataLost."""
+        """All that is kept at this moment, for Arrow's consumers. No reader moves; what is freed is DataLost."""
         from queueduct.arrow.streams import queue_stream  # here, as above
         return queue_stream(self, requested_schema)
 

@@ -56,8 +56,8 @@ cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMet
         ``capacity`` is how many messages fit, 1 or more. ``item`` is ``bytes`` (each exactly ``message_bytes`` long, a
         multiple of 8, 64 if not given), a numpy dtype, or ``object`` (pickled, at most ``message_bytes``, 256 if not
         given). ``participants`` is how many threads of all processes may use it at once.
-        With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes the
-        name of an existing one, and those who have the old one open keep it.
+        With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes
+        the name of an existing one, and those who have the old one open keep it.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
 
         >>> q = queueduct.OverwritingQueue.create("prices", 1024, item=[("symbol", "S8"), ("price", "f8")])

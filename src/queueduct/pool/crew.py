@@ -63,7 +63,7 @@ class Crew:
             if allocated is None:
                 return  # it waits until the sweep finds lines that nobody needs
             line, owner = allocated
-            process: BaseProcess = self._context.Process(  # type: ignore[attr-defined]
+            process: BaseProcess = self._context.Process(  # type: ignore[attr-defined]  # each kind of context has it
                 target=work,
                 args=(replace(self._setup, line=line, owner=owner),),
                 name=f"queueduct-worker-{self.starts}",

@@ -50,7 +50,7 @@ class Lines:
                 os.close(descriptor)
         self.path = path
         self.table = np.memmap(path, dtype=np.int64, mode="r+", shape=(LINES_LIMIT, WORDS))
-        self.words = memoryview(self.table.reshape(-1))  # type: ignore[arg-type]
+        self.words = memoryview(self.table.reshape(-1))  # type: ignore[arg-type]  # an array is a buffer
 
     def allocate(self) -> tuple[int, int] | None:
         """Returns a free line and its owner's number, or None."""

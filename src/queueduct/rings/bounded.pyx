@@ -53,8 +53,8 @@ cdef class BoundedQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethod
         ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` is the number of slots, from 1 on;
         a bytes or object item longer than ``slot_bytes`` takes several slots. ``participants`` is how many threads of
         all processes may use it at once, ``producers`` how many producers' names put_once keeps.
-        With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes the
-        name of an existing one, and those who have the old one open keep it.
+        With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes
+        the name of an existing one, and those who have the old one open keep it.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
 
         >>> q = queueduct.BoundedQueue.create("ticks", 65536, item=[("symbol", "S8"), ("price", "f8")])

@@ -53,8 +53,8 @@ cdef class GrowingQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethod
         ``max_bytes`` limits the memory that the whole queue takes: beyond it put waits, or raises Full.
         ``participants`` is how many threads of all processes may use it at once, ``producers`` how many producers'
         names put_once keeps.
-        With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes the
-        name of an existing one, and those who have the old one open keep it.
+        With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes
+        the name of an existing one, and those who have the old one open keep it.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
 
         >>> q = queueduct.GrowingQueue.create("jobs", item=object, max_bytes=1 << 30)

@@ -56,8 +56,8 @@ cdef class SlotQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethods, 
         ``item`` is ``bytes``, a numpy dtype, or ``object`` (pickled). ``capacity`` is how many slots there are, of
         ``slot_bytes`` each. ``participants`` is how many threads of all processes may use it at once, ``producers``
         how many producers' names put_once keeps.
-        With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes the
-        name of an existing one, and those who have the old one open keep it.
+        With ``exist_ok`` an existing queue of the same shape is opened instead; with ``replace`` the new queue takes
+        the name of an existing one, and those who have the old one open keep it.
         ``directory`` is where its file is, by default ``$QUEUEDUCT_DIR``, or else ``/dev/shm/queueduct-<uid>``.
 
         >>> q = queueduct.SlotQueue.create("frames", 8, item=np.dtype(("u1", (1080, 1920))))

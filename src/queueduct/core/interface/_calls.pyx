@@ -128,7 +128,7 @@ cdef class Backend:
     cdef object count_others(self): return None  # participants besides this thread; None: it has no table of them
 
     cdef object why_empty(self, double waited):
-        """Returns the QueueEmpty of a get that found nothing. Counts nothing for one that has not waited: it may poll."""
+        """Returns the QueueEmpty of a get that found nothing. Counts nothing if it has not waited: it may poll."""
         if waited == 0:
             return QueueEmpty(*self.nothing)
         return QueueEmpty(EMPTY, self.name, waited, self.count_leased(), self.count_others())

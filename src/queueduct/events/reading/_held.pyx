@@ -63,7 +63,7 @@ cdef list list_readers(EventsBackend backend):
 
 
 cdef list readers_seen(EventsBackend backend):
-    """The same without the lock, and without changing anything: for watchers. Dead processes' ephemeral ones are left out."""
+    """The same without the lock, and without a change: for watchers. Dead processes' ephemeral ones are left out."""
     cdef vector[SeenReader] seen
     cdef uint64_t end
     backend.check_open()
