@@ -168,7 +168,18 @@ class GrowingFlow {
     }
   }
 
-  // The same for a put. `resets`: as it was when there was no room.
+  // Returns true if so many slots are claimed in front of consumers that one of them need not linger. A hint: of
+  // positions only, so nothing is guarded.
+  [[nodiscard]] bool is_ahead(std::uint64_t slots) const noexcept {
+    const LevelRange now = levels_.level_range();
+    const LevelControl& level = *levels_[now.read_level()].control;
+    const std::uint64_t popped = LevelNumbering::position_of(level.pop_position.load(std::memory_order_relaxed));
+    const std::uint64_t word = level.push_position.load(std::memory_order_relaxed);
+    return LevelNumbering::position_of(word) - popped >= slots || now.read_level() != now.written_level() ||
+           now.is_shut();
+  }
+
+  // May another put succeed? `resets`: as it was when there was no room.
   [[nodiscard]] bool may_be_puttable(auto guard, std::uint64_t slots, std::uint64_t resets) const noexcept {
     const LevelRange now = levels_.level_range();
     if (now.is_shut() || levels_.control().resets.load(std::memory_order_relaxed) != resets) return true;

@@ -187,7 +187,8 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
     while (!may_be_gettable() && flow_.reclaim_some()) {
     }
     wait_until(
-        items(), item_idle_, [this] { return may_be_gettable(); }, [] { return true; }, limit_ns);
+        items(), item_idle_, [this] { return may_be_gettable(); }, [this] { return flow_.is_ahead(lingering_items); },
+        limit_ns);
   }
   // busy: another participant has the upkeep lock, and wakes no producer when it releases it.
   void wait_for_room(Outcome outcome, std::uint64_t slots, std::int64_t limit_ns) noexcept override {
@@ -204,6 +205,7 @@ class GrowingQueue final : public RingOperations<GrowingQueue, GrowingRings> {
 
  private:
   static constexpr std::int64_t settle_limit_ns = 100'000'000;
+  static constexpr std::uint64_t lingering_items = 64;
 
   [[nodiscard]] LastRings& last_of(Participant me) noexcept { return last_[me.number()]; }
   [[nodiscard]] ReadGuard guard_of(Participant me) const noexcept {
