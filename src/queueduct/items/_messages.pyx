@@ -1,10 +1,13 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
 """Messages of the queues that replace multiprocessing's: any object that may be sent to a process of the same family.
 
-A message is a pickle, whose last byte is always a full stop, or bytes and a zero byte.
+A message is bytes and a zero byte, a short object of built-in types (_plain.pyx), or a pickle, whose last byte is
+always a full stop.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+
+from queueduct.items._plain cimport PLAIN_MESSAGE, read_plain
 
 import pickle
 from multiprocessing import reduction
@@ -52,7 +55,7 @@ cdef bint is_plain(object item, int* left, int depth) except -1:
 
 
 cdef object encode_message(object item):
-    """Returns the bytes of a message, or a buffer of them. Raises what the pickling of the item raises."""
+    """Returns the bytes of a message that is no short plain one, or a buffer of them. Raises what pickling raises."""
     cdef int left = PLAIN_LIMIT
     if type(item) is bytes:
         return item + b"\0"
@@ -64,8 +67,11 @@ cdef object encode_message(object item):
 cdef object decode_message(object data):
     """Returns the item of a message."""
     cdef Py_ssize_t last = PyBytes_GET_SIZE(data) - 1
-    if last >= 0 and PyBytes_AS_STRING(data)[last] == 0:
+    cdef char form = PyBytes_AS_STRING(data)[last] if last >= 0 else c"."
+    if form == 0:
         return PyBytes_FromStringAndSize(PyBytes_AS_STRING(data), last)
+    if form == PLAIN_MESSAGE:
+        return read_plain(PyBytes_AS_STRING(data), last + 1)
     return loads(data)
 
 

@@ -16,6 +16,7 @@ from queueduct.core._queue cimport (
 )
 from queueduct.items._buffers cimport Held, borrow
 from queueduct.items._messages cimport decode_message, encode_message, keep_if_intact
+from queueduct.items._plain cimport write_plain
 from queueduct.native._native cimport Outcome, Participant, run_without_gil
 from queueduct.rings.shared._backend cimport RingBackend
 from queueduct.rings.shared._growing_backend cimport GrowingBackend
@@ -31,7 +32,7 @@ from queueduct.segments import anonymous
 cdef str FULL = "the queue {queue} is full: {size:,} of maxsize={capacity} items{waited}; get items, or make it larger"
 
 cdef enum:
-    SHORT_BYTES = 1023             # bytes that are copied on the stack
+    SHORT_BYTES = 1023             # of messages that are made on the stack
     LIMIT_BYTES = 128              # of an ItemLimit, a whole line
     SLOT_BYTES = 128
     FIRST_BYTES = 128 * 1024       # 1,024 short items before it grows
@@ -118,6 +119,9 @@ cdef class SharedQueue:
             memcpy(short_copy, PyBytes_AS_STRING(item), length)
             short_copy[length] = 0
             return self.put_message(short_copy, length + 1, deadline)
+        length = write_plain(item, short_copy, sizeof(short_copy))
+        if length:
+            return self.put_message(short_copy, length, deadline)
         data = encode_message(item)
         if type(data) is bytes:
             return self.put_message(PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), deadline)
