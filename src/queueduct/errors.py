@@ -95,7 +95,7 @@ class Told(Exception):
     def _facts(self) -> dict[str, object]:
         return {
             "queue": "without a name" if self.queue is None else repr(self.queue),
-            "waited": f"; waited {self.waited:.3g} s" if self.waited else "",
+            "waited": f"; waited {self.waited:.3g} s" if self.waited >= 0.0005 else "",
         }
 
     def after(self, waited: float) -> Self:

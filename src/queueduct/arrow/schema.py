@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["ARROW_UNITS", "NULLABLE_KINDS", "VALUE", "check_strings", "dtype_of", "schema_of"]
+__all__ = ["ARROW_UNITS", "NULLABLE_KINDS", "VALUE", "check_strings", "dtype_of", "given_dtype", "schema_of"]
 
 VALUE = "value"  # the column of items that are no records
 NULLABLE_KINDS = "Mm"  # only these have a null value: NaT
@@ -57,12 +57,21 @@ def schema_of(item: Any, *, strings: str = "string") -> pa.Schema:
         )
     if item is bytes:
         return pa.schema([pa.field(VALUE, pa.binary(), nullable=False)])
-    dtype = np.dtype(item)
+    dtype = given_dtype("item", item)
     if dtype.names is None:
         return pa.schema([field_of(dtype, VALUE, strings)])
     if not dtype.names:
         raise TypeError(f"a record without fields has no columns: item={dtype}; give it a field")
     return pa.schema(fields_of(dtype, "", strings))
+
+
+def given_dtype(label: str, given: Any) -> np.dtype[Any]:
+    """What a user gives for a dtype."""
+    try:
+        dtype: np.dtype[Any] = np.dtype(given)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{label} must be bytes or a numpy dtype: {label}={given!r}") from error
+    return dtype
 
 
 def check_strings(strings: object) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from queueduct.arrow.records import UnfitValue, chosen_columns, fitted, to_items
-from queueduct.arrow.schema import VALUE, schema_of
+from queueduct.arrow.schema import VALUE, given_dtype, schema_of
 from queueduct.errors import UnfitItem
 
 __all__ = ["records_from", "rows_of"]
@@ -30,7 +30,7 @@ def records_from(data: Any, dtype: Any) -> Any:
     >>> queueduct.arrow.records_from(pyarrow.table({"price": [1.5, 2.5]}), np.dtype([("price", "f8")]))
     array([(1.5,), (2.5,)], dtype=[('price', '<f8')])
     """
-    item = dtype if dtype is bytes or dtype is object else np.dtype(dtype)
+    item = dtype if dtype is bytes or dtype is object else given_dtype("dtype", dtype)
     if item is not object:  # which chosen_columns refuses
         schema_of(item)
     table = rows_of(data)

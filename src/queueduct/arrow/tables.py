@@ -195,6 +195,8 @@ def get_table(queue: Any, max_items: int, timeout: float | None = None, *, strin
     >>> queueduct.arrow.get_table(q, 100).column("price").to_pylist()
     [1.5]
     """
+    if not (hasattr(queue, "get_many") and hasattr(queue, "item")):
+        raise TypeError(f"get_table gets from a queue: {queue!r}; for a Reader use its to_arrow()")
     schema_of(queue.item, strings=strings)  # raises before anything is taken
     if not hasattr(queue, "lease"):
         return table_from(queue.get_many(max_items, timeout=timeout), strings=strings)

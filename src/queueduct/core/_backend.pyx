@@ -195,9 +195,9 @@ cdef class SegmentBackend(Backend):
         if not is_broken(self.guard):
             return 0
         if self.is_cut():
-            raise CorruptSegment(f"the segment of {self.label} was truncated while it was in use; recreate the queue")
+            raise CorruptSegment(f"the segment of {self.told} was truncated while it was in use; recreate the queue")
         raise CorruptSegment(
-            f"a page of the segment of {self.label} could not be had, although its file is as long as it was: it has a "
+            f"a page of the segment of {self.told} could not be had, although its file is as long as it was: it has a "
             "hole where none may be, or its disk fails; close this handle and open the queue again"
         )
 
@@ -212,7 +212,7 @@ cdef class SegmentBackend(Backend):
         self.raise_if_truncated()
         if joined == Joined.table_full:
             raise TooManyParticipants(
-                f"all {self.participants} participants of {self.label} are in use; "
+                f"all {self.participants} participants of {self.told} are in use; "
                 "close handles that are not needed, or create the queue with a larger participants="
             )
         if joined == Joined.too_many_threads:

@@ -103,7 +103,7 @@ cdef class Holding:
         cdef bint is_all = count == self.count
         cdef bint is_sound
         if not self.is_ours():
-            raise QueueClosed(f"this lease of {self.backend.label} is another process's: a fork does not share it")
+            raise QueueClosed(f"this lease of {self.backend.told} is another process's: a fork does not share it")
         with nogil:
             is_sound = self.end(count)
         self.count = 0

@@ -91,7 +91,9 @@ cdef class ProducerCall:
         self.join()
         taken = self.forget_line()
         if taken == Taken.unknown:
-            raise ValueError(f"{self.backend.label} has no producer named {self.producer!r}; q.producers() lists them")
+            raise ValueError(
+                f"the queue {self.backend.label} has no producer named {self.producer!r}; q.producers() lists them"
+            )
         if taken != Taken.yes:
             self._raise_in_use()
         return 0
@@ -146,7 +148,7 @@ cdef class ProducerCall:
                 taken = table.take(self.name, self.owner, self.sequence, self.total, self.line)
         if taken == Taken.table_full:
             raise TooManyProducers(
-                f"all {table.count()} producers of {self.backend.label} are other names than {self.producer!r}; "
+                f"all {table.count()} producers of {self.backend.told} are other names than {self.producer!r}; "
                 "forget one that is not needed any more with q.forget_producer(name) (q.producers() lists them), "
                 "or create the queue with a larger producers="
             )
@@ -162,7 +164,7 @@ cdef class ProducerCall:
 
     cdef int _raise_in_use(self) except -1:
         raise ProducerInUse(
-            f"the producer {self.producer!r} of {self.backend.label} is in use by another thread or process that is "
+            f"the producer {self.producer!r} of {self.backend.told} is in use by another thread or process that is "
             "alive; one at a time puts for a producer: give each its own name, or wait for the other one to return"
         )
 
@@ -174,7 +176,7 @@ cdef class ProducerCall:
             self.backend.check_sound()
             if settled == CONTRADICTED:
                 raise CorruptSegment(
-                    f"what {self.backend.label} has recorded of the producer {self.producer!r} contradicts the queue; "
+                    f"what {self.backend.told} has recorded of the producer {self.producer!r} contradicts the queue; "
                     "forget the producer, or recreate the queue"
                 )
             if settled == SETTLED:

@@ -2,7 +2,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from queueduct.core.interface._calls cimport (  # also for the kinds, which cimport all they need from here
     AT_ONCE, FOREVER, TIMED_OUT, Backend, checked_int, checked_positions, checked_sizes, computed_deadline, deadline_of,
-    remaining_ns, sound, waited_until,
+    is_negative, remaining_ns, sound, waited_until,
 )
 
 cdef uint64_t forks               # how many forks there were between the first process and this one
@@ -36,8 +36,15 @@ cdef extern from "native/_handover.hpp" namespace "queueduct":
 cdef int install(Queue queue, Backend backend) except -1
 
 
+cdef inline Queue not_none(Queue queue):
+    """Returns the queue that a method of Python was called with. Cython's types let None pass."""
+    if queue is None:
+        raise TypeError("this method needs a queue, and got None: call it of a queue")
+    return queue
+
+
 cdef inline Backend open_backend(Queue queue):
     """Returns the backend of a handle. Raises if the handle is closed."""
-    cdef Backend backend = held(queue)
+    cdef Backend backend = held(not_none(queue))
     backend.check_open()
     return backend

@@ -71,7 +71,7 @@ cdef class EventsBackend(LogBackend):
         cdef uint64_t limit = min(self.map.max_bytes, block_bytes_limit)
         if needed > limit:
             raise ValueError(
-                f"an item of {length} bytes can never fit into {self.label}: a chunk for it has {needed} bytes, "
+                f"an item of {length} bytes can never fit into {self.told}: a chunk for it has {needed} bytes, "
                 f"the limit is {limit}; create the queue with a larger max_bytes"
             )
         return 0
@@ -187,7 +187,7 @@ cdef class EventsBackend(LogBackend):
             self.check_open()
             self.raise_if_cut()
             raise OSError(
-                error, f"no memory for another chunk of {self.label}: {os.strerror(error)}; "
+                error, f"no memory for another chunk of {self.told}: {os.strerror(error)}; "
                 "nothing of this item was put. Free some, or let readers go on"
             )
         if deadline == AT_ONCE or self.raises_when_full:
@@ -252,11 +252,11 @@ cdef class EventsBackend(LogBackend):
             return 0
         noted = checked_int("epoch", epoch)
         if not 0 <= noted <= now:
-            raise ValueError(f"epoch must be between 0 and that of {self.label}, {now}: epoch={epoch}")
+            raise ValueError(f"epoch must be between 0 and that of {self.told}, {now}: epoch={epoch}")
         until = valid_until(self.map.control[0], noted)
         if position > until:
             raise DataLost(
-                f"the machine went down since, and {self.label} was cut back to what was on its disk: position "
+                f"the machine went down since, and {self.told} was cut back to what was on its disk: position "
                 f"{position} was noted in epoch {noted}, the log was cut at {until}, and is in epoch {now} now; what "
                 "lay beyond is lost, and its positions belong to other items; go on from the cut",
                 position, until,
@@ -294,10 +294,10 @@ cdef class EventsBackend(LogBackend):
             self.queue.wait_for_room(self.queue.room().announce(), limit_ns)
 
     cdef object get(self, int64_t deadline):
-        raise TypeError(f"an event queue is read through a reader: subscribe() to {self.label} first")
+        raise TypeError(f"an event queue is read through a reader: subscribe() to {self.told} first")
 
     cdef object get_many(self, uint64_t limit, int64_t deadline):
-        raise TypeError(f"an event queue is read through a reader: subscribe() to {self.label} first")
+        raise TypeError(f"an event queue is read through a reader: subscribe() to {self.told} first")
 
     cdef object size(self):
         cdef uint64_t earliest = earliest_position(self.map[0])  # first: the end is never before it

@@ -99,7 +99,7 @@ cdef class LogBackend(SegmentBackend):
     cdef int raise_corrupt(self) except -1:
         self.raise_if_truncated()
         raise CorruptSegment(
-            f"the chunks of {self.label} contradict each other: end={self.map.control.end.load():#x}, "
+            f"the chunks of {self.told} contradict each other: end={self.map.control.end.load():#x}, "
             f"head_chunk={self.map.control.head_chunk.load()}, chunks_made={self.map.control.chunks_made.load()}; "
             "recreate the queue"
         )
@@ -108,7 +108,7 @@ cdef class LogBackend(SegmentBackend):
         """Raises after a copy of kept items that met a missing page or an impossible index."""
         self.raise_if_cut()
         raise CorruptSegment(
-            f"items of {self.label} could not be read where they lie: their index is damaged, or the file has a hole "
+            f"items of {self.told} could not be read where they lie: their index is damaged, or the file has a hole "
             "there, or its disk fails; nothing was taken. If it stays so, go on with a reader behind them, or "
             "recreate the queue"
         )

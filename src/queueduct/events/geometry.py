@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 from queueduct.items.types import ItemType
@@ -128,6 +129,8 @@ def check_room(item: ItemType, item_bytes: int, first_items: int, max_bytes: int
 
 
 def interval_ns(seconds: float) -> int:
+    if isinstance(seconds, bool) or not isinstance(seconds, Real):
+        raise TypeError(f"sync_interval must be a number of seconds: sync_interval={seconds!r}")
     if not 0.001 <= seconds <= 86400:
         raise ValueError(f"sync_interval must be between 0.001 and 86400 seconds: sync_interval={seconds!r}")
     return round(seconds * 1e9)

@@ -167,9 +167,9 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
         backend.leave()
         backend.check_sound()
         if line == no_reader:
-            raise ValueError(f"{backend.label} has no durable reader {name!r}")
+            raise ValueError(f"{backend.told} has no durable reader {name!r}")
         if not is_forgotten:
-            raise ReaderInUse(f"the reader {name!r} of {backend.label} is held by a live process; close it there first")
+            raise ReaderInUse(f"the reader {name!r} of {backend.told} is held by a live process; close it there first")
 
     def _readers_seen(self):
         """Returns the readers as a watcher sees them, without the lock."""

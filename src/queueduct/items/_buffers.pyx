@@ -9,6 +9,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from queueduct.items._exact cimport NONE, Rule, is_mapping, rule_of
 from queueduct.items._exact_arrays cimport check_mask, converted
 
+import reprlib
 import sys
 
 import numpy
@@ -38,6 +39,11 @@ cdef Held borrow(object item):
     try:
         return Held(item)
     except (TypeError, BufferError, ValueError) as error:
+        if PyObject_CheckBuffer(item):
+            raise TypeError(
+                f"a queue of bytes takes a contiguous buffer, and the memory of this {type(item).__name__} is not: "
+                f"{error}; put bytes(item)"
+            ) from error
         raise TypeError(
             f"a queue of bytes takes bytes or a contiguous buffer, not {type(item).__name__}; "
             "create the queue with item=object for Python objects"
@@ -53,7 +59,7 @@ cdef class Gathered:
 
 cdef bint is_table(object given) except -1:
     """Returns true for a data frame or a table of any library. Iterated, it would give columns, or their names."""
-    return hasattr(given, "columns") and (hasattr(given, "__array__") or hasattr(given, "__arrow_c_stream__"))
+    return (hasattr(given, "__array__") or hasattr(given, "__arrow_c_stream__")) and hasattr(given, "columns")
 
 
 cdef object listed(object items):
@@ -66,7 +72,24 @@ cdef object listed(object items):
             f"{type(items).__name__}; use put to make it one item, or give a list of what is meant: its keys, "
             "values or rows"
         )
+    check_iterable(items)
     return list(items)
+
+
+cdef int check_iterable(object items) except -1:
+    """Says what a call of several items needs. An error of the items' own code comes through later, as it is."""
+    if hasattr(type(items), "__iter__"):
+        return 0
+    if hasattr(items, "collect"):
+        raise TypeError(f"a {type(items).__name__} has no rows before it is computed: collect() it first")
+    try:
+        iter(items)
+    except TypeError:
+        raise TypeError(
+            f"several items must be a list, an array or something else to iterate over: {reprlib.repr(items)}; "
+            "for one item give a list of it"
+        ) from None
+    return 0
 
 
 cdef Gathered gather(object items):
@@ -136,6 +159,7 @@ cdef object as_records(object dtype, object given, bint one):
             check_shape(array.shape, dtype.shape, one)
             return array
     if not one and not isinstance(given, (list, bytes, str)):
+        check_iterable(given)
         given = list(given)  # a tuple too: numpy would take it for one record
     return made(rule_of(dtype), given, one)
 

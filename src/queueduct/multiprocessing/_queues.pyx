@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from queueduct.core._queue cimport (
-    AT_ONCE, TIMED_OUT, checked_int, deadline_of, held, remaining_ns, waited_until,
+    AT_ONCE, TIMED_OUT, checked_int, deadline_of, held, is_negative, remaining_ns, waited_until,
 )
 from queueduct.items._buffers cimport Held, borrow
 from queueduct.items._messages cimport decode_message, encode_message, keep_if_intact
@@ -416,6 +416,6 @@ cdef uint64_t checked_maxsize(object maxsize) except? 0xFFFFFFFFFFFFFFFF:
 
 cdef int64_t deadline_as_standard(object block, object timeout) except -1:
     """A negative timeout is over at once here, as in multiprocessing."""
-    if timeout is not None and block and timeout < 0:
+    if timeout is not None and block and is_negative(timeout):
         return AT_ONCE
     return deadline_of(block if type(block) is bool else bool(block), timeout)

@@ -59,7 +59,7 @@ cdef class OverwritingBackend(SegmentBackend):
         cdef RingState state = self.ring.state()
         self.raise_if_truncated()
         raise CorruptSegment(
-            f"the header or the journal of {self.label} makes no sense: START_IDX={state.start}, "
+            f"the header or the journal of {self.told} makes no sense: START_IDX={state.start}, "
             f"QUEUE_LEN={state.length}, HEADER_LOCK={self.ring.header_lock().load():#x}, "
             f"capacity={self.ring.capacity()}; recreate the queue"
         )
@@ -151,11 +151,11 @@ cdef class OverwritingBackend(SegmentBackend):
             return 0
         if self.item_kind == OBJECT:
             raise ValueError(
-                f"an object of {length} pickled bytes can never fit into {self.label}: "
+                f"an object of {length} pickled bytes can never fit into {self.told}: "
                 f"message_bytes={self.item_bytes}; create the queue with a larger message_bytes"
             )
         raise ValueError(
-            f"a message of {self.label} must have exactly {self.item_bytes} bytes: got {length}; "
+            f"a message of {self.told} must have exactly {self.item_bytes} bytes: got {length}; "
             "fill it up, or create the queue with another message_bytes"
         )
 

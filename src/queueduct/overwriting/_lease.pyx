@@ -67,7 +67,7 @@ cdef class OverwritingHolding(Holding):
             backend.raise_if_cut()
             raise OSError(
                 error,
-                f"no room for the leases of {backend.label}: {os.strerror(error)}; "
+                f"no room for the leases of {backend.told}: {os.strerror(error)}; "
                 f"{self.queue.leased_messages().data_bytes()} bytes are needed",
             )
         backend.is_allocated = True

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import reprlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
@@ -66,6 +66,8 @@ def checked(options: dict[str, Any]) -> Options:
     initializer = options["initializer"]
     if initializer is not None and not callable(initializer):
         raise TypeError(f"initializer must be callable or None: initializer={initializer!r}")
+    if not isinstance(options["initargs"], Iterable):
+        raise TypeError(f"initargs must be a tuple of the initializer's arguments: initargs={options['initargs']!r}")
     context = context_of(options["context"])
     made = Options(**{**options, "processes": processes, "context": context, "initargs": tuple(options["initargs"])})
     if context.get_start_method() != "fork":

@@ -9,7 +9,7 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t, uint32_t
 
-from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, deadline_of, remaining_ns, waited_until
+from queueduct.core._queue cimport AT_ONCE, TIMED_OUT, deadline_of, is_negative, remaining_ns, waited_until
 from queueduct.native._native cimport Event, park_limit_ns
 from queueduct.rings.shared._growing_backend cimport LocalBackend
 
@@ -119,7 +119,7 @@ cdef class SimpleQueue(Threaded):
 
 
 cdef int64_t checked_deadline(object block, object timeout) except -1:
-    if block and timeout is not None and timeout < 0:
+    if block and timeout is not None and is_negative(timeout):
         raise ValueError("'timeout' must be a non-negative number")
     return deadline_of(bool(block), timeout)
 

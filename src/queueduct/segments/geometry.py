@@ -127,6 +127,6 @@ def power_of_two_from(least: int) -> int:
 
 
 def number_of(label: str, given: str, numbers: dict[str, int]) -> int:
-    if given not in numbers:
+    if not isinstance(given, str) or given not in numbers:
         raise ValueError(f"{label} must be one of {', '.join(map(repr, numbers))}: {label}={given!r}")
     return numbers[given]

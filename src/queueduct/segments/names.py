@@ -50,7 +50,10 @@ def checked_path(given: str | os.PathLike[str]) -> str:
         raise TypeError(f"directory must be a str or a path: directory={given!r}")
     if not path:
         raise ValueError("directory must not be empty: directory=''; leave it out, or name one")
-    return path
+    with contextlib.suppress(UnicodeEncodeError):
+        if b"\0" not in os.fsencode(path):
+            return path
+    raise ValueError(f"directory must be a path without NUL and lone surrogates: directory={path!r}")
 
 
 def check_name(name: str) -> str:

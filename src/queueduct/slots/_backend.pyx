@@ -67,7 +67,7 @@ cdef class SlotsBackend(SegmentBackend):
     cdef int raise_corrupt(self) except -1:
         self.raise_if_truncated()
         raise CorruptSegment(
-            f"the index queues and the words of {self.label} contradict each other: "
+            f"the index queues and the words of {self.told} contradict each other: "
             f"free={self.slots.free().head():#x}..{self.slots.free().tail():#x}, "
             f"used={self.slots.used().head():#x}..{self.slots.used().tail():#x}, "
             f"slots={self.slots.count()}; recreate the queue"
@@ -155,7 +155,7 @@ cdef class SlotsBackend(SegmentBackend):
     cdef int check_length(self, uint64_t length) except -1:
         if length > self.slot_bytes:
             raise ValueError(
-                f"an item of {length} bytes does not fit into a slot of {self.label}: the limit is "
+                f"an item of {length} bytes does not fit into a slot of {self.told}: the limit is "
                 f"slot_bytes={self.slot_bytes}; create the queue with a larger slot_bytes"
             )
         return 0

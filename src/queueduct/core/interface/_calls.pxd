@@ -6,6 +6,7 @@ cdef object TIMED_OUT             # what get and get_many of a backend return wh
 cdef int64_t FOREVER, AT_ONCE     # deadlines
 
 cdef int64_t computed_deadline(bint block, object timeout) except -1
+cdef bint is_negative(object timeout) except -1
 cdef int64_t remaining_ns(int64_t deadline)
 cdef double waited_until(int64_t deadline, object timeout) except -1
 cdef object checked_int(str label, object value)
@@ -22,6 +23,7 @@ cdef class Backend:
     """The working part of a handle. A thread in a call holds a reference, so its memory outlives a close()."""
     cdef object name              # the queue's, or None (an object, not a str: so the class has garbage collection)
     cdef object label             # how messages name it
+    cdef object told              # the same at any place of a sentence
     cdef object nothing           # what QueueEmpty is made of if the call has not waited
     cdef Flag is_closing          # the handle was closed: a thread that waits must return
     cdef bint is_read_only        # of a watch: nothing of the segment may be written

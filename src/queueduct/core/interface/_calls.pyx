@@ -33,6 +33,15 @@ cdef int64_t computed_deadline(bint block, object timeout) except -1:
     return FOREVER if seconds > 1e9 else monotonic_ns() + <int64_t>(seconds * 1e9)
 
 
+cdef bint is_negative(object timeout) except -1:
+    """Tells a negative number of seconds from any other. What is no number is refused by its name."""
+    try:
+        return timeout < 0
+    except (TypeError, ValueError):  # a text, or an array of several numbers
+        checked_timeout(timeout)
+        raise
+
+
 cdef int64_t remaining_ns(int64_t deadline):
     """Returns the time that is left; for FOREVER, the longest time that a thread sleeps at once."""
     return park_limit_ns if deadline == FOREVER else deadline - monotonic_ns()
@@ -49,7 +58,10 @@ cdef object checked_int(str label, object value):
     """Returns a plain int: a subclass with comparisons of its own could pass every check."""
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
         raise TypeError(f"{label} must be an int: {label}={value!r}")
-    return int.__index__(PyNumber_Index(value))
+    try:
+        return int.__index__(PyNumber_Index(value))
+    except TypeError as error:  # an array, say
+        raise TypeError(f"{label} must be an int: {label}={value!r}") from error
 
 
 cdef dict checked_sizes(dict sizes):
@@ -74,7 +86,8 @@ cdef class Backend:
 
     cdef int call_it(self, object name) except -1:
         self.name = name
-        self.label = "without a name" if name is None else repr(name)
+        self.label = "without a name" if name is None else repr(name)  # after "the queue"
+        self.told = "the queue without a name" if name is None else self.label
         self.nothing = (EMPTY, name, 0.0)
         return 0
 

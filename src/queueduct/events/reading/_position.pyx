@@ -61,14 +61,14 @@ cdef class ReaderPosition:
         backend.check_sound()
         if subscribed == Subscribed.table_full:
             raise TooManyReaders(
-                f"all {backend.map.reader_lines} readers of {backend.label} are in use: {held_back(backend, True)}; "
+                f"all {backend.map.reader_lines} readers of {backend.told} are in use: {held_back(backend, True)}; "
                 "close some, unsubscribe() durable ones that are not needed, or create the queue with a larger readers="
             )
         if subscribed == Subscribed.busy:
-            raise ReaderInUse(f"the reader {name!r} of {backend.label} is held by a live process; close it there first")
+            raise ReaderInUse(f"the reader {name!r} of {backend.told} is held by a live process; close it there first")
         if subscribed == Subscribed.beyond:
             raise ValueError(
-                f"start must not be beyond the end of {backend.label}: start={start}, end={end.position()}"
+                f"start must not be beyond the end of {backend.told}: start={start}, end={end.position()}"
             )
         self.queue = queue
         self.backend = backend
@@ -88,7 +88,7 @@ cdef class ReaderPosition:
     cdef int check_process(self) except -1:
         if self.generation != self.backend.queue.participant_table().generation():
             raise QueueClosed(
-                f"a reader of {self.backend.label} stays with the process that subscribed: subscribe again"
+                f"a reader of {self.backend.told} stays with the process that subscribed: subscribe again"
             )
         return 0
 
@@ -142,7 +142,7 @@ cdef class ReaderPosition:
         self.backend.check_sound()
         if beyond != 0:
             raise DataLost(
-                f"the machine went down, and {self.backend.label} was cut back to what was on its disk: the reader "
+                f"the machine went down, and {self.backend.told} was cut back to what was on its disk: the reader "
                 f"{self.own_name!r} had committed position {beyond}, the log was cut at {wanted}; what lay beyond is "
                 "lost, and its positions belong to other items; the reader goes on at the cut",
                 beyond, wanted,
@@ -150,7 +150,7 @@ cdef class ReaderPosition:
         if wanted >= earliest:
             return 0
         raise DataLost(
-            f"the reader {self.own_name or 'without a name'!r} of {self.backend.label} was dropped as the slowest when "
+            f"the reader {self.own_name or 'without a name'!r} of {self.backend.told} was dropped as the slowest when "
             f"the queue was full: wanted={wanted}, earliest={earliest}; it goes on there",
             wanted, earliest,
         )

@@ -38,7 +38,7 @@ cdef int raise_lost(EventsBackend backend, wanted) except -1:
     if wanted >= earliest:
         backend.raise_corrupt()
     raise DataLost(
-        f"items of {backend.label} are no longer kept: wanted={wanted}, earliest={earliest}", wanted, earliest
+        f"items of {backend.told} are no longer kept: wanted={wanted}, earliest={earliest}", wanted, earliest
     )
 
 

@@ -78,7 +78,7 @@ cdef class RingBackend(SegmentBackend):
         """Raises if an item longer than a slot can never fit."""
         if length > item_bytes_limit or self.slots_of(length) > self.item_slots_limit:
             raise ValueError(
-                f"an item of {length} bytes can never fit into {self.label}: the limit is "
+                f"an item of {length} bytes can never fit into {self.told}: the limit is "
                 f"{min(self.item_slots_limit * self.slot_bytes, item_bytes_limit)} bytes{self.limit_reason()}"
             )
         self.queue.note_long_items()

@@ -52,7 +52,7 @@ cdef class BoundedBackend(KindBackend):
         cdef const Ring* ring = &(<BoundedQueueHandle*>self.queue).ring()
         self.raise_if_truncated()
         raise CorruptSegment(
-            f"the positions and generations of {self.label} contradict each other: "
+            f"the positions and generations of {self.told} contradict each other: "
             f"push_position={ring.push_position.load()}, pop_position={ring.pop_position.load()}, "
             f"capacity={ring.capacity}; recreate the queue"
         )

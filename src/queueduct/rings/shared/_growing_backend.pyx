@@ -77,11 +77,11 @@ cdef class GrowingBackend(KindBackend):
         self.raise_if_truncated()
         if queue.is_lock_corrupt():
             raise CorruptSegment(
-                f"the lock of {self.label}, under which memory is given and taken, names a participant that lives and "
+                f"the lock of {self.told}, under which memory is given and taken, names a participant that lives and "
                 "does not have it: another program has written there; recreate the queue"
             )
         raise CorruptSegment(
-            f"the level range, the positions and the generations of {self.label} contradict each other: "
+            f"the level range, the positions and the generations of {self.told} contradict each other: "
             f"level_range={queue.control().level_range.load():#x}, levels {now.read_level()} to {now.written_level()} "
             f"of {queue.levels().steps()}; recreate the queue"
         )
@@ -92,7 +92,7 @@ cdef class GrowingBackend(KindBackend):
         error = (<NativeGrowing*>self.queue).flow().error()
         raise OSError(
             error,
-            f"no memory for the next part of {self.label}: {os.strerror(error)}; "
+            f"no memory for the next part of {self.told}: {os.strerror(error)}; "
             "get items out of it, or create it with a max_bytes that there is room for",
         )
 
