@@ -139,6 +139,30 @@ def test_a_timeout_of_a_drop_in_that_is_no_number_is_named(made, timeout):
     assert q.get(timeout=1) == "a"
 
 
+WITH_NONE = """
+import queueduct, queueduct.multiprocessing, queueduct.queue
+modules = queueduct, queueduct.multiprocessing, queueduct.queue
+classes = [each for module in modules for each in map(module.__dict__.get, module.__all__) if isinstance(each, type)]
+calls = 0
+for cls in classes:
+    for name in dir(cls):
+        if name.startswith("_") or issubclass(cls, (Exception, tuple)):
+            continue
+        found = getattr(cls, name)
+        try:
+            found.fget(None) if isinstance(found, property) else found(None)
+        except Exception:
+            pass
+        calls += 1
+print(calls > 200)
+"""
+
+
+def test_a_method_that_is_called_by_its_class_with_none_ends_no_process(children):
+    """Cython's types let None pass."""
+    assert children.run(WITH_NONE) == "True\n"
+
+
 def test_a_queue_without_a_name_is_named_so_that_it_can_be_read():
     with queueduct.EventQueue.create(None) as log:
         with pytest.raises(TypeError, match=r"subscribe\(\) to the queue without a name first$"):

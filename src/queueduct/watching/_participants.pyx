@@ -5,7 +5,7 @@ cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
 from queueduct.core._backend cimport SegmentBackend, counter_fields, named_backend
-from queueduct.core._queue cimport Queue, sound
+from queueduct.core._queue cimport Queue, not_none, sound
 from queueduct.native._native cimport Counted, ParticipantSeen, see_participant
 
 from datetime import datetime, timedelta, timezone
@@ -43,13 +43,13 @@ class ParticipantMethods:
     @property
     def created(self):
         """When the queue was created, a datetime in UTC; None within a process."""
-        cdef Queue queue = self
+        cdef Queue queue = not_none(self)
         return None if queue.segment is None else queue.segment.created
 
     @property
     def creator(self):
         """The pid of the process that created the queue, in that process's own pid namespace; None within a process."""
-        cdef Queue queue = self
+        cdef Queue queue = not_none(self)
         return None if queue.segment is None else queue.segment.creator
 
     def participants(self, *, commands=True):

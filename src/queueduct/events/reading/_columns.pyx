@@ -63,6 +63,8 @@ class ArrowReading:
 
 
 cdef object usable_queue(ReaderPosition reader):
+    if reader is None:  # which Cython's types let pass
+        raise TypeError("this method needs a reader, and got None: call it of a reader")
     reader.check_usable()
     return reader.queue
 
