@@ -38,6 +38,39 @@ def test_a_process_gets_the_queue_as_an_argument(context, kind):
     assert process.exitcode == 0
 
 
+class Counting(Queue):
+    """A subclass that takes something along, as those of the standard library's class do."""
+
+    def __init__(self, count, **options):
+        super().__init__(**options)
+        self.count = count
+
+    def __getstate__(self):
+        return super().__getstate__(), self.count
+
+    def __setstate__(self, state):
+        inner, self.count = state
+        super().__setstate__(inner)
+
+
+def answer_count(q):
+    q.count.value += 1
+    q.put(type(q).__name__)
+
+
+def test_a_subclass_takes_its_own_state_along(context):
+    q = Counting(context.Value("i", 1), ctx=context)
+    process = context.Process(target=answer_count, args=(q,))
+    process.start()
+    process.join()
+    assert (q.get(timeout=5), q.count.value, process.exitcode) == ("Counting", 2, 0)
+
+
+def test_a_state_is_taken_once():
+    with pytest.raises(TypeError, match="a Queue is opened once"):
+        Queue().__setstate__((None, "", False))
+
+
 mine = None
 
 

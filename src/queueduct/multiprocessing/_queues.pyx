@@ -21,6 +21,7 @@ from queueduct.native._native cimport Outcome, Participant, run_without_gil
 from queueduct.rings.shared._backend cimport RingBackend
 from queueduct.rings.shared._growing_backend cimport GrowingBackend
 
+import copyreg
 import os
 import weakref
 from types import GenericAlias
@@ -94,8 +95,20 @@ cdef class SharedQueue:
         return 0
 
     def __reduce__(self):
+        return copyreg.__newobj__, (type(self),), self.__getstate__()
+
+    def __getstate__(self):
+        """What a spawned process gets. A subclass may add to it, and take it apart in its __setstate__."""
         self.check_open()
-        return reopen, (type(self), *anonymous.pass_on(self.inner.segment, self), self.limit is not NULL)
+        return *anonymous.pass_on(self.inner.segment, self), self.limit is not NULL
+
+    def __setstate__(self, state):
+        passed, folder, has_limit = state
+        if self.ring is not None:
+            raise TypeError(f"a {type(self).__name__} is opened once")
+        self.take(anonymous.reopen_passed(passed, folder, GrowingQueue))
+        if has_limit:
+            self.find_limit()
 
     cdef int check_open(self) except -1:
         if self.is_closed:
@@ -255,15 +268,6 @@ cdef class SharedQueue:
 
     def __repr__(self):
         return f"<queueduct.multiprocessing.{type(self).__name__} at {id(self):#x}>"
-
-
-def reopen(queue_class, passed, folder, has_limit):
-    """Opens the queue in a process that was spawned with it."""
-    cdef SharedQueue self = queue_class.__new__(queue_class)
-    self.take(anonymous.reopen_passed(passed, folder, GrowingQueue))
-    if has_limit:
-        self.find_limit()
-    return self
 
 
 cdef class Queue(SharedQueue):
