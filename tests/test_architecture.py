@@ -228,6 +228,21 @@ def public_members(cls):
             yield from ((base, name, value) for name, value in vars(base).items() if not name.startswith("_"))
 
 
+def test_no_line_is_wider_than_120_columns():
+    endings = {".py", ".pyi", ".pyx", ".pxd", ".hpp", ".cpp", ".c", ".build"}
+    folders = [ROOT / name for name in ("native", "src", "tests", "models", "benchmarks", "examples", "tools")]
+    sources = [path for folder in folders for path in folder.rglob("*") if path.suffix in endings]
+    assert len(sources) > 500
+    wide = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sources
+        if not path.name.startswith("uPlot")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) > 120
+    ]
+    assert wide == []
+
+
 def test_every_public_thing_says_what_it_does():
     for name in queueduct.__all__:
         thing = getattr(queueduct, name)

@@ -95,8 +95,8 @@ def test_a_line_for_people_has_the_rate_and_the_window(feed):
         (("feed", "--reader", "x"), 1, "only an event queue has readers"),
         (("ticks", "--reader", "x"), 1, "'archive'"),
         (("ticks", "--reader", "x", "--out"), 2, "exclude each other"),
-        (("feed", "-d", "0"), 2, "not in the range"),
-        (("feed", "-n", "0"), 2, "not in the range"),
+        (("feed", "-d", "0"), 2, "out of its range"),
+        (("feed", "-n", "0"), 2, "is less than 1"),
     ],
 )
 def test_what_cannot_be_shown_is_one_clear_line(arguments, code, says):

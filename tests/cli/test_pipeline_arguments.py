@@ -36,7 +36,7 @@ def ticks():
         (("--start", "first"), "--start: it is earliest, latest or a position: 'first'"),
         (("--master", "locall"), "--master: it is no address of Spark: 'locall'; local[*] is this machine"),
         (("--checkpoint", "file/state"), "--checkpoint: a directory is needed, and"),
-        (("--max-rows", "0"), "0 is not in the range x>=1"),
+        (("--max-rows", "0"), "'0' is less than 1"),
     ],
 )
 def test_an_archive_that_cannot_be_is_refused_before_spark_starts(more, why, tmp_path, monkeypatch):
@@ -81,7 +81,7 @@ AGGREGATE = {"--to": "candles", "--window": "1s", "--agg": "max(px)", "--checkpo
         ({"--agg": "max(px"}, "--agg: it is no aggregate: 'max(px'"),
         ({"--agg": "px"}, "--agg: it is no aggregate: 'px'"),
         ({"--agg": "max(px) as start"}, "--agg: each field of a result needs a name of its own: 'start'"),
-        ({"--timeout": "-1"}, "--timeout: a time is at least 0"),
+        ({"--timeout": "-1"}, "'-1' is no time"),
         ({"--to": "jobs"}, "--to: results go into a log (events), and 'jobs' is of kind bounded"),
         ({"--to": "other"}, "--to: the results have the fields start, max_px, and the records of 'other' n"),
         ({"--to": "ended"}, "--to: the queue 'ended' is shut down"),

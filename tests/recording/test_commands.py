@@ -77,7 +77,7 @@ def test_a_time_that_is_up_before_all_items_came_is_exit_code_3(log, tmp_path):
         (("record", "nothing", "--to", "rec"), 1, "there is no queue named 'nothing'"),
         (("record", "ticks"), 2, "Missing option '--to'"),
         (("record", "ticks", "--to", "rec", "--from", "here"), 2, "neither earliest nor latest"),
-        (("record", "ticks", "--to", "rec", "--rows-per-file", "0"), 2, "no whole number from 1"),
+        (("record", "ticks", "--to", "rec", "--rows-per-file", "0"), 2, "is less than 1"),
         (("record", "ticks", "--to", "rec", "--position-column", "px"), 1, "--position-column"),
         (("replay", "nothing", "--to", "ticks"), 1, "an archive is a directory"),
         (("replay", ".", "--to", "ticks"), 1, "there is none in"),

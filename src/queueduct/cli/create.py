@@ -10,8 +10,9 @@ import click
 import numpy as np
 
 import queueduct
-from queueduct.cli.options import AMOUNT, BYTES, IN, ITEM, SECONDS, as_json, complete_queues
+from queueduct.cli.options import IN, ITEM, as_json, complete_queues
 from queueduct.cli.output import echo_json
+from queueduct.cli.units import AMOUNT, BYTES, SECONDS
 from queueduct.formats.item_text import item_text
 from queueduct.segments.kinds import KINDS
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,88 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = [
-    "AMOUNT",
-    "BYTES",
-    "IN",
-    "ITEM",
-    "QUEUE",
-    "RATE",
-    "SECONDS",
-    "as_json",
-    "complete_queues",
-    "complete_readers",
-    "directory_in",
-]
+__all__ = ["IN", "ITEM", "QUEUE", "as_json", "complete_queues", "complete_readers", "directory_in"]
 
 if TYPE_CHECKING:
-    IntType = click.ParamType[int]
-    FloatType = click.ParamType[float]
     AnyType = click.ParamType[Any]
 else:  # older versions of click do not say what a type's values are
-    IntType = FloatType = AnyType = click.ParamType
+    AnyType = click.ParamType
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any] | click.Command)
-
-BYTE_UNITS = {"": 1, "b": 1} | {
-    unit: base**power
-    for power, letter in enumerate("kmgt", 1)
-    for unit, base in ((letter, 1024), (f"{letter}ib", 1024), (f"{letter}b", 1000))
-}
-COUNT_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
-TIME_UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-NUMBER = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][0-9]+)?)\s*([a-zA-Z]*)\s*")
-
-
-def scaled(text: str, units: dict[str, Any]) -> float | None:
-    """Returns a number with a unit as a number, or None if it is none."""
-    found = NUMBER.fullmatch(text)
-    if found is None or found[2].lower() not in units:
-        return None
-    return float(found[1].replace("_", "")) * float(units[found[2].lower()])
-
-
-class Scaled(IntType):
-    """A whole number with a unit."""
-
-    def __init__(self, name: str, units: dict[str, int], example: str) -> None:
-        self.name = name
-        self.units = units
-        self.example = example
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        number = scaled(value, self.units)
-        if number is None or number != int(number) or not 0 <= number < 2**63:
-            self.fail(f"{value!r} is no whole number; {self.example} are", param, ctx)
-        return int(number)
-
-
-class Duration(FloatType):
-    name = "seconds"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        number = scaled(value, TIME_UNITS)
-        if number is None or not math.isfinite(number):
-            self.fail(f"{value!r} is no time; 5, 0.5, 500ms, 2m and 1h are", param, ctx)
-        return number
-
-
-class Rate(FloatType):
-    name = "rate"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        number_text, slash, unit = str(value).partition("/")
-        number = scaled(number_text, COUNT_UNITS)
-        seconds = TIME_UNITS.get(unit.strip().lower()) if slash else 1.0
-        if not number or seconds is None or (slash and not unit.strip()):
-            self.fail(f"{value!r} is no rate; 1k/s, 250/s and 10/m are", param, ctx)
-        return number / seconds
 
 
 class Item(AnyType):
@@ -110,9 +34,7 @@ class Item(AnyType):
             self.fail(str(error), param, ctx)
 
 
-BYTES = Scaled("bytes", BYTE_UNITS, "4096, 64k, 256M (256 MiB) and 1GB (a billion)")
-AMOUNT = Scaled("number", COUNT_UNITS, "100, 10k and 2.5M")
-SECONDS, RATE, ITEM = Duration(), Rate(), Item()
+ITEM = Item()
 
 
 def directory_in(context: click.Context) -> Path | None:

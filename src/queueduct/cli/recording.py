@@ -13,9 +13,9 @@ import click
 import numpy as np
 
 import queueduct
-from queueduct.cli.amounts import amount
 from queueduct.cli.options import IN
 from queueduct.cli.stopping import stopping
+from queueduct.cli.units import COUNT, SIZE, Duration
 from queueduct.segments.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -72,14 +72,12 @@ def place(context: click.Context, option: click.Parameter, given: str) -> str | 
 @click.option(
     "--from", "start", callback=place, default="earliest", show_default=True, help="Where a new reader starts."
 )
-@click.option("--rows-per-file", callback=amount, default="1M", show_default=True, help="A file has, at most.")
-@click.option(
-    "--bytes-per-file", callback=amount, default="128M", show_default=True, help="Of items, before compression."
-)
+@click.option("--rows-per-file", type=COUNT, default="1M", show_default=True, help="A file has, at most.")
+@click.option("--bytes-per-file", type=SIZE, default="128M", show_default=True, help="Of items, before compression.")
 @click.option(
     "--seconds-per-file",
-    type=click.FloatRange(min=0, min_open=True),
-    default=10.0,
+    type=Duration(1e-3),
+    default="10s",
     show_default=True,
     help="From a file's first item on.",
 )
@@ -94,8 +92,8 @@ def place(context: click.Context, option: click.Parameter, given: str) -> str | 
 @click.option("--position-column", default="position", show_default=True, help="The column of positions.")
 @click.option("--recorded-column", default="recorded_at", show_default=True, help="The column of recorded times.")
 @click.option("--no-recorded-time", is_flag=True, help="Leave that column out.")
-@click.option("-n", "--max-rows", callback=amount, help="End after so many items.")
-@click.option("--duration", "seconds", type=click.FloatRange(min=0, min_open=True), help="End after so many seconds.")
+@click.option("-n", "--max-rows", type=COUNT, help="End after so many items.")
+@click.option("--duration", "seconds", type=Duration(1e-3), help="End after so long.")
 @click.option("--available-now", is_flag=True, help="Record what is there, and end.")
 @IN
 @AS_JSON
@@ -209,8 +207,8 @@ def moment(context: click.Context, option: click.Parameter, given: str | None) -
 @click.option("--until", "end", callback=moment, help="The same; what is there is not replayed any more.")
 @click.option("--loop", is_flag=True, help="Begin anew at the end.")
 @click.option("--create", "kind", type=click.Choice(list(KINDS)), help="Create the queue, of this kind.")
-@click.option("--capacity", callback=amount, help="Of the created queue: bounded, overwriting or slots.")
-@click.option("--max-bytes", callback=amount, help="Of the created queue: events or growing.")
+@click.option("--capacity", type=COUNT, help="Of the created queue: bounded, overwriting or slots.")
+@click.option("--max-bytes", type=SIZE, help="Of the created queue: events or growing.")
 @click.option("--exactly-once", is_flag=True, help="Put by put_once: a repeated replay puts only what is missing.")
 @click.option("--producer", help="The name under which put_once counts; needed with --exactly-once.")
 @click.option("--position-column", help="The column of positions, if another program has written the files.")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from queueduct.cli.amounts import amount
+from queueduct.cli.units import COUNT
 from queueduct.segments.kinds import KINDS
 from queueduct.verification.stress import run as stressing
 
@@ -43,8 +43,8 @@ def weights(context: click.Context, option: click.Parameter, given: str) -> tupl
 @click.option("--no-history", is_flag=True, help="Record nothing: how fast it is without.")
 @click.option("--producers", default=4, show_default=True, help="Workers that put.")
 @click.option("--consumers", default=4, show_default=True, help="Workers that get; of events, readers.")
-@click.option("--ops", callback=amount, default="1M", show_default=True, help="Puts and gets in all, as in 10M.")
-@click.option("--capacity", callback=amount, help="Of the queue, in items; by default what suits the kind.")
+@click.option("--ops", type=COUNT, default="1M", show_default=True, help="Puts and gets in all, as in 10M.")
+@click.option("--capacity", type=COUNT, help="Of the queue, in items; by default what suits the kind.")
 @click.option("--item-bytes", default=64, show_default=True, help="Of an item: a multiple of 8.")
 @click.option(
     "--batch", default=64, show_default=True, help="Items of a call, at most; each has a random number of them."

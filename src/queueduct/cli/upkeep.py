@@ -9,10 +9,11 @@ from typing import Any
 import click
 
 import queueduct
-from queueduct.cli.options import AMOUNT, IN, QUEUE, as_json, complete_queues
+from queueduct.cli.options import IN, QUEUE, as_json, complete_queues
 from queueduct.cli.outcome import Failure
 from queueduct.cli.output import echo_json
 from queueduct.cli.queues import described
+from queueduct.cli.units import AMOUNT
 
 __all__ = ["clear", "keep_last", "repair", "rm", "shutdown"]
 

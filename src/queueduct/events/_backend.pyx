@@ -280,8 +280,9 @@ cdef class EventsBackend(LogBackend):
         """Writes new items to the disk. Returns false if the handle is closed."""
         if self.is_closing:
             return False
-        if self.is_on_disk and not self.is_read_only and end_word(self.map).position() > self.map.control.confirmed.load():
-            self.write_to_disk()
+        if self.is_on_disk and not self.is_read_only:
+            if end_word(self.map).position() > self.map.control.confirmed.load():
+                self.write_to_disk()
         return True
 
     cdef object resident_bytes(self):

@@ -82,7 +82,9 @@ class EventQueue(Queue[_T], AsyncPuts[_T], AsyncGets[_T], PutOnceMethods[_T], Pa
     @overload
     def read(self: _Gets[NDArray[Any]], start: int, stop: int, *, epoch: int | None = None) -> Any: ...
     @overload
-    def read(self: _Gets[np.generic], start: int, stop: int, *, epoch: int | None = None) -> NDArray[_T]: ...  # type: ignore[type-var]  # as get_many in Queue
+    def read(  # as get_many in Queue
+        self: _Gets[np.generic], start: int, stop: int, *, epoch: int | None = None
+    ) -> NDArray[_T]: ...  # type: ignore[type-var]
     @overload
     def read(self, start: int, stop: int, *, epoch: int | None = None) -> list[_T]: ...
     def read_arrow(

@@ -108,7 +108,8 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
         return backend
 
     cdef int after_attach(self, Backend backend, object opened) except -1:
-        if (<EventsBackend>backend).is_durable and not backend.is_read_only and not (<EventsBackend>backend).syncs_always:
+        cdef EventsBackend events = <EventsBackend>backend
+        if events.is_durable and not events.is_read_only and not events.syncs_always:
             sync_thread.sync_at_intervals(backend, opened.geometry.sync_interval_ns / 1e9)
         return 0
 

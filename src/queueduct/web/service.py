@@ -59,7 +59,8 @@ class Service:
         def of(snapshot: Snapshot) -> Any:
             detail = self.monitor.detail(name)
             if detail is not None:
-                return {"at": snapshot.at, **as_json(detail._replace(history=None))}  # type: ignore[arg-type]  # left out
+                shown = detail._replace(history=None)  # type: ignore[arg-type]  # left out
+                return {"at": snapshot.at, **as_json(shown)}
             return {"at": snapshot.at, "queue": as_json(snapshot.queue(name))}
 
         return self._json("queue " + name, of)

@@ -62,7 +62,8 @@ TEST(an_index_is_the_position_modulo_the_capacity_for_every_capacity) {
   std::vector<std::uint64_t> capacities;
   for (std::uint64_t c = 1; c <= 300; ++c) capacities.push_back(c);
   for (int bit = 8; bit <= 32; ++bit)
-    for (const std::uint64_t c : {(std::uint64_t{1} << bit) - 1, std::uint64_t{1} << bit, (std::uint64_t{1} << bit) + 1})
+    for (const std::uint64_t c :
+         {(std::uint64_t{1} << bit) - 1, std::uint64_t{1} << bit, (std::uint64_t{1} << bit) + 1})
       if (c <= capacity_limit) capacities.push_back(c);
   for (int i = 0; i < 500; ++i) capacities.push_back(random() % capacity_limit + 1);
   std::uint64_t wrong = 0;

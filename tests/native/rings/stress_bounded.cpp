@@ -31,7 +31,8 @@ static void die_at_work(const Segment& segment, std::uint32_t times, const std::
       Span span;
       Peeked peeked;
       if (i % 2 == 0) {
-        if (claim_slots(doomed, 1 + random() % std::min<std::uint64_t>(3, segment.shape().capacity), span) == Outcome::done) break;
+        const std::uint64_t count = 1 + random() % std::min<std::uint64_t>(3, segment.shape().capacity);
+        if (claim_slots(doomed, count, span) == Outcome::done) break;
       } else if (peek(doomed.ring(), doomed.ledger(), peeked) == Outcome::done) {
         if (claim_pop(doomed.ring(), doomed.ledger(), peeked.span)) break;
       }

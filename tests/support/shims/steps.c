@@ -1,5 +1,5 @@
-// A process that dies at a step: preloaded, it kills the process before or after its n-th call that changes a file in one
-// directory, or writes it to the disk.
+// A process that dies at a step: preloaded, it kills the process before or after its n-th call that changes a file in
+// one directory, or writes it to the disk.
 //   STEPS_IN    the directory
 //   STEPS_KILL  which step, from 1 on; each call has two, before it and after it
 //   STEPS_LOG   a file that gets a line for each step: its number, before or after, the call, the file

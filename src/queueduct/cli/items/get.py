@@ -14,8 +14,9 @@ import click
 
 import queueduct
 from queueduct.cli.items.outputs import Output, format_options
-from queueduct.cli.options import AMOUNT, IN, QUEUE, SECONDS
+from queueduct.cli.options import IN, QUEUE
 from queueduct.cli.outcome import Failure, Stopped, TimeIsUp, held_back
+from queueduct.cli.units import COUNT, SECONDS
 
 __all__ = ["get"]
 
@@ -38,7 +39,7 @@ BATCH = 1024
     "Without {} and {file} the item is the command's stdin.\n"
 )
 @QUEUE
-@click.option("-n", "count", type=AMOUNT, help="How many items, at most (1); it waits for them.")
+@click.option("-n", "count", type=COUNT, help="How many items, at most (1); it waits for them.")
 @click.option("--available", is_flag=True, help="What is there now, without waiting; all of it, or at most -n.")
 @click.option("-f", "--follow", is_flag=True, help="Whatever comes, until the queue is shut down or Ctrl-C.")
 @click.option("--timeout", type=SECONDS, help="Give up after so long; with --follow, when nothing came for so long.")
@@ -89,8 +90,6 @@ def get(
         raise click.UsageError("--retries is for --lease: without it an item is gone when its command starts")
     if dead_letters is not None and retries is None:
         raise click.UsageError("--dead-letters takes what has failed in all --retries: say how many")
-    if count == 0:
-        raise click.UsageError("-n is at least 1")
     with queueduct.open(name, directory=directory) as queue:
         if isinstance(queue, queueduct.EventQueue):
             raise click.UsageError(

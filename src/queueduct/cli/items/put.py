@@ -12,9 +12,10 @@ import click
 
 import queueduct
 from queueduct.cli.items.inputs import BATCH_ROWS, Part, parts, size_of
-from queueduct.cli.options import AMOUNT, IN, QUEUE, RATE, SECONDS, as_json
+from queueduct.cli.options import IN, QUEUE, as_json
 from queueduct.cli.outcome import Failure, Stopped, TimeIsUp, held_back
 from queueduct.cli.output import Progress, echo_json
+from queueduct.cli.units import AMOUNT, RATE, SECONDS
 from queueduct.formats import FORMATS, BadRow
 
 __all__ = ["put"]

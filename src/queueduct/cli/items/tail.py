@@ -12,8 +12,9 @@ import numpy as np
 
 import queueduct
 from queueduct.cli.items.outputs import Output, format_options
-from queueduct.cli.options import AMOUNT, IN, QUEUE, SECONDS, complete_readers
+from queueduct.cli.options import IN, QUEUE, complete_readers
 from queueduct.cli.outcome import Failure, Stopped, TimeIsUp, held_back
+from queueduct.cli.units import AMOUNT, SECONDS
 
 __all__ = ["tail"]
 

@@ -16,6 +16,7 @@ import queueduct
 from queueduct.cli.live.keys import Stopped, stopping_on_signals
 from queueduct.cli.live.top import silence
 from queueduct.cli.options import IN
+from queueduct.cli.units import COUNT, Duration
 
 __all__ = ["hz"]
 
@@ -46,20 +47,20 @@ class Beat(NamedTuple):
     "-d",
     "--interval",
     "seconds",
-    default=1.0,
+    default="1s",
     show_default=True,
-    type=click.FloatRange(0.01, 3600),
-    help="Seconds between lines.",
+    type=Duration(0.01, 3600),
+    help="The time between lines.",
 )
 @click.option(
     "--window",
-    default=10.0,
+    default="10s",
     show_default=True,
-    type=click.FloatRange(0.01, 86400),
-    help="Seconds of which mean, least and most are.",
+    type=Duration(0.01, 86400),
+    help="The time of which mean, least and most are.",
 )
-@click.option("-n", "lines", type=click.IntRange(min=1), help="End after so many lines.")
-@click.option("--duration", type=click.FloatRange(min=0.01), help="End after so many seconds.")
+@click.option("-n", "lines", type=COUNT, help="End after so many lines.")
+@click.option("--duration", type=Duration(0.01), help="End after so long.")
 @IN
 @click.option("--json", "as_json", is_flag=True, help="Print lines of JSON.")
 def hz(

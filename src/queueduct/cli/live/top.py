@@ -17,6 +17,7 @@ from queueduct.cli.live.keys import Stopped, stopping_on_signals
 from queueduct.cli.live.screen import Screen
 from queueduct.cli.live.table import SORTS, queue_table
 from queueduct.cli.options import IN
+from queueduct.cli.units import Duration
 from queueduct.monitoring import Monitor, as_json
 
 __all__ = ["seconds_option", "top"]
@@ -26,10 +27,10 @@ seconds_option = click.option(
     "-d",
     "--interval",
     "seconds",
-    default=0.5,
+    default="500ms",
     show_default=True,
-    type=click.FloatRange(0.05, 3600),
-    help="Seconds between looks.",
+    type=Duration(0.05, 3600),
+    help="The time between looks.",
 )
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import queueduct
 from queueduct.cli.options import IN, as_json
 from queueduct.cli.output import echo_json, table
+from queueduct.cli.units import Duration
 from queueduct.segments.kinds import KINDS
 
 __all__ = ["bench"]
@@ -36,7 +37,7 @@ LEAST_SECONDS, MOST_ITEMS = 0.08, 1 << 22
     epilog="\b\nExamples:\n  queueduct bench bounded --seconds 1\n  queueduct bench events --seconds 1 --json\n"
 )
 @click.argument("kind", type=click.Choice(list(KINDS)))
-@click.option("--seconds", type=click.FloatRange(0.5, 600), default=5.0, show_default=True, help="How long, about.")
+@click.option("--seconds", type=Duration(0.5, 600), default="5s", show_default=True, help="How long, about.")
 @IN
 @as_json("Print a JSON object.")
 def bench(kind: str, seconds: float, directory: Path | None, as_json: bool) -> None:

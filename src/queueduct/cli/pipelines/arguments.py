@@ -61,8 +61,6 @@ def check_aggregate(queue: str, to: str, given: dict[str, Any]) -> None:
     twice = next((name for name in results if results.count(name) > 1), None)
     if twice is not None:
         raise wrong("--agg", f"each field of a result needs a name of its own: {twice!r} comes twice; add 'as NAME'")
-    if given["timeout"] is not None and not given["timeout"] >= 0:
-        raise wrong("--timeout", f"a time is at least 0: {given['timeout']:g}")
     check_target(to, results, given["directory"])
     check_writable("--checkpoint", given["checkpoint"])
 

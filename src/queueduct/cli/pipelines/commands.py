@@ -13,6 +13,7 @@ from rich.console import Console
 
 from queueduct.cli.options import IN
 from queueduct.cli.pipelines.arguments import check_aggregate, check_archive
+from queueduct.cli.units import COUNT, SECONDS
 from queueduct.spark.ending import interruptible
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def shared_options(command: Command) -> Command:
         ),
         click.option("--available-now", is_flag=True, help="Do what is there, and end; an error if some is left."),
         click.option("--every", help="Time between batches, as in 10s; by default there is none."),
-        click.option("--max-rows", type=click.IntRange(min=1), help="Rows a batch, at most."),
+        click.option("--max-rows", type=COUNT, help="Rows a batch, at most."),
         click.option("--start", help="Where a new query starts: earliest (default), latest or a position."),
         click.option("--reader", help="The durable reader's name; by default the checkpoint keeps one."),
         IN,
@@ -87,7 +88,7 @@ def archive(queue: str, to: Path, partition_by: tuple[str, ...], **shared: Any) 
 )
 @click.option("--time", help="The field of event time; by default the only one of type M8.")
 @click.option("--watermark", default="1s", show_default=True, help="How late an item may come.")
-@click.option("--timeout", type=float, help="Give up when no consumer has taken a result for so many seconds.")
+@click.option("--timeout", type=SECONDS, help="Give up when no consumer has taken a result for so long.")
 @shared_options
 def aggregate(queue: str, to: str, **given: Any) -> None:
     """Aggregate QUEUE over windows of time into another queue, exactly once.

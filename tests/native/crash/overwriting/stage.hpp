@@ -110,7 +110,8 @@ class OverwritingPlay {
 
   void abandon(std::uint32_t number) {
     const OverwritingProbe& probe = history_->probes[number];
-    const auto* words = reinterpret_cast<std::atomic<std::uint64_t>*>(segment_.base() + segment_.offsets().leased_words);
+    const auto* words =
+        reinterpret_cast<std::atomic<std::uint64_t>*>(segment_.base() + segment_.offsets().leased_words);
     for (std::uint64_t cell = 0; cell < leased_cells(segment_.shape().capacity, segment_.shape().words); ++cell) {
       const std::uint64_t holder = lock_word::with_redeliveries(words[cell].load(), 0);
       if (holder == 0 || (holder != probe.holder_words[0] && holder != probe.holder_words[1])) continue;

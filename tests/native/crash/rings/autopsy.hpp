@@ -25,7 +25,8 @@ class Autopsy {
     for (std::uint64_t p = intent.position; p != intent.position + intent.count; ++p) {
       const std::uint64_t seen = ring.generation_of(p).load();
       if (intent.side == Side::push && p < pushed && seen == p) unpublished_.insert(p);
-      if (intent.side == Side::pop && p < popped && (seen == generation::published(p) || generation::is_redelivered(seen, p)) &&
+      if (intent.side == Side::pop && p < popped &&
+          (seen == generation::published(p) || generation::is_redelivered(seen, p)) &&
           (ring.lengths == nullptr || !(ring.length_of(p).load() & Length::continuation_bit)))
         unreleased_.insert({p, seen});
     }

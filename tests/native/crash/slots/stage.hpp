@@ -188,7 +188,8 @@ class SlotsPlay {
   void abandon(std::uint32_t number) {
     SlotsProbe& probe = history_->probes[number];
     if (probe.has_evicted && probe.evicted_id == 0) probe.evicted_id = evicted_by(probe.line + 1);
-    for_each_slot_of(probe.line + 1, slot_word::State::taken, [&](std::uint32_t id) { history_->hand_late(probe, id); });
+    for_each_slot_of(probe.line + 1, slot_word::State::taken,
+                     [&](std::uint32_t id) { history_->hand_late(probe, id); });
     history_->settle(probe);
   }
 
