@@ -103,7 +103,7 @@ def test_what_a_file_cannot_hold_is_refused_before_anything_is_taken(jobs, tmp_p
         (("--exec", "true", "--lease", "--dead-letters", "d"), "say how many"),
         (("--exec", "no-such-program-here {}"), "--exec must begin with a program"),
         (("--exec", "echo 'a"), "--exec must be a command"),
-        (("-n", "0"), "-n is at least 1"),
+        (("-n", "0"), "is less than 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_takes_nothing(jobs, arguments, why):

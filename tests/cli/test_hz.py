@@ -124,12 +124,15 @@ def test_it_ends_when_the_queue_is_removed():
     assert errors == "Error: the queue 'jobs' was removed, or replaced by another\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_without_a_traceback(number):
+@pytest.mark.parametrize(
+    ("number", "more"), [(signal.SIGINT, ()), (signal.SIGTERM, ()), (signal.SIGINT, ("-n", "999")),
+                         (signal.SIGTERM, ("--duration", "1h"))]
+)  # fmt: skip
+def test_a_signal_ends_it_without_a_traceback_and_is_its_end_if_it_has_no_other(number, more):
     with (
         queueduct.BoundedQueue.create("jobs", 4),
         subprocess.Popen(
-            [COMMAND, "hz", "jobs", "-d", "0.05"],
+            [COMMAND, "hz", "jobs", "-d", "50ms", *more],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -139,4 +142,4 @@ def test_a_signal_ends_it_without_a_traceback(number):
         process.stdout.readline()
         process.send_signal(number)
         _, errors = process.communicate(timeout=20)
-    assert (process.returncode, errors) == (128 + number, "")
+    assert (process.returncode, errors) == (128 + number if more else 0, "")

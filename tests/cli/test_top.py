@@ -162,7 +162,7 @@ def is_restored(term) -> bool:
 
 @in_a_terminal
 @pytest.mark.parametrize(
-    ("end", "code"), [("q", 0), ("C-c", 0), (signal.SIGTERM, 143), (signal.SIGHUP, 129), ("exception", 1)]
+    ("end", "code"), [("q", 0), ("C-c", 0), (signal.SIGTERM, 0), (signal.SIGHUP, 0), ("exception", 1)]
 )
 def test_the_terminal_is_restored_however_it_ends(queues, tmp_path, end, code):
     with terminal() as term:
@@ -276,7 +276,7 @@ def test_lines_of_json_go_on_until_a_signal_and_end_quietly(queues, number):
             assert json.loads(process.stdout.readline())["queues"]
         process.send_signal(number)
         rest, errors = process.communicate(timeout=20)
-    assert process.returncode == 128 + number
+    assert process.returncode == 0
     assert errors == ""
     assert all(json.loads(line) for line in rest.splitlines()), "no line is cut"
 

@@ -93,20 +93,27 @@ def test_what_cannot_be_done_is_one_line(arguments, code, why, log, tmp_path, mo
     assert "Traceback" not in told
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("kind", ["events", "bounded"])
-def test_a_signal_completes_the_open_file(kind, number, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "number", "more"),
+    [
+        ("events", signal.SIGINT, ()),
+        ("bounded", signal.SIGTERM, ()),
+        ("events", signal.SIGTERM, ("-n", "100")),
+        ("bounded", signal.SIGINT, ("--duration", "1h")),
+    ],
+)
+def test_a_signal_completes_the_open_file_and_is_the_end_if_there_is_no_other(kind, number, more, tmp_path):
     folder = tmp_path / "rec"
     with MAKERS[kind]("jobs") as q:
         q.put_many(ticks(60))
         process = subprocess.Popen(
-            [*QUEUEDUCT, "record", "jobs", "--to", folder], env=environment(), stdout=-1, stderr=-1, text=True
+            [*QUEUEDUCT, "record", "jobs", "--to", folder, *more], env=environment(), stdout=-1, stderr=-1, text=True
         )
         waiting = (lambda: q.stats().leased == 60) if kind == "bounded" else (lambda: q.stats().items_got == 60)
         until(waiting, "the recorder has taken the items")
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
-        assert (process.returncode, err) == (0, "")
+        assert (process.returncode, err) == (128 + number if more else 0, "")
         assert out.endswith("; stopped\n")
         assert (q.qsize() if kind == "bounded" else q.readers()[0].lag) == 0
     assert table_of(folder)["n"].to_pylist() == list(range(60))
@@ -122,7 +129,7 @@ def test_a_signal_ends_a_replay_between_items(log, tmp_path):
     until(lambda: again.end, "the replay has begun")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (0, "")
+    assert (process.returncode, err) == (130, "")
     assert out.endswith("; stopped\n")
     assert 0 < again.end < 300
 

@@ -91,7 +91,7 @@ Examples:
 
 \b
 Exit codes:
-  0    done
+  0    done; also by Ctrl-C, if it goes on until then
   1    failed; stderr says why, and what to do
   2    wrong usage; nothing was done
   3    time is up (--timeout)

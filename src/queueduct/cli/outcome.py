@@ -1,6 +1,7 @@
 """How a command ends: its exit code, and the one line that it says then.
 
 0 done, 1 failed, 2 wrong usage, 3 time is up, 130 stopped by Ctrl-C, 141 nobody reads the output any more.
+A command that goes on until Ctrl-C is done by it: it completes what it has begun, and ends with 0.
 """
 
 from __future__ import annotations
@@ -16,7 +17,17 @@ from typing import IO, Any
 
 import click
 
-__all__ = ["CLOSED_PIPE", "INTERRUPTED", "Failure", "Stopped", "TimeIsUp", "held_back", "without_output"]
+__all__ = [
+    "CLOSED_PIPE",
+    "INTERRUPTED",
+    "TIME_IS_UP",
+    "Failure",
+    "Stopped",
+    "TimeIsUp",
+    "code_of_signal",
+    "held_back",
+    "without_output",
+]
 
 FAILED, TIME_IS_UP, INTERRUPTED, CLOSED_PIPE = 1, 3, 128 + signal.SIGINT, 128 + signal.SIGPIPE
 
@@ -38,11 +49,21 @@ class TimeIsUp(click.ClickException):
 class Stopped(click.ClickException):
     """Ctrl-C, and what was done until then."""
 
-    exit_code = INTERRUPTED
+    def __init__(self, message: str, *, is_the_end: bool = False) -> None:
+        super().__init__(message)
+        self.exit_code = code_of_signal(signal.SIGINT, is_the_end=is_the_end)  # type: ignore[misc]  # as above
 
     def show(self, file: IO[Any] | None = None) -> None:
         with contextlib.suppress(OSError):
             click.echo(f"stopped by Ctrl-C{': ' if self.message else ''}{self.message}", err=True)
+
+
+def code_of_signal(number: int, *, is_the_end: bool) -> int:
+    """Returns the exit code of a command that a signal has stopped. ``is_the_end``: it goes on until then, and is done.
+
+    A command that has an end of its own to reach, and has not reached it, ends with 128 and the signal's number.
+    """
+    return 0 if is_the_end else 128 + number
 
 
 @contextlib.contextmanager

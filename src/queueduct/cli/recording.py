@@ -14,6 +14,7 @@ import numpy as np
 
 import queueduct
 from queueduct.cli.options import IN
+from queueduct.cli.outcome import TIME_IS_UP, code_of_signal
 from queueduct.cli.stopping import stopping
 from queueduct.cli.units import COUNT, SIZE, Duration
 from queueduct.segments.kinds import KINDS
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["record", "replay"]
 
-TIME_IS_UP_EXIT_CODE = 3
 COMPRESSIONS = ("snappy", "zstd", "lz4", "gzip", "brotli", "none")  # as recording.files, which imports pyarrow
 LINE_SECONDS = 0.25
 BEHIND_SECONDS = 0.05
@@ -64,7 +64,12 @@ def place(context: click.Context, option: click.Parameter, given: str) -> str | 
     "  queueduct record ticks --to rec --seconds-per-file 60 --compression zstd\n"
     "  queueduct record ticks --to rec --available-now --json\n"
     "  queueduct record ticks --to rec -n 1M --duration 30\n"
-    "\b\nExit codes:\n  0 done, also after Ctrl-C   1 failed   2 usage\n  3 --duration was over before -n items came\n"
+    "\n\b\nExit codes:\n"
+    "  0    done; without -n, --duration and --available-now Ctrl-C is how it ends\n"
+    "  1    failed\n"
+    "  2    wrong usage\n"
+    "  3    --duration was over before -n items came\n"
+    "  130  stopped by Ctrl-C before that end; what it has is written and committed\n"
 )
 @click.argument("queue")
 @click.option("--to", required=True, type=click.Path(path_type=Path), help="The directory of Parquet files.")
@@ -140,7 +145,10 @@ def record(
     else:
         click.echo(f"{queue} to {to}: {told(done)}")
     if done.ended == recording.TIME_IS_UP and options["max_rows"] is not None:
-        sys.exit(TIME_IS_UP_EXIT_CODE)
+        sys.exit(TIME_IS_UP)
+    if done.ended == recording.STOPPED:
+        has_end = options["available_now"] or options["max_rows"] is not None or options["seconds"] is not None
+        sys.exit(code_of_signal(stop.number, is_the_end=not has_end))
 
 
 def told(done: Recorded) -> str:
@@ -197,7 +205,11 @@ def moment(context: click.Context, option: click.Parameter, given: str | None) -
     "  queueduct replay rec --to ticks --speed max\n"
     "  queueduct replay rec --to ticks --speed 10 --time ts --from 2026-01-05T09:30\n"
     "  queueduct replay rec --to ticks --exactly-once --producer replay-1\n"
-    "\b\nExit codes: 0 done, also after Ctrl-C; 1 failed; 2 usage.\n"
+    "\n\b\nExit codes:\n"
+    "  0    done; with --loop Ctrl-C is how it ends\n"
+    "  1    failed\n"
+    "  2    wrong usage\n"
+    "  130  stopped by Ctrl-C before everything was replayed\n"
 )
 @click.argument("recording", type=click.Path(path_type=Path))
 @click.option("--to", required=True, metavar="QUEUE", help="The queue to put into, of any kind.")
@@ -262,13 +274,15 @@ def replay(
             line.clear()
     if as_json:
         click.echo(json.dumps(done._asdict()))
-        return
-    skipped = f"; {done.skipped:,} were in already" if done.skipped else ""
-    late = "" if options["speed"] == math.inf else f"; late by {done.late_p99 * 1e3:.1f} ms (p99)"
-    click.echo(
-        f"{title}: {done.rows:,} rows, {done.seconds:.1f} s: "
-        f"{done.rows / max(done.seconds, 1e-9):,.0f} a second{late}; {done.ended}{skipped}"
-    )
+    else:
+        skipped = f"; {done.skipped:,} were in already" if done.skipped else ""
+        late = "" if options["speed"] == math.inf else f"; late by {done.late_p99 * 1e3:.1f} ms (p99)"
+        click.echo(
+            f"{title}: {done.rows:,} rows, {done.seconds:.1f} s: "
+            f"{done.rows / max(done.seconds, 1e-9):,.0f} a second{late}; {done.ended}{skipped}"
+        )
+    if done.ended == recordings.STOPPED:
+        sys.exit(code_of_signal(stop.number, is_the_end=options["loop"]))
 
 
 def check_sizes(kind: str, sizes: dict[str, int]) -> None:

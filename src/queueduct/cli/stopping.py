@@ -7,15 +7,22 @@ import signal
 import threading
 from collections.abc import Iterator
 
-__all__ = ["stopping"]
+__all__ = ["StopRequest", "stopping"]
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+class StopRequest(threading.Event):
+    """Set by the first signal."""
+
+    number = 0
+    """The number of that signal."""
+
+
 @contextlib.contextmanager
-def stopping() -> Iterator[threading.Event]:
+def stopping() -> Iterator[StopRequest]:
     """Yields an event that the first Ctrl-C, SIGTERM or SIGHUP sets. The next one acts as before."""
-    event = threading.Event()
+    event = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield event
         return
@@ -28,6 +35,7 @@ def stopping() -> Iterator[threading.Event]:
 
     def note(number: int, frame: object) -> None:
         restore()
+        event.number = number
         event.set()
 
     for number in ours:

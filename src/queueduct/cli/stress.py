@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from queueduct.cli.outcome import INTERRUPTED
 from queueduct.cli.units import COUNT
 from queueduct.segments.kinds import KINDS
 from queueduct.verification.stress import run as stressing
@@ -73,6 +75,8 @@ def stress(kind: str, no_history: bool, no_drain: bool, cost: bool, as_json: boo
     console = Console(stderr=True, quiet=as_json)
     found = stressing.cost(options, console) if cost else asdict(stressing.run(options, console))
     click.echo(json.dumps(found, indent=2) if as_json else as_text(found, options.kill))
+    if found.get("interrupted"):
+        sys.exit(INTERRUPTED)
 
 
 def as_text(found: dict[str, Any], kill: float) -> str:

@@ -21,6 +21,7 @@ import numpy as np
 
 from queueduct.errors import Full
 from queueduct.recording.reading import Chunk, Recording
+from queueduct.recording.recorder import STOPPED
 from queueduct.segments.kinds import KINDS, kind_of
 from queueduct.segments.names import Directory
 
@@ -174,7 +175,7 @@ class Replayer:
                 if not self.play(chunk):
                     break
             if self.stop.is_set():
-                ended = "stopped"
+                ended = STOPPED
                 break
             self.rounds += 1
             self.began_ns = None

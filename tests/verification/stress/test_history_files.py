@@ -236,7 +236,7 @@ def test_ctrl_c_ends_a_run_early_and_its_history_is_complete(tmp_path):
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=60)
-    assert process.returncode == 0
+    assert process.returncode == 130
     result = json.loads(output)
     assert result["interrupted"]
     assert result["left"] == 0

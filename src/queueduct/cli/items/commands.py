@@ -47,8 +47,10 @@ def run_each(
             letters, _ = letter_queue(dead_letters or f"{demand.name}.dead", directory)
             stack.enter_context(letters)
         done = dead = 0
+        is_idle = True
         try:
             while (lease := demand.next(1)) is not None:
+                is_idle = False
                 with lease:
                     if not is_leased:
                         lease.release()
@@ -69,9 +71,11 @@ def run_each(
                             with held_back():
                                 lease.release()
                         done += 1
+                is_idle = True
         except KeyboardInterrupt:
-            end = "an item whose command had not ended is in the queue again" if is_leased else ""
-            raise Stopped(f"{done:,} items done; {end}".rstrip("; ")) from None
+            again = "the one whose command had not ended " + ("is in the queue again" if is_leased else "is gone")
+            told = f"{done:,} items done" if is_idle else f"{done:,} items done; {again}"
+            raise Stopped(told, is_the_end=demand.is_endless and is_idle and not dead) from None
     demand.end(f"{done:,} items done")
     if dead:
         raise Failure(f"{dead:,} of {done + dead:,} items failed in every try, and are dead letters")

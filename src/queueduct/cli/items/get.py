@@ -119,6 +119,7 @@ class Demand:
         self.timeout = timeout
         self.left = 1 if count is None and not available and not follow else count
         self.count = 0
+        self.is_endless = follow and count is None
         self.since = time.monotonic()
         self.is_late = self.is_over = False
 
@@ -170,7 +171,8 @@ def take(demand: Demand, output: Output) -> None:
                 with held_back():
                     lease.release()
     except KeyboardInterrupt:
-        raise Stopped(f"{output.items:,} items written; the others are still in {demand.name}") from None
+        told = f"{output.items:,} items written; the others are still in {demand.name}"
+        raise Stopped(told, is_the_end=demand.is_endless) from None
     output.finish()
     demand.end(f"{output.items:,} items written")
 

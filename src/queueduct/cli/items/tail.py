@@ -175,7 +175,7 @@ class Tail:
         except KeyboardInterrupt:
             with held_back():
                 self.output.finish()
-            raise Stopped(f"{self.output.items:,} items written") from None
+            raise Stopped(f"{self.output.items:,} items written", is_the_end=follow and stop is None) from None
         self.output.finish()
         if is_late:
             raise TimeIsUp(f"nothing came for {self.timeout:g} s; {self.output.items:,} items written")
@@ -231,7 +231,8 @@ class Tail:
             except KeyboardInterrupt:
                 with held_back():
                     self.finish_reader(reader)
-                raise Stopped(f"{self.output.items:,} items written, and committed by {name}") from None
+                done = f"{self.output.items:,} items written, and committed by {name}"
+                raise Stopped(done, is_the_end=follow and count is None) from None
             self.finish_reader(reader)
         if is_late and follow:
             raise TimeIsUp(f"nothing came for {self.timeout:g} s; {self.output.items:,} items written")

@@ -16,6 +16,7 @@ import queueduct
 from queueduct.cli.live.keys import Stopped, stopping_on_signals
 from queueduct.cli.live.top import silence
 from queueduct.cli.options import IN
+from queueduct.cli.outcome import code_of_signal
 from queueduct.cli.units import COUNT, Duration
 
 __all__ = ["hz"]
@@ -76,7 +77,8 @@ def hz(
 ) -> None:
     """Show how many items a second go into a queue: now, and the mean, least and most over a window.
 
-    Goes on until Ctrl-C, or as long as -n or --duration say. Looking changes nothing in the queue.
+    Goes on until Ctrl-C, or as long as -n or --duration say: then it ends with 0, and stopped before with 130.
+    Looking changes nothing in the queue.
     """
     if is_out and reader is not None:
         raise click.UsageError("--out and --reader exclude each other: all consumers are meant, or one reader")
@@ -90,7 +92,7 @@ def hz(
                 if number == lines:
                     break
     except Stopped as stopped:
-        ended = 0 if sys.stdout.isatty() else 128 + stopped.number  # in a terminal Ctrl-C is the way to end it
+        ended = code_of_signal(stopped.number, is_the_end=lines is None and duration is None)
     except BrokenPipeError:
         silence()
     if ended:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import sys
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ from queueduct.cli.live.keys import Stopped, stopping_on_signals
 from queueduct.cli.live.screen import Screen
 from queueduct.cli.live.table import SORTS, queue_table
 from queueduct.cli.options import IN
+from queueduct.cli.outcome import code_of_signal
 from queueduct.cli.units import Duration
 from queueduct.monitoring import Monitor, as_json
 
@@ -83,7 +83,7 @@ def top(directory: Path | None, seconds: float, once: bool, sort: str, as_lines:
                     console = Console(highlight=False, width=max(console.width, 200))  # into a file, or a pipe
                 console.print(queue_table(monitor.look(), console, sort=key))
     except Stopped as stopped:
-        ended = 0 if is_live and stopped.number == signal.SIGINT else 128 + stopped.number
+        ended = code_of_signal(stopped.number, is_the_end=is_live or (as_lines and not once))
     except BrokenPipeError:
         silence()
     if ended:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 from pathlib import Path
 
 import click
@@ -48,14 +46,11 @@ def web(
     from queueduct.web.service import Service
 
     access = Access.made(host, is_remote=allow_remote, actions=allow_actions, items=show_items)
-    ended = 0
     try:
         with stopping_on_signals(), Monitor(directory, interval=seconds, window=max(5.0, 4 * seconds)) as monitor:
             service = Service(monitor)
             with bound(host, port, service, access) as server, service:
                 click.echo(f"queues of {monitor.directory}: {server.url}  (Ctrl-C ends it)")
                 server.serve_forever()
-    except Stopped as stopped:
-        ended = 0 if stopped.number == signal.SIGINT else 128 + stopped.number
+    except Stopped:  # which is how it ends
         click.echo("stopped", err=True)
-    sys.exit(ended)

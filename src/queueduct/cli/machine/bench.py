@@ -9,7 +9,6 @@ import multiprocessing
 import secrets
 import signal
 import statistics
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -97,15 +96,15 @@ def measure(kind: str, seconds: float, directory: Path | None) -> dict[str, list
 
 
 def start_deaf(process: Any) -> None:
-    """Starts a process that Ctrl-C in the terminal does not reach: this process ends it, without its words."""
-    if threading.current_thread() is not threading.main_thread():
-        process.start()
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Starts a process that Ctrl-C in the terminal does not reach: this process ends it, without its words.
+
+    A Ctrl-C of this moment is held back, not ignored: it ends this process as soon as the other one has started.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which the other one inherits
     try:
         process.start()
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Crew:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 from rich.console import Console
 
 from queueduct.cli.options import IN
+from queueduct.cli.outcome import INTERRUPTED
 from queueduct.cli.pipelines.arguments import check_aggregate, check_archive
 from queueduct.cli.units import COUNT, SECONDS
 from queueduct.spark.ending import interruptible
@@ -173,6 +175,8 @@ def run(
         )
         if summary.lag:
             click.echo(f"{summary.lag:,} items wait for the next run")
+    if summary.ended == runner.STOPPED and shared["available_now"]:
+        sys.exit(INTERRUPTED)
     if summary.passed_over:
         raise click.ClickException(
             f"every item must come to its target, and {summary.passed_over:,} of {queue!r} were left out: it has other "

@@ -29,6 +29,7 @@ from queueduct.spark.read.spool import backlog_of
 from queueduct.spark.sessions import session
 
 __all__ = [
+    "STOPPED",
     "Interrupts",
     "QueryFailed",
     "Summary",
@@ -43,6 +44,7 @@ Result = TypeVar("Result")
 
 POLL_SECONDS = 0.25
 ALL_DONE = "everything that was there is done"
+STOPPED = "stopped"
 SAY_SECONDS = 5.0  # between lines where there is no terminal
 
 
@@ -232,7 +234,7 @@ def watch(view: View, title: str, console: Console, interrupted: Interrupts, tol
                     shown = found
                     console.print(f"{title}: {view.rows:,} rows, {view.lag:,} to go")
             if interrupted.is_set():
-                return "stopped"
+                return STOPPED
             if view.queue.stats().is_shut_down and view.is_done:
                 return "the queue was shut down, and everything in it is done"
     return ALL_DONE
