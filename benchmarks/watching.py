@@ -90,7 +90,7 @@ def watched_by(watcher: str, directory: Path) -> Iterator[int | None]:
         os.close(slave)
         viewer = threading.Thread(target=see, args=(master, viewed))
     else:
-        command = [COMMAND, "web", "--port", "0", "--directory", str(directory)]
+        command = [COMMAND, "web", "--port", "0", "--no-token", "--directory", str(directory)]
         served = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         process = served
         found = re.search(r":(\d+)/", served.stdout.readline() if served.stdout else "")

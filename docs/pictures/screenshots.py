@@ -63,7 +63,7 @@ def main() -> None:
     try:
         with (
             running(python, "-m", "docs.pictures.scene", folder, "600"),
-            running(command, "web", "--port", "0", "--directory", folder) as server,
+            running(command, "web", "--port", "0", "--no-token", "--directory", folder) as server,
             browser() as chromium,
         ):
             assert server.stdout is not None

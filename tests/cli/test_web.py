@@ -31,9 +31,9 @@ def start(*options: str) -> subprocess.Popen[str]:
 def test_it_prints_its_address_and_ends_at_once_although_a_viewer_is_there(number):
     with queueduct.BoundedQueue.create("jobs", 4), start() as process:
         told = process.stdout.readline()
-        port = int(re.search(r"http://127\.0\.0\.1:(\d+)/ ", told)[1])
-        viewer = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
-        viewer.request("GET", "/api/events")
+        port, token = re.search(r"http://127\.0\.0\.1:(\d+)/#token=([\w-]{43}) ", told).groups()
+        viewer = http.client.HTTPConnection("127.0.0.1", int(port), timeout=20)
+        viewer.request("GET", "/api/events", headers={"Authorization": f"Bearer {token}"})
         assert viewer.getresponse().readline() == b"retry: 1000\n"
         process.send_signal(number)
         out, errors = process.communicate(timeout=10)
@@ -41,12 +41,22 @@ def test_it_prints_its_address_and_ends_at_once_although_a_viewer_is_there(numbe
     assert (process.returncode, out, errors) == (0, "", "stopped\n")
 
 
-def test_the_address_has_a_token_if_anything_needs_one():
-    for options in (["--allow-actions"], ["--show-items"]):
-        with start(*options) as process:
-            assert re.search(r"http://127\.0\.0\.1:\d+/#token=[\w-]{43} ", process.stdout.readline())
-            process.send_signal(signal.SIGINT)
-            process.communicate(timeout=10)
+@pytest.mark.parametrize(
+    ("options", "address"),
+    [
+        ((), r"/#token=[\w-]{43} "),
+        (("--no-token",), r"/ "),
+        (("--no-token", "--allow-actions"), r"/#token=[\w-]{43} "),
+        (("--token-file", "{}/mine"), r"/#token=this-is-my-own-token "),
+    ],
+)
+def test_the_address_has_a_token_if_anything_needs_one(options, address, tmp_path):
+    (tmp_path / "mine").write_text("this-is-my-own-token\n")
+    (tmp_path / "mine").chmod(0o600)
+    with start(*(option.format(tmp_path) for option in options)) as process:
+        assert re.search(r"http://127\.0\.0\.1:\d+" + address, process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=10)
 
 
 def call(*arguments):

@@ -22,8 +22,10 @@ class Answer(NamedTuple):
 def ask(
     server: Server, path: str, *, method: str = "GET", body: Any = None, raw: bytes | None = None, **headers: str | None
 ) -> Answer:
-    """Sends one request. ``Host=None`` leaves a header out; names may be written with underscores."""
+    """Sends one request, with the token. ``None`` leaves a header out; names may be written with underscores."""
     given: dict[str, str | None] = {"Host": f"127.0.0.1:{server.server_address[1]}"}
+    if server.access.token:
+        given["Authorization"] = f"Bearer {server.access.token}"
     data = raw
     if body is not None:
         data = json.dumps(body).encode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,9 @@ def serve() -> Iterator[Serve]:
     """Starts a server on a free port."""
     with contextlib.ExitStack() as stack:
 
-        def start(*, interval: float = 0.1, window: float = 1.0, actions: bool = False, items: bool = False) -> Server:
+        def start(*, interval: float = 0.1, window: float = 1.0, **allowed: Any) -> Server:
             monitor = stack.enter_context(Monitor(interval=interval, window=window))
-            access = Access.made("127.0.0.1", is_remote=False, actions=actions, items=items)
+            access = Access.made("127.0.0.1", **allowed)
             service = Service(monitor)
             server = stack.enter_context(bound("127.0.0.1", 0, service, access))
             stack.enter_context(service)

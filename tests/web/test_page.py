@@ -277,7 +277,7 @@ def test_a_server_that_ends_is_told_and_one_that_comes_back_is_found(serve, page
     def started(port: int) -> tuple[Any, ...]:
         monitor = Monitor(interval=0.1)
         service = Service(monitor)
-        server = bound("127.0.0.1", port, service, Access("127.0.0.1"))
+        server = bound("127.0.0.1", port, service, Access("127.0.0.1", token="the-same-token-again"))
         service.__enter__()
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
@@ -329,18 +329,25 @@ def test_actions_are_there_only_if_allowed_and_do_what_they_say(serve, page_of):
         until(lambda: ticks.stats().is_shut_down)
 
 
-def test_a_page_without_the_token_is_refused_and_says_so(serve, page_of):
+def test_a_page_without_the_token_shows_nothing_until_it_gets_it(serve, page_of):
     with queueduct.EventQueue.create("ticks", item="f8") as ticks:
         server = serve(actions=True)
-        page = page_of(server, "queue/ticks")
-        page.wait_for_selector("button.danger")
+        address, _, token = server.url.partition("#")
+        page = page_of(server)
+        page.wait_for_selector('tr[data-queue="ticks"]')
         stranger = page.context.browser.new_context().new_page()
-        stranger.goto(server.url.partition("#")[0] + "queue/ticks")
-        stranger.on("dialog", lambda dialog: dialog.accept())
-        stranger.click("button:text-is('shut down')")
-        stranger.wait_for_selector("text=the token is missing or wrong")
-        assert not ticks.stats().is_shut_down
+        for path in ("", "queue/ticks", "#token=wrong"):
+            stranger.goto(address + path)
+            stranger.wait_for_selector("text=the token is missing or wrong: open the address")
+            stranger.wait_for_selector("text=refused")
+            assert "ticks" not in stranger.inner_text("main")
+        stranger.evaluate("token => { location.hash = token }", token)  # as somebody who pastes it into the same tab
+        stranger.wait_for_selector('tr[data-queue="ticks"]')
+        other = stranger.context.new_page()
+        other.goto(address + "queue/ticks")  # a queue in another tab
+        other.wait_for_selector("button.danger")
         stranger.context.close()
+        assert not ticks.stats().is_shut_down
 
 
 def test_a_page_of_another_site_reads_and_changes_nothing(serve, page_of):

@@ -81,7 +81,7 @@ def test_a_name_that_is_hard_to_write_is_served(serve):
 def events(server, path="/api/events"):
     """Yields events as they come."""
     connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
-    connection.request("GET", path)
+    connection.request("GET", path, headers={"Authorization": f"Bearer {server.access.token}"})
     answer = connection.getresponse()
     assert answer.headers["Content-Type"] == "text/event-stream"
     try:
@@ -169,7 +169,7 @@ def test_another_sites_page_gets_nothing_but_may_link_to_the_page(serve, site):
 
 def test_nothing_is_changed_unless_it_was_allowed(serve):
     with queueduct.EventQueue.create("ticks", item="f8") as q:
-        server = serve()
+        server = serve(is_open=True)
         assert server.access.token == ""
         assert "token" not in server.url
         for token in (None, "", "x"):
@@ -177,6 +177,64 @@ def test_nothing_is_changed_unless_it_was_allowed(serve):
             assert answer.status == 403
             assert "--allow-actions" in answer.told["error"]
         assert [each.name for each in queueduct.queues()] == ["ticks"]
+
+
+DATA = ("/api/queues", "/api/lately", "/api/server", "/api/queue/ticks", "/api/queue/ticks/items", "/metrics")
+
+
+@pytest.mark.parametrize("path", [*DATA, "/api/events", "/api/events?queue=ticks", "/api/nothing"])
+def test_a_missing_or_wrong_token_reads_nothing(serve, path):
+    """Other users of this host reach the port, too."""
+    with queueduct.EventQueue.create("ticks", item="f8"):
+        server = serve(items=True)
+        right = server.access.token
+        for given in (None, "", "Bearer", "Bearer ", "Bearer x", f"Basic {right}", f"Bearer {right}x", right):
+            answer = ask(server, path, Authorization=given)
+            assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, "Bearer"), given
+            assert (
+                "the token is missing or wrong: open the address that queueduct web has printed" in answer.told["error"]
+            )
+            assert b"ticks" not in answer.body
+        assert ask(server, f"{path}{'&' if '?' in path else '?'}token={right}", Authorization=None).status == 401
+        if path in DATA:
+            assert ask(server, path).status == 200
+
+
+def test_the_pages_own_files_need_no_token_and_tell_nothing(serve):
+    with queueduct.EventQueue.create("a-secret-name", item="f8"):
+        server = serve()
+        for path in ("/", "/queue/a-secret-name", *FILES):
+            answer = ask(server, path, Authorization=None)
+            assert answer.status == 200
+            assert b"a-secret-name" not in answer.body
+
+
+def test_without_tokens_the_counters_are_open_and_actions_and_items_are_not(serve):
+    with queueduct.EventQueue.create("ticks", item="f8") as q:
+        server = serve(is_open=True, actions=True, items=True)
+        for path in DATA:
+            assert ask(server, path, Authorization=None).status == (401 if path.endswith("/items") else 200), path
+        body = {"segment": q.segment_id.hex()}
+        assert post(server, "/api/queue/ticks/rm", body).status == 401
+        assert post(server, "/api/queue/ticks/rm", body, token=server.access.token).status == 200
+
+
+def test_a_tokens_file_is_made_for_its_owner_alone_and_read_again(tmp_path):
+    path = tmp_path / "token"
+    first = Access.made("127.0.0.1", token_file=path)
+    assert len(first.token) == 43
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert Access.made("127.0.0.1", token_file=path, is_open=True).token == first.token
+    path.chmod(0o640)
+    with pytest.raises(ValueError, match=f"has mode 640; run chmod 600 {path}"):
+        Access.made("127.0.0.1", token_file=path)
+    path.chmod(0o600)
+    for text in ("", "short", "two lines of it\nand another one", "ü" * 20):
+        path.write_text(text)
+        with pytest.raises(ValueError, match="the token must be one line of at least 16 letters"):
+            Access.made("127.0.0.1", token_file=path)
+    with pytest.raises(FileNotFoundError):
+        Access.made("127.0.0.1", token_file=tmp_path / "nowhere" / "token")
 
 
 def test_a_missing_or_wrong_token_changes_nothing(serve):
@@ -295,7 +353,7 @@ def test_items_are_shown_only_if_it_was_asked_for_and_to_those_with_the_token(se
         q.put_many([1.5, 2.5])
         assert ask(serve(), "/api/queue/ticks/items").status == 403
         server = serve(items=True)
-        assert ask(server, "/api/queue/ticks/items").status == 401
+        assert ask(server, "/api/queue/ticks/items", Authorization=None).status == 401
         key = {"Authorization": f"Bearer {server.access.token}"}
         assert ask(server, "/api/queue/ticks/items", **key).told == {"start": 0, "items": ["1.5", "2.5"]}
         assert q.readers() == []

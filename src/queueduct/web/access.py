@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import os
+import re
 import secrets
+import stat
 from http import HTTPStatus
+from pathlib import Path
 from typing import NamedTuple
 
 __all__ = ["SECURITY_HEADERS", "Access", "Refusal", "is_loopback"]
@@ -20,6 +24,8 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+TOKEN_BYTES = 32
+TOKEN = re.compile(r"[A-Za-z0-9_-]{16,512}")
 LOOPBACK_NAMES = {"localhost", "127.0.0.1", "::1"}
 
 
@@ -41,11 +47,27 @@ class Access(NamedTuple):
     actions: bool = False
     items: bool = False
     token: str = ""
-    """Needed for actions and items."""
+    """Needed for everything but the page's own files, which tell nothing of the queues."""
+    is_open: bool = False
+    """True if the counters need no token; actions and items need it still."""
 
     @classmethod
-    def made(cls, host: str, *, is_remote: bool, actions: bool, items: bool) -> Access:
-        return cls(host, is_remote, actions, items, secrets.token_urlsafe(32) if actions or items else "")
+    def made(
+        cls,
+        host: str,
+        *,
+        is_remote: bool = False,
+        actions: bool = False,
+        items: bool = False,
+        is_open: bool = False,
+        token_file: Path | None = None,
+    ) -> Access:
+        """Returns what a server allows, with a new token, or the one of a file."""
+        if is_open and token_file is None and not (actions or items):
+            token = ""
+        else:
+            token = secrets.token_urlsafe(TOKEN_BYTES) if token_file is None else token_of(token_file)
+        return cls(host, is_remote, actions, items, token, is_open)
 
     def check_host(self, given: str | None) -> None:
         """A site whose name leads to this address (DNS rebinding) sends its own name here."""
@@ -68,6 +90,11 @@ class Access(NamedTuple):
         if origin is not None and origin != f"http://{host}":
             raise Refusal(HTTPStatus.FORBIDDEN, f"the request must come from this server's own page: Origin={origin!r}")
 
+    def check_reader(self, authorization: str | None) -> None:
+        """For counters. Other users of this host reach it too, and the queues are not theirs."""
+        if not self.is_open:
+            self.check_token(authorization)
+
     def check_token(self, authorization: str | None) -> None:
         scheme, _, given = (authorization or "").partition(" ")
         expected = self.token.encode()
@@ -75,8 +102,35 @@ class Access(NamedTuple):
         if not (self.token and scheme.lower() == "bearer" and is_right):
             raise Refusal(
                 HTTPStatus.UNAUTHORIZED,
-                "the token is missing or wrong: open the address that queueduct web has printed",
+                "the token is missing or wrong: open the address that queueduct web has printed, or send the header "
+                "'Authorization: Bearer TOKEN'",
             )
+
+
+def token_of(path: Path) -> str:
+    """Returns the token in a file that only its owner can read; a file that is not there is made, with a new one."""
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        pass
+    else:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(token + "\n")
+        return token
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        raise ValueError(
+            f"the token's file must be its owner's alone: {path} has mode {mode:o}; run chmod 600 {path}, or name a "
+            "file that is not there"
+        )
+    token = path.read_text(errors="replace").strip()
+    if TOKEN.fullmatch(token) is None:
+        raise ValueError(
+            f"the token must be one line of at least 16 letters, digits, - and _: {path} has {len(token)} characters; "
+            "remove the file, and it is made anew"
+        )
+    return token
 
 
 def name_of(host: str) -> str:

@@ -124,13 +124,19 @@ class Handler(BaseHTTPRequestHandler):
         return None if is_page else self.headers.get("Sec-Fetch-Site")
 
     def _get(self, url: Any) -> None:
-        service = self.server.service
         path = url.path
         if path == "/" or path.startswith("/queue/"):
             self._send(HTTPStatus.OK, TYPES[".html"], (PAGE / "index.html").read_bytes())
         elif path in FILES:
             self._send(HTTPStatus.OK, TYPES[FILES[path].suffix], FILES[path].read_bytes())
-        elif path == "/metrics":
+        else:
+            self.server.access.check_reader(self.headers.get("Authorization"))
+            self._get_data(path, url)
+
+    def _get_data(self, path: str, url: Any) -> None:
+        """What tells of the queues, and of the server's own state."""
+        service = self.server.service
+        if path == "/metrics":
             self._send(*metrics_page(service.snapshot, self.headers.get("Accept") or ""))
         elif path == "/api/queues":
             self._send(HTTPStatus.OK, JSON, service.queues_json().encode())
@@ -228,6 +234,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Cache-Control", "no-store")
         for name, value in SECURITY_HEADERS.items():
             self.send_header(name, value)
+        if status is HTTPStatus.UNAUTHORIZED:
+            self.send_header("WWW-Authenticate", "Bearer")
         if length is None:
             self.send_header("Connection", "close")
         else:

@@ -260,12 +260,13 @@ def ending_with_all(interrupted: Interrupts) -> Iterator[None]:
 
 @contextlib.contextmanager
 def noted_interrupts(interrupted: Interrupts | None = None) -> Iterator[Interrupts]:
-    """Makes the first Ctrl-C or SIGTERM only set the event, for an orderly end. The next one acts as before."""
+    """Makes the first Ctrl-C, SIGTERM or SIGHUP only set the event, for an orderly end. The next one acts as before."""
     interrupted = interrupted or Interrupts()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}  # by nohup
 
     def restore() -> None:
         for number, handler in before.items():

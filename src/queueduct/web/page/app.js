@@ -4,37 +4,60 @@ import { element } from "/format.js";
 import { QueuesView } from "/queues.js";
 import { QueueView } from "/queue.js";
 
+const RETRY_MILLISECONDS = 1000;
+const [MISSING_TOKEN, BUSY] = [401, 503];
 const main = document.getElementById("main");
 const connection = document.getElementById("connection");
 let view = null;
-let source = null;
+let stream = null;
 let lastNews = 0;
 let server = { interval: 0.5, actions: false, items: false, directory: "" };
 
 // The token stands behind the # of the printed address: so no server and no log gets it with a request.
+// It is kept for this address, so that a queue opened in another tab is shown, too; a new server has a new one.
 function takeToken() {
   const found = /^#token=([\w-]+)$/.exec(location.hash);
   if (found) {
-    sessionStorage.setItem("token", found[1]);
+    localStorage.setItem("token", found[1]);
     history.replaceState(null, "", location.pathname);
   }
-  return sessionStorage.getItem("token") ?? "";
+  return localStorage.getItem("token") ?? "";
 }
 const token = takeToken();
+addEventListener("hashchange", () => { if (takeToken() !== token) location.reload(); });  // pasted into this tab
+const keyed = (headers = {}) => (token ? { Authorization: `Bearer ${token}`, ...headers } : headers);
 
-export async function ask(path, body) {
-  const headers = token ? { Authorization: `Bearer ${token}` } : {};
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  const answer = await fetch(path, {
-    method: body === undefined ? "GET" : "POST", headers, body: body === undefined ? undefined : JSON.stringify(body),
-  });
-  const told = await answer.json();
-  if (!answer.ok) throw new Error(told.error ?? `${answer.status}`);
-  return told;
+async function checked(answer) {
+  if (answer.ok) return answer;
+  const error = new Error((await answer.json()).error ?? `${answer.status}`);
+  error.status = answer.status;
+  throw error;
 }
 
+export async function ask(path, body) {
+  const options = body === undefined ? { headers: keyed() }
+    : { method: "POST", headers: keyed({ "Content-Type": "application/json" }), body: JSON.stringify(body) };
+  return (await checked(await fetch(path, options))).json();
+}
+
+// Server-sent events with the token: an EventSource can send no header. Returns when the server ends them.
+async function eventsOf(path, signal, take) {
+  const answer = await checked(await fetch(path, { headers: keyed(), signal }));
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let held = ""; ;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (held + value).split("\n\n");
+    held = parts.pop();
+    for (const line of parts.flatMap((part) => part.split("\n")))
+      if (line.startsWith("data: ")) take(JSON.parse(line.slice(6)));
+  }
+}
+
+const pause = (milliseconds) => new Promise((resume) => { setTimeout(resume, milliseconds); });
+
 function show() {
-  source?.close();
+  stream?.abort();
   view?.close?.();
   const found = /^\/queue\/(.+)$/.exec(location.pathname);
   const name = found ? decodeURIComponent(found[1]) : null;
@@ -44,21 +67,34 @@ function show() {
 }
 
 async function listen(mine, path) {
-  try {
-    await mine.open?.();
-  } catch (error) {
-    if (mine === view) main.replaceChildren(element("p", { className: "banner bad" }, error.message),
-      element("p", {}, element("a", { href: "/", "data-link": "" }, "All queues")));
-    return;
+  for (; mine === view; await pause(RETRY_MILLISECONDS)) {
+    stream = new AbortController();
+    try {
+      await mine.open?.();
+      if (mine !== view) return;
+      document.body.dataset.connected = "";
+      await eventsOf(path, stream.signal, (news) => {
+        if (mine !== view) return;
+        lastNews = performance.now();
+        connected();
+        try { mine.update(news); } catch (error) { reportError(error); }
+      });
+    } catch (error) {
+      if (mine !== view) return;
+      if (error.status && error.status !== BUSY) {
+        refused(error);
+        return;
+      }
+    }
+    if (mine === view) disconnected();
   }
-  if (mine !== view) return;
-  source = new EventSource(path);
-  source.onmessage = (event) => {
-    lastNews = performance.now();
-    connected();
-    if (mine === view) mine.update(JSON.parse(event.data));
-  };
-  source.onerror = () => disconnected();
+}
+
+function refused(error) {
+  const isForAll = error.status === MISSING_TOKEN;
+  connection.replaceChildren(element("span", { className: "tag bad" }, isForAll ? "✕ refused" : "✕ not shown"));
+  const others = element("p", {}, element("a", { href: "/", "data-link": "" }, "All queues"));
+  main.replaceChildren(element("p", { className: "banner bad" }, error.message), isForAll ? "" : others);
 }
 
 function connected() {
@@ -79,7 +115,6 @@ function disconnected() {
 // A server that is stopped by a debugger, or a machine that slept, breaks no connection.
 setInterval(() => {
   if (lastNews && performance.now() - lastNews > Math.max(3000, 4000 * server.interval)) disconnected();
-  if (source?.readyState === EventSource.CLOSED && document.body.dataset.connected === "no") show();
 }, 1000);
 
 document.addEventListener("click", (event) => {
