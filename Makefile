@@ -19,7 +19,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 NATIVE_SOURCES := $(shell find native tests/native -type f) meson.build meson.options
 PACKAGE_SOURCES := $(shell find native src -type f -not -name '*.pyc') meson.build meson.options pyproject.toml
 
-.PHONY: help setup check test demo bench bench-spark lint crash prove native sanitizers pythons free-threaded clean
+.PHONY: help setup check test demo bench bench-spark lint docs crash prove native sanitizers pythons free-threaded clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -54,6 +54,11 @@ $(VENV)/.browser: $(VENV)/.tools tools/browser.sh | $(VENV)/.package
 	@tools/browser.sh
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.tools | $(VENV)/.package
+	@echo "installing Sphinx, MyST and furo"
+	@$(BIN)/python tools/setup.py --extra docs --together $(VENV)
+	@touch $@
+
 setup: $(VENV)/.package ## virtual environment, build tools, the package
 
 lint: $(VENV)/.package $(VENV)/.spark ## ruff, mypy and stubtest
@@ -72,9 +77,12 @@ sanitizers: $(VENV)/.tools ## native tests under ASan + UBSan, and under TSan
 check: $(VENV)/.package $(VENV)/.spark ## lint and the quick tests, in about a minute
 	@tools/check.sh
 
+docs: $(VENV)/.package $(VENV)/.docs ## the documentation as a site in build/docs; the path of its first page is printed
+	@$(BIN)/python -m docs.site
+
 test: ## all tests
 	@$(MAKE) --no-print-directory -j 2 lint native
-	@$(MAKE) --no-print-directory $(VENV)/.browser
+	@$(MAKE) --no-print-directory $(VENV)/.browser $(VENV)/.docs
 	@tools/tests.sh
 
 pythons: ## the quick tests on every other Python 3.11+ that is installed

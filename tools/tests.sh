@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 mkdir -p build
 campaigns=(tests/crash tests/models tests/fuzz)
 spark=(tests/spark tests/verification/check/test_on_spark.py)
-waiting=(tests/edges tests/verification)
+waiting=(tests/edges tests/verification tests/site)
 newest=3.13
 pytest=(.venv/bin/python -m pytest -p no:cacheprovider --durations=12)
 names=()
