@@ -7,13 +7,18 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from benchmarks import figures
-from docs.pictures import queues, svg
+from docs.pictures import crashes, queues, svg
 
 RUN = json.loads(figures.RUN.read_text())
 
 
 def test_the_picture_of_the_five_kinds_is_what_its_script_draws():
     assert queues.PATH.read_text() == queues.draw()
+
+
+@pytest.mark.parametrize("path", crashes.PICTURES, ids=lambda path: path.name)
+def test_a_picture_of_crashes_is_what_its_script_draws(path):
+    assert path.read_text() == crashes.PICTURES[path]()
 
 
 def test_the_plot_is_of_the_run_that_is_kept():
@@ -32,7 +37,7 @@ def test_the_plot_has_a_bar_for_every_queue_that_was_measured():
     assert "queueduct" in [entry["name"] for entry in measured if entry["ours"]]
 
 
-@pytest.mark.parametrize("path", [queues.PATH, figures.PICTURE], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [queues.PATH, figures.PICTURE, *crashes.PICTURES], ids=lambda path: path.name)
 def test_a_picture_is_whole_and_has_a_dark_form_of_each_of_its_colours(path):
     text = path.read_text()
     picture = ElementTree.fromstring(text)

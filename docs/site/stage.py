@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 ELSEWHERE = {
-    "README.md": "index.md",
+    "README.md": "project/readme.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
     "benchmarks/README.md": "project/benchmarks.md",
     "examples/cpp": "sources/examples/cpp/index.md",
 }
+WRITTEN = """\
+- [API](reference/api/index.rst): every public class, function and error
+- [Commands and options](reference/command.rst): what each command takes
+"""
+AFTER_WRITTEN = "The command"
 PICTURES = (".svg", ".png")
 LANGUAGES = {".py": "python", ".hpp": "cpp", ".h": "c", ".cpp": "cpp", ".c": "c"}
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
@@ -55,8 +60,12 @@ def collect(stage: Stage) -> None:
     """Write every page that is a file of the tree, the pictures, and the source files that pages link to."""
     sources: set[str] = set()
     for file, place in pages():
-        below = models() if file == "models/README.md" else ""
-        stage.write(place, with_links(file, place, sources) + below)
+        text = with_links(file, place, sources)
+        if file == "docs/index.md":
+            text = contents(text)
+        if file == "models/README.md":
+            text += toctree("", each_model())
+        stage.write(place, text)
     for path in sorted(DOCS.rglob("*")):
         if path.suffix in PICTURES:
             stage.write(str(path.relative_to(DOCS)), path.read_bytes())
@@ -69,14 +78,28 @@ def pages() -> Iterator[tuple[str, str]]:
     for path in sorted((*DOCS.rglob("*.md"), *(ROOT / "models").rglob("*.md"))):
         file = str(path.relative_to(ROOT))
         yield file, place_of(file)
-    yield from ((file, place) for file, place in ELSEWHERE.items() if file.endswith(".md") and file != "README.md")
+    yield from ((file, place) for file, place in ELSEWHERE.items() if file.endswith(".md"))
 
 
-def models() -> str:
-    """Return the list of the pages that each have one model, for the page of all."""
+def contents(index: str) -> str:
+    """Return the first page with the reference in its list, and with Sphinx's lists of the pages to which it links."""
+    index = index.replace(f"- [{AFTER_WRITTEN}]", f"{WRITTEN}- [{AFTER_WRITTEN}]")
+    lists = ""
+    for section in index.split("\n## ")[1:]:
+        title, _, rest = section.partition("\n")
+        lists += toctree(title, re.findall(r"^- \[[^]]+\]\(([^)#]+)\)", rest, re.MULTILINE))
+    return index + lists
+
+
+def each_model() -> list[str]:
     folder = ROOT / "models"
-    found = sorted(str(path.relative_to(folder)) for path in folder.glob("*/**/README.md"))
-    return "\n".join(["", ":::{toctree}", ":hidden:", "", *found, ":::", ""])
+    return sorted(str(path.relative_to(folder)) for path in folder.glob("*/**/README.md"))
+
+
+def toctree(caption: str, places: Iterable[str]) -> str:
+    return "\n".join(
+        ["", ":::{toctree}", ":hidden:", *([f":caption: {caption}"] if caption else []), "", *places, ":::", ""]
+    )
 
 
 def place_of(file: str) -> str:
