@@ -19,7 +19,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 NATIVE_SOURCES := $(shell find native tests/native -type f) meson.build meson.options
 PACKAGE_SOURCES := $(shell find native src -type f -not -name '*.pyc') meson.build meson.options pyproject.toml
 
-.PHONY: help setup check test demo bench bench-spark lint docs crash prove native sanitizers pythons free-threaded clean
+.PHONY: help setup check test demo bench bench-spark lint docs crash prove native sanitizers pythons free-threaded \
+  wheels clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -31,13 +32,20 @@ $(VENV)/.tools: pyproject.toml tools/setup.py
 $(VENV)/.package: $(VENV)/.tools $(PACKAGE_SOURCES)
 	@echo "building queueduct"
 	@# without make's flags: they name descriptors that ninja does not get
-	@MAKEFLAGS= $(BIN)/pip install --quiet --no-build-isolation --no-deps --force-reinstall \
+	@rm -f $(BUILD)/wheel/*
+	@MAKEFLAGS= $(BIN)/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir $(BUILD)/wheel \
 	  --config-settings=build-dir=$(BUILD)/python $(PIP_ARGS) .
+	@$(BIN)/pip install --quiet --no-deps --force-reinstall $(BUILD)/wheel/queueduct-*.whl
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.package
 	@echo "installing the peers to measure against"
 	@$(BIN)/python tools/setup.py --extra bench $(VENV)
+	@touch $@
+
+$(VENV)/.wheels: $(VENV)/.tools
+	@echo "installing what makes wheels"
+	@$(BIN)/python tools/setup.py --extra wheels --together $(VENV)
 	@touch $@
 
 # after the package: two installations at a time into one environment disturb each other
@@ -91,6 +99,9 @@ pythons: ## the quick tests on every other Python 3.11+ that is installed
 free-threaded: $(VENV)/.package $(VENV)/.spark ## the quick tests and the thread stress on a Python 3.13 without a GIL, built here
 	@tools/free_threaded.sh
 
+wheels: $(VENV)/.wheels ## the sdist, and from it a wheel for every Python that can be had here, into dist/
+	@tools/wheels.sh $(WHEELS)
+
 demo: $(VENV)/.package $(VENV)/.spark ## the main job, live
 	@$(BIN)/queueduct demo --out $(BUILD)/demo
 
@@ -111,5 +122,5 @@ prove: $(VENV)/.package $(VENV)/.spark ## stress and check every kind of queue, 
 	@tools/prove.sh $(PROVE_OPS) $(PROVE_KINDS)
 
 clean: ## remove everything that was made
-	@rm -rf $(BUILD) .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(BUILD) dist .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
