@@ -18,7 +18,7 @@ NOT_RUN = {  # whose examples need Spark, minutes, or somebody who ends them: te
     "aggregate": "tests/spark",
     "archive": "tests/spark",
     "check": "tests/verification/check",
-    "demo": "tests/spark",
+    "demo": "tests/demo",
     "queue-demo": "tests/cli/test_queues.py",
     "stress": "tests/verification/stress",
     "hz": "tests/watching",

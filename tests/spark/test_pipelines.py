@@ -208,27 +208,19 @@ def without_sparks_own(err: str) -> str:
 
 
 @pytest.mark.timeout(400)
-def test_the_demo_accounts_for_every_tick(spark, tmp_path):
-    from queueduct.demo.display import draw_plot
+def test_the_demo_accounts_for_every_tick_after_a_kill_of_a_producer_and_of_a_planner(spark, tmp_path):
     from queueduct.demo.flow import Demonstration, queues
+    from queueduct.demo.on_spark import SparkConsumers
 
     console = Console(quiet=True)
     with queues() as (source, candles):
-        account = Demonstration(spark, source, candles, tmp_path, console).run(5, 2000)
+        consumers = SparkConsumers(spark, source, candles.name, tmp_path)
+        account = Demonstration(consumers, source, candles, tmp_path, console).run(5, 2000)
     assert account.problems == []
     assert account.rows == sum(symbol.put for symbol in account.symbols) > 40
     assert account.candles > 0
     assert account.latency_p50 > 0
-    draw_plot(account, tmp_path / "plot.png")
-    assert (tmp_path / "plot.png").stat().st_size > 10_000
-
-
-def test_the_demo_notices_what_is_missing_or_doubled():
-    from queueduct.demo.check import account_for
-
-    rows = {"producer": np.zeros(5, "i4"), "sequence": np.array([0, 2, 2, 4, 8])}
-    account = account_for(rows, 0, 8, 0, b"ACME", None)
-    assert (account.put, account.missing, account.doubled) == (4, 1, 2)
+    assert [name for _, name in account.killed] == ["the producer 3", "the process that plans Spark's archive"]
 
 
 def test_the_progress_of_other_sources_in_the_session_is_left_alone(spark, tmp_path):

@@ -1,22 +1,28 @@
-"""The account: ticks put against ticks archived, one by one, and the candles against the archive."""
+"""The account, from the lake: ticks put against ticks archived, one by one, and the candles against the archive.
+
+Every file is read once, so that memory does not grow with the ticks but for a few bytes each.
+"""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.dataset
 
-from queueduct.demo.ticks import PRODUCERS, Producers, symbols_of
-from queueduct.spark.pipelines.progress import Batch
+from queueduct.demo.lake import files_of, ticks_of
+from queueduct.demo.ticks import PRODUCERS, SYMBOLS, symbols_of
 
-if TYPE_CHECKING:
-    from queueduct.demo.display import Display
+__all__ = ["Account", "Candles", "Tally", "settle"]
 
-__all__ = ["Account", "settle"]
+SECOND_US = 1_000_000
+STEP_SECONDS = 0.1  # of the line of ticks put, in the plot
+
+Column = np.ndarray[Any, Any]
+Candle = tuple[int, int, float, float, float, float]
+"""Ticks, volume, high, low, open, close."""
 
 
 @dataclass
@@ -36,13 +42,17 @@ class Account:
     rows_per_second: float
     latency_p50: float
     latency_p99: float
+    """From a tick's stamp to the moment from which a reader finds it in the archive."""
     candles: int
     symbols: list[Symbol]
     problems: list[str]
+    killed: list[tuple[float, str]] = field(default_factory=list)
+    """When a process was killed on the way, and which."""
     put_over_time: list[tuple[float, int]] = field(default_factory=list)
     archived_over_time: list[tuple[float, int]] = field(default_factory=list)
+    """Steps: all ticks of a batch are there from one moment on."""
     latency_over_time: list[tuple[float, float, float]] = field(default_factory=list)
-    """When a batch was done, and the p50 and p99 of its ticks."""
+    """When a batch was there, and the p50 and p99 of its ticks."""
 
     @property
     def ok(self) -> bool:
@@ -52,101 +62,186 @@ class Account:
         return {"ok": self.ok, **asdict(self)}
 
 
-def settle(archive: Path, producers: Producers, display: Display, batches: list[Batch]) -> Account:
-    """Compares ticks, archive and candles."""
-    rows = read_archive(archive)
-    candles = np.concatenate(display.taken) if display.taken else None
-    problems = producers.failures()
-    symbols = [
-        account_for(rows, producer, int(producers.counts[producer]), index, symbol, candles)
+def settle(archive: Path, counts: list[int], candles: Column | None, opened: float, closed: float) -> Account:
+    """Compares the ticks that the producers have put with the archive, and the candles with it.
+
+    ``opened`` and ``closed`` are when the producers began to put at their rate, and when they ended.
+    """
+    tally, expected, timing = Tally(counts), Candles(), Timing(opened)
+    for seen_at, files in itertools.groupby(files_of(archive), key=lambda file: file.seen_at):
+        timing.begin(seen_at)
+        for symbols, columns in itertools.chain.from_iterable(map(ticks_of, files)):
+            tally.add(columns["producer"], columns["sequence"])
+            expected.add(symbols, columns)
+            timing.add(columns["ts"])
+        timing.end()
+    in_candles = dict.fromkeys(SYMBOLS, 0)
+    for candle in () if candles is None else candles:
+        in_candles[bytes(candle["sym"])] += int(candle["ticks"])
+    symbols_told = [
+        tally.of(producer, index, symbol, in_candles[symbol])
         for producer in range(PRODUCERS)
         for index, symbol in enumerate(symbols_of(producer))
     ]
-    for one in symbols:
-        if one.missing or one.doubled:
-            problems.append(f"{one.symbol}: {one.missing:,} ticks are missing and {one.doubled:,} doubled")
-    problems += wrong_candles(rows, candles)
-    began = display.opened
-    batches = [batch for batch in batches if batch.done_at > began]
-    latencies = [latency_of(rows, batch, began) for batch in batches]
-    every = np.concatenate([*latencies, np.zeros(0)])
-    every = every if len(every) else np.zeros(1)
-    seconds = max(batches[-1].done_at - began, 1e-9) if batches else 1e-9
+    problems = [
+        f"{one.symbol}: {one.missing:,} ticks are missing and {one.doubled:,} doubled"
+        for one in symbols_told
+        if one.missing or one.doubled
+    ]
+    if tally.strange:
+        problems.append(f"{tally.strange:,} archived ticks were never put")
+    every = timing.all_latencies()
+    # until the last tick is in the lake: what is put and not yet archived does not count as done
+    seconds = max(closed, timing.last_seen_at) - opened
+    rows = timing.rows_since
     return Account(
-        rows=len(rows["ts"]),
+        rows=timing.rows,
         seconds=round(seconds, 3),
-        rows_per_second=round(len(rows["ts"]) / seconds, 1),
+        rows_per_second=round(rows / max(seconds, 1e-9), 1),
         latency_p50=float(np.percentile(every, 50)),
         latency_p99=float(np.percentile(every, 99)),
         candles=0 if candles is None else len(candles),
-        symbols=symbols,
-        problems=problems,
-        put_over_time=[(moment - began, total) for moment, total in display.put],
-        archived_over_time=[(batch.done_at - began, batch.stop) for batch in batches],
-        latency_over_time=[
-            (batch.done_at - began, float(np.percentile(some, 50)), float(np.percentile(some, 99)))
-            for batch, some in zip(batches, latencies, strict=True)
-            if len(some)
-        ],
+        symbols=symbols_told,
+        problems=problems + expected.problems(candles),
+        put_over_time=timing.put_over_time(),
+        archived_over_time=timing.archived,
+        latency_over_time=timing.latencies_over_time,
     )
 
 
-def read_archive(archive: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """Returns every row in the order of positions, read without Spark, as any reader of Parquet can."""
-    columns = ["position", "producer", "sequence", "ts", "sym", "px", "qty"]
-    files = sorted(archive.glob("*.parquet"))
-    if not files:
-        return {name: np.zeros(0, "M8[us]" if name == "ts" else "i8") for name in columns}
-    table = pa.dataset.dataset(files, format="parquet").to_table(columns=columns).sort_by("position")
-    return {name: table.column(name).to_numpy() for name in columns}
+class Tally:
+    """How often the archive has each tick: a count for each sequence number of each producer."""
+
+    def __init__(self, counts: list[int]) -> None:
+        self.found = [np.zeros(count, "i4") for count in counts]
+        self.strange = 0
+
+    def add(self, producers: Column, sequences: Column) -> None:
+        for producer, found in enumerate(self.found):
+            mine = sequences[producers == producer]
+            inside = mine[(mine >= 0) & (mine < len(found))]
+            if len(inside):
+                first = int(inside.min())
+                times = np.bincount(inside - first)
+                found[first : first + len(times)] += times.astype("i4")
+            self.strange += len(mine) - len(inside)
+        self.strange += int(((producers < 0) | (producers >= len(self.found))).sum())
+
+    def of(self, producer: int, index: int, symbol: bytes, in_candles: int) -> Symbol:
+        """Returns the account of a symbol: its producer gives it every nth sequence number."""
+        times = self.found[producer][index :: len(symbols_of(producer))]
+        return Symbol(
+            symbol=symbol.decode(),
+            put=len(times),
+            archived=int(times.sum()),
+            missing=int((times == 0).sum()),
+            doubled=int(np.maximum(times - 1, 0).sum()),
+            in_candles=in_candles,
+        )
 
 
-def account_for(
-    rows: dict[str, np.ndarray[Any, Any]], producer: int, put: int, index: int, symbol: bytes, candles: Any
-) -> Symbol:
-    """A producer's ticks of one symbol have every nth sequence number: each must be there, once."""
-    share = len(symbols_of(producer))
-    wanted = np.arange(index, put, share)
-    mine = (rows["producer"] == producer) & (rows["sequence"] % share == index)
-    found, counts = np.unique(rows["sequence"][mine], return_counts=True)
-    return Symbol(
-        symbol=symbol.decode(),
-        put=len(wanted),
-        archived=int(counts.sum()),
-        missing=len(np.setdiff1d(wanted, found)),
-        doubled=int(counts.sum() - len(found)) + len(np.setdiff1d(found, wanted)),
-        in_candles=0 if candles is None else int(candles["ticks"][candles["sym"] == symbol].sum()),
-    )
+class Candles:
+    """The candles that the archive's ticks make, by second and symbol."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[int, int], tuple[Candle, int, int]] = {}
+        """With the first and the last sequence number, which say what opens and what closes."""
+
+    def add(self, symbols: Column, columns: dict[str, Column]) -> None:
+        keys = columns["ts"] // SECOND_US * len(SYMBOLS) + symbols
+        order = np.lexsort((columns["sequence"], keys))
+        edges = np.flatnonzero(np.diff(keys[order])) + 1
+        for rows in np.split(order, edges):
+            if not len(rows):
+                continue
+            prices = columns["px"][rows]
+            candle = (
+                len(rows),
+                int(columns["qty"][rows].sum()),
+                float(prices.max()),
+                float(prices.min()),
+                float(prices[0]),
+                float(prices[-1]),
+            )
+            second, symbol = divmod(int(keys[rows[0]]), len(SYMBOLS))
+            new = (candle, int(columns["sequence"][rows[0]]), int(columns["sequence"][rows[-1]]))
+            known = self.found.get((second, symbol))
+            self.found[second, symbol] = new if known is None else joined(known, new)
+
+    def problems(self, candles: Column | None) -> list[str]:
+        """Each candle must be what the archive's ticks make, and up to the last one none may be missing."""
+        if candles is None or not len(candles):
+            return ["no candle has come"]
+        problems = []
+        seconds = candles["start"].astype("M8[us]").astype("i8") // SECOND_US
+        keys = [
+            (int(second), SYMBOLS.index(bytes(symbol))) for second, symbol in zip(seconds, candles["sym"], strict=True)
+        ]
+        if twice := len(keys) - len(set(keys)):
+            problems.append(f"{twice} candles came twice")
+        lacking = {key for key in self.found if key[0] <= int(seconds.max())} - set(keys)
+        if lacking:
+            problems.append(f"{len(lacking)} candles are missing")
+        names = ("ticks", "volume", "high", "low", "open", "close")
+        wrong = sum(
+            key not in self.found or self.found[key][0] != tuple(candle[name].item() for name in names)
+            for key, candle in zip(keys, candles, strict=True)
+        )
+        if wrong:
+            problems.append(f"{wrong} candles differ from the archive")
+        return problems
 
 
-def wrong_candles(rows: dict[str, np.ndarray[Any, Any]], candles: Any) -> list[str]:
-    """Each candle must have the ticks, the volume, the high and the low that the archive has for its second."""
-    if candles is None:
-        return ["no candle has come"]
-    problems = []
-    keys = [(bytes(candle["sym"]), int(candle["start"].astype("i8"))) for candle in candles]
-    if doubled := len(keys) - len(set(keys)):
-        problems.append(f"{doubled} candles came twice")
-    seconds = rows["ts"].astype("M8[us]").astype("i8") // 1_000_000
-    symbols = rows["sym"].astype("S8")
-    order = np.lexsort((seconds, symbols))
-    edges = np.flatnonzero((np.diff(seconds[order]) != 0) | (symbols[order][1:] != symbols[order][:-1])) + 1
-    expected = {}
-    for group in np.split(order, edges):
-        key = (bytes(symbols[group[0]]), int(seconds[group[0]]) * 1_000_000)
-        prices = rows["px"][group]
-        expected[key] = (len(group), int(rows["qty"][group].sum()), prices.max(), prices.min())
-    wrong = sum(
-        expected.get(key) != (int(candle["ticks"]), int(candle["volume"]), candle["high"], candle["low"])
-        for key, candle in zip(keys, candles, strict=True)
-    )
-    if wrong:
-        problems.append(f"{wrong} candles differ from the archive")
-    return problems
+def joined(one: tuple[Candle, int, int], other: tuple[Candle, int, int]) -> tuple[Candle, int, int]:
+    (a, first_a, last_a), (b, first_b, last_b) = one, other
+    opening = a[4] if first_a < first_b else b[4]
+    closing = a[5] if last_a > last_b else b[5]
+    both = (a[0] + b[0], a[1] + b[1], max(a[2], b[2]), min(a[3], b[3]), opening, closing)
+    return both, min(first_a, first_b), max(last_a, last_b)
 
 
-def latency_of(rows: dict[str, np.ndarray[Any, Any]], batch: Batch, since: float) -> np.ndarray[Any, Any]:
-    """Returns the seconds from each tick's stamp to the end of its batch, for ticks stamped since then."""
-    inside = slice(*np.searchsorted(rows["position"], [batch.start, batch.stop]))
-    stamps = rows["ts"][inside].astype("M8[us]").astype("i8") / 1e6
-    return np.asarray(batch.done_at - stamps[stamps >= since])
+class Timing:
+    """When the ticks were stamped, and when they were seen in the archive."""
+
+    def __init__(self, opened: float) -> None:
+        self.opened = opened
+        self.rows = self.rows_since = 0
+        self.last_seen_at = opened
+        self.put = np.zeros(1, "i8")
+        """Ticks stamped within each step since the opening; those stamped before it are in the first."""
+        self.archived: list[tuple[float, int]] = []
+        self.latencies: list[Column] = []
+        self.latencies_over_time: list[tuple[float, float, float]] = []
+        self.of_batch: list[Column] = []
+        self.seen_at = 0.0
+
+    def begin(self, seen_at: float) -> None:
+        """The ticks that follow came to be seen at that moment."""
+        self.seen_at, self.of_batch = seen_at, []
+
+    def add(self, stamps_us: Column) -> None:
+        since = stamps_us / 1e6 - self.opened
+        times = np.bincount(np.maximum(0, np.ceil(since / STEP_SECONDS)).astype("i8"))
+        if len(times) > len(self.put):
+            self.put = np.pad(self.put, (0, len(times) - len(self.put)))
+        self.put[: len(times)] += times
+        self.rows += len(since)
+        self.of_batch.append((self.seen_at - self.opened - since[since >= 0]).astype("f4"))
+
+    def end(self) -> None:
+        latencies = np.concatenate([*self.of_batch, np.zeros(0, "f4")])
+        self.rows_since += len(latencies)
+        if self.seen_at >= self.opened:
+            self.last_seen_at = self.seen_at
+            self.archived.append((self.seen_at - self.opened, self.rows))
+        if len(latencies):
+            self.latencies.append(latencies)
+            half, most = np.percentile(latencies, [50, 99])
+            self.latencies_over_time.append((self.seen_at - self.opened, float(half), float(most)))
+
+    def all_latencies(self) -> Column:
+        return np.concatenate(self.latencies) if self.latencies else np.zeros(1, "f4")
+
+    def put_over_time(self) -> list[tuple[float, int]]:
+        """The number at each step counts all ticks that were stamped before it."""
+        return [(step * STEP_SECONDS, int(total)) for step, total in enumerate(np.cumsum(self.put))]

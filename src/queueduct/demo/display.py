@@ -1,41 +1,49 @@
-"""The display of the demonstration: a live table of ticks and candles, the account at its end, and the plot."""
+"""The display of the demonstration: a live table of ticks and candles, and the account at its end."""
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console, Group
 from rich.table import Table
+from rich.text import Text
 
 from queueduct import Empty, ShutDown
 from queueduct.demo.check import Account
+from queueduct.demo.consumers import Consumers, Shown
 from queueduct.demo.ticks import SYMBOLS, Producers
-from queueduct.spark.pipelines.progress import Progress
 
-__all__ = ["Display", "draw_plot", "report"]
+__all__ = ["Display", "report"]
+
+LATELY_SECONDS = 2.0  # over which a rate is computed
+SAY_SECONDS = 5.0  # between lines where there is no terminal
+LINES_OF_CANDLES = len(SYMBOLS) + 12  # of a terminal in which they have room
+COLUMNS_OF_ALL = 70
 
 
 @dataclass
 class Display:
-    """The live display, and all numbers that it has shown."""
+    """The live display, and all candles that have come."""
 
     candles: Any
     producers: Producers
-    progress: Progress
-    queries: tuple[StreamingQuery, StreamingQuery]
-    opened: float = 0.0
-    put: list[tuple[float, int]] = field(default_factory=list)
+    consumers: Consumers
+    address: str
+    seconds: float
+    began: float = field(default_factory=time.monotonic)
     taken: list[np.ndarray[Any, Any]] = field(default_factory=list)
     newest: dict[bytes, Any] = field(default_factory=dict)
+    events: list[str] = field(default_factory=list)
+    lately: deque[tuple[float, dict[str, int]]] = field(default_factory=deque)
+    said: float = field(default_factory=time.monotonic)
 
     def take_candles(self) -> None:
-        """Updates the display with what is new."""
-        self.put.append((time.time(), self.producers.total))
+        """Takes what is new in the queue of candles."""
         try:
             while True:
                 candles = self.candles.get_many(1000, block=False)
@@ -47,22 +55,49 @@ class Display:
         except (Empty, ShutDown):
             return
 
-    def draw(self, elapsed: float, seconds: float) -> Group:
-        return Group(self.flow(elapsed, seconds), self.latest())
+    def draw(self, console: Console) -> Group:
+        parts: list[Any] = [self.flow(is_narrow=console.width < COLUMNS_OF_ALL)]
+        parts += [Text(text, style="yellow", overflow="ellipsis", no_wrap=True) for text in self.events[-3:]]
+        if console.height >= LINES_OF_CANDLES and console.width >= COLUMNS_OF_ALL:
+            parts.append(self.latest())
+        return Group(*parts)
 
-    def flow(self, elapsed: float, seconds: float) -> Table:
-        table = Table(title=f"queueduct demo: {elapsed:.0f} of {seconds:.0f} s", title_justify="left")
+    def say(self, console: Console) -> None:
+        """Prints a line now and then where there is no terminal."""
+        if not console.is_terminal and time.monotonic() - self.said >= SAY_SECONDS:
+            self.said = time.monotonic()
+            done = ", ".join(f"{shown.name} {shown.rows:,}" for shown in self.consumers.shown())
+            console.print(f"{self.elapsed:.0f} of {self.seconds:.0f} s: {self.producers.total:,} ticks put; {done}")
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self.began
+
+    def flow(self, *, is_narrow: bool) -> Table:
+        elapsed = min(self.elapsed, self.seconds)
+        table = Table(title=f"queueduct demo: {elapsed:.0f} of {self.seconds:.0f} s", title_justify="left")
+        if self.address:
+            table.caption, table.caption_justify = f"live page: {self.address}", "left"
         table.add_column("")
-        for column in ("ticks", "a second", "waiting", "last batch"):
+        for column in ("ticks", "a second") if is_narrow else ("ticks", "a second", "waiting", "last batch"):
             table.add_column(column, justify="right")
         total = self.producers.total
-        table.add_row("four producers", f"{total:,}", f"{total / max(elapsed, 0.1):,.0f}", "", "")
-        for name, query in zip(("Spark: archive", "Spark: candles"), self.queries, strict=True):
-            batches = self.progress.batches(query)
-            rows = sum(batch.rows for batch in batches)
-            last = f"{batches[-1].rows:,} in {batches[-1].seconds:.2f} s" if batches else "the first takes longest"
-            table.add_row(name, f"{rows:,}", f"{rows / max(elapsed, 0.1):,.0f}", f"{max(0, total - rows):,}", last)
+        lines = [Shown("four producers", total, ""), *self.consumers.shown()]
+        rates = self.rates({line.name: line.rows for line in lines})
+        for index, line in enumerate(lines):
+            waiting = f"{max(0, total - line.rows):,}" if index else ""
+            cells = (line.name, f"{line.rows:,}", f"{rates[line.name]:,.0f}", waiting, line.last)
+            table.add_row(*(cells[:3] if is_narrow else cells))
         return table
+
+    def rates(self, rows: dict[str, int]) -> dict[str, float]:
+        """Returns rows a second, over the last seconds."""
+        now = time.monotonic()
+        self.lately.append((now, rows))
+        while len(self.lately) > 2 and now - self.lately[1][0] >= LATELY_SECONDS:
+            self.lately.popleft()
+        since, before = self.lately[0]
+        return {name: max(0.0, (count - before.get(name, 0)) / max(now - since, 0.1)) for name, count in rows.items()}
 
     def latest(self) -> Table:
         table = Table(title="newest candles, from the second queue", title_justify="left")
@@ -81,7 +116,7 @@ class Display:
         return table
 
 
-def report(account: Account, out: Path, console: Console) -> None:
+def report(account: Account, out: Path, console: Console, *, way: str, is_plotted: bool) -> None:
     """The account of every tick, and where everything is."""
     table = Table(title="every tick accounted for, by symbol", title_justify="left")
     table.add_column("symbol")
@@ -94,40 +129,19 @@ def report(account: Account, out: Path, console: Console) -> None:
     console.print(table)
     console.print(
         f"{account.rows:,} ticks in {account.seconds:.0f} s: {account.rows_per_second:,.0f} a second "
-        f"from four processes through the queue and Spark to Parquet"
+        f"from four processes through the queue and {way} to Parquet"
     )
     console.print(
-        f"from a tick's stamp to its archived row: p50 {account.latency_p50:.2f} s, p99 {account.latency_p99:.2f} s; "
-        f"{account.candles:,} candles, each compared with the archive"
+        f"from a tick's stamp to its row in the archive: p50 {account.latency_p50:.2f} s, p99 "
+        f"{account.latency_p99:.2f} s; {account.candles:,} candles, each compared with the archive"
     )
+    for moment, name in account.killed:
+        console.print(f"kill -9 at {moment:.1f} s: {name}; another process went on in its place")
     for problem in account.problems:
         console.print(f"[red]{problem}[/]")
     if account.ok:
         console.print("[green]every tick is in the archive exactly once, and every candle is right[/]")
-    console.print(f"{out}/: archive/ (Parquet), summary.json, plot.png", highlight=False)
-
-
-def draw_plot(account: Account, path: Path) -> None:
-    """Ticks put and archived, and how long each batch took them, over time."""
-    import matplotlib
-
-    matplotlib.use("Agg")  # a file, no window
-    from matplotlib import pyplot
-
-    figure, (flow, latency) = pyplot.subplots(2, 1, figsize=(9, 7), sharex=True, layout="constrained")
-    for label, points in (("put", account.put_over_time), ("archived", account.archived_over_time)):
-        flow.plot([moment for moment, _ in points], [rows / 1e3 for _, rows in points], label=label)
-    flow.set_ylabel("thousand ticks")
-    flow.set_title(f"{account.rows:,} ticks, {account.rows_per_second:,.0f} a second", loc="left")
-    flow.legend(frameon=False)
-    moments = [moment for moment, _, _ in account.latency_over_time]
-    latency.plot(moments, [half for _, half, _ in account.latency_over_time], label="p50")
-    latency.plot(moments, [most for _, _, most in account.latency_over_time], label="p99")
-    latency.set_ylim(bottom=0)
-    latency.set_ylabel("seconds from tick to archive")
-    latency.set_xlabel("seconds")
-    latency.legend(frameon=False)
-    for axes in (flow, latency):
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    there = "archive/ (Parquet), summary.json" + (", plot.png" if is_plotted else "")
+    console.print(f"{out}/: {there}", highlight=False)
+    if not is_plotted:
+        console.print("no plot: it needs matplotlib, as in pip install matplotlib")

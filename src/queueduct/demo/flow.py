@@ -1,11 +1,12 @@
-"""The main job, live: producers put ticks into a queue, Spark archives them and makes candles of them.
+"""The main job, live: producers put ticks into a queue, which are archived, and of which candles are made.
 
 ::
 
-    4 producers ──► EventQueue "ticks" ──► Spark ──► Parquet archive
-                                             └─────► EventQueue "candles" ──► shown live
+    4 producers ──► EventQueue "ticks" ──► Spark, or a recorder ──► Parquet archive
+                                     └───► Spark, or numpy ───────► EventQueue "candles" ──► shown live
 
-At the end every tick is accounted for, by symbol: what was put, what is in the archive, what is in the candles.
+On the way a producer and a consumer are killed, as ``kill -9`` does it, and others go on in their place. At the end
+every tick is accounted for, by symbol: what was put, what is in the archive, what is in the candles.
 """
 
 from __future__ import annotations
@@ -18,153 +19,148 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+import numpy as np
 from rich.console import Console
 from rich.live import Live
 
 from queueduct import EventQueue
+from queueduct.demo.candles import CANDLE
 from queueduct.demo.check import Account, settle
-from queueduct.demo.display import Display, draw_plot, report
+from queueduct.demo.consumers import Accident, Consumers
+from queueduct.demo.display import Display, report
+from queueduct.demo.page import page
+from queueduct.demo.plot import can_plot, draw_plot
 from queueduct.demo.ticks import TICK, Producers
-from queueduct.spark.ending import at_the_end
-from queueduct.spark.pipelines import aggregate, archive
-from queueduct.spark.pipelines.progress import Progress, has_ended
-from queueduct.spark.pipelines.runner import Interrupts, ending_with_all, noted_interrupts, started_spark
+from queueduct.spark.ending import Interrupts, at_the_end, ending_with_all, noted_interrupts
 
-__all__ = ["run"]
+__all__ = ["Demonstration", "queues", "run"]
 
 QUEUE_BYTES = 64 << 20
 OPENING_SECONDS = 60.0
 CLOSING_SECONDS = 120.0
-AGGREGATES = [
-    "min_by(px, sequence) as open",
-    "max(px) as high",
-    "min(px) as low",
-    "max_by(px, sequence) as close",
-    "sum(qty) as volume",
-    "count(*) as ticks",
-]
 
 
-def run(seconds: float, rate: float, out: Path, console: Console) -> Account:
+def run(
+    seconds: float, rate: float, out: Path, console: Console, *, on_spark: bool = True, port: int | None
+) -> Account:
     """Runs for ``seconds`` at about ``rate`` ticks a second. All its files go to ``out``."""
     out.mkdir(parents=True, exist_ok=True)
     for part in ("archive", "state"):
         shutil.rmtree(out / part, ignore_errors=True)
-    with (
-        queues() as (ticks, candles),
-        started_spark("local[2]", console, spark__sql__shuffle__partitions="2") as spark,
-    ):
-        demonstration = Demonstration(spark, ticks, candles, out, console)
+    with queues() as (ticks, candles), page(port) as address, contextlib.ExitStack() as held:
+        console.print(f"live page: {address}", highlight=False, soft_wrap=True)
+        consumers: Consumers
+        if on_spark:
+            from queueduct.demo.on_spark import SETTINGS, SparkConsumers
+            from queueduct.spark.pipelines.runner import started_spark
+
+            spark = held.enter_context(started_spark("local[2]", console, **SETTINGS))
+            consumers = SparkConsumers(spark, ticks, str(candles.name), out)
+        else:
+            from queueduct.demo.without_spark import PlainConsumers
+
+            consumers = PlainConsumers(ticks, candles, out / "archive")
+        demonstration = Demonstration(consumers, ticks, candles, out, console, address)
         with ending_with_all(demonstration.interrupted):
             account = demonstration.run(seconds, rate)
     (out / "summary.json").write_text(json.dumps(account.as_dict(), indent=2) + "\n")
-    with console.status("drawing the plot"):
-        draw_plot(account, out / "plot.png")
-    report(account, out, console)
+    is_plotted = can_plot()
+    if is_plotted:
+        with console.status("drawing the plot"):
+            draw_plot(account, out / "plot.png")
+    report(account, out, console, way="Spark" if on_spark else "a recorder", is_plotted=is_plotted)
     return account
 
 
 @contextlib.contextmanager
-def queues() -> Iterator[tuple[EventQueue, str]]:
-    """The queue of ticks, and the name of the one of candles, which the aggregate creates."""
+def queues() -> Iterator[tuple[EventQueue, EventQueue]]:
+    """The queue of ticks and the queue of candles, which are removed at the end, also by a signal."""
     name = f"demo-{os.getpid()}"
-    candles = f"{name}-candles"
 
     def remove() -> None:
-        with contextlib.suppress(FileNotFoundError):
-            ticks.unlink()
-        with contextlib.suppress(FileNotFoundError):
-            EventQueue.open(candles).unlink()
+        for queue in made:
+            queue.unlink(missing_ok=True)
 
-    with EventQueue.create(f"{name}-ticks", item=TICK, max_bytes=QUEUE_BYTES) as ticks, at_the_end(remove):
-        yield ticks, candles
+    made: list[EventQueue] = []
+    with at_the_end(remove), contextlib.ExitStack() as held:
+        made.append(held.enter_context(EventQueue.create(f"{name}-ticks", item=TICK, max_bytes=QUEUE_BYTES)))
+        made.append(held.enter_context(EventQueue.create(f"{name}-candles", item=CANDLE)))  # as the aggregate would
+        yield made[0], made[1]
 
 
 class Demonstration:
-    def __init__(self, spark: SparkSession, ticks: EventQueue, candles: str, out: Path, console: Console) -> None:
-        self.spark = spark
+    def __init__(
+        self,
+        consumers: Consumers,
+        ticks: EventQueue,
+        candles: EventQueue,
+        out: Path,
+        console: Console,
+        address: str = "",
+    ) -> None:
+        self.consumers = consumers
         self.ticks = ticks
         self.candles = candles
         self.out = out
         self.console = console
-        self.progress = Progress(spark)
+        self.address = address
         self.interrupted = Interrupts()
+        self.killed: list[tuple[float, str]] = []
 
     def run(self, seconds: float, rate: float) -> Account:
         producers = Producers(self.ticks, rate)
-        with self.console.status("planning two queries: the archive and the candles"):
-            queries = self.start_queries()
-        with EventQueue.open(self.candles) as candle_queue, candle_queue.subscribe(start="earliest") as candles:
-            display = Display(candles, producers, self.progress, queries)
+        with self.candles.subscribe(start="earliest") as candles:
             try:
-                with self.console.status("Spark does its first batches, which take longest"):
+                with self.console.status("starting two consumers: the archive and the candles"):
+                    self.consumers.start()
+                with self.console.status("they do their first batches, which take longest"):
                     producers.start()
-                    wait(queries, lambda: all(map(self.progress.batches, queries)), OPENING_SECONDS)
-                producers.is_open.value = 1
-                display.opened = time.time()
-                self.show(display, queries, seconds)
-                with self.console.status("the producers have ended: Spark does the rest"):
-                    producers.stop()
+                    self.wait(producers, self.consumers.is_warm, OPENING_SECONDS)
+                display = Display(candles, producers, self.consumers, self.address, seconds)
+                opened = time.time()
+                producers.open()
+                self.show(display, producers, seconds, opened)
+                producers.stop()
+                closed = time.time()
+                with self.console.status("the producers have ended: the consumers do the rest"):
                     self.ticks.shutdown()
-                    wait(queries, lambda: all(map(self.is_at_the_end, queries)), CLOSING_SECONDS)
+                    self.wait(producers, self.consumers.is_done, CLOSING_SECONDS)
                     display.take_candles()
             finally:
-                producers.kill()
-                for query in queries:
-                    query.stop()
+                producers.end()
+                self.consumers.stop()
         with self.console.status("accounting for every tick"):
-            archived = self.progress.settled(queries[0])
-            return settle(self.out / "archive", producers, display, archived)
+            taken = np.concatenate(display.taken) if display.taken else None
+            account = settle(self.out / "archive", producers.counts, taken, opened, closed)
+            account.killed = [(round(at - opened, 3), name) for at, name in self.killed]
+            if self.ticks.end != producers.total:
+                account.problems.append(f"{producers.total:,} ticks were put, and {self.ticks.end:,} are in the queue")
+            return account
 
-    def start_queries(self) -> tuple[StreamingQuery, StreamingQuery]:
-        """Starts both queries, and waits until they hold the queue: no tick is put before that."""
-        name = str(self.ticks.name)
-        archiving = archive(
-            self.spark,
-            name,
-            self.out / "archive",
-            checkpoint=self.out / "state" / "archive",
-            interval="1 second",
-            options={"reader": "archive"},
-        )
-        aggregating = aggregate(
-            self.spark,
-            name,
-            self.candles,
-            window="1s",
-            by=["sym"],
-            aggregates=AGGREGATES,
-            watermark="1s",
-            checkpoint=self.out / "state" / "candles",
-            options={"reader": "candles"},
-        )
-        wait((archiving, aggregating), lambda: len(self.ticks.readers()) >= 2, OPENING_SECONDS)
-        return archiving, aggregating
-
-    def show(self, display: Display, queries: tuple[StreamingQuery, ...], seconds: float) -> None:
-        began = time.monotonic()
+    def show(self, display: Display, producers: Producers, seconds: float, opened: float) -> None:
+        """Shows the flow, and kills processes on the way."""
+        victim = producers.workers[-1]
+        accidents = [Accident(f"the {victim.name}", victim.kill_and_restart), *self.consumers.accidents()]
+        due = [(number * seconds / (len(accidents) + 1), each) for number, each in enumerate(accidents, 1)]
         live = Live(console=self.console, refresh_per_second=4, transient=True)
         with noted_interrupts(self.interrupted) as interrupted, live:
-            while (elapsed := time.monotonic() - began) < seconds and not interrupted.is_set():
-                live.update(display.draw(elapsed, seconds))
+            while display.elapsed < seconds and not interrupted.is_set():
+                live.update(display.draw(self.console))
+                display.say(self.console)
                 display.take_candles()
-                for query in queries:
-                    has_ended(query, 0.1)
+                self.consumers.check(0.2)
+                producers.check()
+                if due and display.elapsed >= due[0][0]:
+                    accident = due.pop(0)[1]
+                    accident.kill()
+                    self.killed.append((time.time(), accident.name))
+                    display.events.append(f"{time.time() - opened:.0f} s: kill -9 of {accident.name}")
         if interrupted.is_set():
             self.console.print("stopped early; the account follows")
 
-    def is_at_the_end(self, query: StreamingQuery) -> bool:
-        """Returns true if the query has processed all items of the queue."""
-        batches, status = self.progress.batches(query), query.status
-        is_idle = not status["isDataAvailable"] and not status["isTriggerActive"]
-        return bool(batches) and batches[-1].stop >= self.ticks.end and is_idle
-
-
-def wait(queries: tuple[StreamingQuery, ...], is_over: Callable[[], bool], seconds: float) -> None:
-    """Waits at most that long. Raises the error that has ended a query."""
-    deadline = time.monotonic() + seconds
-    while not is_over() and time.monotonic() < deadline:
-        for query in queries:
-            has_ended(query, 0.05)
+    def wait(self, producers: Producers, is_over: Callable[[], bool], seconds: float) -> None:
+        """Waits at most that long. Raises the error that has ended a process or a query."""
+        deadline = time.monotonic() + seconds
+        while not is_over() and time.monotonic() < deadline:
+            self.consumers.check(0.05)
+            producers.check()

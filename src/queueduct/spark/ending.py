@@ -25,12 +25,23 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-__all__ = ["at_the_end", "end_everything", "in_a_thread", "interruptible", "whenever_it_ends"]
+__all__ = [
+    "Interrupts",
+    "at_the_end",
+    "end_everything",
+    "ending_with_all",
+    "in_a_thread",
+    "interruptible",
+    "noted_interrupts",
+    "stream_readers",
+    "whenever_it_ends",
+]
 
 Result = TypeVar("Result")
 
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "its terminal's end"}
 JAVA_END_SECONDS = 4.0  # for Java to remove its files
+GROUP_SECONDS = 0.25  # between the effect of a signal on Java and on this process
 POLL_SECONDS = 0.02
 STREAM_READER = b"python_streaming_source_runner"
 SET_CHILD_SUBREAPER = 36  # of prctl
@@ -80,6 +91,50 @@ def in_a_thread(work: Callable[[], Result]) -> Result:
         return pool.submit(work).result()
 
 
+class Interrupts(threading.Event):
+    """Set by the first signal."""
+
+    number: int | None = None
+    """The number of that signal."""
+
+
+@contextlib.contextmanager
+def ending_with_all(interrupted: Interrupts) -> Iterator[None]:
+    """A signal to the whole group, as service managers send it, has ended Java too: then nothing ends in order."""
+    try:
+        yield
+    except Exception:
+        if interrupted.wait(GROUP_SECONDS) and interrupted.number is not None:
+            end_everything(interrupted.number, None)
+        raise
+
+
+@contextlib.contextmanager
+def noted_interrupts(interrupted: Interrupts | None = None) -> Iterator[Interrupts]:
+    """Makes the first Ctrl-C or SIGTERM only set the event, for an orderly end. The next one acts as before."""
+    interrupted = interrupted or Interrupts()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def note(number: int, frame: object) -> None:
+        interrupted.number = number
+        interrupted.set()
+        restore()
+
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield interrupted
+    finally:
+        restore()
+
+
 def end_everything(number: int, frame: object) -> None:
     """The signal handler. A second signal ends its wait."""
     terminal = os.dup(2)
@@ -119,11 +174,20 @@ def end_at_once(number: int, terminal: int) -> None:
 
 
 def may_be_asked(pid: int) -> bool:
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return True
+    command = command_of(pid)
     return STREAM_READER in command or b"python" not in command.split(b"\0")[0]
+
+
+def command_of(pid: int) -> bytes:
+    """Returns its command line; none if it has ended."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+def stream_readers() -> list[int]:
+    """Returns the processes below this one in which Spark plans the queries of a Python source."""
+    return [pid for pid in descendants() if STREAM_READER in command_of(pid)]
 
 
 def descendants() -> list[int]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,19 +21,16 @@ from queueduct.monitoring.pipelines import PipelineFile
 from queueduct.segments.kinds import kind_of
 from queueduct.spark.address import Address
 from queueduct.spark.checkpoint import Checkpoint
-from queueduct.spark.ending import end_everything, in_a_thread
+from queueduct.spark.ending import Interrupts, ending_with_all, in_a_thread, noted_interrupts
 from queueduct.spark.pipelines.progress import Batch, Progress, Told, has_ended
 from queueduct.spark.read.spool import backlog_of
 from queueduct.spark.sessions import session
 
 __all__ = [
     "STOPPED",
-    "Interrupts",
     "QueryFailed",
     "Summary",
     "cause",
-    "ending_with_all",
-    "noted_interrupts",
     "run",
     "started_spark",
 ]
@@ -238,51 +233,6 @@ def watch(view: View, title: str, console: Console, interrupted: Interrupts, tol
             if view.queue.stats().is_shut_down and view.is_done:
                 return "the queue was shut down, and everything in it is done"
     return ALL_DONE
-
-
-class Interrupts(threading.Event):
-    """Set by the first signal."""
-
-    number: int | None = None
-    """The number of that signal."""
-
-
-@contextlib.contextmanager
-def ending_with_all(interrupted: Interrupts) -> Iterator[None]:
-    """A signal to the whole group, as service managers send it, has ended Java too: then nothing ends in order."""
-    try:
-        yield
-    except Exception:
-        if interrupted.wait(POLL_SECONDS) and interrupted.number is not None:
-            end_everything(interrupted.number, None)
-        raise
-
-
-@contextlib.contextmanager
-def noted_interrupts(interrupted: Interrupts | None = None) -> Iterator[Interrupts]:
-    """Makes the first Ctrl-C, SIGTERM or SIGHUP only set the event, for an orderly end. The next one acts as before."""
-    interrupted = interrupted or Interrupts()
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupted
-        return
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}  # by nohup
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def note(number: int, frame: object) -> None:
-        interrupted.number = number
-        interrupted.set()
-        restore()
-
-    for number in before:
-        signal.signal(number, note)
-    try:
-        yield interrupted
-    finally:
-        restore()
 
 
 def picture(view: View, title: str, elapsed: float) -> Table:
