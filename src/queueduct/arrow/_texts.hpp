@@ -87,27 +87,6 @@ inline Packed pack_bytes(
     }
 }
 
-// Texts that lie end to end as bytes of fixed width. Returns how many were written: all, unless one does not fit.
-inline int64_t unpack_bytes(const int64_t* lengths, const char* from, int64_t size, int64_t rows, int64_t width,
-                            char* to, int64_t stride) {
-    int64_t at = 0;
-    for (int64_t row = 0; row < rows; ++row, to += stride) {
-        const int64_t length = lengths[row];
-        if (length < 0 || length > width || length > size - at) return row;
-        if (width == 8 && size - at >= 8) {  // in a register
-            uint64_t text;
-            std::memcpy(&text, from + at, 8);
-            text = length == 0 ? 0 : text & ~uint64_t{0} >> (64 - 8 * length);
-            std::memcpy(to, &text, 8);
-        } else {
-            std::memcpy(to, from + at, length);
-            std::memset(to + length, 0, width - length);
-        }
-        at += length;
-    }
-    return rows;
-}
-
 // Code points (numpy's U) as UTF-8, at most 4 bytes each. The NULs at the end of a text are left out.
 inline Packed pack_text(
     const char* from, int64_t stride, int64_t width, int64_t rows, int32_t* offsets, char* to, int64_t at) {

@@ -1,5 +1,5 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Texts of fixed width (numpy's S and U) as Arrow needs them, and back, without Python for any single row."""
+"""Texts of fixed width (numpy's S and U) as Arrow needs them, without Python for any single row."""
 
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 
@@ -9,7 +9,6 @@ cdef extern from "arrow/_texts.hpp" namespace "queueduct":
         int64_t bad_row
         bint is_ascii
     Packed pack_bytes(const char*, int64_t, int64_t, int64_t, int32_t*, char*, int64_t) nogil
-    int64_t unpack_bytes(const int64_t*, const char*, int64_t, int64_t, int64_t, char*, int64_t) nogil
     Packed pack_text(const char*, int64_t, int64_t, int64_t, int32_t*, char*, int64_t) nogil
 
 SPARE = 8    # bytes that the data needs beyond all texts at their full width
@@ -44,25 +43,3 @@ def pack(values, offsets, data, row):
         else:
             packed = pack_bytes(<const char*>source, stride, width, rows, <int32_t*>starts + first, <char*>target, at)
     return packed.is_ascii, packed.bad_row
-
-
-def unpack(lengths, data, out):
-    """Writes texts, which lie end to end in ``data``, into a field of bytes (S), with NULs behind each."""
-    cdef int64_t rows = out.shape[0]
-    cdef int64_t width = out.dtype.itemsize
-    cdef int64_t stride = out.strides[0]
-    cdef int64_t size = data.nbytes
-    cdef int64_t done
-    cdef uintptr_t sizes = lengths.__array_interface__["data"][0]
-    cdef uintptr_t source = data.__array_interface__["data"][0]
-    cdef uintptr_t target = out.__array_interface__["data"][0]
-    if out.ndim != 1 or out.dtype.kind != "S" or not out.flags.writeable:
-        raise TypeError("texts go to a writeable field of bytes")
-    if lengths.dtype != "i8" or not (lengths.flags.c_contiguous and data.flags.c_contiguous):
-        raise TypeError("lengths of 8 bytes and data that lie together are needed")
-    if lengths.shape[0] != rows:
-        raise ValueError(f"there is one length for each of {rows} texts: {lengths.shape[0]}")
-    with nogil:
-        done = unpack_bytes(<const int64_t*>sizes, <const char*>source, size, rows, width, <char*>target, stride)
-    if done != rows:
-        raise ValueError(f"text {done} does not fit {width} bytes, or is not all there")

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from queueduct.arrow import _texts
+from queueduct.arrow.scatter.fields import blank, scattered
 from queueduct.arrow.schema import dtype_of
 from queueduct.errors import UnfitItem
 
-__all__ = ["UnfitValue", "chosen_columns", "fitted", "to_items", "values_of"]
+__all__ = ["UnfitValue", "chosen_columns", "fill_items", "fitted", "to_items", "values_of"]
 
 NOT_A_TIME = np.iinfo(np.int64).min
 
@@ -52,16 +52,20 @@ def chosen_columns(columns: Sequence[str], item: object, position_column: str | 
 
 def to_items(batch: pa.RecordBatch, columns: Sequence[str], item: object) -> Any:
     """Returns the rows as items of this type: one array of records, or a list of bytes."""
-    arrays = [batch.column(batch.schema.get_field_index(name)) for name in columns]
     if item is bytes:
-        return fitted(arrays[0], columns[0], item)
-    dtype = dtype_of(item)
-    if dtype.names is None:
-        return fitted(arrays[0], columns[0], dtype)
-    records = np.zeros(batch.num_rows, dtype)
-    for name, array in zip(columns, arrays, strict=True):
-        fill(records[name], array, name)
+        return fitted(batch.column(batch.schema.get_field_index(columns[0])), columns[0], item)
+    records = blank(batch.num_rows, dtype_of(item))
+    fill_items(records, batch, columns)
     return records
+
+
+def fill_items(out: np.ndarray[Any, Any], batch: pa.RecordBatch, columns: Sequence[str]) -> None:
+    """Writes the rows into as many records. Each column of the record is one of these, in their order."""
+    arrays = [batch.column(batch.schema.get_field_index(name)) for name in columns]
+    is_record = out.ndim == 1 and out.dtype.names is not None
+    for name, array, is_done in zip(columns, arrays, scattered(out, arrays), strict=True):
+        if not is_done:
+            fill(out[name] if is_record else out, array, name)
 
 
 def fitted(array: pa.Array, path: str, item: object) -> Any:
@@ -207,16 +211,16 @@ def fill_lists(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
 
 
 def fill_bytes(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:
-    width = out.dtype.itemsize
+    if all(scattered(out, [array])):
+        return
     lengths, data = lengths_and_data(array)
-    check_lengths(lengths, width, out.dtype, path)
+    check_lengths(lengths, out.dtype.itemsize, out.dtype, path)
     ends = np.cumsum(lengths)[lengths > 0] - 1
-    if (data[ends] == 0).any():
+    if len(ends) and (data[ends] == 0).any():
         raise UnfitValue(
             f"column {path!r} has a value that ends with a NUL byte, which {out.dtype} cannot keep",
             "strip it, or give the record a field of V bytes",
         )
-    _texts.unpack(lengths, data, out)
 
 
 def fill_text(out: np.ndarray[Any, Any], array: pa.Array, path: str) -> None:

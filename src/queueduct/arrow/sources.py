@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from queueduct.arrow.records import UnfitValue, chosen_columns, fitted, to_items
+from queueduct.arrow.records import UnfitValue, chosen_columns, fill_items, fitted, to_items
+from queueduct.arrow.scatter.fields import blank
 from queueduct.arrow.schema import VALUE, given_dtype, schema_of
 from queueduct.errors import UnfitItem
 
@@ -39,11 +41,15 @@ def records_from(data: Any, dtype: Any) -> Any:
     except UnfitItem as error:
         raise with_index_named(error, data, item) from None
     if item is bytes:
-        parts = [items_of(batch, row, columns, item) for row, batch in numbered(table)]
-        return [value for part in parts for value in part]
-    records = np.zeros(table.num_rows, item)
+        values: list[bytes] = []
+        for row, batch in numbered(table):
+            with naming_the_row(batch, row, columns, item):
+                values += to_items(batch, columns, item)
+        return values
+    records = blank(table.num_rows, dtype_of(item))
     for row, batch in numbered(table):
-        records[row : row + batch.num_rows] = items_of(batch, row, columns, item)
+        with naming_the_row(batch, row, columns, item):
+            fill_items(records[row : row + batch.num_rows], batch, columns)
     return records
 
 
@@ -55,10 +61,11 @@ def numbered(table: pa.Table) -> Iterator[tuple[int, pa.RecordBatch]]:
         row += batch.num_rows
 
 
-def items_of(batch: pa.RecordBatch, row: int, columns: Sequence[str], item: object) -> Any:
-    """Returns what to_items returns. Its error names the first row that does not fit, and the value there."""
+@contextlib.contextmanager
+def naming_the_row(batch: pa.RecordBatch, row: int, columns: Sequence[str], item: object) -> Iterator[None]:
+    """Raises what a conversion of the batch raises. The error names the first row that does not fit, and its value."""
     try:
-        return to_items(batch, columns, item)
+        yield
     except UnfitValue:
         at, column, error = first_unfit(batch, columns, item)
         value = shown(batch.column(column).slice(at, 1))
