@@ -149,15 +149,17 @@ def test_a_handler_that_raises_loses_no_item():
             raise Rang
 
     before = signal.signal(signal.SIGALRM, ring)
-    tables, rings = [], 0
+    tables, tries, rings = [], 0, 0
     try:
-        with log(count=20_000, first_items=64, chunk_bytes=1 << 14) as queue:
+        with log(count=200_000, first_items=64, chunk_bytes=1 << 14) as queue:
             reader = queue.subscribe(start="earliest")
+            tables.append(reader.to_arrow(1))  # imports all it needs: a rang import complains
             while reader.lag:
-                signal.setitimer(signal.ITIMER_REAL, 0.00001 * (1 + rings % 30))
+                tries += 1
+                signal.setitimer(signal.ITIMER_REAL, 0.000005 * (1 + tries % 12))
                 try:
                     is_armed = True
-                    tables.extend(map(reader.to_arrow, [100]))  # no bytecode between the call and the list
+                    tables.extend(map(reader.to_arrow, [1000]))  # no bytecode between the call and the list
                     is_armed = False
                 except Rang:
                     is_armed = False
@@ -166,7 +168,7 @@ def test_a_handler_that_raises_loses_no_item():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-    assert [n for table in tables for n in numbers(table)] == list(range(20_000))
+    assert [n for table in tables for n in numbers(table)] == list(range(200_000))
     assert rings > 5
 
 

@@ -1,29 +1,31 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
-"""Texts of fixed width (numpy's S and U) as Arrow needs them, without Python for any single row."""
+"""Texts of fixed width (numpy's S and U) as Arrow needs them, and back, without Python for any single row."""
 
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 
-cdef extern from "arrow/_texts.hpp" namespace "queueduct":
+cdef extern from "arrow/gather/columns.hpp" namespace "queueduct::gather" nogil:
+    const int64_t spare
+    cdef enum class Isa:
+        base
     struct Packed:
-        int64_t end
         int64_t bad_row
         bint is_ascii
-    Packed pack_bytes(const char*, int64_t, int64_t, int64_t, int32_t*, char*, int64_t) nogil
-    Packed pack_text(const char*, int64_t, int64_t, int64_t, int32_t*, char*, int64_t) nogil
+    Isa best_isa()
+    Packed pack_column(Isa, bint, const char*, int64_t, int64_t, int64_t, int32_t*, char*)
+    int64_t first_bad_text(const int32_t*, const char*, int64_t)
 
-SPARE = 8    # bytes that the data needs beyond all texts at their full width
+SPARE = spare    # bytes that the data needs beyond all texts at their full width
 
 
-def pack(values, offsets, data, row):
-    """Appends the texts after those of ``row`` earlier rows; ``offsets[row]`` says where these end.
+def pack(values, offsets, data, is_utf8):
+    """Writes where each text begins and, end to end, the texts.
 
-    Returns whether the new ones are ASCII, and which of them is no Unicode, or -1.
+    Returns the first row that is no Unicode, or with ``is_utf8`` no UTF-8; -1 if there is none.
     """
-    cdef int64_t first = row
     cdef int64_t rows = values.shape[0]
     cdef int64_t width = values.dtype.itemsize
-    cdef bint is_text = values.dtype.kind == "U"
-    cdef int64_t at = offsets[first]
+    cdef bint is_points = values.dtype.kind == "U"
+    cdef bint must_be_utf8 = is_utf8
     cdef int64_t stride = values.strides[0]
     cdef uintptr_t source = values.__array_interface__["data"][0]
     cdef uintptr_t starts = offsets.__array_interface__["data"][0]
@@ -33,13 +35,12 @@ def pack(values, offsets, data, row):
         raise TypeError("texts of native byte order and offsets of 4 bytes are needed")
     if not (offsets.flags.c_contiguous and data.flags.c_contiguous and offsets.flags.writeable):
         raise TypeError("offsets and data must be contiguous")
-    if first + rows >= len(offsets) or at + rows * width + 8 > data.nbytes or data.nbytes > 0x7FFFFFFF:
-        raise ValueError(f"no room for {rows} texts of {width} bytes after {at}: {data.nbytes} bytes")
+    if rows >= len(offsets) or rows * width + spare > data.nbytes or data.nbytes > 0x7FFFFFFF:
+        raise ValueError(f"no room for {rows} texts of {width} bytes: {data.nbytes} bytes")
     with nogil:
-        if is_text:
-            packed = pack_text(
-                <const char*>source, stride, width // 4, rows, <int32_t*>starts + first, <char*>target, at
-            )
-        else:
-            packed = pack_bytes(<const char*>source, stride, width, rows, <int32_t*>starts + first, <char*>target, at)
-    return packed.is_ascii, packed.bad_row
+        packed = pack_column(
+            best_isa(), is_points, <const char*>source, stride, width, rows, <int32_t*>starts, <char*>target
+        )
+        if packed.bad_row < 0 and must_be_utf8 and not packed.is_ascii:
+            packed.bad_row = first_bad_text(<const int32_t*>starts, <const char*>target, rows)
+    return packed.bad_row

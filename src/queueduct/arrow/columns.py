@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from queueduct.arrow import _texts
 
-__all__ = ["BadValue", "column", "columns_of", "text_array"]
+__all__ = ["BadValue", "column", "columns_of", "no_text", "too_far"]
 
 UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")  # from coarse to fine
 UNIT_NAMES = {"D": "days of 4 bytes", "s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
@@ -74,43 +74,19 @@ def text_column(values: np.ndarray[Any, Any], target: pa.DataType, path: str) ->
         values = values.astype(values.dtype.newbyteorder("="))
     offsets = np.zeros(len(values) + 1, np.int32)
     data = np.empty(len(values) * values.dtype.itemsize + _texts.SPARE, np.uint8)
-    is_ascii, bad_row = _texts.pack(values, offsets, data, 0)
+    bad_row = _texts.pack(values, offsets, data, pa.types.is_string(target))
     if bad_row >= 0:
-        raise no_unicode(path, bad_row)
-    return text_array(target, len(values), offsets, data, is_ascii, path)
+        is_bytes = values.dtype.kind == "S"
+        raise no_text(path, bad_row, data[offsets[bad_row] : offsets[bad_row + 1]].tobytes() if is_bytes else None)
+    return pa.Array.from_buffers(target, len(values), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
-def text_array(
-    target: pa.DataType,
-    rows: int,
-    offsets: np.ndarray[Any, Any],
-    data: np.ndarray[Any, Any],
-    is_ascii: bool,
-    path: str,
-) -> pa.Array:
-    """Returns packed texts as an array, after a check if they must be UTF-8 and are not known to be."""
-    array = pa.Array.from_buffers(target, rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    if not is_ascii and pa.types.is_string(target):
-        check_text(array, path)
-    return array
-
-
-def no_unicode(path: str, row: int) -> BadValue:
-    return BadValue(f"field {path!r} is not Unicode", row, "a producer must have written other bytes there")
-
-
-def check_text(array: pa.Array, path: str) -> None:
-    """Raises unless all values are UTF-8. Searches for the bad row only if there is one."""
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid:
-        for row, value in enumerate(array.cast(pa.binary())):
-            try:
-                value.as_py().decode()
-            except UnicodeDecodeError:
-                problem = f"field {path!r} is not UTF-8: {value.as_py()!r}"
-                raise BadValue(problem, row, "read such fields as they are with the option strings=binary") from None
-        raise
+def no_text(path: str, row: int, value: bytes | None) -> BadValue:
+    """Returns the error for bytes that are no UTF-8, or, without a value, for code points that are no Unicode."""
+    if value is None:
+        return BadValue(f"field {path!r} is not Unicode", row, "a producer must have written other bytes there")
+    problem = f"field {path!r} is not UTF-8: {value!r}"
+    return BadValue(problem, row, "read such fields as they are with the option strings=binary")
 
 
 def time_column(values: np.ndarray[Any, Any], target: pa.DataType, path: str) -> pa.Array:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from queueduct.arrow.records import UnfitValue, chosen_columns, fill_items, fitted, to_items
 from queueduct.arrow.scatter.fields import blank
-from queueduct.arrow.schema import VALUE, given_dtype, schema_of
+from queueduct.arrow.schema import VALUE, dtype_of, given_dtype, schema_of
 from queueduct.errors import UnfitItem
 
 __all__ = ["records_from", "rows_of"]

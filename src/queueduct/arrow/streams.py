@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from queueduct.arrow.schema import schema_of
-from queueduct.arrow.tables import Columns, part_rows
+from queueduct.arrow.tables import ColumnPlan, Columns, plan_of
 from queueduct.errors import ShutDown
 
-__all__ = ["queue_stream", "reader_stream", "schema_capsule", "table_plan"]
+__all__ = ["empty_table", "queue_stream", "reader_stream", "schema_capsule", "table_plan"]
 
 BATCH_ROWS = 1 << 16
 BATCH_BYTES = 4 << 20
@@ -23,14 +23,17 @@ class TableColumns(Columns):
     """Collects items for to_arrow: their batch is the table, so nothing is left to do after the reader moved."""
 
     def batch(self, rows: int | None = None) -> pa.Table:
-        return pa.Table.from_batches([super().batch(rows)], self.schema)
+        return pa.Table.from_batches([super().batch(rows)])
 
 
-def table_plan(item: Any, max_items: int | None, strings: str) -> tuple[Callable[..., TableColumns], int, pa.Table]:
-    """Returns what collects a table, for how many items at most, and the table of none."""
-    schema = schema_of(item, strings=strings)
-    limit = part_rows(item) if max_items is None else min(max_items, part_rows(item))
-    return partial(TableColumns, item, schema), limit, pa.Table.from_batches([], schema)
+def table_plan(item: Any, max_items: int | None, strings: str) -> tuple[Callable[..., TableColumns], int]:
+    """Returns what collects a table, and for how many items at most."""
+    plan = plan_of(item, strings)
+    return partial(TableColumns, plan), plan.most if max_items is None else min(max_items, plan.most)
+
+
+def empty_table(item: Any, strings: str) -> pa.Table:
+    return pa.Table.from_batches([], plan_of(item, strings).schema)
 
 
 def schema_capsule(item: Any) -> object:
@@ -60,10 +63,10 @@ def rows_of_a_batch(item: Any) -> int:
 
 
 def reader_batches(reader: Any, item: Any, schema: pa.Schema, stop: int) -> Iterator[pa.RecordBatch]:
-    rows = rows_of_a_batch(item)
+    plan, rows = ColumnPlan(item, schema), rows_of_a_batch(item)
     while reader.position < stop:
         try:
-            batch = reader._collect(partial(Columns, item, schema), rows, stop, 0)
+            batch = reader._collect(partial(Columns, plan), rows, stop, 0)
         except ShutDown:  # what was left was removed
             return
         if batch is None:
@@ -72,10 +75,10 @@ def reader_batches(reader: Any, item: Any, schema: pa.Schema, stop: int) -> Iter
 
 
 def position_batches(queue: Any, item: Any, schema: pa.Schema, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-    rows = rows_of_a_batch(item)
+    plan, rows = ColumnPlan(item, schema), rows_of_a_batch(item)
     for at in range(start, stop, rows):
         items = queue.read(at, min(at + rows, stop))
-        columns = Columns(item, schema, len(items), at)
+        columns = Columns(plan, len(items), at)
         columns.add(items)
         yield columns.batch()
 

@@ -7,55 +7,118 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from queueduct.arrow import _texts
-from queueduct.arrow._gather import Gatherer
-from queueduct.arrow.columns import BadValue, column, no_unicode, text_array
+from queueduct.arrow.columns import BadValue, column, no_text, too_far
+from queueduct.arrow.gather._gatherer import Gatherer, GatherPlan
+from queueduct.arrow.gather.plan import Leaf, Plan, Unplanned
 from queueduct.arrow.schema import VALUE, schema_of
 
-__all__ = ["Columns", "get_table", "part_rows", "read_table", "table_from"]
+__all__ = ["ColumnPlan", "Columns", "get_table", "part_rows", "plan_of", "read_table", "table_from"]
 
 BLOCK_BYTES = 1 << 18  # that are read at a time: they stay in the cache while they are gathered
 PART_BYTES = 1 << 30  # the most that one batch gathers: the offsets of texts have 4 bytes
+KEPT_PLANS = 64
+
+
+class ColumnPlan:
+    """How items become the columns of a schema. Never changes, so it is made once and used for many batches."""
+
+    def __init__(self, item: Any, schema: pa.Schema) -> None:
+        self.schema = schema
+        self.most = part_rows(item)
+        self.gathered: GatherPlan | None = None
+        self.leaves: list[Leaf] = []
+        self.others: list[tuple[int, str, np.dtype[Any], pa.DataType]] = []
+        if item is bytes:
+            return
+        dtype = np.dtype(item)
+        plan = Plan(dtype.itemsize)
+        for at, (field, (name, inner, offset)) in enumerate(zip(schema, fields_of(dtype), strict=True)):
+            try:
+                plan.add(inner, offset, field.type, name)
+            except Unplanned:
+                self.others.append((at, name, inner, field.type))
+        others = [at for at, *_ in self.others]
+        self.gathered = plan.finished()
+        self.gathered_schema = pa.schema([field for at, field in enumerate(schema) if at not in others])
+        self.leaves = [leaf for leaf in plan.leaves if leaf.kind in ("texts", "days")]
+
+
+PLANS: dict[tuple[Any, str], ColumnPlan] = {}
+
+
+def plan_of(item: Any, strings: str) -> ColumnPlan:
+    """Returns a plan that is kept: to make one takes longer than to gather a thousand records."""
+    plan = PLANS.get((item, strings))
+    if plan is None:
+        plan = ColumnPlan(item, schema_of(item, strings=strings))
+        if len(PLANS) >= KEPT_PLANS:
+            PLANS.clear()
+        PLANS[item, strings] = plan
+    return plan
 
 
 class Columns:
     """Collects items and makes one batch of them: made for at most ``rows`` items, then ``add`` and ``batch``.
 
     ``add`` only copies, and never refuses what it reads: a reader learns after it whether the records were still kept.
-    ``position`` is that of the first item, for errors; None if the items have none.
+    ``position`` is that of the first item, for errors; None if the items have none. All columns of a batch share one
+    block of memory, which goes with the last of them.
     """
 
-    def __init__(self, item: Any, schema: pa.Schema, rows: int, position: int | None = None) -> None:
-        self.schema = schema
+    def __init__(self, plan: ColumnPlan, rows: int, position: int | None = None) -> None:
+        self.plan = plan
         self.position = position
+        self.rows = 0
         self.values: list[bytes] = []
-        self.columns: list[Column] = []
-        self.gatherer: Gatherer | None = None
-        if item is bytes:
-            return
-        dtype = np.dtype(item)
-        self.gatherer = Gatherer(dtype.itemsize, rows)
-        for field, (path, inner, offset) in zip(schema, fields_of(dtype), strict=True):
-            column_type = Texts if inner.subdtype is None and inner.kind in "SU" and inner.isnative else Column
-            self.columns.append(column_type(self.gatherer, inner, offset, field.type, path, rows))
+        self.gatherer = None if plan.gathered is None else Gatherer(plan.gathered, rows)
+        self.others = [np.empty(rows, dtype) for _, _, dtype, _ in plan.others]
 
     def add(self, items: Any) -> None:
         """Copies items: an array of records, or a list of bytes."""
         if self.gatherer is None:
             self.values += items
-        else:
-            self.gatherer.gather(items if items.ndim == 1 else whole_items(items))
+            return
+        self.gatherer.gather(items if items.ndim == 1 else whole_items(items))
+        for (_, name, _, _), values in zip(self.plan.others, self.others, strict=True):
+            values[self.rows : self.rows + len(items)] = items if items.dtype.names is None else items[name]
+        self.rows += len(items)
 
     def batch(self, rows: int | None = None) -> pa.RecordBatch:
         """Returns the first ``rows`` items, or all. Raises ValueError for a value that its column cannot hold."""
-        if self.gatherer is None:
-            return pa.RecordBatch.from_arrays([bytes_array(self.values[:rows])], schema=self.schema)
+        plan, gatherer = self.plan, self.gatherer
+        if gatherer is None:
+            return pa.RecordBatch.from_arrays([bytes_array(self.values[:rows])], schema=plan.schema)
+        count = self.rows if rows is None else rows
         try:
-            arrays = [one.array(rows) for one in self.columns]
+            for leaf in plan.leaves:
+                check_leaf(gatherer, leaf, count)
+            others = [
+                column(values[:count], target, name)
+                for values, (_, name, _, target) in zip(self.others, plan.others, strict=True)
+            ]
         except BadValue as bad:
             place = f"row {bad.row}" if self.position is None else f"position {self.position + bad.row}"
             raise ValueError(f"{bad}, at {place}; {bad.remedy}") from None
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        batch = pa.RecordBatch._import_from_c(gatherer.batch_address(count), plan.gathered_schema)
+        if not others:
+            return batch
+        arrays = batch.columns
+        for (at, _, _, _), array in zip(plan.others, others, strict=True):
+            arrays.insert(at, array)
+        return pa.RecordBatch.from_arrays(arrays, schema=plan.schema)
+
+
+def check_leaf(gatherer: Gatherer, leaf: Leaf, rows: int) -> None:
+    """Raises unless all values of the first rows are what their column can hold."""
+    if leaf.kind == "texts":
+        bad = gatherer.bad_text(leaf.column, rows * leaf.values, leaf.is_utf8)
+        if bad >= 0:
+            value = None if leaf.is_points else gatherer.text_at(leaf.column, bad)
+            raise no_text(leaf.path, bad // leaf.values, value)
+        return
+    element, day = gatherer.too_far(leaf.column)
+    if 0 <= element < rows * leaf.values:
+        raise too_far(leaf.path, np.datetime64(day, "D"), "D", element // leaf.values)
 
 
 def whole_items(items: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -70,52 +133,6 @@ def fields_of(dtype: np.dtype[Any]) -> list[tuple[str, np.dtype[Any], int]]:
         return [(VALUE, dtype, 0)]
     fields: dict[str, Any] = dict(dtype.fields or {})
     return [(name, fields[name][0], fields[name][1]) for name in dtype.names]
-
-
-def allocated(size: int) -> np.ndarray[Any, Any]:
-    """Returns memory of Arrow's own pool, which uses again what it has freed: new memory costs more than the copy."""
-    return np.frombuffer(pa.allocate_buffer(max(size, 1)), np.uint8)[:size]
-
-
-class Column:
-    """One field, copied as numpy has it. Numbers are then an Arrow array as they are; others are converted."""
-
-    def __init__(
-        self, gatherer: Gatherer, dtype: np.dtype[Any], offset: int, target: pa.DataType, path: str, rows: int
-    ) -> None:
-        memory = allocated(rows * dtype.itemsize)
-        self.values = np.ndarray(rows, dtype, memory)
-        self.target = target
-        self.path = path
-        gatherer.add_values(offset, dtype.itemsize, memory)
-
-    def array(self, rows: int | None) -> pa.Array:
-        values = self.values[:rows]
-        if values.ndim == 1 and values.dtype.kind in "iuf" and values.dtype.isnative:
-            return pa.Array.from_buffers(self.target, len(values), [None, pa.py_buffer(values)])
-        return column(values, self.target, self.path)
-
-
-class Texts(Column):
-    """Texts, packed as Arrow has them."""
-
-    def __init__(
-        self, gatherer: Gatherer, dtype: np.dtype[Any], offset: int, target: pa.DataType, path: str, rows: int
-    ) -> None:
-        self.target = target
-        self.path = path
-        self.gatherer = gatherer
-        self.offsets = allocated((rows + 1) * 4).view(np.int32)
-        self.offsets[0] = 0
-        self.data = allocated(rows * dtype.itemsize + _texts.SPARE)
-        self.number = gatherer.add_texts(offset, dtype.itemsize, dtype.kind == "U", self.offsets, self.data)
-
-    def array(self, rows: int | None) -> pa.Array:
-        count = len(self.offsets) - 1 if rows is None else rows
-        is_ascii, bad_row = self.gatherer.packed(self.number)
-        if 0 <= bad_row < count:
-            raise no_unicode(self.path, bad_row)
-        return text_array(self.target, count, self.offsets, self.data, is_ascii, self.path)
 
 
 def bytes_array(values: list[bytes]) -> pa.Array:
@@ -133,17 +150,17 @@ def part_rows(item: Any) -> int:
 def read_table(queue: Any, start: int, stop: int, strings: str) -> pa.Table:
     """Returns the items of these positions. The caller has checked these."""
     item = queue.item
-    schema = schema_of(item, strings=strings)
-    most = part_rows(item)
+    plan = plan_of(item, strings)
+    most = plan.most
     step = 1 << 14 if item is bytes else max(1, BLOCK_BYTES // np.dtype(item).itemsize)
     batches = []
     for first in range(start, stop, most):
         last = min(first + most, stop)
-        columns = Columns(item, schema, last - first, first)
+        columns = Columns(plan, last - first, first)
         for at in range(first, last, step):
             columns.add(queue.read(at, min(at + step, last)))
         batches.append(columns.batch())
-    return pa.Table.from_batches(batches, schema)
+    return pa.Table.from_batches(batches, plan.schema)
 
 
 def table_from(records: Any, *, strings: str = "string") -> pa.Table:
@@ -167,18 +184,18 @@ def table_from(records: Any, *, strings: str = "string") -> pa.Table:
     item = records.dtype if records.ndim == 1 else np.dtype((records.dtype, records.shape[1:]))
     if item.hasobject:
         raise TypeError(f"an array of Python objects has no columns: dtype={item}; give it a dtype of numbers or text")
-    return array_table(records, item, schema_of(item, strings=strings))
+    return array_table(records, item, plan_of(item, strings))
 
 
-def array_table(records: np.ndarray[Any, Any], item: np.dtype[Any], schema: pa.Schema) -> pa.Table:
+def array_table(records: np.ndarray[Any, Any], item: np.dtype[Any], plan: ColumnPlan) -> pa.Table:
+    schema = plan.schema
     if item.kind in "iuf" and item.subdtype is None and item.isnative and records.flags.c_contiguous:
         array = pa.Array.from_buffers(schema.field(0).type, len(records), [None, pa.py_buffer(records)])
         return pa.table([array], schema=schema)
-    most = part_rows(item)
     batches = []
-    for first in range(0, len(records), most):
-        part = records[first : first + most]
-        columns = Columns(item, schema, len(part))
+    for first in range(0, len(records), plan.most):
+        part = records[first : first + plan.most]
+        columns = Columns(plan, len(part))
         columns.add(part)
         batches.append(columns.batch())
     return pa.Table.from_batches(batches, schema)

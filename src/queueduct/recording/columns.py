@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from queueduct.arrow.schema import schema_of
-from queueduct.arrow.tables import Columns
+from queueduct.arrow.tables import ColumnPlan, Columns
 
 __all__ = ["POSITION", "RECORDED", "Part", "Shape"]
 
@@ -70,12 +70,13 @@ class Shape:
                 "(--recorded-column)"
             )
         self.schema = pa.schema([*self.items, *own])
+        self.plan = ColumnPlan(item, self.items)
 
     def batch(self, parts: Sequence[Part]) -> pa.RecordBatch:
         """Returns the parts as one batch. Raises ValueError for a value that its column cannot hold."""
         positions = parts[0].positions if len(parts) == 1 else np.concatenate([part.positions for part in parts])
         is_whole = positions[-1] - positions[0] == len(positions) - 1
-        columns = Columns(self.item, self.items, len(positions), int(positions[0]) if is_whole else None)
+        columns = Columns(self.plan, len(positions), int(positions[0]) if is_whole else None)
         for part in parts:
             columns.add(part.items)
         arrays = [*columns.batch().columns, numbers(positions, pa.int64())]

@@ -35,13 +35,14 @@ class ArrowReading:
         >>> reader.to_arrow().column("price").to_pylist()
         [1.5]
         """
-        from queueduct.arrow.streams import table_plan
+        from queueduct.arrow.streams import empty_table, table_plan
         limit = None if max_items is None else checked_int("max_items", max_items)
         if limit is not None and limit < 1:
             raise ValueError(f"max_items must be at least 1: max_items={max_items}")
-        make, most, nothing = table_plan(usable_queue(self).item, limit, strings)
+        item = usable_queue(self).item
+        make, most = table_plan(item, limit, strings)
         found = collected(self, make, most, 1 << 52, computed_deadline(True, timeout))
-        return nothing if found is None else found
+        return empty_table(item, strings) if found is None else found
 
     def __arrow_c_schema__(self):
         """The columns, for Arrow's consumers."""
