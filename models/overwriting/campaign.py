@@ -24,6 +24,7 @@ BROKEN: tuple[Case[Configuration], ...] = (
     Case(Configuration(variant="count-after-end", programs=("pp", "g", "p")), MISCOUNTED),
     Case(Configuration(variant="non-overwriting-put-takes-from-reader", programs=("kk", "g")), LOST),
     Case(Configuration(variant="cell-named-later", programs=("p", "lp")), MISCOUNTED),
+    Case(Configuration(variant="ring-before-cell", programs=("p", "l")), LOST),
     Case(Configuration(variant="cell-freed-before-counted", programs=("pp", "l", "p"), kills=1), MISCOUNTED),
     Case(Configuration(variant="hold-before-copy", programs=("p", "l", "l"), kills=1), TORN),
     Case(Configuration(variant="take-from-living-holder", programs=("p", "l", "l")), TORN),

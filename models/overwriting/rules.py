@@ -30,6 +30,7 @@ class Rules:
     reader_ends_in_one_store: bool = True
     non_overwriting_put_spares_readers: bool = True
     cell_is_in_the_change: bool = True
+    cell_named_before_taken: bool = True
     cell_ends_by_one_change: bool = True
     copied_before_held: bool = True
     holder_must_be_dead: bool = True
@@ -53,6 +54,7 @@ VARIANTS: dict[str, Rules] = {
     "count-after-end": Rules(reader_ends_in_one_store=False),
     "non-overwriting-put-takes-from-reader": Rules(non_overwriting_put_spares_readers=False),
     "cell-named-later": Rules(cell_is_in_the_change=False),
+    "ring-before-cell": Rules(cell_named_before_taken=False),
     "cell-freed-before-counted": Rules(cell_ends_by_one_change=False),
     "hold-before-copy": Rules(copied_before_held=False),
     "take-from-living-holder": Rules(holder_must_be_dead=False),

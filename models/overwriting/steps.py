@@ -159,12 +159,25 @@ def lock_message(world: World, line: int) -> Outcome:
     change, process, memory = journal_of(world), world.processes[line], world.memory
     if change.message >= 0:
         memory = memory.with_message(change.message, memory.messages[change.message]._replace(lock=change.lock))
+    is_named_first = change.cell >= 0 and world.rules.cell_named_before_taken
+    at = "make: name the cell" if is_named_first else "make: store start and length"
+    return memory, process._replace(at=at), world.known
+
+
+def name_cell(world: World, line: int) -> Outcome:
+    change, process = journal_of(world), world.processes[line]
+    assert change.filled is not None
+    memory = world.memory.with_cell(change.cell, change.filled)
     return memory, process._replace(at="make: store start and length"), world.known
 
 
 def store_ring_state(world: World, line: int) -> Outcome:
+    """Whoever looks without the lock, a join for example, must see a leased message in the ring or in its cell."""
     change, process = journal_of(world), world.processes[line]
     memory = world.memory._replace(start=change.start, length=change.length)
+    is_lease = change.cell >= 0 and change.filled is not None and change.filled.word is not None
+    if is_lease and memory.leased[change.cell].word is None:
+        raise PromiseBroken(LOST, "a message is neither in the ring nor in a cell")
     return memory, process._replace(at="make: count"), world.known
 
 
@@ -180,7 +193,7 @@ def note_get(world: World, line: int) -> Outcome:
     change, process, memory = journal_of(world), world.processes[line], world.memory
     if change.line >= 0:
         memory = memory.with_reading(change.line, change.reading)
-    if change.cell >= 0 and change.filled is not None:
+    if change.cell >= 0 and change.filled is not None and not world.rules.cell_named_before_taken:
         memory = memory.with_cell(change.cell, change.filled)
     return memory, process._replace(at="make: clear the journal"), world.known
 
@@ -345,6 +358,7 @@ STEPS: dict[str, Callable[[World, int], Outcome]] = {
     "write the journal": write_journal,
     "commit": commit,
     "make: lock the message": lock_message,
+    "make: name the cell": name_cell,
     "make: store start and length": store_ring_state,
     "make: count": count,
     "make: note the get": note_get,

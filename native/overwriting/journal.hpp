@@ -6,11 +6,14 @@
 //                it once.
 //            J2  a participant killed before it set the mark has changed nothing. What one killed later has not yet
 //                made, the next owner of the header's lock makes before anything else.
+//            J3  a lease's cell has its owner before the message leaves the ring: without the lock, too, a message is
+//                seen in the ring, in its cell, or in both.
 // Progress   a few stores.
 //
 // Memory orders: all stores are relaxed, since the header's lock carries them (P1 in overwriting/lock.hpp), except
 //   J2  commit(): release store of the mark, after the journal; for a dead writer the kernel orders it, see there
 //   P5  make(): release store of a cell's word, after its position   with acquire in overwriting/leased_messages.hpp
+//   P8  make(): release store of start and length, after the cell's word   with the acquire fences of queue.hpp
 #pragma once
 
 #include "overwriting/lock.hpp"
@@ -108,17 +111,17 @@ class OverwritingMemory {
     constexpr auto relaxed = std::memory_order_relaxed;
     if (change.index < capacity_) words_of(change.index)->store(change.message_lock, relaxed);
     QUEUEDUCT_FAILPOINT("make.message_locked");
-    head_->ring_state.store(change.ring_state, relaxed);  // keeps I1 of overwriting/ring.hpp
-    QUEUEDUCT_FAILPOINT("make.placed");
-    store(control_->counters, change.counters);
-    QUEUEDUCT_FAILPOINT("make.counted");
     if (is_lease(change)) [[unlikely]] {
       store(control_->leases, change.leases);
       QUEUEDUCT_FAILPOINT("make.lease_counted");
       cell_words_[change.noted_at - participants_ - 1].store(change.note, std::memory_order_release);  // release P5
-    } else if (change.noted_at != 0) {
-      readings_[change.noted_at - 1].word.store(change.note, relaxed);
+      QUEUEDUCT_FAILPOINT("make.cell_named");
     }
+    head_->ring_state.store(change.ring_state, std::memory_order_release);  // release P8; keeps J3, I1 of the ring
+    QUEUEDUCT_FAILPOINT("make.placed");
+    store(control_->counters, change.counters);
+    QUEUEDUCT_FAILPOINT("make.counted");
+    if (change.noted_at != 0 && !is_lease(change)) readings_[change.noted_at - 1].word.store(change.note, relaxed);
     QUEUEDUCT_FAILPOINT("make.read_noted");
     control_->journal.is_committed.store(0, std::memory_order_release);  // after all of it
     QUEUEDUCT_FAILPOINT("make.made");

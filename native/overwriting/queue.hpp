@@ -188,15 +188,17 @@ class OverwritingShared {
   // Of a queue that is shut down and empty: returns true if a message is on lease that may be given back, and the
   // caller may wait for it. A message is in the queue or in a cell (S1), and stays there until its release (O1, O2).
   [[nodiscard]] bool may_come_again() noexcept {
+    std::atomic_thread_fence(std::memory_order_acquire);  // acquire P8: the caller has read that the ring is empty
     return !ring_.is_discarded() && !rest_.has_this_thread_any() && leased_messages_.count_out(1) != 0;  // O3
   }
   // Returns true if every message that was put is got, lost or released, or the queue was shut down at once. A message
-  // goes from the ring to a cell, in one change, and stays there until its release (S1): so the ring is read first. If
+  // is in a cell before it leaves the ring (J3), and stays there until its release (S1): so the ring is read first. If
   // nothing was put meanwhile, then at the second look nothing is left.
   [[nodiscard]] bool is_all_done() noexcept {
     if (ring_.is_discarded()) return true;
     const std::uint64_t puts = ring_.fates().puts;
     const RingState state = ring_.state();
+    std::atomic_thread_fence(std::memory_order_acquire);  // acquire P8
     if (state.length != 0 || leased_messages_.count_out(1) != 0) return false;
     const RingState after = ring_.state();  // strangers' puts are not counted
     return after.start == state.start && after.length == 0 && ring_.fates().puts == puts;

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <functional>
+#include <string>
 
 #include "support/check.hpp"
 #include "support/events_for_tests.hpp"
@@ -125,6 +126,34 @@ TEST(a_message_that_was_published_before_its_writer_died_is_overwritten_and_not_
   CHECK(meanwhile.was_reached());
   CHECK_EQUAL(attached.ring().fates().torn, 0u);
   CHECK_EQUAL(attached.ring().fates().overwritten, 1u);
+}
+
+// At each step from the ring to the cell, and until the release: a join would end while the message is nowhere.
+TEST(a_message_that_is_being_leased_is_seen_at_every_step) {
+  OverwritingSegment segment({.capacity = 2, .words = 2});
+  OverwritingAttachment attached(segment);
+  OverwritingAttachment other(segment);
+  static OverwritingShared* looking = nullptr;
+  static int looks = 0;
+  static const char* missed = nullptr;
+  looking = &other.queue();
+  CHECK_EQUAL(attached.put(7), Claim::done);
+  CHECK(!looking->is_all_done());
+  OverwritingLease lease(attached.queue());
+  REQUIRE(lease.join() == ParticipantTable::Joined::yes);
+  LeasedMessage leased;
+  std::uint64_t count = 0;
+  failpoint::armed = [](const char* name) {
+    ++looks;
+    if (looking->is_all_done() && missed == nullptr) missed = name;
+  };
+  CHECK_EQUAL(lease.try_claim(&leased, 1, 0, count), Claim::done);
+  failpoint::disarm();
+  CHECK_EQUAL(std::string(missed == nullptr ? "" : missed), std::string());
+  CHECK(looks > 20);
+  CHECK(!looking->is_all_done());
+  lease.release(&leased, count);
+  CHECK(looking->is_all_done());
 }
 
 }  // namespace queueduct::testing
