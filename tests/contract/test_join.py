@@ -168,12 +168,18 @@ def test_a_handler_that_raises_ends_a_join(plain):
         assert plain.number(q.get()) == 1
 
 
-def test_task_done_of_a_queue_with_a_name_says_what_to_do(plain):
-    q = plain.make(4)
-    q.put(plain.item(1))
-    q.get()
-    with pytest.raises(ValueError, match=r"take it by lease\(1\)"):
+def test_task_done_of_a_queue_in_shared_memory_changes_nothing(plain):
+    """Code of the standard library calls it after each get, logging's QueueListener for example."""
+    for q in (plain.make(4), GrowingQueue.create(None)):
+        q.put_many(plain.items(1, 2))
+        q.get()
         q.task_done()
+        assert not q.join(timeout=0.01)
+        with q.lease(1):
+            q.task_done()
+            assert not q.join(timeout=0.01)
+        q.task_done()
+        assert q.join()
 
 
 @pytest.mark.parametrize("timeout", [-1, float("nan")])

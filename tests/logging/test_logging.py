@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import logging.config
+import logging.handlers
 import os
 import signal
+import sys
+import threading
 import time
 
 import pytest
@@ -211,3 +214,42 @@ def test_it_needs_no_queue_until_the_first_line(logger):
     assert queueduct.queues() == []
     logger.info("%s", os.getpid())
     assert [info[:2] for info in queueduct.queues()] == [("logs", "bounded")]
+
+
+@pytest.mark.parametrize("make", [queueduct.BoundedQueue.create, queueduct.GrowingQueue.create])
+@pytest.mark.parametrize("name", ["plain", None])
+def test_the_standard_librarys_listener_writes_every_line_of_a_queue(make, name, lines, logger, monkeypatch):
+    """It calls task_done() after each, and an error of its thread would be printed only."""
+    failed: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    with make(name, item=object) as queue:
+        listener = logging.handlers.QueueListener(queue, lines)
+        listener.start()
+        logger.addHandler(logging.handlers.QueueHandler(queue))
+        for n in range(5):
+            logger.info("line %d", n)
+        until(lambda: queue.empty() or failed)
+        listener.stop()
+    assert (written(lines), failed) == ([f"line {n}" for n in range(5)], [])
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="dictConfig makes listeners from Python 3.12")
+def test_dict_config_takes_a_queue_of_ours(capsys):
+    made = {"()": "queueduct.BoundedQueue.create", "name": "configured", "item": object}
+    queue = {"class": "logging.handlers.QueueHandler", "queue": made, "handlers": ["lines"]}
+    sink = {"class": "logging.StreamHandler", "stream": "ext://sys.stdout"}
+    loggers = {"queueduct.configured": {"level": "INFO", "handlers": ["queue"], "propagate": False}}
+    logging.config.dictConfig(
+        {
+            "version": 1,
+            "disable_existing_loggers": False,
+            "handlers": {"lines": sink, "queue": queue},
+            "loggers": loggers,
+        }
+    )
+    listener = logging.getHandlerByName("queue").listener
+    listener.start()
+    for n in range(3):
+        logging.getLogger("queueduct.configured").info("line %d", n)
+    listener.stop()
+    assert capsys.readouterr().out == "line 0\nline 1\nline 2\n"

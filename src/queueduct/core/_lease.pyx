@@ -158,8 +158,8 @@ class LeaseMethods:
         """Wait until every item that was put is done, at most ``timeout`` seconds. Returns False if the time is up.
 
         An item is done when it is out of the queue and no consumer has it on lease; what a dead consumer had is
-        delivered again first. In a queue without a name it is done when ``task_done`` was called for it. A queue that
-        was shut down with ``immediate`` has nothing to wait for; one without a name waits for what was got before.
+        delivered again first. In a queue between threads it is done when ``task_done`` was called for it. A queue that
+        was shut down with ``immediate`` has nothing to wait for; one between threads waits for what was got before.
 
         >>> q = queueduct.BoundedQueue.create(None)
         >>> q.put(b"a")
@@ -171,9 +171,10 @@ class LeaseMethods:
         return sound(backend, is_done)
 
     def task_done(self):
-        """Report an item of a queue without a name as done, as queue.Queue.task_done. ValueError if none is left.
+        """Report an item of a queue between threads as done, as queue.Queue.task_done. ValueError if none is left.
 
-        A queue with a name knows by itself: the release of a lease is the end of its items.
+        Of a queue in shared memory it does nothing: what get() has returned is out of it, and join() does not wait for
+        it. There join() waits for leases, whose release is the report.
 
         >>> q = queueduct.BoundedQueue(8)
         >>> q.put("a")
@@ -183,11 +184,6 @@ class LeaseMethods:
         True
         """
         cdef Backend backend = open_backend(self)
-        if self.name is not None:
-            raise ValueError(
-                f"an item that get() has returned has left the queue {backend.label}, so nothing is to be reported: "
-                "take it by lease(1), whose release says that it is done, and which is redelivered if its holder dies"
-            )
         backend.task_done()
 
     def unreleased(self, positions):
