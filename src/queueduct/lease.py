@@ -110,7 +110,10 @@ class Lease(Generic[T_co]):
         """
         if isinstance(count, bool) or not (count is None or hasattr(type(count), "__index__")):
             raise TypeError(f"count must be an int or None: count={count!r}")
-        chosen = len(self) if count is None else int.__index__(operator.index(count))  # before anything is released
+        try:
+            chosen = len(self) if count is None else int.__index__(operator.index(count))  # before anything is released
+        except TypeError as error:  # an array, say
+            raise TypeError(f"count must be an int or None: count={count!r}") from error
         if not 0 <= chosen <= len(self):
             raise ValueError(f"count must be between 0 and the lease's {len(self)} items: count={count}")
         holding: Holding | None = self.__dict__.pop("_holding", None)

@@ -63,6 +63,13 @@ def test_memory_with_gaps_says_so():
         q.put(memoryview(b"abcdef")[::2])
 
 
+def test_an_array_for_a_count_is_named():
+    with queueduct.BoundedQueue.create(None) as q:
+        q.put(b"a")
+        with q.lease(1) as lease, pytest.raises(TypeError, match=r"^count must be an int or None: count=array"):
+            lease.release(np.array([1, 2]))
+
+
 ARRAYS_FOR_NUMBERS: dict[str, Callable[[Any, Any], object]] = {
     "max_items": lambda q, x: q.get_many(x, timeout=0),
     "sequence": lambda q, x: q.put_once([b"a"], "p", x),
@@ -161,6 +168,20 @@ print(calls > 200)
 def test_a_method_that_is_called_by_its_class_with_none_ends_no_process(children):
     """Cython's types let None pass."""
     assert children.run(WITH_NONE) == "True\n"
+
+
+NAMED = [queueduct.BoundedQueue, queueduct.GrowingQueue, queueduct.OverwritingQueue, queueduct.SlotQueue]
+
+
+@pytest.mark.parametrize("kind", [*NAMED, queueduct.EventQueue], ids=lambda kind: kind.__name__)
+def test_a_class_that_is_called_with_a_name_says_what_makes_a_named_queue(kind):
+    with pytest.raises(TypeError, match=rf"use\s+{kind.__name__}\.create\(name, "):
+        kind("jobs")
+
+
+def test_a_reader_is_made_by_its_queue_only():
+    with pytest.raises(TypeError, match=r"a reader is made by EventQueue\.subscribe\(\)"):
+        queueduct.Reader()
 
 
 def test_a_queue_without_a_name_is_named_so_that_it_can_be_read():

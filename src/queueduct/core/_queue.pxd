@@ -8,6 +8,7 @@ from queueduct.core.interface._calls cimport (  # also for the kinds, which cimp
 cdef uint64_t forks               # how many forks there were between the first process and this one
 cdef int refuse_in_child(object kind, uint64_t born) except -1
 cdef int raise_no_truth(object kind) except -1
+cdef int raise_no_name(object kind, object given) except -1
 
 cdef extern from "native/_handover.hpp" namespace "queueduct":
     cdef cppclass BackendHandover:

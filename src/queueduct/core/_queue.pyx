@@ -49,6 +49,15 @@ cdef int raise_no_truth(object kind) except -1:
     )
 
 
+cdef int raise_no_name(object kind, object given) except -1:
+    """Called for BoundedQueue("jobs"): the class itself makes a queue between threads."""
+    name = kind.__name__
+    raise TypeError(
+        f"{name}() makes a queue between threads, which has no name: got {given!r}; for a queue with a name use "
+        f"{name}.create(name, ...) or {name}.open(name)"
+    )
+
+
 def leave_to_parent():
     """Called in a forked child, which still has only one thread."""
     global forks

@@ -8,7 +8,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from queueduct.core._backend cimport counter_fields
 from queueduct.core._put_once cimport encoded_name
 from queueduct.core._queue cimport (
-    FOREVER, Backend, Queue, checked_int, checked_sizes, held, install, open_backend, sound,
+    FOREVER, Backend, Queue, checked_int, checked_sizes, held, install, open_backend, raise_no_name, sound,
 )
 from queueduct.events._backend cimport EventsBackend
 from queueduct.events._native cimport *
@@ -51,7 +51,9 @@ cdef class EventQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, ParticipantMe
     _geometry = EventsGeometry
     _producer_call = EventsProducerCall
 
-    def __init__(self, *, max_bytes=268435456, on_full="wait", first_items=4, chunk_bytes=None, readers=64):
+    def __init__(self, *args, max_bytes=268435456, on_full="wait", first_items=4, chunk_bytes=None, readers=64):
+        if args:
+            raise_no_name(type(self), args[0])
         references = ItemType.of(numpy.dtype("u8"))
         sizes = dict(max_bytes=max_bytes, first_items=first_items, chunk_bytes=chunk_bytes, readers=readers)
         geometry = EventsGeometry.of(

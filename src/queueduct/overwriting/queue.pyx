@@ -40,7 +40,7 @@ cdef class OverwritingQueue(Queue, AsyncPuts, AsyncGets, LeaseMethods, LatestMet
     _geometry = OverwritingGeometry
     _holding = OverwritingHolding
 
-    def __init__(self):
+    def __init__(self, *args, **kwargs):
         raise TypeError(
             "an overwriting queue lives in shared memory: use OverwritingQueue.create(name, ...) or "
             "OverwritingQueue.open(name)"

@@ -8,7 +8,7 @@ from queueduct.native._native cimport closed_bit
 from queueduct.rings.shared._native cimport BoundedReferences, Ring, BoundedQueueHandle, slots_in_use
 from queueduct.core._backend cimport counter_fields
 from queueduct.rings.shared._backend cimport counted_by
-from queueduct.core._queue cimport Backend, Queue, checked_int, held, install, sound
+from queueduct.core._queue cimport Backend, Queue, checked_int, held, install, raise_no_name, sound
 
 from queueduct.async_calls import AsyncGets, AsyncPuts
 from queueduct.core._lease import LeaseMethods
@@ -39,6 +39,8 @@ cdef class BoundedQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethod
     _holding = RingHolding
 
     def __init__(self, capacity=1024):
+        if isinstance(capacity, str):
+            raise_no_name(type(self), capacity)
         BoundedGeometry(1, 0, checked_int("capacity", capacity), sizeof(void*)).check()
         install(self, LocalBackend(capacity))
         self.stay_in_process()

@@ -7,7 +7,7 @@ from queueduct.rings.shared._native cimport GrowingRing, Levels, NativeGrowing, 
 from queueduct.rings.shared._growing_backend cimport GrowingBackend, LocalBackend
 from queueduct.core._backend cimport counter_fields
 from queueduct.rings.shared._backend cimport counted_by
-from queueduct.core._queue cimport Backend, Queue, checked_int, held, install, sound
+from queueduct.core._queue cimport Backend, Queue, checked_int, held, install, raise_no_name, sound
 
 from queueduct.async_calls import AsyncGets, AsyncPuts
 from queueduct.core._lease import LeaseMethods
@@ -37,7 +37,9 @@ cdef class GrowingQueue(Queue, AsyncPuts, AsyncGets, PutOnceMethods, LeaseMethod
     _producer_call = RingProducerCall
     _holding = RingHolding
 
-    def __init__(self):
+    def __init__(self, *args):
+        if args:
+            raise_no_name(type(self), args[0])
         install(self, LocalBackend(None))
         self.stay_in_process()
 

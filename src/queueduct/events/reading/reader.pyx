@@ -55,6 +55,9 @@ cdef class Reader(ReaderPosition, ArrowReading, AsyncGets):
 
     __class_getitem__ = classmethod(GenericAlias)
 
+    def __init__(self, *args, **kwargs):
+        raise TypeError("a reader is made by EventQueue.subscribe()")
+
     @cython.critical_section
     def get(self, block=True, timeout=None):
         """Get the next item; wait if ``block``, at most ``timeout`` seconds. Raises Empty, ShutDown or DataLost.
