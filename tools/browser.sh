@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Install what the tests of the live views need besides Python: tmux and chromium of Debian, as root, and Playwright's
+# Install what the tests of the live views need besides Python: tmux, chromium, zsh and fish of Debian, as root, and Playwright's
 # Python part, which drives that chromium. What cannot be had is told; its tests are then skipped, and say why.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 say() { echo "$*" >&2; }
 
 missing=()
-command -v tmux > /dev/null || missing+=(tmux)
+for name in tmux zsh fish; do command -v "$name" > /dev/null || missing+=("$name"); done
 command -v chromium > /dev/null || command -v chromium-browser > /dev/null || missing+=(chromium)
 if [ ${#missing[@]} -gt 0 ]; then
   if ! command -v apt-get > /dev/null; then

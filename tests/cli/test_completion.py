@@ -12,6 +12,8 @@ import pytest
 
 import queueduct
 from tests.support.command import PROGRAM, done, shell
+from tests.support.terminal import missing as no_terminal
+from tests.support.terminal import terminal
 
 BASH = """
 source <(queueduct completion bash)
@@ -57,6 +59,23 @@ def test_what_cannot_be_completed_says_nothing(queues, tmp_path):
     assert completed("queueduct", "readers", "missing", "--drop") == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("record",), ("replay", "rec", "--to"), ("archive",), ("aggregate",), ("aggregate", "ticks", "--to"), ("hz",),
+        ("tail",), ("put",), ("get",), ("clear",), ("keep-last",), ("shutdown",), ("rm", "ticks"), ("repair",),
+        ("readers",), ("create", "x", "--like"), ("get", "tasks", "--exec", "x", "--dead-letters"),
+    ],
+)  # fmt: skip
+def test_wherever_a_command_takes_a_queue_its_name_is_completed(queues, words):
+    assert completed("queueduct", *words, quoted_last="t") == ["tasks", "ticks"]
+
+
+@pytest.mark.parametrize("command", ["record", "archive", "aggregate", "hz", "tail"])
+def test_wherever_a_command_takes_a_reader_its_name_is_completed(queues, command):
+    assert completed("queueduct", command, "ticks", "--reader", quoted_last="l") == ["lake"]
+
+
 @pytest.mark.parametrize("name", ["zsh", "fish"])
 def test_the_scripts_of_other_shells_are_read_by_them(name, tmp_path):
     script = done("completion", name)
@@ -67,6 +86,42 @@ def test_the_scripts_of_other_shells_are_read_by_them(name, tmp_path):
     options = {"zsh": ["-n"], "fish": ["--no-execute"]}[name]
     found = subprocess.run([name, *options, tmp_path / "script"], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stderr) == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish: as root tools/browser.sh installs it")
+def test_fish_completes_commands_options_queues_and_readers(queues, tmp_path):
+    for typed, expected in [
+        ("stat ti", ["ticks"]),
+        ("repl", ["replay"]),
+        ("tail ticks --fol", ["--follow"]),
+        ("readers ticks --drop ", ["lake"]),
+    ]:
+        line = f"queueduct completion fish | source; complete -C 'queueduct {typed}'"
+        path = f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": path, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+        found = subprocess.run(
+            ["fish", "--no-config", "-c", line],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert [each.partition("\t")[0] for each in found.stdout.splitlines()] == expected, found.stderr
+
+
+@pytest.mark.skipif(no_terminal() is not None, reason=no_terminal() or "")
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh: as root tools/browser.sh installs it")
+def test_zsh_completes_a_queue_at_the_tab_key(queues, tmp_path):
+    with terminal() as term:
+        term.type("exec zsh -f")
+        path = f"PATH={PROGRAM.parent}:$PATH PS1='z> '"
+        term.type(
+            f"{path}; autoload -Uz compinit; compinit -u -d {tmp_path}/dump; source <(queueduct completion zsh); clear"
+        )
+        term.until(lambda screen: screen.strip() == "z>")
+        term.press(*"queueduct", "Space", *"stat", "Space", *"ti", "Tab")
+        term.until("queueduct stat ticks")
 
 
 @pytest.mark.parametrize("shell_name", ["zsh", "fish"])

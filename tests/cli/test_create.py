@@ -118,7 +118,8 @@ def test_what_cannot_be_is_refused_as_wrong_usage(arguments, why):
 
 def test_a_name_that_is_taken_stays_unless_it_is_to_be_replaced():
     done("create", "q", "bounded", "--capacity", "3")
-    assert "exists" in refused("create", "q", "bounded", "--capacity", "3", code=1)
+    why = refused("create", "q", "bounded", "--capacity", "3", code=1)
+    assert "exists: --exist-ok takes it if it has the same shape, --replace gives its name" in why
     assert "q: bounded, bytes, in" in done("create", "q", "bounded", "--capacity", "3", "--exist-ok")
     assert "is of another shape" in refused("create", "q", "bounded", "--capacity", "4", "--exist-ok", code=1)
     done("create", "q", "events", "--replace")

@@ -142,4 +142,6 @@ def test_a_signal_ends_it_without_a_traceback_and_is_its_end_if_it_has_no_other(
         process.stdout.readline()
         process.send_signal(number)
         _, errors = process.communicate(timeout=20)
-    assert (process.returncode, errors) == (128 + number if more else 0, "")
+    assert (process.returncode, errors) == (
+        (128 + number, f"stopped by {'Ctrl-C' if number == signal.SIGINT else 'SIGTERM'}\n") if more else (0, "")
+    )

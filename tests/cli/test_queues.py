@@ -237,7 +237,7 @@ def test_queues_of_another_directory_are_listed_shown_and_removed(kind, tmp_path
 
 def test_a_bad_directory_is_one_clear_line_and_no_traceback(tmp_path):
     (tmp_path / "file").write_text("")
-    for name, why in (("missing", "No such file or directory"), ("file", "is not a directory")):
+    for name, why in (("missing", "there is no directory"), ("file", "is not a directory")):
         result = call("ls", "--directory", str(tmp_path / name))
         assert result.exit_code == 1
         assert result.output.startswith("Error: ")

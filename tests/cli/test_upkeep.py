@@ -147,3 +147,12 @@ def test_stat_shows_readers_producers_and_participants():
 def test_a_missing_queue_is_one_line(command):
     assert "there is no queue named 'missing'" in call(command, "missing").stderr
     assert call(command, "missing").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    "command", ["stat", "put", "get", "tail", "clear", "shutdown", "rm", "repair", "readers", "hz"]
+)
+def test_a_queue_that_is_not_there_is_told_with_what_to_do(command):
+    why = call(command, "tick").stderr
+    assert "there is no queue named 'tick'" in why
+    assert "queueduct ls lists those that are there, queueduct create makes one" in why

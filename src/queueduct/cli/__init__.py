@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from queueduct._version import __version__
-from queueduct.cli.outcome import CLOSED_PIPE, Failure, Stopped, without_output
+from queueduct.cli.outcome import CLOSED_PIPE, Failure, Stopped, told, without_output
 from queueduct.errors import Empty, Full, QueueductError, ShutDown
 
 __all__ = ["ERROR_EXIT_CODE", "main"]
@@ -155,10 +155,7 @@ class Program(click.Group):
             without_output()
             ctx.exit(CLOSED_PIPE)
         except EXPECTED as error:
-            text = str(error) or type(error).__name__
-            if isinstance(error, ImportError) and "pip install" not in text:
-                text += "; Spark is an extra: pip install 'queueduct[spark]'"
-            raise Failure(text, ctx.meta.get(ERROR_EXIT_CODE, 1)) from error
+            raise Failure(told(error), ctx.meta.get(ERROR_EXIT_CODE, 1)) from error
         return result
 
 
@@ -171,5 +168,5 @@ def main(directory: Path | None) -> None:
     """Concurrent queues in shared memory.
 
     Queues live in $QUEUEDUCT_DIR, by default /dev/shm/queueduct-<uid>. Sizes are written as in 256M, times as in 500ms.
-    A table in a terminal is lines of JSON in a pipe; NO_COLOR turns colours off.
+    What get and tail show as a table in a terminal is lines of JSON in a pipe; NO_COLOR turns colours off.
     """

@@ -11,6 +11,7 @@ import numpy as np
 
 import queueduct
 from queueduct.cli.options import IN, ITEM, as_json, complete_queues
+from queueduct.cli.outcome import Failure
 from queueduct.cli.output import echo_json
 from queueduct.cli.units import AMOUNT, BYTES, SECONDS
 from queueduct.formats.item_text import item_text
@@ -94,6 +95,13 @@ def create(
         made = KINDS[chosen].queue_class.create(
             name, directory=directory, replace=replace, exist_ok=exist_ok, **options
         )
+    except queueduct.QueueExists as error:
+        if exist_ok:  # it has another shape, and says which
+            raise
+        raise Failure(
+            f"a queue named {name!r} exists: --exist-ok takes it if it has the same shape, --replace gives its name to "
+            f"the new one, queueduct rm {name} removes the name"
+        ) from error
     except (queueduct.QueueductError, OSError):
         raise
     except (ValueError, TypeError) as error:

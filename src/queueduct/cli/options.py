@@ -87,7 +87,7 @@ def complete_readers(context: click.Context, option: click.Parameter, typed: str
 
 def named_queue(context: click.Context) -> str:
     """Returns the queue that is named before the word that is being completed; click has not assigned it yet."""
-    return str(context.params.get("name") or context.args[0])
+    return str(context.params.get("name") or context.params.get("queue") or context.args[0])
 
 
 QUEUE = click.argument("name", metavar="QUEUE", shell_complete=complete_queues)

@@ -13,9 +13,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import click
+
+from queueduct.errors import QueueNotFound
 
 __all__ = [
     "CLOSED_PIPE",
@@ -25,7 +27,9 @@ __all__ = [
     "Stopped",
     "TimeIsUp",
     "code_of_signal",
+    "end_by_signal",
     "held_back",
+    "told",
     "without_output",
 ]
 
@@ -58,12 +62,34 @@ class Stopped(click.ClickException):
             click.echo(f"stopped by Ctrl-C{': ' if self.message else ''}{self.message}", err=True)
 
 
+def told(error: BaseException) -> str:
+    """Returns what an error of the package says, with the remedy as a command where the package names a call."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, QueueNotFound) and text.startswith("there is no queue named") and "--create" not in text:
+        return f"{text}; queueduct ls lists those that are there, queueduct create makes one"
+    if isinstance(error, ImportError) and "pip install" not in text:
+        return f"{text}; Spark is an extra: pip install 'queueduct[spark]'"
+    if isinstance(error, FileNotFoundError) and error.filename is not None:
+        return f"there is no {os.fspath(error.filename)}: make it first, or name another"
+    return text
+
+
 def code_of_signal(number: int, *, is_the_end: bool) -> int:
     """Returns the exit code of a command that a signal has stopped. ``is_the_end``: it goes on until then, and is done.
 
     A command that has an end of its own to reach, and has not reached it, ends with 128 and the signal's number.
     """
     return 0 if is_the_end else 128 + number
+
+
+def end_by_signal(number: int, *, is_the_end: bool) -> NoReturn:
+    """Ends the process; with one line if its end was not reached."""
+    code = code_of_signal(number, is_the_end=is_the_end)
+    if code:
+        name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+        with contextlib.suppress(OSError):
+            click.echo(f"stopped by {name}", err=True)
+    sys.exit(code)
 
 
 @contextlib.contextmanager

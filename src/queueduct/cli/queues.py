@@ -30,6 +30,10 @@ LOOK_SECONDS = 0.1
 def ls(directory: Path | None, as_json: bool) -> None:
     """List every queue in the directory."""
     found = []
+    if directory is not None and not directory.exists():
+        raise FileNotFoundError(
+            f"there is no directory {directory}; queueduct create QUEUE KIND --dir {directory} makes it"
+        )
     for name, kind, created, creator in queueduct.queues(directory=directory):
         with contextlib.suppress(queueduct.QueueNotFound):  # another process has removed it meanwhile
             row = described(name, directory, in_short=not as_json)

@@ -13,8 +13,8 @@ import click
 import numpy as np
 
 import queueduct
-from queueduct.cli.options import IN
-from queueduct.cli.outcome import TIME_IS_UP, code_of_signal
+from queueduct.cli.options import IN, complete_queues, complete_readers
+from queueduct.cli.outcome import TIME_IS_UP, Failure, code_of_signal
 from queueduct.cli.stopping import stopping
 from queueduct.cli.units import COUNT, SIZE, Duration
 from queueduct.segments.kinds import KINDS
@@ -71,9 +71,13 @@ def place(context: click.Context, option: click.Parameter, given: str) -> str | 
     "  3    --duration was over before -n items came\n"
     "  130  stopped by Ctrl-C before that end; what it has is written and committed\n"
 )
-@click.argument("queue")
+@click.argument("queue", shell_complete=complete_queues)
 @click.option("--to", required=True, type=click.Path(path_type=Path), help="The directory of Parquet files.")
-@click.option("--reader", help="The durable reader of a log; by default one of the directory's own.")
+@click.option(
+    "--reader",
+    shell_complete=complete_readers,
+    help="The durable reader of a log; by default one of the directory's own.",
+)
 @click.option(
     "--from", "start", callback=place, default="earliest", show_default=True, help="Where a new reader starts."
 )
@@ -212,7 +216,7 @@ def moment(context: click.Context, option: click.Parameter, given: str | None) -
     "  130  stopped by Ctrl-C before everything was replayed\n"
 )
 @click.argument("recording", type=click.Path(path_type=Path))
-@click.option("--to", required=True, metavar="QUEUE", help="The queue to put into, of any kind.")
+@click.option("--to", required=True, metavar="QUEUE", shell_complete=complete_queues, help="The queue to put into.")
 @click.option("--speed", callback=speed_of, default="1", show_default=True, help="1, a multiple of it, or max.")
 @click.option("--time", "time_field", metavar="FIELD", help="The time to go by; by default when it was recorded.")
 @click.option("--from", "start", callback=moment, help="A position or a time (UTC), of the same kind as --time.")
@@ -253,7 +257,7 @@ def replay(
 
         found = recordings.Recording(recording, position_column)
         if kind is None:
-            queue: Any = queueduct.open(to, directory=directory, allow_pickle=False)
+            queue = existing(to, directory)
         else:
             check_sizes(kind, sizes)
             queue = recordings.create_for(found, to, kind, directory=directory, **sizes)
@@ -283,6 +287,13 @@ def replay(
         )
     if done.ended == recordings.STOPPED:
         sys.exit(code_of_signal(stop.number, is_the_end=options["loop"]))
+
+
+def existing(name: str, directory: Path | None) -> Any:
+    try:
+        return queueduct.open(name, directory=directory, allow_pickle=False)
+    except queueduct.QueueNotFound as error:
+        raise Failure(f"{error}; --create events makes one for these items, or --create another kind") from error
 
 
 def check_sizes(kind: str, sizes: dict[str, int]) -> None:

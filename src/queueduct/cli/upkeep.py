@@ -10,7 +10,7 @@ import click
 
 import queueduct
 from queueduct.cli.options import IN, QUEUE, as_json, complete_queues
-from queueduct.cli.outcome import Failure
+from queueduct.cli.outcome import told as words_of
 from queueduct.cli.output import echo_json
 from queueduct.cli.queues import described
 from queueduct.cli.units import AMOUNT
@@ -124,7 +124,7 @@ def removed_name(name: str, directory: Path | None, *, with_counters: bool) -> d
         row = described(name, directory) if with_counters else {"name": name}
         queueduct.unlink(name, directory=directory)
     except (queueduct.QueueductError, OSError, ValueError, TypeError) as error:
-        return {"name": name, "failed": str(error)}
+        return {"name": name, "failed": words_of(error)}
     return row
 
 
@@ -147,7 +147,13 @@ def repair(names: tuple[str, ...], directory: Path | None, as_json: bool) -> Non
         elif not as_json:
             click.echo(f"{row['name']}: {'; '.join(in_words(row)) or 'nothing was to be repaired'}")
     if any("failed" in row for row in rows):
-        raise Failure("not every queue could be repaired; one that contradicts itself must be recreated, by rm")
+        corrupt = [row["name"] for row in rows if row.get("is_corrupt")]
+        if corrupt:
+            names = " ".join(corrupt)
+            click.echo(
+                f"what contradicts itself cannot be repaired: queueduct rm {names}, and create it anew", err=True
+            )
+        sys.exit(1)
 
 
 WORDS = {
@@ -172,7 +178,7 @@ def repaired(name: str, directory: Path | None) -> dict[str, Any]:
                 queue.join(timeout=REPAIR_SECONDS)
             after = state_of(name, directory)
     except (queueduct.QueueductError, OSError, ValueError, TypeError) as error:
-        return {"name": name, "failed": str(error)}
+        return {"name": name, "failed": words_of(error), "is_corrupt": isinstance(error, queueduct.CorruptSegment)}
     found = {key: after[key] - before[key] for key in after if key not in ("dead_participants", "leased", "size")}
     found["dead_participants"] = before["dead_participants"] - after["dead_participants"]
     return {"name": name, **found}

@@ -29,6 +29,10 @@ class WholeFile:
                 return
             if not replace:
                 raise self.is_there()
+        if not path.parent.is_dir():
+            raise FileNotFoundError(
+                f"there is no directory {path.parent} for {path.name}: make it, or name another file"
+            )
         self.hidden = path.parent / f".{path.name[:200]}.{secrets.token_hex(4)}.part"
         descriptor = os.open(self.hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         self.stream = os.fdopen(descriptor, "wb")

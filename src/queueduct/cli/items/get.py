@@ -14,7 +14,7 @@ import click
 
 import queueduct
 from queueduct.cli.items.outputs import Output, format_options
-from queueduct.cli.options import IN, QUEUE
+from queueduct.cli.options import IN, QUEUE, complete_queues
 from queueduct.cli.outcome import Failure, Stopped, TimeIsUp, held_back
 from queueduct.cli.units import COUNT, SECONDS
 
@@ -49,7 +49,12 @@ BATCH = 1024
 @click.option(
     "--retry-delay", type=SECONDS, default="0.1", show_default=True, help="Before the second try; it doubles."
 )
-@click.option("--dead-letters", metavar="QUEUE2", help="A queue of objects, made if it is not there; QUEUE.dead.")
+@click.option(
+    "--dead-letters",
+    metavar="QUEUE2",
+    shell_complete=complete_queues,
+    help="A queue of objects, made if it is not there; QUEUE.dead.",
+)
 @format_options
 @IN
 def get(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -15,8 +14,8 @@ import click
 import queueduct
 from queueduct.cli.live.keys import Stopped, stopping_on_signals
 from queueduct.cli.live.top import silence
-from queueduct.cli.options import IN
-from queueduct.cli.outcome import code_of_signal
+from queueduct.cli.options import IN, QUEUE, complete_readers
+from queueduct.cli.outcome import end_by_signal
 from queueduct.cli.units import COUNT, Duration
 
 __all__ = ["hz"]
@@ -41,9 +40,11 @@ class Beat(NamedTuple):
     "  queueduct hz ticks --reader archive --window 60\n"
     "  queueduct hz jobs --out -n 5 --json | jq .rate\n"
 )
-@click.argument("name")
+@QUEUE
 @click.option("--out", "is_out", is_flag=True, help="Count items that were got, not those that were put.")
-@click.option("--reader", help="Count how a durable reader of an event queue moves on.")
+@click.option(
+    "--reader", shell_complete=complete_readers, help="Count how a durable reader of an event queue moves on."
+)
 @click.option(
     "-d",
     "--interval",
@@ -83,7 +84,6 @@ def hz(
     if is_out and reader is not None:
         raise click.UsageError("--out and --reader exclude each other: all consumers are meant, or one reader")
     what = f"reader {reader}" if reader is not None else "out" if is_out else "in"
-    ended = 0
     try:
         with stopping_on_signals(), queueduct.watch(name, directory=directory) as watch:
             until = time.monotonic() + duration if duration is not None else float("inf")
@@ -92,11 +92,9 @@ def hz(
                 if number == lines:
                     break
     except Stopped as stopped:
-        ended = code_of_signal(stopped.number, is_the_end=lines is None and duration is None)
+        end_by_signal(stopped.number, is_the_end=lines is None and duration is None)
     except BrokenPipeError:
         silence()
-    if ended:
-        sys.exit(ended)
 
 
 def beats(

@@ -16,7 +16,7 @@ from queueduct.cli.live.keys import Stopped, stopping_on_signals
 from queueduct.cli.live.screen import Screen
 from queueduct.cli.live.table import SORTS, queue_table
 from queueduct.cli.options import IN
-from queueduct.cli.outcome import code_of_signal
+from queueduct.cli.outcome import end_by_signal
 from queueduct.cli.units import Duration
 from queueduct.monitoring import Monitor, as_json
 
@@ -68,7 +68,6 @@ def top(directory: Path | None, seconds: float, once: bool, sort: str, as_lines:
     console = Console(highlight=False)
     key = next(key for key, (name, _) in SORTS.items() if name == sort)
     is_live = console.is_terminal and not (once or as_lines) and os.environ.get("TERM") != "dumb"
-    ended = 0
     try:
         # one table must judge readers by the only interval that it has
         window = seconds if once or not (is_live or as_lines) else max(5.0, 4 * seconds)
@@ -83,11 +82,9 @@ def top(directory: Path | None, seconds: float, once: bool, sort: str, as_lines:
                     console = Console(highlight=False, width=max(console.width, 200))  # into a file, or a pipe
                 console.print(queue_table(monitor.look(), console, sort=key))
     except Stopped as stopped:
-        ended = code_of_signal(stopped.number, is_the_end=is_live or (as_lines and not once))
+        end_by_signal(stopped.number, is_the_end=is_live or (as_lines and not once))
     except BrokenPipeError:
         silence()
-    if ended:
-        sys.exit(ended)
 
 
 def print_lines(monitor: Monitor, seconds: float, *, only_one: bool) -> None:

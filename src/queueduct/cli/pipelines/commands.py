@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from queueduct.cli.options import IN
+from queueduct.cli.options import IN, complete_queues, complete_readers
 from queueduct.cli.outcome import INTERRUPTED
 from queueduct.cli.pipelines.arguments import check_aggregate, check_archive
 from queueduct.cli.units import COUNT, SECONDS
@@ -38,7 +38,11 @@ def shared_options(command: Command) -> Command:
         click.option("--every", help="Time between batches, as in 10s; by default there is none."),
         click.option("--max-rows", type=COUNT, help="Rows a batch, at most."),
         click.option("--start", help="Where a new query starts: earliest (default), latest or a position."),
-        click.option("--reader", help="The durable reader's name; by default the checkpoint keeps one."),
+        click.option(
+            "--reader",
+            shell_complete=complete_readers,
+            help="The durable reader's name; by default the checkpoint keeps one.",
+        ),
         IN,
         click.option("--json", "as_json", is_flag=True, help="No live display; print the summary as JSON."),
     ):
@@ -52,7 +56,7 @@ def shared_options(command: Command) -> Command:
     "  queueduct archive ticks --to lake/ticks --available-now --json\n"
     "  queueduct archive ticks --to lake/ticks --partition-by sym --every 1m\n"
 )
-@click.argument("queue")
+@click.argument("queue", shell_complete=complete_queues)
 @click.option("--to", required=True, type=click.Path(path_type=Path), help="The directory of Parquet files.")
 @click.option("--partition-by", multiple=True, metavar="FIELD", help="A directory for each value; may be repeated.")
 @shared_options
@@ -81,8 +85,14 @@ def archive(queue: str, to: Path, partition_by: tuple[str, ...], **shared: Any) 
     "      --agg 'max(px) as high' --agg 'min(px) as low' \\\n"
     "      --checkpoint state/candles\n"
 )
-@click.argument("queue")
-@click.option("--to", required=True, metavar="QUEUE2", help="The queue of results; created if it is not there.")
+@click.argument("queue", shell_complete=complete_queues)
+@click.option(
+    "--to",
+    required=True,
+    metavar="QUEUE2",
+    shell_complete=complete_queues,
+    help="The queue of results; created if it is not there.",
+)
 @click.option("--window", required=True, help="How long a window is, as in 1s or 500ms.")
 @click.option("--by", multiple=True, metavar="FIELD", help="A group for each value; may be repeated.")
 @click.option(
