@@ -149,9 +149,9 @@ def repair(names: tuple[str, ...], directory: Path | None, as_json: bool) -> Non
     if any("failed" in row for row in rows):
         corrupt = [row["name"] for row in rows if row.get("is_corrupt")]
         if corrupt:
-            names = " ".join(corrupt)
+            bad = " ".join(corrupt)
             click.echo(
-                f"what contradicts itself cannot be repaired: queueduct rm {names}, and create it anew", err=True
+                f"what contradicts itself cannot be repaired: queueduct rm {bad}, and create it anew", err=True
             )
         sys.exit(1)
 
