@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The quick tests of the bindings on every other supported Python that is installed here, at the same time. What does
-# not depend on the Python is left out: native campaigns, models, segments as files, disks, runs of many processes,
-# benchmarks, Spark.   pythons.sh [only PATH] [VERSION ...]      no version: all of them
+# The quick tests of the bindings on every other supported Python that can be had here, at the same time: installed, or
+# of Debian testing. What does not depend on the Python is left out: native campaigns, models, segments as files, disks,
+# runs of many processes, benchmarks, Spark.
+#   pythons.sh [only PATH] [newest | VERSION ...]      no version: all of them
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tests=tests
@@ -10,7 +11,8 @@ if [ "${1:-}" = only ]; then
   shift 2
 fi
 versions=("$@")
-[ ${#versions[@]} -gt 0 ] || versions=(3.11 3.12 3.13)
+supported=(3.11 3.12 3.13 3.14)
+[ ${#versions[@]} -gt 0 ] || versions=("${supported[@]}")
 left_out=(crash spark verification fuzz models test_benchmarks.py
   test_architecture.py test_docs.py core/test_segment.py core/test_bad_segments.py core/test_sigbus.py
   edges/test_containers.py edges/test_reboots.py edges/test_page_sizes.py edges/test_crashed_disks.py
@@ -26,12 +28,20 @@ test_on() {  # built with -O0, which is quicker: no speed is measured here
   ".venv-$1/bin/python" -m pytest -q -m 'not slow' -p no:cacheprovider "${left_out[@]/#/--ignore-glob=tests/}" "$tests"
 }
 
-ours=$(.venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 mkdir -p build
+if [ "${versions[*]}" = newest ]; then
+  newest=${supported[-1]}
+  versions=()
+  for ((i = ${#supported[@]} - 1; i >= 0 && ${#versions[@]} == 0; --i)); do
+    tools/get_python.sh "${supported[i]}" > /dev/null && versions=("${supported[i]}")
+  done
+  [ "${versions[*]}" = "$newest" ] || echo "Python $newest cannot be had here: the newest that can is ${versions[*]:-none}"
+fi
+ours=$(.venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 runs=()
 for version in "${versions[@]}"; do
   [ "$version" = "$ours" ] && continue
-  python=$(tools/find_python.sh "$version") || { echo "python$version is not installed here: not tested"; continue; }
+  python=$(tools/get_python.sh "$version") || { echo "Python $version cannot be had here: not tested"; continue; }
   echo "the quick tests on Python $version: build/python-$version.log"
   test_on "$version" "$python" > "build/python-$version.log" 2>&1 &
   runs+=("$version:$!")

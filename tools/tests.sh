@@ -9,7 +9,6 @@ mkdir -p build
 campaigns=(tests/crash tests/models tests/fuzz)
 spark=(tests/spark tests/verification/check/test_on_spark.py)
 waiting=(tests/edges tests/verification tests/site)
-newest=3.13
 pytest=(.venv/bin/python -m pytest -p no:cacheprovider --durations=12)
 names=()
 streams=()
@@ -29,7 +28,7 @@ trap stop_all EXIT
 start spark 0 "${pytest[@]}" "${spark[@]}"
 start waiting 5 "${pytest[@]}" "${spark[@]/#/--ignore=}" "${waiting[@]}"
 start campaigns 3 "${pytest[@]}" "${campaigns[@]}"
-start background 5 bash -c "tools/native.sh address && tools/native.sh thread && tools/pythons.sh only tests/contract $newest"
+start background 5 bash -c "tools/native.sh address && tools/native.sh thread && tools/pythons.sh only tests/contract newest"
 echo "meanwhile, each in its build/tests-NAME.log: ${names[*]}"
 
 failed=0

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 export PATH=$PWD/.venv/bin:$PATH
 platform=manylinux_2_28_$(uname -m)
 versions=("$@")
-[ ${#versions[@]} -gt 0 ] || versions=(3.11 3.12 3.13 3.13t)
+[ ${#versions[@]} -gt 0 ] || versions=(3.11 3.12 3.13 3.13t 3.14)
 rm -rf build/wheels
 mkdir -p build/wheels dist
 
@@ -33,7 +33,7 @@ rows=("$(printf '%-7s %-68s %6s  %s' python file kB 'as a stranger')")
 rows+=("$(printf '%-7s %-68s %6d  %s' '' "$sdist" $(($(stat -c %s "$sdist") / 1000)) '')")
 for version in "${versions[@]}"; do
   log=build/wheels/$version.log
-  if ! python=$(tools/find_python.sh "$version"); then
+  if ! python=$(tools/get_python.sh "$version"); then
     rows+=("$(printf '%-7s %s' "$version" 'is not here: no wheel')")
     continue
   fi
