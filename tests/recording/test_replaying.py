@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import queueduct
-from queueduct.recording import Recording, create_for, record, replay
+from queueduct.recording import Recording, create_for, reading, record, replay
 from tests.recording.ticks import MAKERS, OPENING, TICK, ticks
 
 COUNT = 500
@@ -137,8 +137,11 @@ def test_a_loop_begins_anew_until_it_is_stopped(recorded):
         assert numbers_in(q)[: 2 * COUNT] == [*range(COUNT)] * 2
 
 
-def test_rows_come_by_position_whatever_file_they_are_in(tmp_path):
+@pytest.mark.parametrize("piece_rows", [1, 7, reading.PIECE_ROWS])
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_rows_come_by_position_whatever_file_they_are_in(is_sorted, piece_rows, tmp_path, monkeypatch):
     """As leases that were delivered again leave them, and as Spark's tasks do."""
+    monkeypatch.setattr(reading, "PIECE_ROWS", piece_rows)
     folder = tmp_path / "rec"
     folder.mkdir()
     rng = random.Random(5)
@@ -146,6 +149,8 @@ def test_rows_come_by_position_whatever_file_they_are_in(tmp_path):
     rng.shuffle(left)
     while left:
         mine, left = left[:70], left[70:]
+        if is_sorted:
+            mine.sort()
         table = pa.table({"n": mine, "position": pa.array(mine, pa.int64())})
         pq.write_table(table, folder / f"part-{len(left)}.parquet", row_group_size=20)
     with queueduct.EventQueue.create("again", item=np.dtype([("n", "i8")])) as q:

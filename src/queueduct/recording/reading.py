@@ -1,20 +1,20 @@
 """Reads an archive by position, whoever wrote it: ``record``, or Spark's ``archive``.
 
 Files, and the groups of rows in them, come in the order of their first positions. Where their ranges overlap, rows are
-kept back until no later group can have a smaller position. A few groups are read ahead, in other threads: each becomes
-records there.
+kept back until no later group can have a smaller position. A few groups are read ahead, each in a thread, which makes
+records of some tens of thousands of rows at a time: what the processor's cache holds, and memory that is used again.
 
 Spark's files count only if its log of the batches, ``_spark_metadata``, has them: others are left of tasks that failed.
 """
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import json
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlparse
@@ -24,8 +24,10 @@ import pyarrow as pa
 import pyarrow.compute as pc  # now: its first use would take the time of the replay
 import pyarrow.parquet as pq
 
+from queueduct import BoundedQueue
 from queueduct.arrow.records import chosen_columns, values_of
 from queueduct.arrow.sources import records_from
+from queueduct.errors import ShutDown
 from queueduct.items.types import ItemType
 from queueduct.recording.archive import ArchiveFile, Facts, facts_of, footer
 from queueduct.recording.columns import POSITION, RECORDED
@@ -34,8 +36,9 @@ __all__ = ["Chunk", "Recording"]
 
 SPARK_LOG = "_spark_metadata"
 SPARK_NULL = "__HIVE_DEFAULT_PARTITION__"
-READ_AHEAD = 4  # groups
-READERS = min(4, max(2, os.cpu_count() or 2))  # threads
+READERS = min(4, max(2, os.cpu_count() or 2))  # threads, of which each reads a group
+PIECE_ROWS, PIECE_BYTES = 1 << 16, 4 << 20  # that become records at a time
+PIECES_AHEAD = 4  # of each group
 
 
 class Group(NamedTuple):
@@ -45,6 +48,10 @@ class Group(NamedTuple):
     last: int
     path: Path
     number: int
+
+
+def is_rising(positions: np.ndarray[Any, Any]) -> bool:
+    return bool((positions[1:] > positions[:-1]).all())  # np.diff takes ten times as long
 
 
 class Chunk(NamedTuple):
@@ -82,16 +89,24 @@ class Chunk(NamedTuple):
                 np.concatenate([chunk.positions for chunk in chunks]),
                 np.concatenate(times) if times else None,
             )
-        if (np.diff(found.positions) > 0).all():
+        if is_rising(found.positions):
             return found
         found = found.taken(np.argsort(found.positions, kind="stable"))
-        again = np.flatnonzero(np.diff(found.positions) == 0)
+        again = np.flatnonzero(found.positions[1:] == found.positions[:-1])
         if len(again):
             raise ValueError(
                 f"an archive has each position once: position {found.positions[again[0]]} is there twice; "
                 "take out the files of another queue, or of an earlier archive"
             )
         return found
+
+
+class Piece(NamedTuple):
+    """Rows of a group."""
+
+    chunk: Chunk
+    following: int | None
+    """The position of the group's next row; None if there is none."""
 
 
 class Recording:
@@ -159,23 +174,28 @@ class Recording:
     def read_ahead(
         self, readers: ThreadPoolExecutor, item: Any, time: str | None, is_timed: bool, start: int
     ) -> Iterator[tuple[Chunk, int | None]]:
-        """Yields each group, and the first position of the next one."""
+        """Yields the rows of each group, and the first position that may come after them."""
         groups = (group for group in self.groups() if group.last >= start)
-        waiting: deque[tuple[Group, Future[Chunk]]] = deque()
+        waiting: deque[tuple[Group, BoundedQueue[Any]]] = deque()
         try:
             while True:
-                for group in itertools.islice(groups, READ_AHEAD - len(waiting)):
-                    waiting.append((group, readers.submit(self.read, group, item, time, is_timed)))
+                while len(waiting) < READERS and (group := next(groups, None)) is not None:
+                    pieces: BoundedQueue[Any] = BoundedQueue(PIECES_AHEAD)
+                    readers.submit(self.read, group, item, time, is_timed, pieces)
+                    waiting.append((group, pieces))
                 if not waiting:
                     return
-                _, reading = waiting.popleft()
-                following = waiting[0][0] if waiting else next(groups, None)
-                if not waiting and following is not None:
-                    waiting.append((following, readers.submit(self.read, following, item, time, is_timed)))
-                yield reading.result(), None if following is None else following.first
+                _, pieces = waiting[0]
+                following = waiting[1][0].first if len(waiting) > 1 else None
+                while (piece := pieces.get()) is not None:
+                    if isinstance(piece, BaseException):
+                        raise piece
+                    bounds = [bound for bound in (piece.following, following) if bound is not None]
+                    yield piece.chunk, min(bounds, default=None)
+                waiting.popleft()
         finally:
-            for _, reading in waiting:
-                reading.cancel()
+            for _, pieces in waiting:
+                pieces.shutdown(immediate=True)
 
     def groups(self) -> Iterator[Group]:
         """Yields all row groups by their first positions; reads footers only when their turn has come."""
@@ -212,15 +232,53 @@ class Recording:
                 positions = values_of(one_array(found_positions, self.position_column))
             yield Group(int(positions.min()), int(positions.max()), path, number)
 
-    def read(self, group: Group, item: Any, time: str | None, is_timed: bool) -> Chunk:
-        """Reads one group into records. Runs in a thread."""
+    def read(self, group: Group, item: Any, time: str | None, is_timed: bool, pieces: BoundedQueue[Any]) -> None:
+        """Puts the pieces of a group, and None at the end, or an error. Runs in a thread."""
+        with contextlib.suppress(ShutDown):  # nobody takes them any more
+            try:
+                for piece in self.pieces(group, item, time, is_timed):
+                    pieces.put(piece)
+                pieces.put(None)
+            except ShutDown:
+                raise
+            except BaseException as error:  # it is raised where the pieces are taken
+                pieces.put(error)
+
+    def pieces(self, group: Group, item: Any, time: str | None, is_timed: bool) -> Iterator[Piece]:
+        """Yields the rows of a group in pieces if they are in the order of their positions, else as one."""
         named = partition_of(group.path, self.directory)
         texts = [name for name in getattr(item, "names", None) or () if item[name].kind == "S" and name not in named]
+        recorded = RECORDED if self.facts is None else self.facts.recorded_column
+        unread = {self.position_column} | ({recorded} if not is_timed or time is not None else set())
         with pq.ParquetFile(group.path, read_dictionary=texts, coerce_int96_timestamp_unit="us") as file:
-            table = file.read_row_group(group.number, use_threads=False)
+            number = group.number
+            read = file.read_row_group(number, [self.position_column], use_threads=False)
+            positions = values_of(one_array(read, self.position_column))
+            columns = [name for name in file.schema_arrow.names if name not in unread] or [self.position_column]
+            if is_rising(positions):
+                batches = file.iter_batches(piece_rows(item), [number], columns, use_threads=False)
+                tables: Iterable[pa.Table] = (pa.Table.from_batches([batch]) for batch in batches)
+            else:
+                tables = [file.read_row_group(number, columns, use_threads=False)]
+            stop = 0
+            for table in tables:
+                start, stop = stop, stop + table.num_rows
+                following = int(positions[stop]) if stop < len(positions) else None
+                chunk = self.chunk(table, positions[start:stop], item, time, is_timed, named)
+                yield Piece(chunk, following)
+
+    def chunk(
+        self,
+        table: pa.Table,
+        positions: np.ndarray[Any, Any],
+        item: Any,
+        time: str | None,
+        is_timed: bool,
+        named: dict[str, str | None],
+    ) -> Chunk:
+        """Returns rows as records. ``named`` are the columns of directories' names."""
         for name, value in named.items():
             table = table.append_column(name, pa.repeat(pa.scalar(value, pa.string()), table.num_rows))
-        positions = values_of(one_array(table, self.position_column))
         recorded = RECORDED if self.facts is None else self.facts.recorded_column
         times = None
         if is_timed and time is None:
@@ -231,6 +289,10 @@ class Recording:
         if is_timed and time is not None:
             times = records[time].astype("M8[ns]").astype(np.int64)
         return Chunk(records, positions, times)
+
+
+def piece_rows(item: Any) -> int:
+    return PIECE_ROWS if item is bytes else max(1, min(PIECE_ROWS, PIECE_BYTES // max(1, item.itemsize)))
 
 
 def one_array(table: pa.Table, name: str | None) -> pa.Array:
