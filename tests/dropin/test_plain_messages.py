@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from queueduct import GrowingQueue
 from queueduct.multiprocessing import Queue
-from queueduct.multiprocessing._queues import reopen
 
 PLAIN_MESSAGE = 1
 pytestmark = pytest.mark.timeout(60)
@@ -30,7 +29,8 @@ class RawSide:
         self.number = next(
             int(fd) for fd in new if os.path.lexists(f"/proc/self/fd/{fd}") and not os.fstat(int(fd)).st_nlink
         )
-        self.queue = reopen(Queue, self, str(self.raw.directory), False)
+        self.queue = Queue.__new__(Queue)
+        self.queue.__setstate__((self, str(self.raw.directory), False))
 
     def detach(self):
         return os.dup(self.number)

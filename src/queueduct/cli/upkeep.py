@@ -150,9 +150,7 @@ def repair(names: tuple[str, ...], directory: Path | None, as_json: bool) -> Non
         corrupt = [row["name"] for row in rows if row.get("is_corrupt")]
         if corrupt:
             bad = " ".join(corrupt)
-            click.echo(
-                f"what contradicts itself cannot be repaired: queueduct rm {bad}, and create it anew", err=True
-            )
+            click.echo(f"what contradicts itself cannot be repaired: queueduct rm {bad}, and create it anew", err=True)
         sys.exit(1)
 
 

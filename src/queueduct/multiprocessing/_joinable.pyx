@@ -4,7 +4,7 @@
 from libc.stdint cimport int64_t
 
 from queueduct.core._queue cimport AT_ONCE, FOREVER, TIMED_OUT, remaining_ns
-from queueduct.items._messages cimport decode_message, keep_if_intact
+from queueduct.items.messages._messages cimport decode_message, keep_if_intact
 from queueduct.multiprocessing._queues cimport Queue, checked_maxsize
 
 import time

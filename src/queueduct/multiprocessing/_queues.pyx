@@ -15,8 +15,8 @@ from queueduct.core._queue cimport (
     AT_ONCE, TIMED_OUT, checked_int, deadline_of, held, is_negative, remaining_ns, waited_until,
 )
 from queueduct.items._buffers cimport Held, borrow
-from queueduct.items._messages cimport decode_message, encode_message, keep_if_intact
-from queueduct.items._plain cimport write_plain
+from queueduct.items.messages._messages cimport decode_message, encode_message, keep_if_intact
+from queueduct.items.messages._plain cimport write_plain
 from queueduct.native._native cimport Outcome, Participant, run_without_gil
 from queueduct.rings.shared._backend cimport RingBackend
 from queueduct.rings.shared._growing_backend cimport GrowingBackend

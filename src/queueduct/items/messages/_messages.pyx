@@ -7,7 +7,7 @@ always a full stop.
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 
-from queueduct.items._plain cimport PLAIN_MESSAGE, read_plain
+from queueduct.items.messages._plain cimport PLAIN_MESSAGE, read_plain
 
 import pickle
 from multiprocessing import reduction

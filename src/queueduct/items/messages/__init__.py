@@ -1,0 +1,1 @@
+"""Any object as the message of a queue that replaces multiprocessing's."""
