@@ -34,6 +34,18 @@ inline void cpu_pause() noexcept {
 #endif
 }
 
+// Asks for a cache line that this thread will write soon. Without it the store waits until another core gives the line
+// up, and the next compare-and-swap waits for the store.
+inline void prefetch_to_write(const void* address) noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(address)));  // the builtin would ask for it to read
+#else
+  __builtin_prefetch(address, 1);
+#endif
+}
+
+inline void prefetch_to_read(const void* address) noexcept { __builtin_prefetch(address); }
+
 // A position counts slots since the queue was created and never falls. Its index is the slot it maps to: the position
 // modulo the capacity C, which is from 1 to 2^32. A power of two needs a mask. For another C, with 2^s < C < 2^(s+1),
 // a multiplication replaces the division: m = floor(2^(64+s) / C) + 1, and the quotient is floor(p * m / 2^(64+s)).

@@ -48,7 +48,7 @@ class IdleStrategy {
           return yield_until(near, far, start + limit_ns);
         }
       }
-      for (int i = 0; i < 8; ++i) cpu_pause();
+      for (int i = near_at == 0 ? 8 : 64; i > 0; --i) cpu_pause();  // seldom while the other side is at work
     }
     return near_at != 0;
   }
