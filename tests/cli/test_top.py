@@ -67,6 +67,25 @@ def test_the_table_is_right_in_a_narrow_and_in_a_wide_terminal(queues, columns):
 
 
 @in_a_terminal
+@pytest.mark.parametrize(("lines", "shown"), [(24, 19), (10, 5), (6, 1)])
+def test_as_many_queues_are_shown_as_there_are_lines_for(queue_dir, lines, shown):
+    for number in range(30):
+        queueduct.BoundedQueue.create(f"q{number:02}", 4).close()
+    with terminal(80, lines) as term:
+        term.start(*FAST)
+        screen = term.until("by name")
+        assert [line.split()[0] for line in screen.splitlines() if re.match(r"\W*q\d\d", line)] == [
+            f"q{number:02}" for number in range(shown)
+        ]
+        assert len(screen.rstrip("\n").splitlines()) == lines, "the last line is the line of keys"
+        (queue_dir / "q99").write_bytes((queue_dir / "q00").read_bytes()[:64])
+        screen = term.until("q99: ")
+        assert "by name" in screen.rstrip("\n").splitlines()[-1] or lines < 10
+        term.press("q")
+        term.until("exit 0")
+
+
+@in_a_terminal
 def test_values_move_and_a_killed_producer_shows_within_two_seconds(queues, children):
     def put_for_ever():
         with queueduct.open("feed") as feed:

@@ -16,6 +16,7 @@ from queueduct.monitoring import Monitor, Snapshot
 
 __all__ = ["Screen"]
 
+AROUND_TABLE = 3  # lines: the headline, and two that are empty
 SECONDS_LIMITS = (0.1, 60.0)
 
 
@@ -85,10 +86,10 @@ class Screen:
         if seen is not None:
             view = queue_view(seen, self.monitor.detail(seen.name), self.console, rows)
             return Group(self.headline(), Text(), view, Text(), self.foot())
-        table = queue_table(
-            self.snapshot, self.console, sort=self.sort, selected=self.selected or "", rows=max(1, rows - 8)
-        )
-        return Group(self.headline(), Text(), table, Text(), self.foot())
+        foot = self.foot()
+        lines = rows - AROUND_TABLE - len(self.console.render_lines(foot))
+        table = queue_table(self.snapshot, self.console, sort=self.sort, selected=self.selected or "", lines=lines)
+        return Group(self.headline(), Text(), table, Text(), foot)
 
     def headline(self) -> Text:
         queues = self.snapshot.queues

@@ -24,6 +24,7 @@ SORTS: dict[str, tuple[str, Callable[[QueueSeen], object]]] = {
     "w": ("worst", lambda queue: (-severity(queue), queue.name)),
 }
 BAR_CELLS = 8
+ERRORS_LIMIT = 3
 SEVERITIES = list(Status)
 
 
@@ -126,9 +127,9 @@ def chosen(columns: tuple[Column, ...], names: int, gap: int, width: int) -> lis
 
 
 def queue_table(
-    snapshot: Snapshot, console: Console, *, sort: str = "n", selected: str | None = None, rows: int | None = None
+    snapshot: Snapshot, console: Console, *, sort: str = "n", selected: str | None = None, lines: int | None = None
 ) -> RenderableType:
-    """Draws the table; with ``rows`` only those around the selected queue."""
+    """Draws the table, and why queues cannot be read; in so many lines only the rows around the selected queue."""
     queues = sorted_queues(snapshot, sort)
     if not queues:
         return empty_state(snapshot)
@@ -137,7 +138,11 @@ def queue_table(
     columns = chosen(COLUMNS, longest, gap, console.width)
     spare = console.width - longest - sum(each.width + gap for each in columns[1:])
     is_wide = spare >= 10 and len(columns) == len(COLUMNS)
-    first = 0
+    faulty = [queue for queue in queues if queue.error is not None][:ERRORS_LIMIT]
+    errors = [Text(shown(f"{queue.name}: {queue.error}"), style="red") for queue in faulty]
+    first, rows = 0, None
+    if lines is not None:
+        rows = max(1, lines - 1 - sum(-(-error.cell_len // console.width) for error in errors))
     if rows is not None and len(queues) > rows:
         at = next((number for number, queue in enumerate(queues) if queue.name == selected), 0)
         first = min(max(0, at - rows // 2), len(queues) - rows)
@@ -147,12 +152,11 @@ def queue_table(
         if selected is not None:
             cells[0] = Text("▸ " if queue.name == selected else "  ", style="bold cyan") + cells[0]
         cells[0].truncate(longest, overflow="ellipsis")
-    lines = aligned(columns, rows_drawn, gap)
-    for queue, line in zip(visible, lines[1:], strict=True):
+    drawn = aligned(columns, rows_drawn, gap)
+    for queue, line in zip(visible, drawn[1:], strict=True):
         if queue.name == selected and console.no_color:
             line.stylize("reverse")
-    errors = [Text(shown(f"{queue.name}: {queue.error}"), style="red") for queue in visible if queue.error is not None]
-    return Group(*lines, *errors[:3])
+    return Group(*drawn, *errors)
 
 
 def aligned(columns: list[Column], rows: list[list[Text]], gap: int) -> list[Text]:
