@@ -229,7 +229,7 @@ def public_members(cls):
 
 
 def test_no_line_is_wider_than_120_columns():
-    endings = {".py", ".pyi", ".pyx", ".pxd", ".hpp", ".cpp", ".c", ".build"}
+    endings = {".py", ".pyi", ".pyx", ".pxd", ".hpp", ".cpp", ".c", ".js", ".build"}
     folders = [ROOT / name for name in ("native", "src", "tests", "models", "benchmarks", "examples", "tools")]
     sources = [path for folder in folders for path in folder.rglob("*") if path.suffix in endings]
     assert len(sources) > 500

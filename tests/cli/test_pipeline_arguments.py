@@ -34,6 +34,7 @@ def ticks():
         (("--every", "soon"), "--every: a duration is a number and a unit: 'soon'"),
         (("--every", "10 parsecs"), "--every: a duration is a number and a unit: '10 parsecs'"),
         (("--start", "first"), "--start: it is earliest, latest or a position: 'first'"),
+        (("--master", "local[0]"), "--master: it is no address of Spark: 'local[0]'"),
         (("--master", "locall"), "--master: it is no address of Spark: 'locall'; local[*] is this machine"),
         (("--checkpoint", "file/state"), "--checkpoint: a directory is needed, and"),
         (("--max-rows", "0"), "'0' is less than 1"),
@@ -70,6 +71,8 @@ AGGREGATE = {"--to": "candles", "--window": "1s", "--agg": "max(px)", "--checkpo
     ("changed", "why"),
     [
         ({"--window": "soon"}, "--window: a duration is a number and a unit: 'soon'"),
+        ({"--window": "0s"}, "--window: a window is longer than nothing: '0s'"),
+        ({"--window": "0 minutes 0 seconds"}, "--window: a window is longer than nothing"),
         ({"--watermark": "1"}, "--watermark: a duration is a number and a unit: '1'"),
         ({"--time": "px"}, "--time: the event time must be a field of type M8: time=px; there is ts"),
         ({"--by": "symbol"}, "--by: there is no field 'symbol' in 'ticks'"),

@@ -40,6 +40,13 @@ def test_words_are_json_for_records_and_objects(ticks):
     assert "it is no JSON" in refused("put", "ticks", "ACME", code=1)
 
 
+@pytest.mark.parametrize("text", ['{\n "sym": "A",\n "px": 1\n}\n', '[{"sym": "A", "px": 1}]\n', '[\n{"sym": "A"}]'])
+def test_rows_that_are_no_lines_are_refused_with_what_makes_them_lines(ticks, text):
+    why = refused("put", "ticks", given=text, code=1)
+    assert "stdin, line 1: " in why
+    assert "each row is a line of its own, as jq -c . writes them, and of a list jq -c '.[]'" in why
+
+
 def test_a_word_that_ends_as_a_file_is_one_unless_it_is_text(jobs, tmp_path):
     assert "there is no file 'o.csv'; to put this text itself give --text" in refused("put", "jobs", "a", "o.csv")
     assert jobs.empty(), "nothing was done"

@@ -83,6 +83,14 @@ def as_it_is(value: Any) -> Any:
     return value
 
 
+def remedy_for(line: bytes) -> str:
+    """Returns what to do about rows that take several lines, or are together in one list."""
+    text = line.strip()
+    if text in (b"{", b"[", b"[{") or text.startswith((b"[{", b"[[")):
+        return "; each row is a line of its own, as jq -c . writes them, and of a list jq -c '.[]'"
+    return ""
+
+
 def read_json_lines(stream: BinaryIO, item: Any, rows: int) -> Iterator[Batch]:
     made = item_from(item)
     number = 0
@@ -98,7 +106,7 @@ def read_json_lines(stream: BinaryIO, item: Any, rows: int) -> Iterator[Batch]:
             except ValueError as error:
                 if items:
                     yield Batch(items, places, "line")
-                raise BadRow(f"line {number}", str(error)) from None
+                raise BadRow(f"line {number}", f"{error}{remedy_for(line)}") from None
             places.append(number)
         if items:
             yield Batch(items, places, "line")

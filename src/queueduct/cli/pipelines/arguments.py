@@ -17,7 +17,7 @@ from queueduct.spark.times import duration, event_time
 
 __all__ = ["check_aggregate", "check_archive"]
 
-MASTER = re.compile(r"local(\[(\*|\d+)(,\s*\d+)?\])?|(spark|k8s)://\S+|yarn")
+MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\s*[1-9]\d*)?\])?|(spark|k8s)://\S+|yarn")
 POSITION = "position"  # the column that the source adds
 NAMED = re.compile(r"(.*\S)\s+as\s+`?(\w+)`?\s*", re.IGNORECASE | re.DOTALL)
 TEXT = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"")
@@ -43,9 +43,11 @@ def check_aggregate(queue: str, to: str, given: dict[str, Any]) -> None:
         raise click.UsageError(f"only records can be aggregated: the queue {queue!r} has items of {item}")
     for option in ("window", "watermark"):
         try:
-            duration(given[option])
+            length = duration(given[option])
         except ValueError as error:
             raise wrong(f"--{option}", str(error)) from error
+        if option == "window" and not any(int(number) for number in re.findall(r"\d+", length)):
+            raise wrong("--window", f"a window is longer than nothing: {given[option]!r}; 1s and 500ms are windows")
     try:
         event_time(item, given["time"])
     except ValueError as error:

@@ -17,7 +17,8 @@ const key = (kind, text) => [element("span", { className: `key ${kind}` }), text
 
 function share(stats) {
   const slots = stats.capacity;
-  const used = Math.min(slots, stats.push_position !== undefined ? stats.push_position - stats.pop_position : stats.size);
+  const used = Math.min(slots,
+    stats.push_position !== undefined ? stats.push_position - stats.pop_position : stats.size);
   const first = stats.pop_position !== undefined ? stats.pop_position % slots : 0;
   const scale = WIDTH / slots;
   const parts = [box(0, 6, WIDTH, 26, "", "free")];
@@ -51,12 +52,14 @@ function levels(stats) {
     const made = [box(x + 1, 6, width - 2, 26, isUsed ? "used" : "", `level ${at}: ${exact(slots)} slots`),
       words(x + width / 2, 46, count(slots), "middle")];
     if (at === stats.read_level) made.push(words(x + width / 2, 60, "read", "middle"));
-    if (at === stats.written_level) made.push(words(x + width / 2, at === stats.read_level ? 74 : 60, "written", "middle"));
+    if (at === stats.written_level)
+      made.push(words(x + width / 2, at === stats.read_level ? 74 : 60, "written", "middle"));
     x += width;
     return made;
   });
   return [picture(78, ...parts),
-    [...key("used", "levels in use"), `, slots below; grown ${exact(stats.grown)} times, shrunk ${exact(stats.shrunk)} times`]];
+    [...key("used", "levels in use"),
+      `, slots below; grown ${exact(stats.grown)} times, shrunk ${exact(stats.shrunk)} times`]];
 }
 
 function chunks(stats, queue) {
@@ -68,7 +71,8 @@ function chunks(stats, queue) {
   stats.chunk_items.forEach((items, number) => {
     const isLast = number === stats.chunk_items.length - 1;
     const kept = isLast ? end - at : Math.max(0, Math.min(items, end - at));
-    if (kept > 0) parts.push(box((at - first) * scale, 22, kept * scale - 0.6, 24, "used", `chunk for ${exact(items)} items`));
+    if (kept > 0)
+      parts.push(box((at - first) * scale, 22, kept * scale - 0.6, 24, "used", `chunk for ${exact(items)} items`));
     at += kept;
     left = 0;
   });

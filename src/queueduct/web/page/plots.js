@@ -53,7 +53,10 @@ export class Plot {
     this.plot = new uPlot({
       width: this.width(), height: HEIGHT, cursor: { drag: { x: false, y: false } },
       scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.05 : 1] } },
-      axes: [{ ...axis, values: (_, ticks) => ticks.map(clock), space: 80 }, { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => this.word(tick)) }],
+      axes: [
+        { ...axis, values: (_, ticks) => ticks.map(clock), space: 80 },
+        { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => this.word(tick)) },
+      ],
       series: [{ value: (_, at) => (at === null ? "–" : clock(at)) }, ...this.labels.map((label, at) => ({
         label, stroke: color(COLORS[at % COLORS.length]), width: 1.5, dash: at >= COLORS.length ? [4, 3] : undefined,
         points: { show: false }, value: (_, value) => value === null ? "–" : this.word(value),

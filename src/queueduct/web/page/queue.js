@@ -65,7 +65,8 @@ export class QueueView {
   }
 
   heading(queue) {
-    const made = queue.created ? `, made ${queue.created.slice(0, 19).replace("T", " ")} UTC by process ${queue.creator}` : "";
+    const made = queue.created
+      ? `, made ${queue.created.slice(0, 19).replace("T", " ")} UTC by process ${queue.creator}` : "";
     return [element("h1", {}, queue.name, " ", tag(queue.state)),
       element("div", { className: "faint" }, `${queue.kind} of ${queue.item}${made}`),
       queue.error ? element("p", { className: "banner bad" }, queue.error) : null].filter(Boolean);
@@ -79,7 +80,8 @@ export class QueueView {
     for (const [name, total] of Object.entries(RATED))
       past[name].push(seconds > 0 ? Math.max(0, queue.totals[total] - this.totals[total]) / seconds : 0);
     past.depth.push(queue.depth);
-    for (const [table_, value] of [[past.lag, (reader) => reader.lag], [past.lag_seconds, (reader) => reader.lag_seconds]]) {
+    const followedBy = [[past.lag, (reader) => reader.lag], [past.lag_seconds, (reader) => reader.lag_seconds]];
+    for (const [table_, value] of followedBy) {
       const followed = queue.readers.filter((reader) => reader.status !== "dropped");
       const labels = new Set(followed.map((reader) => reader.label));
       Object.keys(table_).filter((label) => !labels.has(label)).forEach((label) => delete table_[label]);
@@ -90,7 +92,8 @@ export class QueueView {
     }
     while (past.at.length > 2 && past.at[1] < at - KEPT_SECONDS) {
       past.at.shift();
-      [...Object.keys(RATED).map((name) => past[name]), past.depth, ...Object.values(past.lag), ...Object.values(past.lag_seconds)]
+      const rates = Object.keys(RATED).map((name) => past[name]);
+      [...rates, past.depth, ...Object.values(past.lag), ...Object.values(past.lag_seconds)]
         .forEach((column) => column.shift());
     }
   }
@@ -130,11 +133,13 @@ export class QueueView {
       { type: "button", className: "danger", onclick: () => act(action, question, more?.()) }, text);
     const parts = [button("shut down", "shutdown", `Shut ${this.name} down? Every put raises ShutDown from then on.`)];
     if (queue.kind === "events") {
-      const last = element("input", { type: "number", min: "0", value: "1000", "aria-label": "how many items to keep" });
+      const last = element("input",
+        { type: "number", min: "0", value: "1000", "aria-label": "how many items to keep" });
       const reader = element("input", { type: "text", placeholder: "reader", "aria-label": "the reader to drop" });
       parts.push(button("clear", "clear", `Forget all items of ${this.name}?`),
         button("keep last", "keep-last", "Forget what is older?", () => ({ n: Number(last.value) })), last,
-        button("drop reader", "drop-reader", "Drop this reader? It loses its place.", () => ({ reader: reader.value })), reader);
+        button("drop reader", "drop-reader", "Drop this reader? It loses its place.",
+          () => ({ reader: reader.value })), reader);
     }
     parts.push(button("remove", "rm", `Remove the name ${this.name}? Those who have it open go on with it.`), told);
     return element("div", { className: "actions" }, parts);
@@ -239,7 +244,8 @@ const MEANINGS = {
 };
 
 function counts(queue) {
-  const row = (what) => ([name, value]) => [name, what, element("span", { className: value ? "tag warn" : "" }, exact(value)),
+  const row = (what) => ([name, value]) => [name, what,
+    element("span", { className: value ? "tag warn" : "" }, exact(value)),
     element("span", { className: "faint" }, MEANINGS[name] ?? "")];
   return table([{ title: "" }, { title: "" }, number("count"), { title: "", className: "wide" }],
     [...Object.entries(queue.recoveries).map(row("recovered")), ...Object.entries(queue.losses).map(row("lost"))]);

@@ -13,7 +13,8 @@ function readers(queue) {
   if (queue.state === "corrupt" || queue.state === "unreadable") return "";
   if (queue.worst === null)
     return queue.oldest_seconds > 0
-      ? element("span", { className: "faint nowrap" }, `oldest ${age(queue.oldest_seconds, queue.is_oldest_longer)}`) : "";
+      ? element("span", { className: "faint nowrap" },
+        `oldest ${age(queue.oldest_seconds, queue.is_oldest_longer)}`) : "";
   const lag = mostLag(queue);
   const late = lag ? `  −${count(lag)}, ${age(queue.oldest_seconds, queue.is_oldest_longer)}` : "";
   return element("span", { className: "nowrap" }, `${queue.readers.length} `, tag(queue.worst), late);
@@ -65,8 +66,9 @@ const COLUMNS = [
 
 function spark(past) {
   const top = Math.max(1e-9, ...past.map((one) => Math.max(one[0], one[1])));
-  const path = (which) => past.map((one, at) =>
-    `${at ? "L" : "M"}${((at + KEPT - past.length) * 90 / (KEPT - 1)).toFixed(1)} ${(21 - 20 * one[which] / top).toFixed(1)}`).join("");
+  const x = (at) => ((at + KEPT - past.length) * 90 / (KEPT - 1)).toFixed(1);
+  const y = (rate) => (21 - 20 * rate / top).toFixed(1);
+  const path = (which) => past.map((one, at) => `${at ? "L" : "M"}${x(at)} ${y(one[which])}`).join("");
   return drawn("svg", { class: "spark", viewBox: "0 0 90 22", "aria-hidden": "true" },
     drawn("path", { class: "out", d: path(1) }), drawn("path", { class: "in", d: path(0) }));
 }
@@ -88,10 +90,10 @@ export class QueuesView {
     this.body = element("tbody");
     this.note = element("div");
     this.heads = COLUMNS.map((column) => {
-      const button = column.sort ? element("button", { type: "button", onclick: () => this.sortBy(column) }, column.title)
-        : column.title;
-      return element("th", { className: [column.number ? "number" : "", column.className ?? ""].join(" "), scope: "col" },
-        button);
+      const button = column.sort
+        ? element("button", { type: "button", onclick: () => this.sortBy(column) }, column.title) : column.title;
+      const className = [column.number ? "number" : "", column.className ?? ""].join(" ");
+      return element("th", { className, scope: "col" }, button);
     });
     this.table = element("table", { className: "queues" },
       element("thead", {}, element("tr", {}, this.heads)), this.body);
@@ -128,7 +130,8 @@ export class QueuesView {
       const past = this.past.get(queue.name) ?? [];
       if (isNew) this.past.set(queue.name, [...past, [queue.rates.items_in, queue.rates.items_out]].slice(-2 * KEPT));
       const row = this.rows.get(queue.name) ?? this.newRow(queue.name);
-      this.fill(row, queue, this.past.get(queue.name).filter((_, number, all) => (all.length - number) % 2).slice(-KEPT));
+      const shown = this.past.get(queue.name).filter((_, number, all) => (all.length - number) % 2).slice(-KEPT);
+      this.fill(row, queue, shown);
       if (this.body.children[at] !== row) this.body.insertBefore(row, this.body.children[at] ?? null);
     });
     for (const [name, row] of this.rows)
