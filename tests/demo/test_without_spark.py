@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -19,8 +19,9 @@ LINE = "live page: "
 def test_it_accounts_for_every_tick_and_shows_its_queues_meanwhile(queue_dir, tmp_path):
     demo = started("demo", "--no-spark", "--seconds", "3", "--rate", "20000", "--port", "0", "--out", tmp_path / "out")
     with demo:
-        address = demo.stdout.readline().removeprefix(LINE).strip()
-        shown = lambda: json.load(urlopen(f"{address}api/queues"))["queues"]  # noqa: E731
+        address, _, token = demo.stdout.readline().removeprefix(LINE).strip().partition("#token=")
+        asked = Request(f"{address}api/queues", headers={"Authorization": f"Bearer {token}"})
+        shown = lambda: json.load(urlopen(asked))["queues"]  # noqa: E731
         until(lambda: any(queue["name"].endswith("-ticks") and queue["rates"] for queue in shown()), "its queue", 20)
         out, err = demo.communicate(timeout=60)
     assert (demo.returncode, err) == (0, "")
