@@ -54,7 +54,7 @@ def test_the_example_of_the_overwriting_page_runs():
 
 def test_the_layout_page_has_every_overwriting_word_at_its_offset():
     page = (ROOT / "docs/memory-layout.md").read_text()
-    section = page.partition("# An overwriting segment")[2].partition("\n# ")[0]
+    section = page.partition("\n## An overwriting segment")[2].partition("\n## ")[0]
     rows = dict(re.findall(r"^\| (\d+) \| (\w+)", section, re.MULTILINE))
     header = {"0": "items", "8": "QUEUE_MAX_LEN", "12": "MSG_SIZE", "16": "HEADER_LOCK", "24": "START_IDX"}
     assert rows | header == rows
@@ -152,8 +152,8 @@ def header_rows(page: str) -> dict[str, int]:
 
 def test_the_layout_page_names_every_header_field_at_its_offset():
     page = (ROOT / "docs/memory-layout.md").read_text()
-    others, rest = page.split("# A slots segment")
-    of_slots, of_growing = rest.split("# A growing segment")
+    others, rest = page.split("\n## A slots segment")
+    of_slots, of_growing = rest.split("\n## A growing segment")
     assert header_rows(others) == {name: offset for name, (offset, _) in _layout.EVENTS_FIELDS.items()}
     assert header_rows(of_slots) == {
         name: offset for name, (offset, _) in _layout.SLOTS_FIELDS.items() if name not in _layout.FIELDS

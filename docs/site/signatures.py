@@ -14,6 +14,7 @@ from typing import Any
 
 SOURCE = Path(__file__).parents[2] / "src"
 CALL = (ast.FunctionDef, ast.AsyncFunctionDef)
+Definition = ast.FunctionDef | ast.AsyncFunctionDef
 SHORTER = {
     r"\b_(T|T_co|Item|Default|Arguments?|Result)\b": r"\1",
     r"\bT_co\b": "T",
@@ -61,11 +62,29 @@ def signatures(owner: type | None, name: str, thing: Any) -> list[str]:
         return [str(inspect.signature(thing))]
     if len({ast.unparse(node.returns) for node in nodes if node.returns}) == 1 and any(map(of_some_items, nodes)):
         nodes = nodes[-1:]  # the others only say what a put takes besides, for records and for bytes
+    if any(decorated(node, "classmethod") for node in nodes):
+        nodes = [joined(nodes)]  # which form is meant depends on one argument, and shows in the type of the queue
     forms = [signature(node, of_class=owner is not None) for node in nodes]
     return list(dict.fromkeys(forms))
 
 
-def of_some_items(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def joined(nodes: list[Definition]) -> Definition:
+    """Return one definition for overloads with the same parameters: each parameter takes what one of them takes."""
+    whole = copy.deepcopy(nodes[-1])
+    lists = [[*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs] for node in (whole, *nodes)]
+    for parameter, *others in zip(*lists, strict=True):
+        types = [part for each in others if each.annotation for part in ast.unparse(each.annotation).split(" | ")]
+        if types:
+            ordered = sorted(dict.fromkeys(types), key=lambda each: each == "None")
+            parameter.annotation = ast.parse(" | ".join(ordered), mode="eval").body
+    whole.args.kw_defaults = [
+        next((default for default in defaults if default is not None), None)
+        for defaults in zip(*(node.args.kw_defaults for node in nodes), strict=True)
+    ]
+    return whole
+
+
+def of_some_items(node: Definition) -> bool:
     """Return True for an overload that is for queues of one type of item."""
     first = [*node.args.posonlyargs, *node.args.args][:1]
     return bool(first) and first[0].annotation is not None
@@ -92,11 +111,14 @@ def type_of(owner: type, name: str) -> str:
 
 
 def is_class_method(owner: type, name: str) -> bool:
-    decorators = [each for node in calls(owner, name, None) for each in node.decorator_list]
-    return any(isinstance(each, ast.Name) and each.id == "classmethod" for each in decorators)
+    return any(decorated(node, "classmethod") for node in calls(owner, name, None))
 
 
-def calls(owner: type | None, name: str, thing: Any) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+def decorated(node: Definition, name: str) -> bool:
+    return any(isinstance(each, ast.Name) and each.id == name for each in node.decorator_list)
+
+
+def calls(owner: type | None, name: str, thing: Any) -> Iterator[Definition]:
     """Yield the definitions of a function, or of a method in the first base that has it."""
     places = [(thing.__module__, thing.__qualname__)] if owner is None else []
     if owner is not None:
@@ -109,11 +131,10 @@ def calls(owner: type | None, name: str, thing: Any) -> Iterator[ast.FunctionDef
                 return
 
 
-def signature(node: ast.FunctionDef | ast.AsyncFunctionDef, *, of_class: bool) -> str:
+def signature(node: Definition, *, of_class: bool) -> str:
     """Return the parameters and the result of a definition, without self."""
     arguments = copy.deepcopy(node.args)
-    is_static = any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in node.decorator_list)
-    if of_class and not is_static:
+    if of_class and not decorated(node, "staticmethod"):
         (arguments.posonlyargs or arguments.args).pop(0)
     result = "" if node.returns is None or node.name == "__init__" else f" -> {ast.unparse(node.returns)}"
     return shorter(f"({ast.unparse(arguments)}){result}")

@@ -21,7 +21,7 @@ ELSEWHERE = {
     "examples/cpp": "sources/examples/cpp/index.md",
 }
 WRITTEN = """\
-- [API](reference/api/index.rst): every public class, function and error
+- [API](reference/api/index.rst): every public class and function; [the errors](reference/api/errors.rst)
 - [Commands and options](reference/command.rst): what each command takes
 """
 AFTER_WRITTEN = "The command"

@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.browser import browser, missing
 
+pytestmark = pytest.mark.timeout(400)  # the first one waits for the build, on a machine that may be busy
+
 PAGES = ("index.html", "jobs.html", "reference/api/BoundedQueue.html", "reference/command.html")
 SIZES = {"laptop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
 

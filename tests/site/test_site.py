@@ -15,6 +15,8 @@ from docs.site import links
 from queueduct.cli import COMMANDS
 from tests.site.conftest import ROOT
 
+pytestmark = pytest.mark.timeout(400)  # the first one waits for the build, on a machine that may be busy
+
 BROKEN = {
     '<a href="no-such-page.html">': "which is not there",
     '<a href="index.html#no-such-heading">': "which has no such heading",
@@ -56,6 +58,7 @@ def test_signatures_have_types_and_examples_are_shown(site: Path) -> None:
     text = re.sub(r"<[^>]+>", "", (site / "reference/api/BoundedQueue.html").read_text())
     assert "timeout: float | None = None" in text
     assert "&gt;&gt;&gt; q.put" in text
+    assert "item: type[bytes] | type[object] | DTypeLike | None = None" in text
     assert "self" not in re.findall(r"get_many\((\w+)", text)
 
 
