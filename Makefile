@@ -20,12 +20,12 @@ NATIVE_SOURCES := $(shell find native tests/native -type f) meson.build meson.op
 PACKAGE_SOURCES := $(shell find native src -type f -not -name '*.pyc') meson.build meson.options pyproject.toml
 
 .PHONY: help setup check test demo bench bench-spark lint docs crash prove native sanitizers pythons free-threaded \
-  wheels clean
+  lock wheels clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
-$(VENV)/.tools: pyproject.toml tools/setup.py
+$(VENV)/.tools: pyproject.toml tools/setup.py tools/locked.txt
 	@$(PYTHON) tools/setup.py $(VENV)
 	@touch $@
 
@@ -52,6 +52,7 @@ $(VENV)/.wheels: $(VENV)/.tools
 $(VENV)/.spark: $(VENV)/.tools | $(VENV)/.package
 	@echo "installing Spark: 450 MB, a few minutes the first time"
 	@$(BIN)/python tools/setup.py --extra spark --together $(VENV)
+	@$(BIN)/python tools/setup.py --extra plot --together $(VENV)
 	@echo "installing what reads Arrow in the tests: DuckDB and polars, 80 MB"
 	@$(BIN)/python tools/setup.py --extra test-arrow --together $(VENV)
 	@touch $@
@@ -93,11 +94,15 @@ test: ## all tests
 	@$(MAKE) --no-print-directory $(VENV)/.browser $(VENV)/.docs
 	@tools/tests.sh
 
-pythons: ## the quick tests on every other Python 3.11+ that is installed
+pythons: ## the quick tests on every other Python from 3.11 on that is installed, or in Debian testing
 	@tools/pythons.sh
 
 free-threaded: $(VENV)/.package $(VENV)/.spark ## the quick tests and the thread stress on a Python 3.13 without a GIL, built here
 	@tools/free_threaded.sh
+
+lock: $(VENV)/.tools ## renew tools/locked.txt, the versions and hashes of all that set-up installs
+	@$(BIN)/python tools/setup.py --extra lock --together $(VENV)
+	@tools/lock.sh
 
 wheels: $(VENV)/.wheels ## the sdist, and from it a wheel for every Python that can be had here, into dist/
 	@tools/wheels.sh $(WHEELS)
