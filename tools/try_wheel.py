@@ -1,8 +1,8 @@
-"""Use a wheel as a stranger does: python3.X tools/try_wheel.py WHEEL
+"""Use a wheel as a stranger does: python3.X tools/try_wheel.py [--demo] WHEEL
 
 In a new environment of this Python, outside the repository, where no compiler is in the PATH: install the wheel with
-what it depends on, run the README's example, which the wheel itself carries, and `queueduct doctor`. Standard library
-only.
+what it depends on, run the README's example, which the wheel itself carries, and `queueduct doctor`. With --demo also
+the extra [arrow], and a short `queueduct demo --no-spark`. Standard library only.
 """
 
 import argparse
@@ -62,7 +62,9 @@ class Stranger:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("wheel", type=Path)
-    wheel = parser.parse_args().wheel.resolve()
+    parser.add_argument("--demo", action="store_true", help="also run queueduct demo --no-spark")
+    options = parser.parse_args()
+    wheel = str(options.wheel.resolve())
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory(dir=memory) as queues:
         stranger = Stranger(Path(home), Path(queues))
@@ -70,12 +72,18 @@ def main() -> None:
         for compiler in ("cc", "c++", "gcc", "g++", "clang", "ninja"):
             if found := shutil.which(compiler, path=stranger.environment["PATH"]):
                 sys.exit(f"a stranger has no {compiler}: {found}")
-        stranger.run("pip", "install", "--quiet", "--only-binary", ":all:", str(wheel))
+        stranger.run(
+            "pip", "install", "--quiet", "--only-binary", ":all:", f"{wheel}[arrow]" if options.demo else wheel
+        )
         printed = stranger.run_example(stranger.run("python", "-c", TELL_DESCRIPTION))
         if printed != "101.5\n1.0\n":
             sys.exit(f"the README's consumer should get 101.5 and a mean of 1.0, and printed:\n{printed}")
         print(stranger.run("queueduct", "doctor"), end="")
-        print("the README's example and queueduct doctor: as they should be")
+        done = "the README's example, queueduct doctor"
+        if options.demo:
+            print(stranger.run("queueduct", "demo", "--no-spark", "--seconds", "3", "--rate", "5000", "--port", "0"))
+            done += ", queueduct demo --no-spark"
+        print(f"{done}: as they should be")
 
 
 if __name__ == "__main__":

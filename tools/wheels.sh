@@ -21,7 +21,7 @@ make_wheel() {  # VERSION PYTHON
     MAKEFLAGS='' PATH="$PWD/.venv-$1/bin:$PATH" pip wheel --no-build-isolation --no-deps --no-cache-dir \
       --wheel-dir "build/wheels/$1" "$sdist" &&
     .venv/bin/auditwheel repair --plat "$platform" --strip --wheel-dir dist "build/wheels/$1"/*.whl &&
-    "$2" tools/try_wheel.py "dist/queueduct-"*"-$(tag_of "$1")-"*.whl
+    "$2" tools/try_wheel.py --demo "dist/queueduct-"*"-$(tag_of "$1")-"*.whl
 }
 tag_of() {
   local digits=${1/./}

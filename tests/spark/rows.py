@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pyarrow.dataset
 
 from queueduct.stats import OverwritingStats
 
@@ -54,6 +53,8 @@ def parquet_numbers(folder: Path, column: str = "number") -> np.ndarray:
     files = [name.removeprefix("file://") for name in sorted(names)]
     if not files:
         return np.zeros(0, "i8")
+    import pyarrow.dataset  # here: tests of C++ use this module where there is no pyarrow
+
     return pyarrow.dataset.dataset(files, format="parquet").to_table(columns=[column]).column(column).to_numpy()
 
 
