@@ -86,7 +86,7 @@ def test_an_item_that_follows_from_another_keeps_join_waiting(plain, workers):
         except queueduct.ShutDown:
             pass
 
-    threads = [threading.Thread(target=work) for _ in range(workers)]
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(workers)]  # a failure must not wait for them
     for thread in threads:
         thread.start()
     for round_ in range(4):
