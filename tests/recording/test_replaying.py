@@ -137,6 +137,22 @@ def test_a_loop_begins_anew_until_it_is_stopped(recorded):
         assert numbers_in(q)[: 2 * COUNT] == [*range(COUNT)] * 2
 
 
+@pytest.mark.parametrize("producer", [None, "me"])
+@pytest.mark.parametrize("kind", ["bounded", "slots"])
+def test_a_replay_that_is_stopped_at_a_full_queue_counts_what_is_in(kind, producer, recorded):
+    stop = threading.Event()
+    with create_for(Recording(recorded), "again", kind, capacity=64) as q:
+        done = replay(recorded, q, speed=math.inf, producer=producer, stop=stop, on_progress=lambda _: stop.set())
+        assert (done.rows, done.position, done.ended) == (64, 63, "stopped")
+        assert q.get_many(64)["n"].tolist() == list(range(64))
+        if producer is None:  # as its report says
+            done = replay(recorded, q, speed=math.inf, start=done.position + 1, end=100)
+        else:
+            done = replay(recorded, q, speed=math.inf, end=100, producer=producer)
+        assert q.get_many(64)["n"].tolist() == list(range(64, 100))
+        assert (done.rows, done.position) == (36, 99)
+
+
 @pytest.mark.parametrize("piece_rows", [1, 7, reading.PIECE_ROWS])
 @pytest.mark.parametrize("is_sorted", [True, False])
 def test_rows_come_by_position_whatever_file_they_are_in(is_sorted, piece_rows, tmp_path, monkeypatch):

@@ -204,12 +204,9 @@ class Replayer:
                 "its own"
             )
         whole = Chunk.sorted(held)
-        if info.done < info.total:
-            if not self.put(whole.items[: info.total], info.sequence):
-                return
-            self.rows += info.total - info.done
         self.skipped = info.done
-        self.position = int(whole.positions[info.total - 1])
+        if not self.put(whole.part(0, info.total), info.done):
+            return
         if info.total < len(whole):
             yield whole.part(info.total)
         yield from chunks
@@ -227,12 +224,10 @@ class Replayer:
                 now = time.monotonic_ns()
                 stop = min(stop, at + int(np.searchsorted(due[at:stop], now, "right")))
                 next_tick = now + TICK_NS
-            if not self.put(chunk.items[at:stop], int(chunk.positions[at])):
+            if not self.put(chunk.part(at, stop)):
                 return False
             if due is not None:
                 self.note_late(time.monotonic_ns() - due[at:stop])
-            self.rows += stop - at
-            self.position = int(chunk.positions[stop - 1])
             at = stop
             if self.stop.is_set():
                 return False
@@ -258,22 +253,30 @@ class Replayer:
                 self.tell()
         return True
 
-    def put(self, items: Any, sequence: int) -> bool:
-        """Puts all items, however long the queue is full. Returns false if it is to stop before they are in."""
+    def put(self, chunk: Chunk, done: int = 0) -> bool:
+        """Puts all items, of which ``done`` are in, however long the queue is full, and counts each that is in.
+
+        Returns false if it is to stop before all are in.
+        """
+        rows, count = self.rows - done, len(chunk)
         while True:
-            try:
-                if self.producer is not None:
-                    self.queue.put_once(items, self.producer, sequence, timeout=POLL_SECONDS)
-                    return True
-                put = self.queue.put_many(items, timeout=POLL_SECONDS)
-                if put == len(items):
-                    return True
-                items = items[put:]
-            except Full:
-                pass
+            if done:
+                self.rows, self.position = rows + done, int(chunk.positions[done - 1])
+            if done == count:
+                return True
             if self.stop.is_set():
                 return False
             self.tell()
+            try:
+                if self.producer is not None:
+                    self.queue.put_once(chunk.items, self.producer, int(chunk.positions[0]), timeout=POLL_SECONDS)
+                    done = count
+                else:
+                    done += self.queue.put_many(chunk.items[done:], timeout=POLL_SECONDS)
+            except Full:
+                info = self.record()
+                if info is not None and info.sequence == chunk.positions[0]:
+                    done = info.done
 
     def note_late(self, late_ns: np.ndarray[Any, Any]) -> None:
         self.late += np.bincount(np.searchsorted(LATE_EDGES_NS, late_ns), minlength=len(self.late))
