@@ -1,5 +1,6 @@
 """What a recorder writes, when it completes a file, where it goes on, and what it refuses."""
 
+import contextlib
 import errno
 import os
 import subprocess
@@ -13,7 +14,11 @@ import pytest
 
 import queueduct
 from queueduct.recording import Recorded, Recording, create_for, record, replay
-from queueduct.recording.archive import facts_of, footer
+from queueduct.recording.archive import Archive, facts_of, footer
+from queueduct.recording.columns import Shape
+from queueduct.recording.files import FileWriter
+from queueduct.recording.recorder import Limits, Recorder
+from queueduct.recording.sources import source_of
 from tests.recording.ticks import MAKERS, TICK, names_of, table_of, ticks
 from tests.support.children import needs_root
 from tests.support.preloading import needs_compiler, preload
@@ -273,6 +278,24 @@ def small_disk(tmp_path):
     (folder / "ballast").write_bytes(bytes(1_900_000))
     yield folder
     subprocess.run(["umount", folder], check=True)
+
+
+def test_the_completion_of_a_file_tells_why_it_was_not_written(tmp_path):
+    """The writer's thread fails while the recorder looks away: either call may be asked first."""
+    shape = Shape(TICK, strings="string", position_column="position", recorded_column=None)
+    limits = Limits(100, 1 << 20, 10.0, None, None, True)
+    with MAKERS["events"]() as q, Archive(tmp_path) as archive:
+        bad = ticks(10)
+        bad["sym"][7] = b"\xff"
+        q.put_many(bad)
+        source = source_of(q, archive, None, None, "earliest", 10.0)
+        with contextlib.closing(source), Recorder(q, source, FileWriter(archive, shape, "snappy"), limits) as recorder:
+            recorder.add(source.take(10, 1.0))
+            recorder.complete()
+            for call in (recorder.completing[0], recorder.writing[0]):
+                with pytest.raises(ValueError, match="field 'sym' is not UTF-8"):
+                    call.result(timeout=30)
+    assert names_of(tmp_path) == []
 
 
 @needs_compiler

@@ -70,7 +70,7 @@ class FileWriter:
         """Gives the file its name. ``is_kept`` returns when the queue cannot lose what is before a position."""
         name = f"{facts.first:016d}-{facts.last:016d}.parquet"
         path = self.archive.directory / name
-        if self.rows != facts.rows:  # an earlier call has failed, and its error is on its way to the recorder
+        if self.rows != facts.rows:
             raise RuntimeError(f"a file is complete with {facts.rows} rows: {self.rows} were written")
         with told_of_room(self.archive):
             self.parquet.add_key_value_metadata(facts.as_metadata())

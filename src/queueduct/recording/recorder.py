@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from queueduct.errors import QueueReplaced
 from queueduct.items.types import ItemType
@@ -30,6 +30,8 @@ from queueduct.recording.files import COMPRESSIONS, FileWriter
 from queueduct.recording.sources import Ended, Source, source_of
 
 __all__ = ["STOPPED", "TIME_IS_UP", "Recorded", "record"]
+
+T = TypeVar("T")
 
 TAKE_ROWS, TAKE_BYTES = 1 << 16, 4 << 20  # at a time
 GROUP_ROWS, GROUP_BYTES = 1 << 18, 32 << 20  # of a row group
@@ -160,6 +162,7 @@ class Recorder:
         self.thread = ThreadPoolExecutor(1, "queueduct-recorder")
         self.writing: deque[Future[None]] = deque()
         self.completing: deque[Future[Facts]] = deque()
+        self.failed: BaseException | None = None
         self.group = Group()
         self.file = OpenFile()
         self.began = self.reported = time.monotonic()
@@ -237,9 +240,23 @@ class Recorder:
     def write(self) -> None:
         """Hands the group to the writer. Waits if that is behind: memory is finite."""
         parts = self.group.removed()
-        self.writing.append(self.thread.submit(lambda: self.writer.write(self.writer.shape.batch(parts))))
+        self.writing.append(self.submit(lambda: self.writer.write(self.writer.shape.batch(parts))))
         while len(self.writing) > WAITING_GROUPS:
             self.writing.popleft().result()
+
+    def submit(self, call: Callable[[], T]) -> Future[T]:
+        """Lets the writer's thread make this call. After one that failed, all later ones fail for the same reason."""
+
+        def after_the_others() -> T:
+            if self.failed is not None:
+                raise self.failed
+            try:
+                return call()
+            except BaseException as error:
+                self.failed = error
+                raise
+
+        return self.thread.submit(after_the_others)
 
     def is_file_complete(self) -> bool:
         file, limits = self.file, self.limits
@@ -270,7 +287,7 @@ class Recorder:
             rows=file.rows,
         )
         self.source.file_ended()
-        self.completing.append(self.thread.submit(self.writer.finish, facts, self.source.is_kept))
+        self.completing.append(self.submit(lambda: self.writer.finish(facts, self.source.is_kept)))
 
     def settle(self, *, wait: bool) -> None:
         """Tells the queue which files are complete. Raises what the writer has raised."""
