@@ -4,7 +4,9 @@
 
     queue ──take──► rows of a group ──┐                        the recorder's thread
       ▲                               ▼
-      │                    columns, Parquet, sync, rename      the writer's thread
+      │                            columns                     a thread for them: the next group meanwhile
+      │                               ▼
+      │                    Parquet, sync, rename               the writer's thread
       └──────commit, or release──◄────┘
 
 The recorder's thread notes when it took an item, so it must not wait for a disk. The names of the files are the only
@@ -159,6 +161,7 @@ class Recorder:
         item_bytes = TYPICAL_BYTES if self.item.dtype is None else self.item.dtype.itemsize
         self.take_rows = max(1, min(TAKE_ROWS, TAKE_BYTES // item_bytes))
         self.available = source.lag() if limits.available_now else None
+        self.converter = ThreadPoolExecutor(1, "queueduct-columns")
         self.thread = ThreadPoolExecutor(1, "queueduct-recorder")
         self.writing: deque[Future[None]] = deque()
         self.completing: deque[Future[Facts]] = deque()
@@ -173,6 +176,7 @@ class Recorder:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self.converter.shutdown(cancel_futures=True)  # first: the writer waits for it
         self.thread.shutdown(cancel_futures=True)
         self.writer.discard()
 
@@ -240,7 +244,8 @@ class Recorder:
     def write(self) -> None:
         """Hands the group to the writer. Waits if that is behind: memory is finite."""
         parts = self.group.removed()
-        self.writing.append(self.submit(lambda: self.writer.write(self.writer.shape.batch(parts))))
+        columns = self.converter.submit(self.writer.shape.batch, parts)
+        self.writing.append(self.submit(lambda: self.writer.write(columns.result())))
         while len(self.writing) > WAITING_GROUPS:
             self.writing.popleft().result()
 
