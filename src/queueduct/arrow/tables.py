@@ -70,7 +70,7 @@ class Columns:
         self.position = position
         self.rows = 0
         self.values: list[bytes] = []
-        self.gatherer = None if plan.gathered is None else Gatherer(plan.gathered, rows)
+        self.gatherer = None if plan.gathered is None else Gatherer(plan.gathered, rows, pa.allocate_buffer)
         self.others = [np.empty(rows, dtype) for _, _, dtype, _ in plan.others]
 
     def add(self, items: Any) -> None:

@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self, final
 
 from numpy.typing import NDArray
@@ -7,6 +7,7 @@ MEMORIES: dict[str, int]
 STEPS: dict[str, int]
 SHAPES: dict[str, int]
 ISAS: dict[str, int]
+POOLED_BYTES: int
 
 def use_isa(name: str) -> bool: ...
 
@@ -27,7 +28,7 @@ class GatherPlan:
 class Gatherer:
     """Gathers the columns of at most ``rows`` records. One thread at a time uses it."""
 
-    def __new__(cls, plan: GatherPlan, rows: int) -> Self: ...
+    def __new__(cls, plan: GatherPlan, rows: int, lend: Callable[[int], Any]) -> Self: ...
     def gather(self, records: NDArray[Any]) -> None: ...
     def batch_address(self, rows: int) -> int: ...
     def bad_text(self, column: int, rows: int, is_utf8: bool) -> int: ...

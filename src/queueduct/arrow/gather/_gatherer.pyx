@@ -1,6 +1,7 @@
 # cython: language_level=3, binding=False, freethreading_compatible=True
 """Copies fields of records into columns, without Python for any single row, and without the GIL."""
 
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.stdlib cimport free
 from libcpp.vector cimport vector
@@ -11,8 +12,11 @@ import numpy
 
 import_array()
 
+cdef extern from "Python.h" nogil:
+    bint Py_IsInitialized()
+
 cdef extern from "arrow/gather/columns.hpp" namespace "queueduct::gather" nogil:
-    cdef enum class Memory "queueduct::gather::Place::Memory":
+    cdef enum class PlaceKind "queueduct::gather::Place::Memory":
         nowhere, record, scratch, column
     cdef enum class StepKind "queueduct::gather::Step::Kind":
         copy, pairs, widen, split, bits, times, days, swap, words, bytes, points
@@ -21,7 +25,7 @@ cdef extern from "arrow/gather/columns.hpp" namespace "queueduct::gather" nogil:
     cdef enum class Isa:
         base, avx2, avx512
     struct Place:
-        Memory memory
+        PlaceKind memory
         int64_t at
     struct Step:
         StepKind kind
@@ -66,11 +70,16 @@ cdef extern from "arrow/gather/batch.hpp" namespace "queueduct::gather" nogil:
         int64_t count
         int64_t children
     char* allocate_block(int64_t)
+    cppclass Memory:
+        char* data
+        void* lender
+        void (*give_back)(void*) noexcept
+        void free()
     void export_batch(
-        const Plan&, const vector[Node]&, const vector[Column]&, int64_t, char*, ArrowArray*) except +
+        const Plan&, const vector[Node]&, const vector[Column]&, int64_t, Memory&, ArrowArray*) except +
 
-MEMORIES = {"nowhere": <int>Memory.nowhere, "record": <int>Memory.record, "scratch": <int>Memory.scratch,
-            "column": <int>Memory.column}
+MEMORIES = {"nowhere": <int>PlaceKind.nowhere, "record": <int>PlaceKind.record, "scratch": <int>PlaceKind.scratch,
+            "column": <int>PlaceKind.column}
 STEPS = {"copy": <int>StepKind.copy, "pairs": <int>StepKind.pairs, "widen": <int>StepKind.widen,
          "split": <int>StepKind.split, "bits": <int>StepKind.bits, "times": <int>StepKind.times,
          "days": <int>StepKind.days, "swap": <int>StepKind.swap, "words": <int>StepKind.words,
@@ -80,7 +89,17 @@ SHAPES = {"values": <int>ShapeKind.values, "bits": <int>ShapeKind.bits, "times":
 ISAS = {"base": Isa.base, "avx2": Isa.avx2, "avx512": Isa.avx512}
 
 cdef Isa isa = best_isa()
+POOLED_BYTES = 1 << 17
 cdef int64_t texts_limit = 0x7FFFFFFF    # offsets of texts have 4 bytes
+
+
+cdef void give_back(void* lender) noexcept with gil:
+    Py_DECREF(<object>lender)
+
+
+cdef void give_back_in_time(void* lender) noexcept nogil:
+    if Py_IsInitialized():  # else Python has freed it, or never will
+        give_back(lender)
 
 
 def use_isa(str name):
@@ -127,23 +146,27 @@ cdef class GatherPlan:
                   "column": self.plan.shapes.size() - 1}
         if not 0 <= at <= limits[memory]:
             raise ValueError(f"a place must lie in its memory: {memory} {at}")
-        place.memory = <Memory><int>MEMORIES[memory]
+        place.memory = <PlaceKind><int>MEMORIES[memory]
         place.at = at
         return place
 
 
 cdef class Gatherer:
-    """Gathers the columns of at most ``rows`` records. One thread at a time uses it."""
+    """Gathers the columns of at most ``rows`` records. One thread at a time uses it.
+
+    Large memory comes from ``lend``, Arrow's own pool: it uses again what it has freed, and new memory costs more than
+    the copy.
+    """
 
     cdef GatherPlan plan
     cdef vector[Column] columns
-    cdef char* block
+    cdef Memory memory
     cdef char* scratch
     cdef int64_t rows
     cdef int64_t row
     cdef ArrowArray exported
 
-    def __cinit__(self, GatherPlan plan, int64_t rows):
+    def __cinit__(self, GatherPlan plan, int64_t rows, lend):
         cdef int64_t size
         cdef Shape shape
         self.exported.release = NULL
@@ -155,16 +178,23 @@ cdef class Gatherer:
         self.plan = plan
         self.rows = rows
         size = lay_out(plan.plan, rows, NULL, self.columns)
-        self.block = allocate_block(size)
+        if size < POOLED_BYTES:
+            self.memory.data = allocate_block(size)
+        else:
+            lender = lend(size)
+            self.memory.data = <char*><uintptr_t>lender.address
+            Py_INCREF(lender)
+            self.memory.lender = <void*>lender
+            self.memory.give_back = give_back_in_time
         size = plan.plan.scratch_bytes * plan.plan.block_rows()
-        if size > 0 and self.block != NULL:
+        if size > 0 and self.memory.data != NULL:
             self.scratch = allocate_block(size)
-        if self.block == NULL or (size > 0 and self.scratch == NULL):
+        if self.memory.data == NULL or (size > 0 and self.scratch == NULL):
             raise MemoryError(f"no memory for the columns of {rows} records")
-        lay_out(plan.plan, rows, self.block, self.columns)
+        lay_out(plan.plan, rows, self.memory.data, self.columns)
 
     def __dealloc__(self):
-        free(self.block)
+        self.memory.free()
         free(self.scratch)
         if self.exported.release != NULL:
             self.exported.release(&self.exported)
@@ -175,7 +205,7 @@ cdef class Gatherer:
         cdef int64_t count = len(records)
         cdef int64_t stride = records.strides[0]
         cdef int64_t row = self.row
-        if self.block == NULL or row + count > self.rows or records.dtype.itemsize != self.plan.plan.itemsize:
+        if self.memory.data == NULL or row + count > self.rows or records.dtype.itemsize != self.plan.plan.itemsize:
             raise ValueError(f"no room for {count} records after {row}: rows={self.rows}")
         self.row += count
         if count == 0 or self.plan.plan.steps.empty():
@@ -185,10 +215,9 @@ cdef class Gatherer:
 
     def batch_address(self, int64_t rows):
         """Returns where the first ``rows`` records are, as a struct ArrowArray to import. The columns go with it."""
-        if self.block == NULL or not 0 <= rows <= self.row:
+        if self.memory.data == NULL or not 0 <= rows <= self.row:
             raise ValueError(f"no {rows} records are there: {self.row}")
-        export_batch(self.plan.plan, self.plan.nodes, self.columns, rows, self.block, &self.exported)
-        self.block = NULL
+        export_batch(self.plan.plan, self.plan.nodes, self.columns, rows, self.memory, &self.exported)
         return <uintptr_t>&self.exported
 
     def bad_text(self, size_t column, int64_t rows, bint is_utf8):

@@ -7,10 +7,6 @@
 #include <memory>
 #include <vector>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #include "arrow/gather/columns.hpp"
 
 namespace queueduct::gather {
@@ -28,17 +24,26 @@ struct ArrowArray {
     void* private_data;
 };
 
-// Memory for columns, on a cache line; large blocks in huge pages, as numpy has its arrays. Returns null if there is none.
+// Memory on a cache line. Returns null if there is none.
 inline char* allocate_block(int64_t size) {
-    constexpr int64_t huge = 2 << 20;
-    const int64_t unit = size >= 2 * huge ? huge : 64;
-    const int64_t bytes = (size / unit + 1) * unit;
-    char* block = static_cast<char*>(std::aligned_alloc(unit, bytes));
-#if defined(__linux__)
-    if (block != nullptr && unit == huge) (void)madvise(block, bytes, MADV_HUGEPAGE);
-#endif
-    return block;
+    return static_cast<char*>(std::aligned_alloc(64, (size + 64) & ~int64_t{63}));
 }
+
+// The memory of columns, and what gives it back.
+struct Memory {
+    char* data = nullptr;
+    void* lender = nullptr;  // an object of Python, or null
+    void (*give_back)(void*) = nullptr;
+
+    void free() {
+        if (lender != nullptr) {
+            give_back(lender);
+        } else {
+            std::free(data);
+        }
+        *this = {};
+    }
+};
 
 // One array of a batch, in the order of their fields, each before those inside it.
 struct Node {
@@ -49,13 +54,13 @@ struct Node {
 
 // Memory of all arrays of a batch. It is freed with the last of them: their new owner may move each away.
 struct Owner {
-    char* block = nullptr;
+    Memory memory;
     std::atomic<int64_t> arrays{0};
     std::vector<ArrowArray> nodes;
     std::vector<ArrowArray*> children;
     std::vector<const void*> buffers;
 
-    ~Owner() { std::free(block); }
+    ~Owner() { memory.free(); }
 };
 
 inline void release(ArrowArray* array) {
@@ -77,12 +82,13 @@ public:
         owner_->buffers.resize(3 * nodes.size());
     }
 
-    // Takes the block. The first node is the batch.
-    void to(ArrowArray* batch, char* block) {
+    // Takes the memory. The first node is the batch.
+    void to(ArrowArray* batch, Memory& memory) {
         size_t next = 0;
         add(next, *batch);
         owner_->arrays = static_cast<int64_t>(nodes_.size());
-        owner_->block = block;
+        owner_->memory = memory;
+        memory = {};
         owner_.release();
     }
 
@@ -123,10 +129,10 @@ private:
     std::unique_ptr<Owner> owner_;
 };
 
-// Makes a batch of the first rows. Takes the block.
+// Makes a batch of the first rows. Takes the memory.
 inline void export_batch(const Plan& plan, const std::vector<Node>& nodes, const std::vector<Column>& columns,
-                         int64_t rows, char* block, ArrowArray* batch) {
-    Export(plan, nodes, columns, rows).to(batch, block);
+                         int64_t rows, Memory& memory, ArrowArray* batch) {
+    Export(plan, nodes, columns, rows).to(batch, memory);
 }
 
 }  // namespace queueduct::gather

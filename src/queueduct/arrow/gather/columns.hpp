@@ -60,7 +60,7 @@ struct Plan {
     [[nodiscard]] int64_t block_rows() const {
         constexpr int64_t block_bytes = 32 << 10;
         const int64_t rows = block_bytes / std::max<int64_t>(1, std::max(itemsize, scratch_bytes));
-        return rows < 64 ? std::max<int64_t>(1, rows) : rows & ~int64_t{63};
+        return rows < 64 ? 8 : rows & ~int64_t{63};  // of 8, so that all that is in the scratch memory is aligned
     }
 };
 
@@ -187,9 +187,16 @@ template <Isa isa>
             case Step::Kind::split:
                 split(from, step.width, block.rows, address_of(step.to), address_of(step.second));
                 break;
-            case Step::Kind::bits:
-                pack_bits(from, values, reinterpret_cast<uint8_t*>(columns[step.to.at].data), done);
+            case Step::Kind::bits: {
+                uint8_t* bits = reinterpret_cast<uint8_t*>(columns[step.to.at].data);
+#if defined(__x86_64__)
+                if constexpr (isa == Isa::avx512)
+                    pack_bits_avx512(from, values, bits, done);
+                else
+#endif
+                    pack_bits(from, values, bits, done);
                 break;
+            }
             case Step::Kind::times:
                 note_missing(reinterpret_cast<const int64_t*>(from), values, done, columns[step.from.at].missing);
                 break;

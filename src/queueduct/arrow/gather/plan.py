@@ -138,7 +138,7 @@ class Plan:
 
     def scratch(self, size: int) -> Place:
         place = ("scratch", self.scratch_bytes)
-        self.scratch_bytes += -(-size // WORD) * WORD
+        self.scratch_bytes += size
         return place
 
     def copy(self, pieces: Sequence[Piece]) -> None:

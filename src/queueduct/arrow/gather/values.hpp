@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace queueduct::gather {
 
@@ -32,6 +35,19 @@ inline constexpr int64_t not_a_time = std::numeric_limits<int64_t>::min();
         *to = eight_bits(rest);
     }
 }
+
+#if defined(__x86_64__)
+[[gnu::target("avx512f,avx512bw")]] inline void pack_bits_avx512(
+    const char* from, int64_t count, uint8_t* bits, int64_t done) {
+    int64_t i = 0;
+    for (; done % 8 == 0 && i + 64 <= count; i += 64) {
+        const __m512i bytes = _mm512_loadu_si512(from + i);
+        const uint64_t word = _mm512_test_epi8_mask(bytes, bytes);
+        std::memcpy(bits + (done + i) / 8, &word, 8);
+    }
+    pack_bits(from + i, count - i, bits, done + i);
+}
+#endif
 
 // What is missing of a column: a bit is set where a value is there. There are no bits before the first is missing.
 struct Missing {
