@@ -15,7 +15,7 @@ from benchmarks.case import Case, Contender, Goal, Plan
 from benchmarks.isolation import Bench, Sample, UnfaithfulError
 
 LOG_RECORDS = 1 << 20
-CALLS = (1 << 16, 1 << 20)  # records a call: a part that stays in the cache, and the whole log
+PART = 1 << 16  # records a call that stay in the cache
 FIRST_RECORDS, MOST_RECORDS = LOG_RECORDS, 1 << 26
 SHAPES = {
     "24": ("3 fields, one of text", [("symbol", "S8"), ("price", "f8"), ("number", "i8")]),
@@ -36,6 +36,16 @@ SHAPES = {
         ],
     ),
     "8": ("one number", "f8"),
+    "32": ("28 fields of a byte and a number", [*((f"f{at}", "i1") for at in range(28)), ("number", "u4")]),
+    "128": ("6 texts and a number", [*((f"text{at}", "S20") for at in range(6)), ("number", "i8")]),
+}
+# of 1,000 records what each call costs counts
+CALLS = {
+    "24": (1000, PART, LOG_RECORDS),
+    "64": (PART, LOG_RECORDS),
+    "8": (PART, LOG_RECORDS),
+    "32": (PART,),
+    "128": (PART,),
 }
 
 
@@ -67,7 +77,7 @@ def measure_columns(setting: Setting, amount: int, bench: Bench) -> Sample:
     queueduct = load("queueduct")
     load("pyarrow.compute")
     load("queueduct.arrow.streams")
-    queue = queueduct.EventQueue.create(bench.tag, item=np.dtype(SHAPES[setting.shape][1]), max_bytes=1 << 27)
+    queue = queueduct.EventQueue.create(bench.tag, item=np.dtype(SHAPES[setting.shape][1]), max_bytes=1 << 28)
     try:
         queue.put_many(records_of(queue.item))
         passes = -(-amount // LOG_RECORDS)
@@ -122,5 +132,5 @@ def cases(plan: Plan) -> list[Case]:
             goals=(Goal(0.5, "reader.get_many"),),
         )
         for shape, (what, _) in SHAPES.items()
-        for records in CALLS
+        for records in CALLS[shape]
     ]
