@@ -75,7 +75,8 @@ struct Packed {
     return {at, -1, (all & high_bits) == 0};
 }
 
-// One text of code points (numpy's U) as UTF-8, at most 4 bytes each, that begins at `at`. Returns where it ends, without the NULs there.
+// One text of code points (numpy's U) as UTF-8, at most 4 bytes each, that begins at `at`. Returns where it
+// ends, without the NULs there.
 inline int64_t encode(const char* from, int64_t width, int64_t row, int64_t at, char* to, Packed& packed) {
     int64_t end = at;  // after the last point that is no NUL
     for (int64_t i = 0; i < width; ++i) {
@@ -166,7 +167,8 @@ inline int64_t open_rows(const char* from, int64_t stride, int64_t rows, int64_t
     return (at + 64 - static_cast<int64_t>(_lzcnt_u64(bits))) & -static_cast<int64_t>(bits != 0);
 }
 
-// The last block of a text. A load that leaves bytes out takes many times as long where the memory is another process's.
+// The last block of a text. A load that leaves bytes out takes many times as long where the memory is
+// another process's.
 template <bool is_open>
 [[gnu::target(QUEUEDUCT_AVX512), gnu::always_inline]] inline __m512i load_block(const char* from, __mmask64 there) {
     if constexpr (!is_open) return _mm512_maskz_loadu_epi8(there, from);

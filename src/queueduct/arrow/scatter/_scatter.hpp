@@ -1,4 +1,5 @@
-// Columns to fields of records: a block of records at a time, so it stays in the cache while all its fields are written.
+// Columns to fields of records: a block of records at a time, so it stays in the cache while all its
+// fields are written.
 #pragma once
 
 #include <algorithm>
