@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import statistics
 import threading
 import time
 
+import numpy as np
+from pyspark.sql import DataFrame, functions
+from pyspark.sql.streaming.query import StreamingQuery
+
 import queueduct
-from benchmarks.spark.place import ROW, Place, seconds_of, some_rows, stream_to_noop
+from benchmarks.spark.place import ROW, Place, rate_of, seconds_of, some_rows, stream_to_noop
+from queueduct.spark.pipelines import archive
 
 SOCKET_ROWS = 100_000
 FLOOR_BATCHES = 20
+LATENCY_ROWS = 100
+LATENCY_WARM_UP = 40  # rows that are not counted: Java compiles the batches of the first seconds
+LATENCY_SECONDS = 0.05  # between rows
+RATE_SECONDS = 5
 
 
 def ours_stream(place: Place) -> float:
@@ -36,6 +46,85 @@ def free(queue: queueduct.EventQueue, reader: str) -> None:
 def parquet_stream(place: Place) -> float:
     schema = place.spark.read.parquet(place.parquet).schema
     return stream_to_noop(place, place.spark.readStream.schema(schema).parquet(place.parquet))
+
+
+def ours_archive(place: Place) -> float:
+    """`queueduct archive` of all rows."""
+    folder = place.new_folder()
+    try:
+        return rate_of(place, archive(place.spark, "bench-rows", folder, available_now=True))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        for reader in place.queue.readers():
+            free(place.queue, str(reader.name))
+
+
+def parquet_to_parquet(place: Place) -> float:
+    """Spark's own stream of the same rows from its Parquet files, into the same sink."""
+    schema = place.spark.read.parquet(place.parquet).schema
+    rows = place.spark.readStream.schema(schema).parquet(place.parquet)
+    folder = place.new_folder()
+    writer = rows.writeStream.format("parquet").option("checkpointLocation", f"{folder}/_checkpoint")
+    try:
+        return rate_of(place, writer.trigger(availableNow=True).start(folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def ours_latency(place: Place) -> float:
+    """Median seconds from a put to the row in the hands of a foreachBatch function."""
+    name = f"bench-latency-{next(place.names)}"
+    with queueduct.EventQueue.create(name, item=ROW) as queue:
+        taken = Taken()
+        rows = place.spark.readStream.format("queueduct").option("queue", name).load()
+        query = taken.started(place, rows, "at")
+        try:
+            for number in range(LATENCY_WARM_UP + LATENCY_ROWS):
+                row = some_rows(number, number + 1)
+                row["at"] = np.datetime64(time.time_ns() // 1000, "us")
+                queue.put_many(row)
+                time.sleep(LATENCY_SECONDS)
+            query.processAllAvailable()
+        finally:
+            query.stop()
+            queue.unlink()
+    latencies = taken.latencies()
+    if len(latencies) != LATENCY_WARM_UP + LATENCY_ROWS:
+        raise AssertionError(f"{LATENCY_WARM_UP + LATENCY_ROWS} rows were put, {len(latencies)} came")
+    return statistics.median(latencies[LATENCY_WARM_UP:])
+
+
+def rate_latency(place: Place) -> float:
+    """The same of Spark's rate source, which gives each row the time at which it is due."""
+    taken = Taken()
+    rows = place.spark.readStream.format("rate").option("rowsPerSecond", round(1 / LATENCY_SECONDS)).load()
+    query = taken.started(place, rows, "timestamp")
+    try:
+        time.sleep(LATENCY_WARM_UP * LATENCY_SECONDS + RATE_SECONDS)
+    finally:
+        query.stop()
+    return statistics.median(taken.latencies()[LATENCY_WARM_UP:])
+
+
+class Taken:
+    """The times at which rows were put, or due, and at which a foreachBatch function had read them."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[float, float]] = []
+
+    def started(self, place: Place, rows: DataFrame, column: str) -> StreamingQuery:
+        moment = functions.unix_micros(column).alias("moment")
+
+        def take(batch: DataFrame, number: int) -> None:
+            found = batch.select(moment).collect()
+            now = time.time()
+            self.pairs += [(row["moment"] / 1e6, now) for row in found]
+
+        writer = rows.writeStream.option("checkpointLocation", place.new_folder())
+        return writer.foreachBatch(take).start()
+
+    def latencies(self) -> list[float]:
+        return [had - put for put, had in sorted(self.pairs)]
 
 
 def ours_batch(place: Place) -> float:

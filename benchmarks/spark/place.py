@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.streaming.query import StreamingQuery
 
 import queueduct
 from queueduct.spark import session
@@ -69,7 +70,11 @@ def seconds_of(work: Callable[[], object]) -> float:
 def stream_to_noop(place: Place, rows: DataFrame) -> float:
     """Rows a second of an available-now query, as Spark itself timed its batches: the start of a query is not in it."""
     writer = rows.writeStream.format("noop").option("checkpointLocation", place.new_folder())
-    query = writer.trigger(availableNow=True).start()
+    return rate_of(place, writer.trigger(availableNow=True).start())
+
+
+def rate_of(place: Place, query: StreamingQuery) -> float:
+    """The same of a query that was started."""
     query.awaitTermination()
     done = [progress for progress in query.recentProgress if progress.numInputRows]
     count = sum(progress.numInputRows for progress in done)

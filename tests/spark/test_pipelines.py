@@ -214,7 +214,7 @@ def test_the_demo_accounts_for_every_tick_after_a_kill_of_a_producer_and_of_a_pl
 
     console = Console(quiet=True)
     with queues() as (source, candles):
-        consumers = SparkConsumers(spark, source, candles.name, tmp_path)
+        consumers = SparkConsumers(spark, source, candles.name, tmp_path, first_batches=1)
         account = Demonstration(consumers, source, candles, tmp_path, console).run(5, 2000)
     assert account.problems == []
     assert account.rows == sum(symbol.put for symbol in account.symbols) > 40

@@ -65,7 +65,8 @@ class Account:
 def settle(archive: Path, counts: list[int], candles: Column | None, opened: float, closed: float) -> Account:
     """Compares the ticks that the producers have put with the archive, and the candles with it.
 
-    ``opened`` and ``closed`` are when the producers began to put at their rate, and when they ended.
+    ``opened`` is from when on latencies and rates count: before it the consumers do their first batches. ``closed`` is
+    when the producers ended.
     """
     tally, expected, timing = Tally(counts), Candles(), Timing(opened)
     for seen_at, files in itertools.groupby(files_of(archive), key=lambda file: file.seen_at):

@@ -118,7 +118,6 @@ class Demonstration:
                     self.wait(producers, self.consumers.is_warm, OPENING_SECONDS)
                 display = Display(candles, producers, self.consumers, self.address, seconds)
                 opened = time.time()
-                producers.open()
                 self.show(display, producers, seconds, opened)
                 producers.stop()
                 closed = time.time()

@@ -22,6 +22,7 @@ from queueduct.spark.pipelines.progress import Progress, Told, has_ended
 __all__ = ["SETTINGS", "SparkConsumers"]
 
 START_SECONDS = 60.0
+FIRST_BATCHES = 12  # in which Java compiles what it runs
 AGGREGATES = [
     "min_by(px, sequence) as open",
     "max(px) as high",
@@ -60,11 +61,14 @@ class Running:
 class SparkConsumers:
     """Two queries."""
 
-    def __init__(self, spark: SparkSession, ticks: EventQueue, candles: str, out: Path) -> None:
+    def __init__(
+        self, spark: SparkSession, ticks: EventQueue, candles: str, out: Path, *, first_batches: int = FIRST_BATCHES
+    ) -> None:
         self.spark = spark
         self.ticks = ticks
         self.candles = candles
         self.out = out
+        self.first_batches = first_batches
         self.progress = Progress(spark)
         self.running: list[Running] = []
         self.planners: list[int] = []
@@ -116,7 +120,7 @@ class SparkConsumers:
         )
 
     def is_warm(self) -> bool:
-        return all(self.progress.batches(running.query) for running in self.running)
+        return all(len(self.progress.batches(running.query)) >= self.first_batches for running in self.running)
 
     def check(self, seconds: float) -> None:
         for running in self.running:

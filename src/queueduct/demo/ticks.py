@@ -20,7 +20,6 @@ TICK = np.dtype([("sym", "S8"), ("px", "f8"), ("qty", "i4"), ("ts", "M8[us]"), (
 PRODUCERS = 4
 SYMBOLS = [b"ACME", b"BOLT", b"CORE", b"DUNE", b"ECHO", b"FLUX", b"GRID", b"HALO"]
 ROUND_SECONDS = 0.02
-FIRST = 10  # ticks of each producer before the opening: a consumer's first batch may take seconds
 BEHIND_SECONDS = 0.2  # what a producer that was held up makes good; the rest of its schedule moves
 
 
@@ -78,8 +77,8 @@ class Plan:
         return number, first, count, end_us
 
 
-def produce(queue: EventQueue, producer: int, rate: float, plan: Plan, is_open: Any, is_over: Any) -> None:
-    """Puts a few ticks, waits for the opening, then puts ``rate`` a second, or fewer if the queue is full."""
+def produce(queue: EventQueue, producer: int, rate: float, plan: Plan, is_over: Any) -> None:
+    """Puts ``rate`` ticks a second, or fewer if the queue is full."""
 
     def put(number: int, first: int, count: int, end_us: int) -> int:
         queue.put_once(batch_of(producer, number, first, count, end_us, rate), f"producer {producer}", number)
@@ -87,11 +86,7 @@ def produce(queue: EventQueue, producer: int, rate: float, plan: Plan, is_open: 
         return first + count
 
     try:
-        if plan.number.value == 0:
-            plan.write(0, FIRST, now_us())
-        sequence = put(*plan.read())
-        while not is_open.value and not is_over.value:
-            time.sleep(ROUND_SECONDS)
+        sequence = put(*plan.read()) if plan.number.value else 0
         began, done = time.monotonic(), 0
         while not is_over.value:
             now = time.monotonic()
@@ -114,13 +109,12 @@ class Producers:
 
     def __init__(self, queue: EventQueue, rate: float) -> None:
         self.plans = [Plan() for _ in range(PRODUCERS)]
-        self.is_open = CONTEXT.RawValue("b", 0)
         self.is_over = CONTEXT.RawValue("b", 0)
         self.workers = [
             Worker(
                 f"producer {number}",
                 produce,
-                *(queue, number, rate / PRODUCERS, self.plans[number], self.is_open, self.is_over),
+                *(queue, number, rate / PRODUCERS, self.plans[number], self.is_over),
             )
             for number in range(PRODUCERS)
         ]
@@ -136,9 +130,6 @@ class Producers:
     def start(self) -> None:
         for worker in self.workers:
             worker.start()
-
-    def open(self) -> None:
-        self.is_open.value = 1
 
     def check(self) -> None:
         for worker in self.workers:

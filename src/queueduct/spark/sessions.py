@@ -44,6 +44,14 @@ SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",  # two thirds off the shortest micro-batch
 }
 
+# Where checkpoints are on a disk of this host. Spark's usual choice starts several processes for each file that it
+# writes there (chmod, readlink). Both write a file under another name and rename it.
+LOCAL_CHECKPOINTS = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    )
+}
+
 QUIET_WORKERS = {"spark.python.daemon.module": "pyspark_queueduct.daemon"}
 
 
@@ -57,7 +65,8 @@ def session(
     if SparkSession.getActiveSession() is None:
         prepare_environment(log_level)
     given = {option.replace("__", "."): str(value) for option, value in options.items()}
-    settings = SETTINGS | (QUIET_WORKERS if workers_are_ours(master, given) else {}) | given
+    local = LOCAL_CHECKPOINTS if master.startswith("local") else {}
+    settings = SETTINGS | local | (QUIET_WORKERS if workers_are_ours(master, given) else {}) | given
     builder = SparkSession.builder.master(master).appName(name)
     for setting, value in settings.items():
         builder = builder.config(setting, value)

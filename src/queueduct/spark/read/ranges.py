@@ -15,9 +15,10 @@ from queueduct import DataLost
 from queueduct.spark.address import Address, restart_at
 from queueduct.spark.convert.to_arrow import to_batch
 
-__all__ = ["Range", "check_retained", "cut", "read_range"]
+__all__ = ["LEAST_OF_MICRO_BATCH", "Range", "check_retained", "cut", "read_range"]
 
 LEAST_ROWS = 32_768  # a task costs milliseconds: fewer rows need no further task
+LEAST_OF_MICRO_BATCH = 262_144  # the same where other queries and producers use the cores, and a task may write a file
 BATCH_ROWS = 16_384  # records and columns of one batch stay in the cache
 BATCH_BYTES = 4 << 20
 
@@ -46,13 +47,13 @@ def check_retained(address: Address, start: int, stop: int, earliest: int, *, ma
     )
 
 
-def cut(address: Address, start: int, stop: int, partitions: int | None) -> list[Range]:
+def cut(address: Address, start: int, stop: int, partitions: int | None, least: int = LEAST_ROWS) -> list[Range]:
     """Returns about equal parts: as many as asked for, or as there are cores and enough rows for."""
     rows = stop - start
     if rows <= 0:
         return []
     if partitions is None:
-        partitions = min(len(os.sched_getaffinity(0)), -(-rows // LEAST_ROWS))
+        partitions = min(len(os.sched_getaffinity(0)), -(-rows // least))
     count = min(partitions, rows)
     edges = [start + rows * index // count for index in range(count + 1)]
     return [Range(address, *pair) for pair in itertools.pairwise(edges)]

@@ -37,7 +37,7 @@ from pyspark.sql.streaming.datasource import (
 
 from queueduct.spark.address import NEW_CHECKPOINT, NEW_TARGET, Address
 from queueduct.spark.options import SourceOptions
-from queueduct.spark.read.ranges import check_retained, cut, read_range
+from queueduct.spark.read.ranges import LEAST_OF_MICRO_BATCH, check_retained, cut, read_range
 from queueduct.spark.read.subscription import LogSubscription, when_the_query_ends
 
 __all__ = ["StreamReader"]
@@ -127,7 +127,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         earliest = self.subscription.hold(end["reader"], end["began"]["as"], first)
         self.subscription.planned = stop
         first = check_retained(self.address, first, stop, earliest, may_skip=not self.options.fail_on_data_loss)
-        return cut(self.subscription.log_address, first, stop, self.options.partitions)
+        return cut(self.subscription.log_address, first, stop, self.options.partitions, LEAST_OF_MICRO_BATCH)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_range(partition, self.schema, may_skip=not self.options.fail_on_data_loss)
