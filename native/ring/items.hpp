@@ -55,7 +55,7 @@ template <class R, class Ledger>
   const Outcome outcome = claim_push(
       ring, ledger, slots, [slots](std::uint64_t ready) { return ready == slots ? slots : 0; }, span);
   if (outcome != Outcome::done) return outcome;
-  look_ahead_to_push(ring, span);
+  look_ahead_to_push(ring, span.position + span.slots - 1);
   copy_in(ring, span.position, data, bytes);
   QUEUEDUCT_FAILPOINT("push.copied");
   if (ring.lengths != nullptr) write_lengths(ring, span, bytes);
@@ -115,7 +115,7 @@ template <class R, class Ledger>
   const std::uint64_t wanted = count < ring.claim_limit() ? count : ring.claim_limit();
   const Outcome outcome = claim_push(ring, ledger, wanted, [](std::uint64_t ready) { return ready; }, span);
   if (outcome != Outcome::done) return outcome;
-  look_ahead_to_push(ring, span);
+  look_ahead_to_push(ring, span.position + span.slots - 1);
   copy_in(ring, span.position, data, span.slots * ring.slot_bytes);
   QUEUEDUCT_FAILPOINT("push.copied");
   publish_each(ring, span);
