@@ -45,13 +45,20 @@ def measure(setting: Setting, amount: int, bench: Bench) -> Sample:
     """One producer, one consumer."""
     maker = load("queueduct.multiprocessing") if setting.ours else multiprocessing.get_context("fork")
     queue = maker.Queue(CAPACITY)
-    warming = [ITEMS[setting.items](number) for number in range(2 * CAPACITY)]
-    built = [ITEMS[setting.items](number) for number in range(amount)]
+    item_of = ITEMS[setting.items]
+
+    # In each process anew: to use an object that was made before the fork copies its page.
+    def warming() -> list[Any]:
+        return [item_of(number) for number in range(2 * CAPACITY)]
+
+    def timed() -> list[Any]:
+        return [item_of(number) for number in range(amount)]
 
     def produce(barrier: Barrier) -> Report:
         take_place(setting.placement, producing=True, index=0)
+        first, built = warming(), timed()
         barrier.wait()
-        deque(map(queue.put, warming), maxlen=0)
+        deque(map(queue.put, first), maxlen=0)
         barrier.wait()
         started = now()
         deque(map(queue.put, built), maxlen=0)
@@ -61,13 +68,13 @@ def measure(setting: Setting, amount: int, bench: Bench) -> Sample:
         take_place(setting.placement, producing=False, index=0)
         anchors = prepare_memory(2 * amount)
         barrier.wait()
-        warm = list(starmap(queue.get, repeat((), len(warming))))
+        warm = list(starmap(queue.get, repeat((), 2 * CAPACITY)))
         barrier.wait()
         started = now()
         arrived = list(starmap(queue.get, repeat((), amount)))
         ended = now()
         del anchors
-        return Report(started, ended, warm == warming and arrived == built)
+        return Report(started, ended, warm == warming() and arrived == timed())
 
     reports = run_together({"producer": produce, "consumer": consume})
     if not reports["consumer"].result:
