@@ -304,8 +304,13 @@ def test_the_queue_itself_is_not_read(q, call):
         q.get_many(5)
 
 
+def test_a_reader_is_made_by_its_queue():
+    with pytest.raises(TypeError, match=r"made by EventQueue\.subscribe\(\)"):
+        queueduct.Reader()
+
+
 def test_a_reader_that_was_never_made_is_closed():
-    reader = queueduct.Reader()
+    reader = queueduct.Reader.__new__(queueduct.Reader)
     assert reader.closed
     with pytest.raises(QueueClosed):
         reader.get()

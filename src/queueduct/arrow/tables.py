@@ -79,8 +79,9 @@ class Columns:
             self.values += items
             return
         self.gatherer.gather(items if items.ndim == 1 else whole_items(items))
+        is_record = items.ndim == 1 and items.dtype.names is not None  # else one value, perhaps an array of records
         for (_, name, _, _), values in zip(self.plan.others, self.others, strict=True):
-            values[self.rows : self.rows + len(items)] = items if items.dtype.names is None else items[name]
+            values[self.rows : self.rows + len(items)] = items[name] if is_record else items
         self.rows += len(items)
 
     def batch(self, rows: int | None = None) -> pa.RecordBatch:
