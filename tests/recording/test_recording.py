@@ -43,6 +43,24 @@ def test_every_kind_is_recorded_in_the_order_of_its_positions(kind, tmp_path):
     assert set(found["sym"].to_pylist()) == {"ACME", "IBM", "LONGNAME"}
 
 
+@pytest.mark.parametrize("kind", ["bounded", "growing", "slots"])
+def test_what_a_killed_consumer_had_is_recorded_with_what_waits(kind, tmp_path, children):
+    with MAKERS[kind]() as q:
+        q.put_many(ticks(40))
+        told, tell = os.pipe()
+
+        def hold():
+            with queueduct.open("q") as mine, mine.lease(20):
+                os.write(tell, b".")
+                time.sleep(60)
+
+        holder = children.fork(hold)
+        assert os.read(told, 1) == b"."
+        children.kill(holder)
+        assert recorded_at_once(q, tmp_path / "rec").rows == 40
+    assert sorted(table_of(tmp_path / "rec")["n"].to_pylist()) == list(range(40))
+
+
 def test_the_names_have_the_positions_and_a_file_says_what_it_has(tmp_path):
     with MAKERS["events"]() as q:
         q.put_many(ticks(250))
