@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import logging.handlers
+import os
 import threading
 from types import TracebackType
 from typing import Any, Self
@@ -23,6 +24,34 @@ __all__ = ["QueueHandler", "QueueListener"]
 CAPACITY = 16384  # slots; a line of 200 characters takes about three
 WAIT_SECONDS = 1.0
 BATCH = 256
+FORK_WAIT_SECONDS = 5.0
+
+
+class ForkGuard:
+    """Lets a fork wait until no listener is writing: else the child would have a stream that is locked for ever.
+
+    After some seconds the fork goes on: what a handler waits for may be the fork.
+    """
+
+    def __init__(self) -> None:
+        self.writing = threading.RLock()
+        self.forking = threading.local()
+        os.register_at_fork(
+            before=self.before, after_in_parent=self.after_in_parent, after_in_child=self.after_in_child
+        )
+
+    def before(self) -> None:
+        self.forking.has_lock = self.writing.acquire(timeout=FORK_WAIT_SECONDS)
+
+    def after_in_parent(self) -> None:
+        if self.forking.has_lock:
+            self.writing.release()
+
+    def after_in_child(self) -> None:
+        self.writing = threading.RLock()
+
+
+guard = ForkGuard()
 
 
 def log_queue(name: str, directory: Any, options: dict[str, Any]) -> Any:
@@ -187,7 +216,11 @@ class QueueListener(logging.handlers.QueueListener):
         with lease:
             for record in lease.items:
                 if record is not None:
-                    self.handle(record)
+                    self._write(record)
+
+    def _write(self, record: logging.LogRecord) -> None:
+        with guard.writing:
+            self.handle(record)
 
     def _write_one(self) -> None:
         """Writes the next record. One that cannot be unpickled is reported, and is gone."""
@@ -206,7 +239,7 @@ class QueueListener(logging.handlers.QueueListener):
                 }
             )
         if record is not None:
-            self.handle(record)
+            self._write(record)
 
     def __enter__(self) -> Self:
         self.start()

@@ -115,6 +115,44 @@ def test_a_forked_child_logs_through_the_same_handler(children, lines, logger):
     assert written(lines) == ["parent", "child"]
 
 
+FORK_BESIDE_A_LISTENER = """
+import logging, os, signal, sys, threading, warnings
+from queueduct.logging import QueueHandler, QueueListener
+
+warnings.simplefilter("ignore", DeprecationWarning)  # forks beside threads
+lines = logging.FileHandler(sys.argv[1])
+log = logging.getLogger("busy")
+log.setLevel(logging.INFO)
+log.addHandler(QueueHandler("logs"))
+stop = threading.Event()
+
+def write():
+    while not stop.is_set():
+        log.info("a line")
+
+with QueueListener("logs", lines):
+    writer = threading.Thread(target=write)
+    writer.start()
+    for number in range(300):
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(20)
+            lines.flush()  # as dictConfig() does with the handlers that are there
+            os._exit(0)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if code:
+            print("child", number, "ended with", code)
+            break
+    stop.set()
+    writer.join()
+print("done")
+"""
+
+
+def test_a_child_that_is_forked_while_a_listener_writes_has_free_streams(children, lines, tmp_path):
+    assert children.run(FORK_BESIDE_A_LISTENER, tmp_path / "lines.log") == "done\n"
+
+
 def test_exceptions_and_arguments_arrive_as_text(lines, logger):
     logger.addHandler(QueueHandler("logs"))
     with QueueListener("logs", lines):
