@@ -17,7 +17,7 @@ from queueduct.arrow.tables import ColumnPlan, Columns
 
 NUMBERS = ["i1", "u1", "i2", "<u2", ">i2", "i4", ">u4", "u8", ">i8", "f2", "f4", ">f4", "f8", ">f8", "?"]
 TIMES = ["M8[D]", "M8[s]", "M8[ns]", ">M8[us]", "M8[h]", "M8[7ms]", "m8[us]", "m8[D]"]
-TEXTS = ["S1", "S3", "S7", "S8", "S9", "S20", "S64", "S65", "S150", "U1", "U4", "U16", "U21", ">U3"]
+TEXTS = ["S1", "S3", "S7", "S8", "S9", "S20", "S32", "S33", "S64", "S65", "S150", "U1", "U4", "U16", "U21", ">U3"]
 LETTERS = np.array(["a", "Z", "\0", "é", "€", "𝄞"])
 
 simple = st.sampled_from([*NUMBERS, *TIMES, *TEXTS])
