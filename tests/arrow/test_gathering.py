@@ -199,7 +199,7 @@ def test_runs_of_a_log_become_one_table(on_full):
 
 def test_columns_outlive_what_gathered_them():
     dtype = np.dtype([("n", "i8"), ("s", "S8")])
-    for rows in (3, POOLED_BYTES // 8):  # of its own memory, and of Arrow's pool
+    for rows in (3, POOLED_BYTES // 8, 1 << 18):  # of its own memory, of Arrow's pool, and there of huge pages
         before = pa.total_allocated_bytes()
         records = np.zeros(rows, dtype)
         records["n"] = np.arange(rows)

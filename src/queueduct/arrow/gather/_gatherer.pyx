@@ -70,6 +70,7 @@ cdef extern from "arrow/gather/batch.hpp" namespace "queueduct::gather" nogil:
         int64_t count
         int64_t children
     char* allocate_block(int64_t)
+    void prefer_huge_pages(char*, int64_t)
     cppclass Memory:
         char* data
         void* lender
@@ -186,6 +187,7 @@ cdef class Gatherer:
             Py_INCREF(lender)
             self.memory.lender = <void*>lender
             self.memory.give_back = give_back_in_time
+            prefer_huge_pages(self.memory.data, size)
         size = plan.plan.scratch_bytes * plan.plan.block_rows()
         if size > 0 and self.memory.data != NULL:
             self.scratch = allocate_block(size)

@@ -6,6 +6,9 @@
 #include <cstdlib>
 #include <memory>
 #include <vector>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #include "arrow/gather/columns.hpp"
 
@@ -27,6 +30,16 @@ struct ArrowArray {
 // Memory on a cache line. Returns null if there is none.
 inline char* allocate_block(int64_t size) {
     return static_cast<char*>(std::aligned_alloc(64, (size + 64) & ~int64_t{63}));
+}
+
+// Asks for huge pages. Where the pool has given its memory back, the faults of small pages take longer than the copy.
+inline void prefer_huge_pages([[maybe_unused]] char* data, [[maybe_unused]] int64_t size) {
+#if defined(__linux__)
+    constexpr int64_t page = 2 << 20, least = 2 * page;  // less may hold no whole huge page
+    if (size < least) return;
+    const int64_t before = -reinterpret_cast<intptr_t>(data) & (page - 1);
+    madvise(data + before, (size - before) & ~(page - 1), MADV_HUGEPAGE);  // refused, the pages stay small
+#endif
 }
 
 // The memory of columns, and what gives it back.
