@@ -17,13 +17,16 @@ __all__ = ["empty_table", "queue_stream", "reader_stream", "schema_capsule", "ta
 
 BATCH_ROWS = 1 << 16
 BATCH_BYTES = 4 << 20
+table_of = pa.Table.from_batches
 
 
 class TableColumns(Columns):
     """Collects items for to_arrow: their batch is the table, so nothing is left to do after the reader moved."""
 
+    __slots__ = ()
+
     def batch(self, rows: int | None = None) -> pa.Table:
-        return pa.Table.from_batches([super().batch(rows)])
+        return table_of([Columns.batch(self, rows)])
 
 
 def table_plan(item: Any, max_items: int | None, strings: str) -> tuple[Callable[..., TableColumns], int]:

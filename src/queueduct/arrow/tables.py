@@ -17,6 +17,8 @@ __all__ = ["ColumnPlan", "Columns", "get_table", "part_rows", "plan_of", "read_t
 BLOCK_BYTES = 1 << 18  # that are read at a time: they stay in the cache while they are gathered
 PART_BYTES = 1 << 30  # the most that one batch gathers: the offsets of texts have 4 bytes
 KEPT_PLANS = 64
+allocate_buffer = pa.allocate_buffer
+import_batch = pa.RecordBatch._import_from_c
 
 
 class ColumnPlan:
@@ -65,13 +67,17 @@ class Columns:
     block of memory, which goes with the last of them.
     """
 
+    __slots__ = ("gatherer", "others", "plan", "position", "rows", "values")
+
     def __init__(self, plan: ColumnPlan, rows: int, position: int | None = None) -> None:
         self.plan = plan
         self.position = position
         self.rows = 0
         self.values: list[bytes] = []
-        self.gatherer = None if plan.gathered is None else Gatherer(plan.gathered, rows, pa.allocate_buffer)
-        self.others = [np.empty(rows, dtype) for _, _, dtype, _ in plan.others]
+        self.gatherer = None if plan.gathered is None else Gatherer(plan.gathered, rows, allocate_buffer)
+        self.others: list[np.ndarray[Any, Any]] = []
+        if plan.others:
+            self.others = [np.empty(rows, dtype) for _, _, dtype, _ in plan.others]
 
     def add(self, items: Any) -> None:
         """Copies items: an array of records, or a list of bytes."""
@@ -79,9 +85,10 @@ class Columns:
             self.values += items
             return
         self.gatherer.gather(items if items.ndim == 1 else whole_items(items))
-        is_record = items.ndim == 1 and items.dtype.names is not None  # else one value, perhaps an array of records
-        for (_, name, _, _), values in zip(self.plan.others, self.others, strict=True):
-            values[self.rows : self.rows + len(items)] = items[name] if is_record else items
+        if self.others:
+            is_record = items.ndim == 1 and items.dtype.names is not None  # else one value, perhaps an array of records
+            for (_, name, _, _), values in zip(self.plan.others, self.others, strict=True):
+                values[self.rows : self.rows + len(items)] = items[name] if is_record else items
         self.rows += len(items)
 
     def batch(self, rows: int | None = None) -> pa.RecordBatch:
@@ -90,23 +97,30 @@ class Columns:
         if gatherer is None:
             return pa.RecordBatch.from_arrays([bytes_array(self.values[:rows])], schema=plan.schema)
         count = self.rows if rows is None else rows
+        others: list[pa.Array] = []
         try:
-            for leaf in plan.leaves:
-                check_leaf(gatherer, leaf, count)
-            others = [
-                column(values[:count], target, name)
-                for values, (_, name, _, target) in zip(self.others, plan.others, strict=True)
-            ]
+            if gatherer.has_doubts():
+                for leaf in plan.leaves:
+                    check_leaf(gatherer, leaf, count)
+            if plan.others:
+                others = self.other_columns(count)
         except BadValue as bad:
             place = f"row {bad.row}" if self.position is None else f"position {self.position + bad.row}"
             raise ValueError(f"{bad}, at {place}; {bad.remedy}") from None
-        batch = pa.RecordBatch._import_from_c(gatherer.batch_address(count), plan.gathered_schema)
+        batch = import_batch(gatherer.batch_address(count), plan.gathered_schema)
         if not others:
             return batch
         arrays = batch.columns
         for (at, _, _, _), array in zip(plan.others, others, strict=True):
             arrays.insert(at, array)
         return pa.RecordBatch.from_arrays(arrays, schema=plan.schema)
+
+    def other_columns(self, rows: int) -> list[pa.Array]:
+        """Returns the columns that numpy makes, of the first rows."""
+        return [
+            column(values[:rows], target, name)
+            for values, (_, name, _, target) in zip(self.others, self.plan.others, strict=True)
+        ]
 
 
 def check_leaf(gatherer: Gatherer, leaf: Leaf, rows: int) -> None:

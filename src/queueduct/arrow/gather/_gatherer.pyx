@@ -222,6 +222,13 @@ cdef class Gatherer:
         export_batch(self.plan.plan, self.plan.nodes, self.columns, rows, self.memory, &self.exported)
         return <uintptr_t>&self.exported
 
+    def has_doubts(self):
+        """Returns false if all values are what their columns can hold. Else bad_text and too_far tell."""
+        for column in self.columns:
+            if column.packed.bad_row >= 0 or not column.packed.is_ascii or column.too_far.element >= 0:
+                return True
+        return False
+
     def bad_text(self, size_t column, int64_t rows, bint is_utf8):
         """Returns the first of these elements that is no Unicode, or with ``is_utf8`` no UTF-8; -1 if there is none."""
         cdef Column* texts = &self.columns.at(column)
