@@ -11,7 +11,7 @@ import click
 
 __all__ = ["demo", "queue_demo"]
 
-RATE_OF_CORE, RATE_LIMIT = 150_000.0, 1_200_000.0
+RATE_OF_CORE, RATE_LIMIT = 160_000.0, 1_200_000.0
 
 
 @click.command(
@@ -23,7 +23,7 @@ RATE_OF_CORE, RATE_LIMIT = 150_000.0, 1_200_000.0
 @click.option(
     "--seconds", default=30.0, show_default=True, type=click.FloatRange(1, 3600), help="How long to put ticks."
 )
-@click.option("--rate", type=click.FloatRange(100, 1e7), help="Ticks a second; by default 150,000 for each core.")
+@click.option("--rate", type=click.FloatRange(100, 1e7), help="Ticks a second; by default 160,000 for each core.")
 @click.option(
     "--out",
     default=Path("queueduct-demo"),
