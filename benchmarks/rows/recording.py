@@ -1,9 +1,10 @@
 """Recording and replaying, beside what they cannot be faster than: pyarrow's writer, and `put_many`.
 
 The recorder reads a log of a million ticks, makes columns of it, writes and syncs them; pyarrow gets the same columns,
-made before, and writes them with the same options, without a sync. The replay reads such files, makes records of them
-and puts them; `put_many` puts the same records, made before, into a new log as the replay does. A paced replay puts
-ticks a tenth of a millisecond apart; its value is by how many milliseconds 99 of 100 are late at most.
+made before, and writes the same files of the same row groups with the same options, without a sync: the files are in
+memory, where a sync takes no time. The replay reads such files, makes records of them and puts them; `put_many` puts
+the same records, made before, into a new log as the replay does. A paced replay puts ticks a tenth of a millisecond
+apart; its value is by how many milliseconds 99 of 100 are late at most.
 """
 
 import shutil
@@ -18,6 +19,7 @@ from benchmarks.case import Case, Contender, Goal, Plan
 from benchmarks.isolation import Bench, Sample, UnfaithfulError
 
 LOG_RECORDS = 1 << 20
+FILE_ROWS = 1_000_000
 BATCH = 1 << 16
 PACED_RECORDS = 20_000
 TICK = np.dtype([("symbol", "S8"), ("price", "f8"), ("time", "M8[us]"), ("number", "i8")])
@@ -62,13 +64,13 @@ def measure_recording(setting: str, amount: int, bench: Bench) -> Sample:
     directory = bench.directory / f"{bench.tag}-files"
     seconds = 0.0
     try:
-        batches = columns_of(queue) if setting == "pyarrow" else []
+        files = columns_of(queue) if setting == "pyarrow" else []
         for _ in range(amount):
             started = time.perf_counter()
             if setting == "record":
-                recording.record(queue, directory, available_now=True, reader="bench")
+                recording.record(queue, directory, available_now=True, reader="bench", rows_per_file=FILE_ROWS)
             else:
-                write(batches, directory)
+                write(files, directory)
             seconds += time.perf_counter() - started
             check(directory)
             shutil.rmtree(directory)
@@ -85,32 +87,34 @@ def shape_of(item: Any) -> Any:
     return columns.Shape(item, strings="string", position_column=columns.POSITION, recorded_column=columns.RECORDED)
 
 
-def columns_of(queue: Any) -> list[Any]:
-    """Return the groups of columns that the recorder writes."""
+def columns_of(queue: Any) -> list[list[Any]]:
+    """Return the columns of each file that the recorder writes, by row groups."""
     recorder, columns = load("queueduct.recording.recorder"), load("queueduct.recording.columns")
     shape = shape_of(queue.item)
-    starts = range(0, LOG_RECORDS, recorder.GROUP_ROWS)
-    parts = (
-        columns.Part.of(queue.read(start, start + recorder.GROUP_ROWS), np.arange(start, start + recorder.GROUP_ROWS))
-        for start in starts
-    )
-    return [shape.batch([part]) for part in parts]
+
+    def group(first: int, last: int) -> Any:
+        return shape.batch([columns.Part.of(queue.read(first, last), np.arange(first, last))])
+
+    return [
+        [group(first, min(first + recorder.GROUP_ROWS, end)) for first in range(start, end, recorder.GROUP_ROWS)]
+        for start, end in ((start, min(start + FILE_ROWS, LOG_RECORDS)) for start in range(0, LOG_RECORDS, FILE_ROWS))
+    ]
 
 
-def write(batches: list[Any], directory: Path) -> None:
-    """Write them with the options of the recorder: a file for each million rows."""
+def write(files: list[list[Any]], directory: Path) -> None:
+    """Write them with the options of the recorder."""
     pa, parquet = load("pyarrow"), load("pyarrow.parquet")
     shape = shape_of(TICK)
     directory.mkdir()
-    for first in range(0, len(batches), 4):
+    for number, batches in enumerate(files):
         with parquet.ParquetWriter(
-            directory / f"{first:04d}.parquet",
+            directory / f"{number:04d}.parquet",
             shape.schema,
             compression="snappy",
             use_dictionary=shape.dictionary_columns(),
             column_encoding=shape.difference_columns(),
         ) as writer:
-            for batch in batches[first : first + 4]:
+            for batch in batches:
                 writer.write_table(pa.Table.from_batches([batch]), row_group_size=batch.num_rows)
 
 

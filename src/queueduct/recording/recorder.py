@@ -36,7 +36,7 @@ __all__ = ["STOPPED", "TIME_IS_UP", "Recorded", "record"]
 T = TypeVar("T")
 
 TAKE_ROWS, TAKE_BYTES = 1 << 16, 4 << 20  # at a time
-GROUP_ROWS, GROUP_BYTES = 1 << 18, 32 << 20  # of a row group
+GROUP_ROWS, GROUP_BYTES = 1 << 16, 32 << 20  # of a row group: nothing is written before the first one is taken
 WAITING_GROUPS = 2  # that the writer has not begun
 POLL_SECONDS = 0.1  # between looks at `stop` and the clock
 SETTLE_SECONDS = 0.002  # the same while a file is being completed
