@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 mkdir -p build
 campaigns=(tests/crash tests/models tests/fuzz)
 spark=(tests/spark tests/verification/check/test_on_spark.py)
-waiting=(tests/edges tests/verification tests/site)
+waiting=(tests/edges tests/verification tests/site tests/cli)
 pytest=(.venv/bin/python -m pytest -p no:cacheprovider --durations=12)
 names=()
 streams=()

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from queueduct._version import __version__
-from queueduct.cli.outcome import CLOSED_PIPE, Failure, Stopped, told, without_output
+from queueduct.cli.outcome import CLOSED_PIPE, Failure, Stopped, give_up_output, told, without_output
 from queueduct.errors import Empty, Full, QueueductError, ShutDown
 
 __all__ = ["ERROR_EXIT_CODE", "main"]
@@ -155,6 +155,7 @@ class Program(click.Group):
             without_output()
             ctx.exit(CLOSED_PIPE)
         except EXPECTED as error:
+            give_up_output()
             raise Failure(told(error), ctx.meta.get(ERROR_EXIT_CODE, 1)) from error
         return result
 

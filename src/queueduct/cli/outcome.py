@@ -28,6 +28,7 @@ __all__ = [
     "TimeIsUp",
     "code_of_signal",
     "end_by_signal",
+    "give_up_output",
     "held_back",
     "told",
     "without_output",
@@ -112,6 +113,15 @@ def held_back() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if pressed:
         raise KeyboardInterrupt
+
+
+def give_up_output() -> None:
+    """After an error: what cannot be written is not tried again at Python's end, which would change the exit code."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (OSError, ValueError):
+        without_output()
 
 
 def without_output() -> None:
