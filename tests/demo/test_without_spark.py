@@ -21,7 +21,7 @@ def test_it_accounts_for_every_tick_and_shows_its_queues_meanwhile(queue_dir, tm
     with demo:
         address, _, token = demo.stdout.readline().removeprefix(LINE).strip().partition("#token=")
         asked = Request(f"{address}api/queues", headers={"Authorization": f"Bearer {token}"})
-        shown = lambda: json.load(urlopen(asked))["queues"]  # noqa: E731
+        shown = lambda: json.load(urlopen(asked))["queues"]  # noqa: E731  # asked again and again
         until(lambda: any(queue["name"].endswith("-ticks") and queue["rates"] for queue in shown()), "its queue", 20)
         out, err = demo.communicate(timeout=100)
     assert (demo.returncode, err) == (0, "")

@@ -11,7 +11,7 @@ __all__ = ["can_plot", "draw_plot"]
 
 def can_plot() -> bool:
     try:
-        import matplotlib  # noqa: F401
+        import matplotlib  # noqa: F401  # is it there?
     except ImportError:
         return False
     return True
