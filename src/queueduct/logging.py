@@ -35,16 +35,15 @@ class ForkGuard:
 
     def __init__(self) -> None:
         self.writing = threading.RLock()
-        self.forking = threading.local()
         os.register_at_fork(
             before=self.before, after_in_parent=self.after_in_parent, after_in_child=self.after_in_child
         )
 
     def before(self) -> None:
-        self.forking.has_lock = self.writing.acquire(timeout=FORK_WAIT_SECONDS)
+        self.writing.acquire(timeout=FORK_WAIT_SECONDS)
 
     def after_in_parent(self) -> None:
-        if self.forking.has_lock:
+        with contextlib.suppress(RuntimeError):  # this thread does not have it: the time was up
             self.writing.release()
 
     def after_in_child(self) -> None:
